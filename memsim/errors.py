@@ -1,0 +1,59 @@
+"""The one error that memsim raises for a mistake in what it was given.
+
+In: what is wrong, where, and what to do about it.
+Out: a message for people; `exit_code` is what the command line exits with
+(1: a check failed, 2: bad input or a missing part).
+"""
+
+from __future__ import annotations
+
+
+class MemsimError(Exception):
+    """What is wrong, where it is, and what to do.
+
+    Args:
+        message: what is wrong, one sentence, no full stop needed.
+        file: the file at fault, if there is one.
+        line: 1-based line in `file`.
+        column: 1-based column in `line`.
+        source: the text of that line; shown with a caret under `column`.
+        hint: what to do about it.
+        exit_code: 1 if a check failed, 2 if the input is bad or a part is missing.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        source: str | None = None,
+        hint: str | None = None,
+        exit_code: int = 2,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.line = line
+        self.column = column
+        self.source = source
+        self.hint = hint
+        self.exit_code = exit_code
+
+    @property
+    def location(self) -> str:
+        """`file:line:column`, as much of it as is known; empty if nothing is."""
+        parts = (self.file, self.line, self.column)
+        return ":".join(str(part) for part in parts if part is not None)
+
+    def __str__(self) -> str:
+        lines = [f"{self.location}: {self.message}" if self.location else self.message]
+        if self.source is not None:
+            text = self.source.rstrip().expandtabs(1)
+            lines.append(f"    {text}")
+            if self.column is not None:
+                lines.append("    " + " " * (self.column - 1) + "^")
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
