@@ -1,0 +1,21 @@
+"""Counts from addresses: pure functions of (addresses, width, op, active lanes, chip).
+
+Left out on purpose: where the addresses come from. Rules and sources: docs/model.md.
+"""
+
+from memsim.model.counters import COUNTERS, Counter, totals
+from memsim.model.globalmem import GlobalCost, global_access
+from memsim.model.shared import SharedCost, shared_access
+from memsim.model.sourcepage import global_source_page, shared_source_page
+
+__all__ = [
+    "COUNTERS",
+    "Counter",
+    "GlobalCost",
+    "SharedCost",
+    "global_access",
+    "global_source_page",
+    "shared_access",
+    "shared_source_page",
+    "totals",
+]

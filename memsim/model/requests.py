@@ -1,0 +1,141 @@
+"""What a caller gives the models, checked: warp requests as rows of 32 lanes.
+
+In: addresses of any leading shape, width, active lanes. Out: `Requests`, flat and safe to count.
+Left out on purpose: what a request costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memsim.arch import Arch
+from memsim.errors import MemsimError
+
+# Requests worked on at a time: their keys and flags then stay in the second-level cache.
+CHUNK = 4096
+
+Lanes = NDArray[np.unsignedinteger]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """Checked requests. addresses: int64 [n, 32]; active: bool [n, 32] or None for all lanes.
+
+    `shape` is the leading shape the caller used, `width` bytes a lane.
+    """
+
+    addresses: NDArray[np.int64]
+    active: Mask | None
+    shape: tuple[int, ...]
+    width: int
+
+    def chunks(self, unit: int) -> Iterator[tuple[slice, Lanes, Mask | None]]:
+        """(rows, units, active) of a few requests at a time; a unit is `address // unit`, unsigned.
+
+        Equal addresses give equal units and the low bits are exact for any address, negative
+        ones too (they wrap). Units are 32 bits wide where they fit, because that sorts faster.
+
+        Raises:
+            MemsimError: an active lane is not aligned to the width.
+        """
+        for start in range(0, len(self.addresses), CHUNK):
+            rows = slice(start, start + CHUNK)
+            addresses = self.addresses[rows].view(np.uint64)
+            active = None if self.active is None else self.active[rows]
+            self._check_alignment(start, addresses, active)
+            units = addresses >> np.uint64(unit.bit_length() - 1)
+            if units.max() < 2**32:
+                yield rows, units.astype(np.uint32), active
+            else:
+                yield rows, units, active
+
+    def _check_alignment(self, start: int, addresses: Lanes, active: Mask | None) -> None:
+        if self.width == 1:
+            return
+        low_bits = addresses & np.uint64(self.width - 1)
+        if not low_bits.any():
+            return
+        wrong = low_bits != 0 if active is None else (low_bits != 0) & active
+        if not wrong.any():
+            return
+        row, lane = (int(i) for i in np.argwhere(wrong)[0])
+        request = start + row
+        raise MemsimError(
+            f"misaligned access: request {request}, lane {lane} asks for {self.width} bytes"
+            f" at address {self.addresses[request, lane]}",
+            hint=f"an access of {self.width} bytes needs an address that is a multiple of {self.width}",
+        )
+
+
+def check_requests(
+    addresses: ArrayLike, width: int, op: str, active: ArrayLike | None, arch: Arch, space: str
+) -> Requests:
+    """Check everything but alignment (see `Requests.chunks`) and flatten to rows of 32 lanes.
+
+    Raises:
+        MemsimError: unknown op, a width that was not measured for it, addresses that are not
+            integers with 32 lanes on the last axis, or an active mask that does not fit them.
+    """
+    _check_op(op, arch, space)
+    widths = arch.widths(space, op)
+    if width not in widths:
+        raise MemsimError(
+            f"{space} {op} of {width!r} bytes a lane is not modelled on {arch.name}",
+            hint=f"measured: {', '.join(map(str, widths))} bytes",
+        )
+
+    lanes = np.asarray(addresses)
+    if lanes.dtype.kind not in "iu":
+        raise MemsimError(
+            f"addresses must be integers, not {lanes.dtype}", hint="byte addresses, such as an int64 array"
+        )
+    if lanes.ndim == 0 or lanes.shape[-1] != arch.warp:
+        raise MemsimError(
+            f"addresses have shape {lanes.shape}; the last axis must be the {arch.warp} lanes of a warp",
+            hint="one row of 32 byte addresses for each warp request; mark lanes that are off in active=",
+        )
+    shape = lanes.shape[:-1]
+    flat = np.ascontiguousarray(lanes.reshape(-1, arch.warp)).astype(np.int64, copy=False)
+    return Requests(flat, _check_active(active, lanes.shape), shape, int(width))
+
+
+def fill_idle(units: Lanes, active: Mask) -> Lanes:
+    """Rows of units in which each idle lane repeats its row's first active one, and so adds nothing new.
+
+    A row with no active lane keeps what it had; the caller counts it as nothing.
+    """
+    first = units[np.arange(len(units)), active.argmax(axis=1)]
+    return np.where(active, units, first[:, None])
+
+
+def _check_op(op: str, arch: Arch, space: str) -> None:
+    known = arch.ops(space)
+    if op in known:
+        return
+    near = get_close_matches(str(op), known, n=1)
+    guess = f"did you mean {near[0]!r}? " if near else ""
+    raise MemsimError(
+        f"{space} op {op!r} is not modelled on {arch.name}", hint=f"{guess}modelled: {', '.join(known)}"
+    )
+
+
+def _check_active(active: ArrayLike | None, shape: tuple[int, ...]) -> Mask | None:
+    if active is None:
+        return None
+    mask = np.asarray(active)
+    if mask.dtype != np.bool_:
+        raise MemsimError(f"active must be boolean, not {mask.dtype}", hint="use active.astype(bool)")
+    try:
+        full = np.broadcast_to(mask, shape)
+    except ValueError:
+        raise MemsimError(
+            f"active has shape {mask.shape}, which does not fit addresses of shape {shape}",
+            hint="one boolean for each lane of each request",
+        ) from None
+    return full.reshape(-1, shape[-1])

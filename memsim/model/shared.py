@@ -1,0 +1,196 @@
+"""What a warp's request to shared memory costs: wavefronts, bank conflicts and ways.
+
+In: byte addresses of 32 lanes, width, operation. Out: `SharedCost`, one number of each kind for
+each request. Left out on purpose: arbitration between warps, and everything about time.
+
+Every rule here was measured on an H100 with one warp at a time; see docs/model.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memsim.arch import Arch, get_arch
+from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
+
+Counts = NDArray[np.int64]
+Small = NDArray[np.uint8]  # a group costs at most 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedCost:
+    """Cost of each request; int64 arrays of the leading shape of the addresses.
+
+    wavefronts: passes through the banks, as `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_*` counts.
+    conflicts: wavefronts beyond one for each group of lanes, as
+        `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_*` counts.
+    ways: the cost of the dearest group; 1 is conflict-free, 0 a request with no active lane.
+    ideal: the fewest wavefronts that any layout of the same words could reach with this
+        instruction and these lanes (docs/model.md has the definition).
+    """
+
+    wavefronts: Counts
+    conflicts: Counts
+    ways: Counts
+    ideal: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one instruction is served.
+
+    lanes: how many lanes make a group. merges: two neighbouring groups become one where the pair
+    rule holds. shares: lanes that touch the same word share it; otherwise each active lane counts.
+    unit: bytes that a lane touches, at least one bank's; a group covers the banks once.
+    """
+
+    lanes: int
+    unit: int
+    merges: bool
+    shares: bool
+
+    @property
+    def widest(self) -> int:
+        """Lanes of the largest group that can ever be served together."""
+        return 2 * self.lanes if self.merges else self.lanes
+
+
+def shared_rule(op: str, width: int, arch: Arch) -> Rule:
+    """The rule for `op` at `width` bytes a lane (both measured on `arch`). Source: docs/model.md."""
+    unit = max(width, arch.bank_bytes)
+    return Rule(
+        lanes=arch.banks * arch.bank_bytes // unit,
+        unit=unit,
+        merges=op == "load" and width >= 8,
+        shares=op not in ("atomic", "reduction", "cp_async"),
+    )
+
+
+def shared_access(
+    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+) -> SharedCost:
+    """Cost of warp requests to shared memory.
+
+    Args:
+        addresses: integers (..., 32), byte addresses or offsets, one row for each warp request.
+        width: bytes a lane: 1, 2, 4, 8 or 16; 16 for ldmatrix and stmatrix.
+        op: load, store, atomic, reduction, ldmatrix, stmatrix or cp_async. For ldmatrix and
+            stmatrix the active lanes say which rows are given: lanes 0-7 for .x1.
+        active: booleans that broadcast to (..., 32); None means every lane. The addresses of
+            lanes that are not active are ignored.
+        arch: the chip whose measured rules to use.
+
+    Returns:
+        SharedCost of int64 arrays (...).
+
+    Raises:
+        MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
+            or an active lane that is not aligned to the width.
+    """
+    chip = get_arch(arch)
+    requests = check_requests(addresses, width, op, active, chip, "shared")
+    rule = shared_rule(op, width, chip)
+
+    wavefronts, conflicts, ways, ideal = np.zeros((4, len(requests.addresses)), np.int64)
+    for rows, units, mask in requests.chunks(rule.unit):
+        costs, groups = serve(units, mask, rule)
+        wavefronts[rows] = costs.sum(axis=1, dtype=np.int64)
+        conflicts[rows] = wavefronts[rows] - groups
+        ways[rows] = costs.max(axis=1)
+        ideal[rows] = _ideal(units, mask, rule)
+    return SharedCost(*(column.reshape(requests.shape) for column in (wavefronts, conflicts, ways, ideal)))
+
+
+def serve(units: Lanes, active: Mask | None, rule: Rule) -> tuple[Small, Counts]:
+    """Cost of each group [m, 32 / lanes] and how many groups are served [m], for units [m, 32].
+
+    Where groups merge, the costs of the merged groups stand first and the rest of the row is 0.
+    """
+    costs = group_costs(units, active, rule, rule.lanes)
+    groups = np.count_nonzero(costs, axis=1)
+    if not rule.merges:
+        return costs, groups
+    merged = pair_rule(units, active)
+    if merged.any():
+        some = None if active is None else active[merged]
+        together = group_costs(units[merged], some, rule, rule.widest)
+        costs[merged] = 0
+        costs[merged, : together.shape[1]] = together
+        groups[merged] = np.count_nonzero(together, axis=1)
+    return costs, groups
+
+
+def pair_rule(units: Lanes, active: Mask | None) -> Mask:
+    """Whether neighbouring groups merge [m]: one condition over the whole row of lanes.
+
+    Every active lane i has lane i^1 inactive or at the same address, or every active lane i has
+    lane i^2 inactive or at the same address. Stated by NVIDIA for CC 7.x loads, measured on 9.0.
+    """
+    holds = np.zeros(len(units), np.bool_)
+    for distance in (1, 2):
+        shape = (len(units), -1, 2, distance)
+        pairs = units.reshape(shape)
+        fits = pairs[:, :, 0] == pairs[:, :, 1]
+        if active is not None:
+            on = active.reshape(shape)
+            fits |= ~(on[:, :, 0] & on[:, :, 1])
+        holds |= fits.all(axis=(1, 2))
+    return holds
+
+
+def group_costs(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -> Small:
+    """Cost of each group of `lanes` lanes, uint8 [m, groups]; 0 where no lane is active.
+
+    A unit is as wide as a lane's access, and aligned, so the banks under it always fill alike:
+    counting units in each of `128 / unit` slots counts words in each bank.
+    """
+    slots = rule.lanes
+    rows = units.reshape(-1, lanes)
+    if not rule.shares:
+        # Give each lane a word of its own in its bank: then words count lanes.
+        own = np.arange(lanes, dtype=units.dtype) * units.dtype.type(slots)
+        rows = (rows & units.dtype.type(slots - 1)) + own
+    if active is None:
+        return _most_in_a_slot(rows, slots).reshape(len(units), -1)
+
+    on = active.reshape(-1, lanes)
+    costs = _most_in_a_slot(fill_idle(rows, on), slots)
+    costs *= on.any(axis=1)
+    return costs.reshape(len(units), -1)
+
+
+def _most_in_a_slot(units: Lanes, slots: int) -> Small:
+    """The most distinct units of a row that fall in one slot (unit modulo slots), uint8 [rows]."""
+    slot_bits = slots.bit_length() - 1
+    word_bits = units.dtype.type(units.dtype.itemsize * 8 - slot_bits)
+    keys = units << word_bits | units >> units.dtype.type(slot_bits)  # slot first, then which unit of it
+    keys.sort(axis=1)
+    change = keys[:, 1:] ^ keys[:, :-1]
+    new_unit = np.ascontiguousarray((change != 0).T)
+    same_slot = np.ascontiguousarray((change >> word_bits == 0).T)
+
+    count: Small = np.ones(len(units), np.uint8)
+    most: Small = count.copy()
+    for lane in range(len(new_unit)):
+        count *= same_slot[lane]
+        count += new_unit[lane]
+        np.maximum(most, count, out=most)
+    return most
+
+
+def _ideal(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
+    """max(ceil(distinct words / 32), groups that the hardware never merges and that have an active lane)."""
+    groups = np.full(len(units), units.shape[1] // rule.widest)
+    if active is not None:
+        groups = np.count_nonzero(active.reshape(len(units), -1, rule.widest).any(axis=2), axis=1)
+    if not rule.merges:
+        return groups  # a group's words fit in one pass over the banks: the first term is never larger
+    if active is not None:
+        units = fill_idle(units, active)
+    in_order = np.sort(units, axis=1)
+    distinct = 1 + np.count_nonzero(in_order[:, 1:] != in_order[:, :-1], axis=1)
+    passes: Counts = np.maximum(groups, -(-distinct // rule.lanes))
+    return passes * (groups > 0)

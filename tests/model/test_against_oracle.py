@@ -1,0 +1,157 @@
+"""The vectorised models equal the scalar oracle on random and on structured requests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memsim.arch import SM_90
+from memsim.model import global_access, shared_access
+from memsim.model.requests import CHUNK
+from tests.model import oracle
+
+LANES = np.arange(32)
+SHARED_KINDS = [(e.op, w) for e in SM_90.measured if e.space == "shared" for w in e.widths]
+GLOBAL_KINDS = [(e.op, w) for e in SM_90.measured if e.space == "global" for w in e.widths]
+
+
+@st.composite
+def requests(draw: st.DrawFn, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Addresses and active lanes of one request: random, strided, few distinct, paired, almost paired."""
+    reach = draw(st.sampled_from([2, 4, 16, 64, 2048]))
+    kind = draw(st.sampled_from(["random", "stride", "swizzle"]))
+    if kind == "random":
+        units = np.array(draw(st.lists(st.integers(0, reach - 1), min_size=32, max_size=32)))
+    elif kind == "stride":
+        units = LANES * draw(st.integers(0, 40))
+    else:
+        units = (LANES * draw(st.integers(1, 33))) ^ draw(st.integers(0, 31))
+
+    # The pair rule: whole warp, a different distance in each half, and with one lane that breaks it.
+    for half in (slice(0, 16), slice(16, 32)):
+        lanes = LANES[half]
+        units[half] = units[lanes & ~draw(st.sampled_from([0, 0, 1, 2, 3, 16]))]
+    for _ in range(draw(st.integers(0, 2))):
+        units[draw(st.integers(0, 31))] = draw(st.integers(0, reach - 1))
+
+    active = draw(
+        st.one_of(
+            st.just([True] * 32),
+            st.lists(st.booleans(), min_size=32, max_size=32),
+            st.integers(0, 32).map(lambda n: [lane < n for lane in range(32)]),
+            st.sampled_from([1, 2, 4, 8, 16]).map(lambda bit: [not lane & bit for lane in range(32)]),
+        )
+    )
+    base = draw(st.sampled_from([0, 128, 2**34 - 256, 2**47, -(2**20)]))
+    addresses = base + units.astype(np.int64) * width
+    if width < 4:  # anywhere in a word, but aligned to the width
+        addresses += width * draw(st.integers(0, 3))
+    return addresses, np.array(active)
+
+
+@settings(max_examples=600)
+@given(st.data())
+def test_shared_equals_the_oracle(data: st.DataObject) -> None:
+    op, width = data.draw(st.sampled_from(SHARED_KINDS))
+    addresses, active = data.draw(requests(width))
+    cost = shared_access(addresses, width, op, active)
+    found = {name: int(getattr(cost, name)) for name in ("wavefronts", "conflicts", "ways", "ideal")}
+    assert found == oracle.shared(addresses.tolist(), width, op, active.tolist())
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_global_equals_the_oracle(data: st.DataObject) -> None:
+    op, width = data.draw(st.sampled_from(GLOBAL_KINDS))
+    addresses, active = data.draw(requests(width))
+    cost = global_access(addresses, width, op, active)
+    found = {name: int(getattr(cost, name)) for name in ("sectors", "lines", "ideal_sectors")}
+    assert found == oracle.global_(addresses.tolist(), width, active.tolist())
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_the_requests_reach_both_sides_of_the_pair_rule(width: int) -> None:
+    """The strategy is no use if it never merges, never refuses to, or never merges with a conflict."""
+    seen: set[str] = set()
+
+    @settings(max_examples=300, database=None, derandomize=True)
+    @given(requests(width))
+    def collect(request: tuple[np.ndarray, np.ndarray]) -> None:
+        addresses, active = (column.tolist() for column in request)
+        if sum(active) < 8:
+            return
+        holds = oracle.pairs_hold(addresses, active)
+        conflict = oracle.shared(addresses, width, "load", active)["conflicts"] > 0
+        seen.add(f"{holds} {conflict}")
+
+    collect()
+    assert seen == {"True True", "True False", "False True", "False False"}
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_what_no_rule_can_change(data: st.DataObject) -> None:
+    op, width = data.draw(st.sampled_from(SHARED_KINDS))
+    addresses, active = data.draw(requests(width))
+    cost = shared_access(addresses, width, op, active)
+    assert (cost.wavefronts > 0) == active.any()
+    assert cost.ideal <= cost.wavefronts
+    assert cost.conflicts <= cost.wavefronts - (cost.ways > 0)
+    assert cost.ways <= cost.wavefronts
+    assert (cost.conflicts == 0) == (cost.ways <= 1)
+
+    moved = shared_access(addresses + 128 * data.draw(st.integers(0, 2**30)), width, op, active)
+    idle_elsewhere = shared_access(np.where(active, addresses, 13), width, op, active)
+    for name in ("wavefronts", "conflicts", "ways", "ideal"):
+        assert getattr(moved, name) == getattr(cost, name)
+        assert getattr(idle_elsewhere, name) == getattr(cost, name)
+
+
+@pytest.mark.parametrize(("op", "width"), SHARED_KINDS)
+def test_a_batch_equals_its_requests_one_by_one(op: str, width: int) -> None:
+    """More requests than one chunk, so that both sides of a seam are compared."""
+    rng = np.random.default_rng(width)
+    addresses = rng.integers(0, 64, (CHUNK + 20, 32)) * width
+    active = rng.random((CHUNK + 20, 32)) < 0.8
+    addresses[CHUNK + 3] += 2**40  # this chunk needs wide keys, the other does not
+    cost = shared_access(addresses, width, op, active)
+    for row in (*range(5), *range(CHUNK - 5, CHUNK + 20)):
+        expected = oracle.shared(addresses[row].tolist(), width, op, active[row].tolist())
+        assert {name: int(getattr(cost, name)[row]) for name in expected} == expected
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint32, np.int64, np.uint64])
+def test_every_integer_type_counts_alike(dtype: type[np.generic]) -> None:
+    addresses = (LANES * 36) % 112 // 4 * 4
+    assert shared_access(addresses.astype(dtype), 4).wavefronts == shared_access(addresses, 4).wavefronts == 1
+    assert global_access(addresses.astype(dtype), 4).sectors == global_access(addresses, 4).sectors == 4
+
+
+def test_leading_shapes() -> None:
+    block = np.arange(2 * 3 * 32).reshape(2, 3, 32) * 4
+    for addresses in (block, block.transpose(1, 0, 2), block[:, ::2]):
+        cost = shared_access(addresses, 4, active=LANES < 16)
+        assert cost.wavefronts.shape == addresses.shape[:-1]
+        assert (cost.wavefronts == 1).all()
+    assert shared_access(LANES * 4, 4).wavefronts.shape == ()
+    assert shared_access(LANES.tolist(), 1).wavefronts == 1
+    for empty in (shared_access(np.zeros((0, 32), int), 16), global_access(np.zeros((0, 32), int), 16)):
+        first = next(getattr(empty, name) for name in empty.__slots__)
+        assert first.shape == (0,)
+        assert first.dtype == np.int64
+
+
+def test_four_wavefronts_are_no_conflict() -> None:
+    """32 lanes of 16 bytes are 512 bytes: four passes of 128."""
+    cost = shared_access(LANES * 16, 16)
+    assert (cost.wavefronts, cost.conflicts, cost.ways, cost.ideal) == (4, 0, 1, 4)
+
+
+def test_ideal_can_be_less_than_a_conflict_free_load_needs() -> None:
+    """16 float4, each read by two lanes: half-warps apart take 4, pairs of neighbours 2."""
+    rows_of_16 = shared_access(LANES % 16 * 16, 16)
+    neighbours = shared_access(LANES // 2 * 16, 16)
+    assert (rows_of_16.wavefronts, rows_of_16.conflicts, rows_of_16.ideal) == (4, 0, 2)
+    assert (neighbours.wavefronts, neighbours.conflicts, neighbours.ideal) == (2, 0, 2)

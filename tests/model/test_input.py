@@ -1,0 +1,88 @@
+"""What the models refuse, each beside the nearest thing that they take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.arch import ARCHS, get_arch
+from memsim.errors import MemsimError
+from memsim.model import global_access, global_source_page, shared_access, shared_source_page
+
+LANES = np.arange(32)
+GOOD: dict[str, Any] = {"addresses": LANES * 16, "width": 16}
+EVERY = [shared_access, global_access, shared_source_page, global_source_page]
+
+
+@pytest.mark.parametrize("call", EVERY)
+@pytest.mark.parametrize(
+    ("bad", "twin", "message", "hint"),
+    [
+        ({"addresses": LANES * 16.0}, {"addresses": LANES * 16}, "must be integers, not float64", "int64"),
+        ({"addresses": LANES > 3}, {"addresses": (LANES > 3) * 16}, "must be integers, not bool", "int64"),
+        ({"addresses": [2**70] * 32}, {"addresses": [2**62] * 32}, "not object", "int64"),
+        ({"addresses": LANES[:31] * 16}, {"addresses": LANES * 16}, "shape (31,)", "one row of 32"),
+        ({"addresses": 16}, {"addresses": np.full((1, 32), 16)}, "shape ()", "one row of 32"),
+        ({"width": 3}, {"width": 4}, "load of 3 bytes", "1, 2, 4, 8, 16 bytes"),
+        ({"width": 32}, {"width": 16}, "load of 32 bytes", "1, 2, 4, 8, 16 bytes"),
+        ({"op": "laod"}, {"op": "load"}, "op 'laod'", "did you mean 'load'?"),
+        ({"op": "x"}, {"op": "store"}, "op 'x'", "modelled: load, store, atomic"),
+        ({"active": LANES}, {"active": LANES > 0}, "boolean, not int64", "astype(bool)"),
+        ({"active": [True] * 31}, {"active": [True] * 32}, "active has shape (31,)", "each lane"),
+        ({"active": np.ones((2, 32), bool)}, {"active": True}, "active has shape (2, 32)", "each lane"),
+        ({"arch": "sm_80"}, {"arch": "sm_90"}, "architecture 'sm_80'", "known: sm_90; others have not been"),
+    ],
+)
+def test_bad_input_and_its_good_twin(
+    call: Any, bad: dict[str, Any], twin: dict[str, Any], message: str, hint: str
+) -> None:
+    call(**(GOOD | twin))
+    with pytest.raises(MemsimError) as caught:
+        call(**(GOOD | bad))
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("call", EVERY)
+@pytest.mark.parametrize("width", [2, 4, 8, 16])
+def test_a_misaligned_lane_is_named(call: Any, width: int) -> None:
+    addresses = np.tile(LANES * width, (9000, 1))
+    addresses[8000, 5] += width // 2
+    active = np.ones(addresses.shape, bool)
+    with pytest.raises(
+        MemsimError, match=f"request 8000, lane 5 asks for {width} bytes at address {width * 11 // 2}"
+    ):
+        call(addresses, width, active=active)
+    active[8000, 5] = False  # idle lanes may hold anything
+    call(addresses, width, active=active)
+
+
+@pytest.mark.parametrize(
+    ("op", "bad", "good"),
+    [("atomic", 8, 4), ("reduction", 2, 4), ("ldmatrix", 4, 16), ("stmatrix", 8, 16), ("cp_async", 2, 4)],
+)
+def test_an_unmeasured_width_of_a_shared_op_is_refused(op: str, bad: int, good: int) -> None:
+    shared_access(LANES * good, good, op)
+    with pytest.raises(MemsimError, match=f"shared {op} of {bad} bytes a lane is not modelled on sm_90"):
+        shared_access(LANES * bad, bad, op)
+
+
+def test_cp_async_has_a_shared_side_only() -> None:
+    shared_access(LANES * 16, 16, "cp_async")
+    with pytest.raises(MemsimError, match="global op 'cp_async' is not modelled"):
+        global_access(LANES * 16, 16, "cp_async")
+
+
+def test_every_arch_says_what_was_measured_and_where() -> None:
+    for name, arch in ARCHS.items():
+        assert get_arch(name) is arch
+        assert arch.name == name
+        assert {entry.space for entry in arch.measured} == {"shared", "global"}
+        for entry in arch.measured:
+            assert entry.where
+            assert arch.widths(entry.space, entry.op) == entry.widths
+            assert entry.op in arch.ops(entry.space)
+        assert arch.widths("shared", "nothing") == ()
