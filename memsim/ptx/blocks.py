@@ -1,0 +1,69 @@
+"""Basic blocks of a function.
+
+In: a `Function`. Out: its blocks and which can follow which. Left out: what the lanes of a
+warp make of that (`memsim.ptx.reconvergence`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memsim.ptx.program import Function, Instruction, Symbol
+
+EXITS = frozenset({"ret", "exit", "trap"})
+BRANCHES = frozenset({"bra", "brx"})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Instructions `start .. end - 1`, entered at the first and left behind the last.
+
+    `successors`: indices of blocks. `leaves`: lanes may end here (`ret`, `exit`, `trap`, or
+    running off the end), all of them if there are no successors.
+    """
+
+    start: int
+    end: int
+    successors: tuple[int, ...]
+    leaves: bool
+
+
+def blocks(function: Function) -> tuple[Block, ...]:
+    """The basic blocks in the order of the text."""
+    code, labels = function.instructions, function.labels
+    if not code:
+        return ()
+    starts = {0, *labels.values()}
+    for index, instruction in enumerate(code):
+        if instruction.opcode in EXITS | BRANCHES:
+            starts.add(index + 1)
+    starts.discard(len(code))
+    order = sorted(starts)
+    block_at = {start: number for number, start in enumerate(order)}
+    found = []
+    for start, end in zip(order, [*order[1:], len(code)]):
+        targets, leaves = _targets(function, end - 1)
+        leaves = leaves or len(code) in targets
+        successors = tuple(dict.fromkeys(block_at[target] for target in targets if target < len(code)))
+        found.append(Block(start, end, successors, leaves))
+    return tuple(found)
+
+
+def _targets(function: Function, index: int) -> tuple[list[int], bool]:
+    """Instructions that can follow `index`, and whether lanes can end there."""
+    instruction = function.instructions[index]
+    following = [index + 1] if instruction.guard else []
+    if instruction.opcode in EXITS:
+        return following, True
+    if instruction.opcode == "bra":
+        return [function.labels[_label(instruction)], *following], False
+    if instruction.opcode == "brx":
+        table = function.tables[_label(instruction)]
+        return [*(function.labels[label] for label in table), *following], False
+    return [index + 1], False
+
+
+def _label(instruction: Instruction) -> str:
+    target = instruction.operands[-1]
+    assert isinstance(target, Symbol)
+    return target.name

@@ -1,0 +1,223 @@
+"""The body of a function: statements between its braces.
+
+In: a cursor in front of the `{` and the scope with the parameters. Out: instructions with
+their source lines, registers, variables, labels and branch tables, all under names unique in
+the function. Left out: what an opcode means; any opcode parses.
+
+Forms: PTX ISA, "Statements", "Instructions" and "Control Flow Directives".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from memsim.ptx import declarations
+from memsim.ptx.lexer import NAME, Cursor
+from memsim.ptx.operands import call_target, operands
+from memsim.ptx.program import Address, Instruction, Operand, Register, SourceLine, Symbol, Variable
+from memsim.ptx.scope import Scope
+from memsim.ptx.sourcelines import SourceLines
+
+# Guard, opcode with modifiers, and the `;` if there are no operands. Not a label: no ':' follows.
+_INSTRUCTION = re.compile(
+    rf"\s*(?:@\s*(!?)\s*({NAME})\s+)?([a-z]\w*(?:\.\w+(?:::\w+)*)*)(?:(\s*;)|(?=[\s(\[{{])(?!\s*:))",
+    re.ASCII,
+)
+_BRANCHES = {"bra", "brx"}
+
+
+@dataclass
+class Body:
+    """What the statements of one function add up to."""
+
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    instructions: list[Instruction] = field(default_factory=list)
+    labels: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Jump:
+    """A use of a label that may be defined further down. `index` is its instruction, or its table."""
+
+    index: int | str
+    name: str
+    start: int
+    scope: Scope
+
+
+class BodyParser:
+    """Parses one body. `opcodes` remembers how the opcodes of the module split into parts."""
+
+    def __init__(
+        self, cursor: Cursor, lines: SourceLines, opcodes: dict[str, tuple[str, tuple[str, ...]]]
+    ) -> None:
+        self.cursor = cursor
+        self.lines = lines
+        self.opcodes = opcodes
+        self.body = Body()
+        self.jumps: list[_Jump] = []
+        self.source: SourceLine | None = None
+
+    def parse(self, scope: Scope) -> Body:
+        """Parse `{ ... }`; `scope` is the function's, with its parameters."""
+        self._block(scope)
+        self._resolve_jumps()
+        return self.body
+
+    def _block(self, scope: Scope) -> None:
+        cursor = self.cursor
+        start = cursor.start()
+        cursor.expect("{", "at the start of the body")
+        while not cursor.accept("}"):
+            match = _INSTRUCTION.match(cursor.text, cursor.position)
+            if match:
+                self._instruction(match, scope)
+                continue
+            token = cursor.peek()
+            if token == "{":
+                self._block(scope.nested())
+            elif token.startswith("."):
+                self._directive(token, scope)
+            elif cursor.peek_kind() == "name":
+                self._label(scope)
+            elif not token:
+                raise cursor.error("this '{' is never closed", start)
+            else:
+                raise cursor.expected("an instruction, a label, a directive or '}'")
+
+    def _instruction(self, match: re.Match[str], scope: Scope) -> None:
+        cursor = self.cursor
+        negated, guard_name, name, no_operands = match.groups()
+        cursor.position = match.end()
+        guard = self._guard(guard_name, match.start(2), scope) if guard_name else None
+        parts = self.opcodes.get(name)
+        if parts is None:
+            opcode, *modifiers = name.split(".")
+            parts = self.opcodes[name] = (opcode, tuple(modifiers))
+        start = match.start(3) if guard is None else match.start() + match[0].index("@")
+        line, column = cursor.source.position(start)
+        values: tuple[Operand, ...]
+        if no_operands:
+            values = ()
+        elif parts[0] in _BRANCHES:
+            values = self._branch(scope)
+        elif parts[0] == "call":
+            values = (call_target(cursor, scope),)
+        else:
+            values = operands(cursor, scope)
+        if parts[0] == "mov":
+            values = tuple(_pointer(value) for value in values)
+        self.body.instructions.append(
+            Instruction(parts[0], parts[1], values, guard, bool(negated), self.source, line, column)
+        )
+
+    def _guard(self, name: str, start: int, scope: Scope) -> Register:
+        guard = scope.find(name)
+        if not isinstance(guard, Register):
+            raise self.cursor.error(f"predicate '{name}' is not declared", start)
+        return guard
+
+    def _branch(self, scope: Scope) -> tuple[Operand, ...]:
+        """`bra label;` or `brx.idx index, table;`: the label is looked up when all are known."""
+        cursor = self.cursor
+        values: list[Operand] = []
+        while True:
+            start = cursor.start()
+            name = cursor.take_kind("name", "a label")
+            known = scope.find(name)
+            if isinstance(known, Register):
+                values.append(known)
+            else:
+                self.jumps.append(_Jump(len(self.body.instructions), name, start, scope))
+                values.append(Symbol(name))
+            if cursor.accept(";"):
+                return tuple(values)
+            cursor.expect(",", "or ';' after the label")
+
+    def _resolve_jumps(self) -> None:
+        for jump in self.jumps:
+            label = jump.scope.find_label(jump.name)
+            if label is None:
+                raise self.cursor.error(f"label '{jump.name}' is not defined", jump.start)
+            if label == jump.name:
+                continue
+            if isinstance(jump.index, str):
+                targets = self.body.tables[jump.index]
+                self.body.tables[jump.index] = tuple(label if t == jump.name else t for t in targets)
+                continue
+            old = self.body.instructions[jump.index]
+            values = tuple(Symbol(label) if v == Symbol(jump.name) else v for v in old.operands)
+            self.body.instructions[jump.index] = replace(old, operands=values)
+
+    def _label(self, scope: Scope) -> None:
+        cursor = self.cursor
+        start = cursor.start()
+        name = cursor.take()
+        if not cursor.accept(":"):
+            raise cursor.expected("':' after the label, or operands after the opcode")
+        if name in scope.labels:
+            raise cursor.error(f"label '{name}' is defined twice in this scope", start)
+        unique = scope.labels[name] = scope.unique(name)
+        if cursor.accept(".branchtargets"):
+            self.body.tables[unique] = self._targets(scope, unique)
+        elif cursor.accept(".calltargets"):
+            self._until_semicolon()
+        elif cursor.accept(".callprototype"):
+            self._prototype(scope)
+        else:
+            self.body.labels[unique] = len(self.body.instructions)
+
+    def _targets(self, scope: Scope, table: str) -> tuple[str, ...]:
+        """`a, b, c;` or the range `L<3>;` of `.branchtargets`."""
+        cursor = self.cursor
+        targets: list[str] = []
+        while True:
+            start = cursor.start()
+            for name in declarations.names(cursor):
+                self.jumps.append(_Jump(table, name, start, scope))
+                targets.append(name)
+            if cursor.accept(";"):
+                return tuple(targets)
+            cursor.expect(",", "or ';' after the label")
+
+    def _prototype(self, scope: Scope) -> None:
+        """`(.param .b32 _) _ (.param .b64 _);`: checked for its form; nothing reads it."""
+        cursor = self.cursor
+        if cursor.peek() == "(":
+            declarations.parameters(cursor, scope.nested())
+        cursor.expect("_", "in place of the name")
+        if cursor.peek() == "(":
+            declarations.parameters(cursor, scope.nested())
+        self._until_semicolon()
+
+    def _until_semicolon(self) -> None:
+        cursor = self.cursor
+        while (token := cursor.peek()) != ";":
+            if token in ("", "}"):
+                raise cursor.expected("';'")
+            cursor.take()
+        cursor.take()
+
+    def _directive(self, token: str, scope: Scope) -> None:
+        cursor = self.cursor
+        if token == ".loc":
+            self.source = self.lines.loc(cursor)
+        elif token == ".reg":
+            cursor.take()
+            self.body.registers.update(declarations.registers(cursor, scope))
+        elif token in declarations.SPACES:
+            self.body.variables.update(declarations.variables(cursor, scope))
+        elif token == ".pragma":
+            self._until_semicolon()
+        else:
+            raise cursor.expected("a declaration, .loc or .pragma")
+
+
+def _pointer(value: Operand) -> Operand:
+    """`mov` takes the address of `array[2]`; every other opcode takes what is there."""
+    if isinstance(value, Address) and isinstance(value.base, Symbol):
+        return Symbol(value.base.name, value.offset)
+    return value

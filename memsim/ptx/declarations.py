@@ -1,0 +1,165 @@
+"""Declarations: registers, variables and parameters.
+
+In: a cursor in front of a declaration and the scope it declares into. Out: `Variable` and
+`Parameter` records, registers with their types. Left out: where variables lie in memory.
+
+Forms: PTX ISA, "State Spaces, Types, and Variables" and "Kernel Function Parameters".
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from memsim.ptx.constants import constant
+from memsim.ptx.initializers import Initializer
+from memsim.ptx.lexer import Cursor
+from memsim.ptx.program import Parameter, Variable
+from memsim.ptx.scope import Scope
+from memsim.ptx.types import OPAQUE, SIZES, take_type, take_vector
+
+SPACES = {".shared", ".global", ".const", ".local", ".param", ".tex"}
+
+
+def registers(cursor: Cursor, scope: Scope) -> dict[str, str]:
+    """`.reg .b32 %r<8>, %x;` behind the `.reg`: the unique names with their type."""
+    components = take_vector(cursor)
+    type = take_type(cursor)
+    declared: dict[str, str] = {}
+    while True:
+        start = cursor.start()
+        group = names(cursor)
+        unique = scope.declare_registers(group, components)
+        if len(unique) < len(group):
+            raise _twice(cursor, next(name for name in group if name in scope.names), start)
+        declared.update(dict.fromkeys(unique, type))
+        if not cursor.accept(","):
+            break
+    cursor.expect(";", "after the registers")
+    return declared
+
+
+def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, Variable]:
+    """`.shared .align 4 .b8 tile[4096];` and every other variable, by unique name."""
+    space = cursor.take()[1:]
+    align = _attributes(cursor)
+    components = take_vector(cursor)
+    type = take_type(cursor)
+    width = SIZES[type] * (len(components) or 1)
+    declared: dict[str, Variable] = {}
+    while True:
+        start = cursor.start()
+        for name in names(cursor):
+            shape = _shape(cursor)
+            unique = scope.declare_symbol(name, width)
+            if not unique:
+                raise _twice(cursor, name, start)
+            if components:
+                shape = (*shape, len(components))
+            data: bytes | None = None
+            symbols: tuple[tuple[int, str, int], ...] = ()
+            if cursor.accept("="):
+                if type in OPAQUE:
+                    cursor.skip_group("{", "}")
+                else:
+                    initial = Initializer(cursor, scope, type, shape)
+                    shape = (initial.elements, *shape[1:]) if shape else ()
+                    data, symbols = bytes(initial.data), tuple(initial.symbols)
+            size = prod(length or 0 for length in shape) * SIZES[type]
+            declared[unique] = Variable(unique, space, type, align or width, size, extern, data, symbols)
+        if not cursor.accept(","):
+            break
+    cursor.expect(";", "after the variable")
+    return declared
+
+
+def parameters(cursor: Cursor, scope: Scope) -> tuple[tuple[Parameter, ...], dict[str, str]]:
+    """`(.param .u64 a, .param .align 8 .b8 s[16])`, and the registers among them (`.reg .b32 x`).
+
+    Offsets follow the alignments, as the ABI lays parameters out.
+    """
+    cursor.expect("(")
+    found: list[Parameter] = []
+    as_registers: dict[str, str] = {}
+    end = 0
+    while not cursor.accept(")"):
+        if found:
+            cursor.expect(",", "or ')' after the parameter")
+        kind = cursor.peek()
+        if kind not in (".param", ".reg"):
+            raise cursor.expected("'.param'")
+        cursor.take()
+        align = _attributes(cursor)
+        components = take_vector(cursor)
+        type = take_type(cursor)
+        pointer = _pointer(cursor)
+        start = cursor.start()
+        name = cursor.take_kind("name", "the name of the parameter")
+        shape = _shape(cursor)
+        width = SIZES[type] * (len(components) or 1)
+        size = width * prod(length or 0 for length in shape)
+        align = align or width
+        offset = -(-end // align) * align
+        end = offset + size
+        if name == "_":
+            unique = name
+        elif kind == ".reg":
+            unique = "".join(scope.declare_registers([name]))
+            as_registers[unique] = type
+        else:
+            unique = scope.declare_symbol(name, width)
+        if not unique:
+            raise _twice(cursor, name, start)
+        found.append(Parameter(unique, type, align, size, offset, pointer))
+    return tuple(found), as_registers
+
+
+def _attributes(cursor: Cursor) -> int:
+    """`.align 8` and `.attribute(...)`, in any order; the alignment, 0 if none is given."""
+    align = 0
+    while True:
+        if cursor.accept(".align"):
+            align = cursor.take_integer("an alignment in bytes")
+        elif cursor.accept(".attribute"):
+            cursor.skip_group("(", ")")
+        else:
+            return align
+
+
+def _pointer(cursor: Cursor) -> str | None:
+    """`.ptr .global .align 16` of a kernel parameter: the state space it points into."""
+    if not cursor.accept(".ptr"):
+        return None
+    space = cursor.take()[1:] if cursor.peek() in SPACES else ""
+    if cursor.accept(".align"):
+        cursor.take_integer("an alignment in bytes")
+    return space
+
+
+def names(cursor: Cursor) -> list[str]:
+    """A name, or the range `%r<3>` = `%r0 %r1 %r2`."""
+    name = cursor.take_kind("name", "a name")
+    if not cursor.accept("<"):
+        return [name]
+    count = cursor.take_integer("how many")
+    cursor.expect(">", "after the count")
+    return [f"{name}{number}" for number in range(count)]
+
+
+def _shape(cursor: Cursor) -> tuple[int | None, ...]:
+    """`[4][8]` of an array; None for `[]`."""
+    shape: list[int | None] = []
+    while cursor.accept("["):
+        if cursor.accept("]"):
+            shape.append(None)
+            continue
+        start = cursor.start()
+        length = constant(cursor)
+        if not isinstance(length, int) or length < 0:
+            raise cursor.error("the length of an array is a positive integer", start)
+        shape.append(length)
+        cursor.expect("]", "after the length")
+    return tuple(shape)
+
+
+def _twice(cursor: Cursor, name: str, start: int) -> Exception:
+    return cursor.error(f"'{name}' is declared twice in this scope", start)

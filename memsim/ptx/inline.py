@@ -1,0 +1,220 @@
+"""Device functions spliced into the kernel that calls them.
+
+In: a `Module` and the name of a kernel. Out: one `Function` without the calls that could be
+resolved. Left out on purpose: recursive calls, calls through a register and calls of functions
+without a body; they stay as `call` instructions.
+
+Names of the callee get the number of the call behind an `@`, so that every call has registers,
+labels and local variables of its own. Its parameters become the `.param` variables that the
+caller stores to and loads from (PTX ISA, "Abstracting the ABI").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any
+
+from memsim.ptx.operands import SINK
+from memsim.ptx.program import (
+    Address,
+    CallTarget,
+    Function,
+    Instruction,
+    Module,
+    Operand,
+    Parameter,
+    Register,
+    Symbol,
+    Variable,
+)
+
+# One copy for each thread or call; variables of the other spaces are the same in all calls.
+_PRIVATE_SPACES = {"local", "param"}
+
+
+def inline_calls(module: Module, entry_name: str) -> Function:
+    """The kernel with the bodies of the functions it calls; itself if it calls none that has one."""
+    return _Inliner(module).expand(entry_name, ())
+
+
+class _Inliner:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.calls = 0
+
+    def expand(self, name: str, callers: tuple[str, ...]) -> Function:
+        """The function with all calls in it resolved. `callers` are being expanded already."""
+        function = self.module.functions[name]
+        callers = (*callers, name)
+        targets = {
+            index: target
+            for index, instruction in enumerate(function.instructions)
+            if (target := self._callee(instruction, callers)) is not None
+        }
+        if not targets:
+            return function
+        result = _Result(function)
+        for index, instruction in enumerate(function.instructions):
+            result.moved.append(len(result.instructions))
+            if index in targets:
+                self.calls += 1
+                number = self.calls
+                result.splice(instruction, self.expand(targets[index], callers), number)
+            else:
+                result.instructions.append(instruction)
+        return result.function()
+
+    def _callee(self, instruction: Instruction, callers: tuple[str, ...]) -> str | None:
+        """The function whose body can replace this instruction."""
+        if instruction.opcode != "call":
+            return None
+        call = instruction.operands[0]
+        assert isinstance(call, CallTarget)
+        if not isinstance(call.target, Symbol) or call.target.name in callers:
+            return None
+        callee = self.module.functions.get(call.target.name)
+        if callee is None or callee.is_entry:
+            return None
+        fits = len(callee.returns) == len(call.returns) and len(callee.parameters) == len(call.arguments)
+        return callee.name if fits else None
+
+
+@dataclass
+class _Result:
+    """The caller while callees are being spliced in. `moved[i]`: where its instruction i is now."""
+
+    caller: Function
+    instructions: list[Instruction] = field(default_factory=list)
+    moved: list[int] = field(default_factory=list)
+    registers: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def splice(self, instruction: Instruction, callee: Function, number: int) -> None:
+        """Put the body of `callee` in the place of its call."""
+        call = instruction.operands[0]
+        assert isinstance(call, CallTarget)
+        back, end = f"{callee.name}@{number}", f"{callee.name}@{number}.end"
+        if instruction.guard:  # the lanes that do not call go around
+            self._add(
+                instruction, "bra", Symbol(end), guard=instruction.guard, negated=not instruction.negated
+            )
+        names = self._declare(callee, number)
+        arguments = self._bind(callee.parameters, call.arguments, names, number)
+        returns = self._bind(callee.returns, call.returns, names, number)
+        for inner, outer, kind in arguments:
+            self._copy(instruction, inner, outer, kind)
+        self._body(callee, names, back)
+        self.labels[back] = len(self.instructions)
+        for inner, outer, kind in returns:
+            self._copy(instruction, outer, inner, kind)
+        if instruction.guard:
+            self.labels[end] = len(self.instructions)
+
+    def _bind(
+        self, formal: tuple[Parameter, ...], actual: tuple[Operand, ...], names: dict[str, str], number: int
+    ) -> list[tuple[Operand, Operand, str]]:
+        """Let parameters be the caller's variables; gives (inside, outside, type) of those to be copied."""
+        copies: list[tuple[Operand, Operand, str]] = []
+        for parameter, outer in zip(formal, actual):
+            if parameter.name in names:  # declared as a register
+                copies.append((Register(names[parameter.name]), outer, parameter.type))
+            elif isinstance(outer, Symbol):
+                names[parameter.name] = outer.name
+            else:
+                inner = names[parameter.name] = f"{parameter.name}@{number}"
+                variable = Variable(inner, "param", parameter.type, parameter.align, parameter.size)
+                self.variables[inner] = variable
+                copies.append((Symbol(inner), outer, parameter.type))
+        return copies
+
+    def _copy(self, call: Instruction, target: Operand, source: Operand, kind: str) -> None:
+        """One value between a register and a `.param` variable, or between two registers."""
+        if target == SINK:
+            return
+        if isinstance(target, Symbol):
+            self._add(call, f"st.param.{kind}", Address(target), source)
+        elif isinstance(source, Symbol):
+            self._add(call, f"ld.param.{kind}", target, Address(source))
+        else:
+            self._add(call, f"mov.{kind}", target, source)
+
+    def _add(
+        self,
+        call: Instruction,
+        name: str,
+        *operands: Operand,
+        guard: Register | None = None,
+        negated: bool = False,
+    ) -> None:
+        opcode, *modifiers = name.split(".")
+        self.instructions.append(
+            replace(
+                call,
+                opcode=opcode,
+                modifiers=tuple(modifiers),
+                operands=operands,
+                guard=guard,
+                negated=negated,
+            )
+        )
+
+    def _body(self, callee: Function, names: dict[str, str], back: str) -> None:
+        """The callee's instructions under their new names; `ret` goes to the label `back`."""
+        start = len(self.instructions)
+        self.labels.update({names[label]: start + index for label, index in callee.labels.items()})
+        renamed: dict[Operand, Operand] = {}
+        for copied in callee.instructions:
+            if copied.opcode == "ret":
+                copied = replace(copied, opcode="bra", modifiers=(), operands=(Symbol(back),))
+            else:
+                for value in copied.operands:
+                    if value not in renamed:
+                        renamed[value] = _renamed(value, names)
+                copied = replace(copied, operands=tuple(renamed[value] for value in copied.operands))
+            if copied.guard:
+                copied = replace(copied, guard=Register(names[copied.guard.name]))
+            self.instructions.append(copied)
+
+    def _declare(self, callee: Function, number: int) -> dict[str, str]:
+        """Take over the callee's declarations; gives its names and what they are called here."""
+        private = [name for name, variable in callee.variables.items() if variable.space in _PRIVATE_SPACES]
+        own = (*callee.registers, *callee.labels, *callee.tables, *private)
+        names = {name: f"{name}@{number}" for name in own}
+        # The others belong to the function that declares them, however often it is called.
+        shared = callee.variables.keys() - set(private)
+        names |= {name: name if "@" in name else f"{name}@{callee.name}" for name in shared}
+        for name, kind in callee.registers.items():
+            self.registers[names[name]] = kind
+        for name, variable in callee.variables.items():
+            self.variables[names[name]] = replace(variable, name=names[name])
+        for name, targets in callee.tables.items():
+            self.tables[names[name]] = tuple(names[target] for target in targets)
+        return names
+
+    def function(self) -> Function:
+        """The caller as it is now."""
+        caller = self.caller
+        moved = [*self.moved, len(self.instructions)]
+        return replace(
+            caller,
+            registers=caller.registers | self.registers,
+            variables=caller.variables | self.variables,
+            instructions=tuple(self.instructions),
+            labels={name: moved[index] for name, index in caller.labels.items()} | self.labels,
+            tables=caller.tables | self.tables,
+        )
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """An operand, of whatever form, with every register and symbol in it under its new name."""
+    if isinstance(value, (Register, Symbol)):
+        new = names.get(value.name)
+        return replace(value, name=new) if new else value
+    if isinstance(value, tuple):
+        return tuple(_renamed(item, names) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {part.name: _renamed(getattr(value, part.name), names) for part in fields(value)}
+        return replace(value, **parts)
+    return value

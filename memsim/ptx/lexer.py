@@ -1,0 +1,157 @@
+"""Text to tokens: where they are, and errors that point at them.
+
+In: PTX text. Out: `Source` (the text with its comments blanked, so that every offset
+stays true) and `Cursor` (the next token, on demand). Left out: grammar.
+
+Token forms: PTX ISA, chapter "Syntax" (identifiers, integer and floating-point literals).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+
+from memsim.errors import MemsimError
+
+NAME = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
+
+# What the parser does not read: both kinds of comment, preprocessor lines, old debug data.
+# Strings are listed so that a `//` inside one is kept.
+_UNREAD = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*|\#[^\n]*|@@DWARF[^\n]*', re.DOTALL)
+_NOT_NEWLINE = re.compile(r"[^\n]")
+
+_TOKEN = re.compile(
+    rf"""\s*(?:
+      (?P<name>{NAME}|_)
+    | (?P<number>
+          0[fF][0-9a-fA-F]{{8}}(?!\w) | 0[dD][0-9a-fA-F]{{16}}(?!\w)
+        | (?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?(?!\w) | \d+[eE][+-]?\d+(?!\w)
+        | (?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)U?(?!\w))
+    | (?P<directive>\.[A-Za-z]\w*(?:::\w+)*)
+    | (?P<string>"(?:[^"\\\n]|\\.)*")
+    | (?P<punctuation><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!?:;,()\[\]{{}}<>=@])
+    | (?P<end>\Z)
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+_ANYTHING = re.compile(r"\s*([\w$%.]+|\S)?")
+
+
+class Source:
+    """A PTX text and the way from an offset to a line and column."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self.original = text
+        self.path = path
+        self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.text = _UNREAD.sub(self._blank, text)
+
+    def _blank(self, match: re.Match[str]) -> str:
+        unread = match[0]
+        if unread.startswith('"'):
+            return unread
+        if unread == "/*":
+            raise self.error("this comment is never closed", match.start(), hint="expected '*/'")
+        return _NOT_NEWLINE.sub(" ", unread)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """1-based line and column of an offset."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+    def error(self, message: str, offset: int, hint: str | None = None) -> MemsimError:
+        """A MemsimError that shows the line with a caret under `offset`."""
+        line, column = self.position(offset)
+        ends = self.line_starts[line] if line < len(self.line_starts) else len(self.original)
+        text = self.original[self.line_starts[line - 1] : ends].rstrip("\r\n")
+        return MemsimError(message, file=self.path, line=line, column=column, source=text, hint=hint)
+
+
+class Cursor:
+    """A place in a `Source`, and the next token there. Moving it is assigning `position`."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.text = source.text
+        self.position = 0
+        self._match: re.Match[str] | None = None
+        self._matched_at = -1
+
+    def token(self) -> re.Match[str]:
+        """The next token, not consumed. `lastgroup` is its kind, that group its text."""
+        if self._match is None or self._matched_at != self.position:
+            self._match = _TOKEN.match(self.text, self.position)
+            self._matched_at = self.position
+            if self._match is None:
+                raise self.expected("a PTX token")
+        return self._match
+
+    def peek(self) -> str:
+        """Text of the next token, "" at the end."""
+        match = self.token()
+        return match[match.lastgroup or 0]
+
+    def peek_kind(self) -> str:
+        """Kind of the next token: name, number, directive, string, punctuation or end."""
+        return self.token().lastgroup or ""
+
+    def take(self) -> str:
+        """Consume the next token."""
+        match = self.token()
+        self.position = match.end()
+        return match[match.lastgroup or 0]
+
+    def accept(self, text: str) -> bool:
+        """Consume the next token if it is `text`."""
+        match = self.token()
+        if match[match.lastgroup or 0] != text:
+            return False
+        self.position = match.end()
+        return True
+
+    def expect(self, text: str, why: str = "") -> None:
+        """Consume `text`, or say that it was expected (and `why`: "after the operand")."""
+        if not self.accept(text):
+            raise self.expected(f"'{text}' {why}".rstrip())
+
+    def take_kind(self, kind: str, expected: str) -> str:
+        """Consume a token of that kind, or say what was expected."""
+        match = self.token()
+        if match.lastgroup != kind:
+            raise self.expected(expected)
+        self.position = match.end()
+        return match[kind]
+
+    def take_integer(self, expected: str = "an integer") -> int:
+        """Consume an unsigned integer literal."""
+        text = self.take_kind("number", expected)
+        if not text.isdigit():
+            raise self.expected(expected)
+        return int(text)
+
+    def skip_group(self, opening: str, closing: str) -> None:
+        """Consume a bracketed group, whatever is in it."""
+        start = self.start()
+        self.expect(opening)
+        depth = 1
+        while depth:
+            token = self.take()
+            if not token:
+                raise self.source.error(f"this '{opening}' is never closed", start)
+            depth += (token == opening) - (token == closing)
+
+    def start(self) -> int:
+        """Offset of the next token (the end of the text if there is none)."""
+        match = _ANYTHING.match(self.text, self.position)
+        assert match is not None
+        return match.start(1) if match[1] else len(self.text.rstrip())
+
+    def expected(self, what: str, hint: str | None = None) -> MemsimError:
+        """The error that `what` was expected here, and this was found."""
+        match = _ANYTHING.match(self.text, self.position)
+        found = f"found '{match[1]}'" if match and match[1] else "the text ends here"
+        return self.source.error(f"expected {what}, {found}", self.start(), hint)
+
+    def error(self, message: str, offset: int | None = None, hint: str | None = None) -> MemsimError:
+        """An error at `offset`, or at the next token."""
+        return self.source.error(message, self.start() if offset is None else offset, hint)

@@ -1,0 +1,277 @@
+"""Operands of an instruction.
+
+In: a cursor in front of an operand and the scope that its names live in. Out: operand
+records of `memsim.ptx.program`. Left out: which operands an opcode takes.
+
+Forms: PTX ISA, chapter "Instruction Operands".
+"""
+
+from __future__ import annotations
+
+import re
+
+from memsim.ptx.constants import constant, literal
+from memsim.ptx.lexer import NAME, Cursor
+from memsim.ptx.program import (
+    Address,
+    CallTarget,
+    Immediate,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Selected,
+    Special,
+    Symbol,
+    TextureAddress,
+    Vector,
+)
+from memsim.ptx.scope import Scope
+
+SINK = Register("_")
+
+# A comma between operands, not one inside brackets: behind it, no bracket closes before one opens.
+_COMMA = re.compile(r"\s*,\s*(?![^\[({]*[\])}])")
+_ADDRESS = re.compile(rf"\[({NAME})(?:\+(-?[1-9]\d*|0))?\]", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)|0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", re.ASCII)
+_SUFFIX = re.compile(r"\.(\w+)")
+_COMPONENTS = {name: index for row in ("xyzw", "rgba") for index, name in enumerate(row)}
+_SELECTORS = {"b0", "b1", "b2", "b3", "h0", "h1"}
+
+# PTX ISA, chapter "Special Registers".
+_SPECIAL = re.compile(
+    r"%(?:(?:tid|ntid|ctaid|nctaid|clusterid|nclusterid|cluster_ctaid|cluster_nctaid)(?:\.[xyzw])?"
+    r"|laneid|warpid|nwarpid|smid|nsmid|gridid|is_explicit_cluster|cluster_ctarank|cluster_nctarank"
+    r"|lanemask_(?:eq|le|lt|ge|gt)|clock|clock_hi|clock64|pm[0-7](?:_64)?|envreg(?:[12]?\d|3[01])"
+    r"|globaltimer(?:_lo|_hi)?|reserved_smem_offset_\w+|(?:total|aggr|dynamic)_smem_size"
+    r"|current_graph_exec)(?![\w$])"
+)
+
+
+def operands(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
+    """All operands up to and including the `;`.
+
+    Operands repeat, and nearly all have one of a few simple forms. So the statement is cut at
+    its commas, and a piece is looked up in the memo of the scope or taken for a simple form. If
+    one is neither, the grammar reads the statement, or says what is wrong with it.
+    """
+    end = cursor.text.find(";", cursor.position)
+    pieces = _COMMA.split(cursor.text[cursor.position : end].strip())
+    memo = scope.memo
+    found: list[Operand] = []
+    for piece in pieces:
+        value = memo.get(piece)
+        if value is None:
+            value = _simple(piece, scope)
+            if value is None:
+                break
+            memo[piece] = value
+        found.append(value)
+    else:
+        cursor.position = end + 1
+        return tuple(found)
+    found = [operand(cursor, scope)]
+    while not cursor.accept(";"):
+        if not cursor.accept(","):
+            raise cursor.expected("',' or ';' after the operand")
+        found.append(operand(cursor, scope))
+    if len(found) == len(pieces):
+        memo.update(zip(pieces, found))
+    return tuple(found)
+
+
+def _simple(piece: str, scope: Scope) -> Operand | None:
+    """A name, number, `[name+4]` or `{name, name}` from its text alone; None if it is anything else."""
+    known = scope.find(piece)
+    if known is not None:
+        return known
+    if piece.startswith("["):
+        address = _ADDRESS.fullmatch(piece)
+        base = scope.find(address[1]) if address else None
+        if address and isinstance(base, (Register, Symbol)):
+            return Address(base, int(address[2] or 0))
+    elif piece.startswith("{"):
+        items = tuple(scope.find(item.strip()) for item in piece[1:-1].split(","))
+        registers = tuple(item for item in items if isinstance(item, Register))
+        if len(registers) == len(items) and piece.endswith("}"):
+            return Vector(registers)
+    elif _NUMBER.fullmatch(piece):
+        return Immediate(-literal(piece[1:]) if piece[0] == "-" else literal(piece))
+    return None
+
+
+def operand(cursor: Cursor, scope: Scope) -> Operand:
+    """One operand of any form, `call`'s lists excepted."""
+    token = cursor.peek()
+    if token == "{":
+        return _pair(cursor, scope, _vector(cursor, scope))
+    if token == "[":
+        return _address(cursor, scope)
+    if token in ("!", "-"):
+        return _negated(cursor, scope)
+    if cursor.peek_kind() == "name" and token != "WARP_SZ":
+        return _named(cursor, scope)
+    return Immediate(constant(cursor))
+
+
+def resolve(cursor: Cursor, scope: Scope, expected: str = "a name") -> Operand:
+    """Consume a name and give what it stands for: a register, vector register, special or symbol.
+
+    Raises:
+        MemsimError: nothing of that name is declared.
+    """
+    start = cursor.start()
+    name = cursor.take_kind("name", expected)
+    if name == "_":
+        return SINK
+    known = scope.find(name)
+    if known is not None:
+        return known
+    special = _SPECIAL.match(cursor.text, start)
+    if special:
+        cursor.position = special.end()
+        return Special(special[0])
+    what = "register" if name.startswith("%") else "name"
+    raise cursor.error(f"{what} '{name}' is not declared", start)
+
+
+def register(cursor: Cursor, scope: Scope) -> Register:
+    """Consume the name of a scalar register."""
+    start = cursor.start()
+    found = _component(cursor, resolve(cursor, scope, "a register"))
+    if not isinstance(found, Register):
+        raise cursor.error("expected a register", start)
+    return found
+
+
+def call_target(cursor: Cursor, scope: Scope) -> CallTarget:
+    """`(returns), target, (arguments), prototype;` as `call` has them, `;` included."""
+    returns = _list(cursor, scope)
+    if returns:
+        cursor.expect(",", "after the returned values")
+    start = cursor.start()
+    target = resolve(cursor, scope, "the function to call")
+    if not isinstance(target, (Register, Symbol)):
+        raise cursor.error("expected a function, or a register that holds one", start)
+    arguments: tuple[Operand, ...] = ()
+    prototype = None
+    if cursor.accept(","):
+        if cursor.peek() == "(":
+            arguments = _list(cursor, scope)
+            if cursor.accept(","):
+                prototype = cursor.take_kind("name", "a prototype")
+        else:
+            prototype = cursor.take_kind("name", "'(' or a prototype")
+    cursor.expect(";", "after the call")
+    return CallTarget(returns, target, arguments, prototype)
+
+
+def _list(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
+    if not cursor.accept("("):
+        return ()
+    if cursor.accept(")"):
+        return ()
+    items = [operand(cursor, scope)]
+    while cursor.accept(","):
+        items.append(operand(cursor, scope))
+    cursor.expect(")", "after the list")
+    return tuple(items)
+
+
+def _vector(cursor: Cursor, scope: Scope) -> Vector:
+    cursor.expect("{")
+    items = [operand(cursor, scope)]
+    while cursor.accept(","):
+        items.append(operand(cursor, scope))
+    cursor.expect("}", "after the vector")
+    return Vector(tuple(items))
+
+
+def _address(cursor: Cursor, scope: Scope) -> Operand:
+    cursor.expect("[")
+    base: Register | Symbol | Immediate
+    if cursor.peek_kind() == "name":
+        start = cursor.start()
+        named = resolve(cursor, scope)
+        if not isinstance(named, (Register, Symbol)):
+            raise cursor.error("an address starts with a register, a variable or a number", start)
+        base = named
+    else:
+        value = constant(cursor)
+        base = Immediate(value)
+    address = Address(base, _offset(cursor))
+    if cursor.accept("]"):
+        return address
+    items: list[Operand] = [address if address.offset else base]
+    while cursor.accept(","):
+        items.append(operand(cursor, scope))
+    cursor.expect("]", "after the address" if len(items) > 1 else "or '+' after the address")
+    return TextureAddress(tuple(items[:-1]), items[-1])
+
+
+def _offset(cursor: Cursor) -> int:
+    if not cursor.accept("+"):
+        return 0
+    start = cursor.start()
+    value = constant(cursor)
+    if isinstance(value, float):
+        raise cursor.error("an offset is an integer number of bytes", start)
+    return value
+
+
+def _negated(cursor: Cursor, scope: Scope) -> Operand:
+    before = cursor.position
+    sign = cursor.take()
+    if cursor.peek_kind() != "name" or cursor.peek() == "WARP_SZ":
+        cursor.position = before
+        return Immediate(constant(cursor))
+    start = cursor.start()
+    found = _named(cursor, scope)
+    if isinstance(found, Selected) or (isinstance(found, Register) and sign == "!"):
+        return Negated(found)
+    raise cursor.error(f"'{sign}' cannot stand before this operand", start)
+
+
+def _named(cursor: Cursor, scope: Scope) -> Operand:
+    found = _component(cursor, resolve(cursor, scope))
+    if isinstance(found, Symbol):
+        if cursor.accept("["):
+            return _element(cursor, scope, found)
+        offset = _offset(cursor)
+        return Symbol(found.name, offset) if offset else found
+    if isinstance(found, (Register, Vector)):
+        return _pair(cursor, scope, found)
+    return found
+
+
+def _component(cursor: Cursor, found: Operand) -> Operand:
+    """Apply `.x` to a vector register and `.b0` to a scalar one."""
+    suffix = _SUFFIX.match(cursor.text, cursor.position)
+    if suffix is None or not isinstance(found, (Register, Vector)):
+        return found
+    cursor.position = suffix.end()
+    if isinstance(found, Register):
+        if suffix[1] in _SELECTORS:
+            return Selected(found, suffix[1])
+        raise cursor.error(f"'{found.name}' is not a vector: it has no '{suffix[0]}'", suffix.start())
+    index = _COMPONENTS.get(suffix[1], len(found.items))
+    if index >= len(found.items):
+        raise cursor.error(f"the vector has no component '{suffix[0]}'", suffix.start())
+    return found.items[index]
+
+
+def _element(cursor: Cursor, scope: Scope, array: Symbol) -> Operand:
+    """`array[index]`: the address of an element, which loads and stores take as `[array+offset]`."""
+    start = cursor.start()
+    index = constant(cursor)
+    size = scope.element_size(array.name)
+    if isinstance(index, float) or not size:
+        raise cursor.error(f"'{array.name}' cannot be indexed here", start)
+    cursor.expect("]", "after the index")
+    return Address(array, index * size)
+
+
+def _pair(cursor: Cursor, scope: Scope, first: Register | Vector) -> Operand:
+    if not cursor.accept("|"):
+        return first
+    return Pair(first, register(cursor, scope))

@@ -1,0 +1,215 @@
+"""PTX text to a `Module`.
+
+In: the text of a PTX file (ISA 8.x and older). Out: frozen records of `memsim.ptx.program`.
+Left out on purpose: what instructions mean, and checks that only an assembler needs (types of
+operands, which modifiers an opcode takes).
+
+Forms: PTX ISA, chapters "Syntax" and "Directives".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memsim.ptx import declarations
+from memsim.ptx.body import Body, BodyParser
+from memsim.ptx.lexer import Cursor, Source
+from memsim.ptx.program import Function, Module, Parameter, Variable
+from memsim.ptx.scope import Scope
+from memsim.ptx.sourcelines import SourceLines
+
+_LINKAGE = {".visible", ".extern", ".weak", ".common"}
+_SKIPPED = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn"} | {
+    *(".reqnctapercluster", ".maxclusterrank", ".explicitcluster", ".blocksareclusters"),
+    *(".abi_preserve", ".abi_preserve_control"),
+}
+
+
+def parse(text: str, path: str = "<ptx>") -> Module:
+    """Parse PTX text; `path` is what errors and the module call it.
+
+    Raises:
+        MemsimError: with line, column and the line itself, saying what was expected.
+    """
+    return _ModuleParser(Source(text, path)).parse()
+
+
+class _ModuleParser:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.cursor = Cursor(source)
+        self.lines = SourceLines(source)
+        self.scope = Scope()
+        self.functions: dict[str, Function] = {}
+        self.variables: dict[str, Variable] = {}
+        self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+    def parse(self) -> Module:
+        cursor = self.cursor
+        cursor.expect(".version", "at the start of a PTX file")
+        version = cursor.take_kind("number", "a version such as 8.4")
+        cursor.expect(".target", "after the version")
+        target = cursor.take_kind("name", "a target such as sm_90")
+        while cursor.accept(","):
+            cursor.take_kind("name", "an option of the target")
+        # The ISA's default is 32, but no target since sm_90 has 32-bit addresses.
+        address_size = cursor.take_integer("32 or 64") if cursor.accept(".address_size") else 64
+        while cursor.peek_kind() != "end":
+            self._statement()
+        return Module(
+            self.source.path,
+            version,
+            target,
+            address_size,
+            self.lines.files,
+            self.functions,
+            self.variables,
+            self.source.original,
+        )
+
+    def _statement(self) -> None:
+        cursor = self.cursor
+        linkage = set()
+        while cursor.peek() in _LINKAGE:
+            linkage.add(cursor.take())
+        token = cursor.peek()
+        if token in (".entry", ".func"):
+            self._function()
+        elif token in declarations.SPACES:
+            declared = declarations.variables(cursor, self.scope, ".extern" in linkage)
+            self.variables.update(declared)
+        elif token == ".file":
+            self._file()
+        elif token == ".section":
+            self._section()
+        elif token == ".pragma":
+            self._pragma()
+        elif token == ".alias":
+            self._alias()
+        elif token == ".loc":
+            self.lines.loc(cursor)
+        else:
+            raise cursor.expected("a directive such as .entry, .func or .global")
+
+    def _function(self) -> None:
+        cursor = self.cursor
+        is_entry = cursor.take() == ".entry"
+        scope = self.scope.function()
+        returns: tuple[Parameter, ...] = ()
+        registers: dict[str, str] = {}
+        if cursor.accept(".attribute"):
+            cursor.skip_group("(", ")")
+        if not is_entry and cursor.peek() == "(":
+            returns, registers = declarations.parameters(cursor, scope)
+        start = cursor.start()
+        name = cursor.take_kind("name", "the name of the function")
+        self._declare_function(name, start)
+        taken: tuple[Parameter, ...] = ()
+        if cursor.peek() == "(":
+            taken, more = declarations.parameters(cursor, scope)
+            registers |= more
+        threads = self._performance()
+        if cursor.accept(";"):
+            return
+        if name in self.functions:
+            raise cursor.error(f"function '{name}' has two bodies", start)
+        body = BodyParser(cursor, self.lines, self.opcodes).parse(scope)
+        self.functions[name] = self._record(name, is_entry, taken, returns, registers, body, threads, start)
+
+    def _record(
+        self,
+        name: str,
+        is_entry: bool,
+        taken: tuple[Parameter, ...],
+        returns: tuple[Parameter, ...],
+        registers: dict[str, str],
+        body: Body,
+        threads: dict[str, tuple[int, int, int]],
+        start: int,
+    ) -> Function:
+        return Function(
+            name,
+            is_entry,
+            taken,
+            returns,
+            registers | body.registers,
+            body.variables,
+            tuple(body.instructions),
+            body.labels,
+            body.tables,
+            threads.get(".reqntid"),
+            threads.get(".maxntid"),
+            self.source.position(start)[0],
+        )
+
+    def _declare_function(self, name: str, start: int) -> None:
+        if name in self.variables:
+            raise self.cursor.error(f"'{name}' is a variable already", start)
+        self.scope.declare_symbol(name)
+
+    def _performance(self) -> dict[str, tuple[int, int, int]]:
+        """`.maxntid 256, 1, 1 .minnctapersm 2 .pragma "...";`: the thread limits among them."""
+        cursor = self.cursor
+        threads: dict[str, tuple[int, int, int]] = {}
+        while True:
+            token = cursor.peek()
+            if token in (".maxntid", ".reqntid"):
+                cursor.take()
+                x, y, z = (*self._integers(), 1, 1)[:3]
+                threads[token] = (x, y, z)
+            elif token in _SKIPPED:
+                cursor.take()
+                self._integers()
+            elif token == ".attribute":
+                cursor.take()
+                cursor.skip_group("(", ")")
+            elif token == ".pragma":
+                self._pragma()
+            else:
+                return threads
+
+    def _integers(self) -> list[int]:
+        cursor = self.cursor
+        found: list[int] = []
+        while cursor.peek_kind() == "number":
+            found.append(cursor.take_integer())
+            if not cursor.accept(","):
+                break
+        return found
+
+    def _file(self) -> None:
+        cursor = self.cursor
+        cursor.take()
+        cursor.take_integer("the number of the file")
+        cursor.take_kind("string", "the path of the file")
+        for what in ("a timestamp", "a size in bytes"):
+            if not cursor.accept(","):
+                break
+            cursor.take_integer(what)
+
+    def _section(self) -> None:
+        cursor = self.cursor
+        cursor.take()
+        cursor.take_kind("directive", "the name of the section")
+        cursor.skip_group("{", "}")
+
+    def _pragma(self) -> None:
+        cursor = self.cursor
+        cursor.take()
+        cursor.take_kind("string", "a pragma in quotes")
+        while cursor.accept(","):
+            cursor.take_kind("string", "a pragma in quotes")
+        cursor.expect(";", "after the pragma")
+
+    def _alias(self) -> None:
+        cursor = self.cursor
+        cursor.take()
+        alias = cursor.take_kind("name", "the alias")
+        cursor.expect(",", "after the alias")
+        start = cursor.start()
+        name = cursor.take_kind("name", "a function")
+        if name not in self.functions:
+            raise cursor.error(f"function '{name}' has no body here", start)
+        cursor.expect(";", "after the alias")
+        self.scope.declare_symbol(alias)
+        self.functions[alias] = replace(self.functions[name], name=alias)

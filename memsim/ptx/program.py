@@ -1,0 +1,237 @@
+"""A PTX module as frozen records: what the parser makes and everything after it reads.
+
+In: nothing (plain data). Out: `Module` > `Function` > `Instruction` > operands.
+Left out on purpose: what an instruction means (that is `memsim.simt`) and threads.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from typing import Union
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLine:
+    """A line of the CUDA source, from `.loc`; `inlined_at` is the call site it was inlined into."""
+
+    file: str
+    line: int
+    column: int
+    function: str | None = None
+    inlined_at: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A virtual register, by its unique name in the function (`%r1`). `_` is the bit bucket."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special register with its component: `%tid.x`, `%laneid`, `%clock64`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Immediate:
+    """A constant. Integers are Python ints (sign as written), `0f`/`0d`/decimal floats Python floats.
+
+    Two are equal if they are the same bits: 0, 0.0 and -0.0 are three constants, a NaN is itself.
+    """
+
+    value: int | float
+
+    def _bits(self) -> int | bytes:
+        return struct.pack("<d", self.value) if isinstance(self.value, float) else self.value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Immediate) and self._bits() == other._bits()
+
+    def __hash__(self) -> int:
+        return hash(self._bits())
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """The name of a variable, parameter, label or function, plus a byte offset."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A memory operand `[base + offset]`; offset in bytes."""
+
+    base: Register | Symbol | Immediate
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{a, b, c, d}`."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A byte or half of a register in the video instructions: `%r1.b0`, `%r1.h1`."""
+
+    register: Register
+    selector: str
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """`!%p1` as a source operand (in the video instruction `vmad` also `-%r1.h0`)."""
+
+    register: Register | Selected
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`%p1|%p2`: two destinations of one instruction (setp, shfl, ...); `{...}|%p1` of a sparse `tex`."""
+
+    first: Register | Vector
+    second: Register
+
+
+@dataclass(frozen=True, slots=True)
+class TextureAddress:
+    """`[texture, {coordinates}]`, also with a sampler: `[texture, sampler, {coordinates}]`."""
+
+    handles: tuple[Operand, ...]
+    coordinates: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class CallTarget:
+    """The operands of `call`: `(returns), target, (arguments), prototype`."""
+
+    returns: tuple[Operand, ...]
+    target: Register | Symbol
+    arguments: tuple[Operand, ...]
+    prototype: str | None = None
+
+
+Operand = Union[
+    Register,
+    Special,
+    Immediate,
+    Symbol,
+    Address,
+    Vector,
+    Selected,
+    Negated,
+    Pair,
+    TextureAddress,
+    CallTarget,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One PTX instruction.
+
+    `opcode` is the part before the first dot (`ld`), `modifiers` the rest in order
+    (`("global", "nc", "v4", "f32")`); `::` qualifiers stay whole (`"L2::128B"`,
+    `"shared::cta"`). `guard` is the predicate register of `@%p1` (`negated` for `@!%p1`).
+    `line` and `column` are 1-based positions in the PTX text; `source` is the CUDA line.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    guard: Register | None = None
+    negated: bool = False
+    source: SourceLine | None = None
+    line: int = 0
+    column: int = 0
+
+    @property
+    def name(self) -> str:
+        """Opcode and modifiers as written: `ld.global.nc.v4.f32`."""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in a state space: `shared`, `global`, `const`, `local`, `param` or `tex`.
+
+    `size` in bytes, 0 for `extern .shared x[]` (dynamic shared memory). `type` without the
+    dot (`f32`, `b8`). `init` holds the initial bytes, None where there are none (zero).
+    `init_symbols` lists `(byte offset, symbol, addend)` for addresses inside an initializer.
+    """
+
+    name: str
+    space: str
+    type: str
+    align: int
+    size: int
+    extern: bool = False
+    init: bytes | None = None
+    init_symbols: tuple[tuple[int, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel or function parameter. `offset` and `size` in bytes within the parameter space.
+
+    `pointer` is the state space named by `.ptr` (`"global"`), "" for a bare `.ptr`, else None.
+    """
+
+    name: str
+    type: str
+    align: int
+    size: int
+    offset: int
+    pointer: str | None = None
+
+
+@dataclass(frozen=True)
+class Function:
+    """A `.entry` (kernel) or `.func` (device function).
+
+    `registers` maps every register's name to its type without the dot (`b32`, `pred`).
+    `variables` are those declared in the body. `labels` maps a label to the index of the
+    instruction that follows it (`len(instructions)` at the end). `tables` maps a
+    `.branchtargets` label to its target labels. Names declared in nested `{ }` scopes
+    are made unique by the parser, so one flat name space is enough.
+    """
+
+    name: str
+    is_entry: bool
+    parameters: tuple[Parameter, ...]
+    returns: tuple[Parameter, ...]
+    registers: dict[str, str]
+    variables: dict[str, Variable]
+    instructions: tuple[Instruction, ...]
+    labels: dict[str, int]
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    reqntid: tuple[int, int, int] | None = None
+    maxntid: tuple[int, int, int] | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Module:
+    """A PTX file. `functions` holds entries and device functions with a body, in file order."""
+
+    path: str
+    version: str
+    target: str
+    address_size: int
+    files: dict[int, str]
+    functions: dict[str, Function]
+    variables: dict[str, Variable]
+    text: str
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the kernels, in file order."""
+        return tuple(name for name, function in self.functions.items() if function.is_entry)

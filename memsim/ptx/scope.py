@@ -1,0 +1,100 @@
+"""Which name means what, inside nested `{ }` scopes.
+
+In: declarations, in the order of the text. Out: the operand that a name stands for, under a
+name that is unique in its function (`p` declared in two inline-assembly blocks becomes `p`
+and `p#2`). Left out: what is declared (that is `memsim.ptx.declarations`).
+"""
+
+from __future__ import annotations
+
+from memsim.ptx.program import Operand, Register, Symbol, Vector
+
+
+class Scope:
+    """The names of one `{ }` block, or of the module; `parent` is the block around it.
+
+    `taken` holds every unique name of the function. `memo` maps the text of an operand to
+    the operand; it lives as long as no new declaration can change a meaning.
+    """
+
+    def __init__(self, parent: Scope | None = None, taken: set[str] | None = None) -> None:
+        self.parent = parent
+        self.taken: set[str] = set() if taken is None else taken
+        self.names: dict[str, Operand] = {}
+        self.labels: dict[str, str] = {}
+        self.sizes: dict[str, int] = {}
+        self.memo: dict[str, Operand] = {}
+
+    def nested(self) -> Scope:
+        """A block inside this one."""
+        return Scope(self, self.taken)
+
+    def function(self) -> Scope:
+        """The outermost block of a function in this module."""
+        return Scope(self, set(self.names))
+
+    def unique(self, name: str) -> str:
+        """`name`, or `name#2`, `name#3`, ... if the function has it already; taken from now on."""
+        unique, number = name, 1
+        while unique in self.taken:
+            number += 1
+            unique = f"{name}#{number}"
+        self.taken.add(unique)
+        return unique
+
+    def declare_registers(self, names: list[str], components: str = "") -> list[str]:
+        """Declare registers, or vector registers `name.x name.y ...`.
+
+        Returns the unique names of the scalar registers; none if the scope has one of the names already.
+        """
+        if not self.names.keys().isdisjoint(names):
+            return []
+        self.memo.clear()
+        unique = names
+        if self.taken.isdisjoint(names):
+            self.taken.update(names)
+        else:
+            unique = [self.unique(name) for name in names]
+        if not components:
+            self.names.update(zip(names, map(Register, unique)))
+            return unique
+        parts = [[f"{name}.{component}" for component in components] for name in unique]
+        self.names.update(zip(names, (Vector(tuple(map(Register, row))) for row in parts)))
+        return [name for row in parts for name in row]
+
+    def declare_symbol(self, name: str, element_size: int = 0) -> str:
+        """Declare a variable or function; its unique name, "" if the scope has that name already."""
+        if name in self.names:
+            return ""
+        self.memo.clear()
+        unique = self.unique(name)
+        self.names[name] = Symbol(unique)
+        self.sizes[unique] = element_size
+        return unique
+
+    def find(self, name: str) -> Operand | None:
+        """What `name` stands for, looking outwards."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.parent
+        return None
+
+    def find_label(self, name: str) -> str | None:
+        """The unique name of a label, looking outwards."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.labels:
+                return scope.labels[name]
+            scope = scope.parent
+        return None
+
+    def element_size(self, symbol: str) -> int:
+        """Bytes of one element of a variable, 0 if unknown."""
+        scope: Scope | None = self
+        while scope is not None:
+            if symbol in scope.sizes:
+                return scope.sizes[symbol]
+            scope = scope.parent
+        return 0

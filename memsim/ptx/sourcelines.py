@@ -1,0 +1,89 @@
+"""Which CUDA line an instruction comes from: `.file`, `.loc` and the names in `.debug_str`.
+
+In: PTX text. Out: `SourceLine` records. Left out: all other debug information.
+
+Forms: PTX ISA, "Debugging Directives". Both `.file` and `.debug_str` may stand behind the
+code that uses them, so they are read first.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memsim.ptx.lexer import NAME, Cursor, Source
+from memsim.ptx.program import SourceLine
+
+_FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"')
+_DEBUG_STRINGS = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
+_LABEL = re.compile(rf"({NAME})\s*:|\.b8\s+(\w+(?:\s*,\s*\w+)*)")
+_LOC = re.compile(
+    rf"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?"
+    rf"(?:\s*,\s*function_name\s+({NAME})(?:\s*\+\s*(\d+))?\s*,"
+    r"\s*inlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?)?"
+)
+
+
+class SourceLines:
+    """The `.loc` directives of one module."""
+
+    def __init__(self, source: Source) -> None:
+        text = source.text
+        self.files = {int(number): _unescape(path) for number, path in _FILE.findall(text)}
+        self.strings, self.labels = _debug_strings(text)
+        self.latest: dict[tuple[int, int, int], SourceLine | None] = {}
+
+    def loc(self, cursor: Cursor) -> SourceLine | None:
+        """Consume a `.loc`. Line 0 is code of no line: None.
+
+        A function inlined into an inlined one names the call by file, line and column; the
+        latest `.loc` of that place tells where that call was inlined itself.
+        """
+        match = _LOC.match(cursor.text, cursor.position)
+        if match is None:
+            cursor.take()
+            raise cursor.expected("file, line and column of .loc")
+        cursor.position = match.end()
+        number, line, column, label, addend, *call = match.groups()
+        place = int(number), int(line), int(column or 0)
+        if not place[1]:
+            self.latest[place] = None
+            return None
+        function, inlined_at = None, None
+        if label:
+            at = int(call[0]), int(call[1]), int(call[2] or 0)
+            function = self._string(label, int(addend or 0))
+            inlined_at = self.latest.get(at) or self._line(at)
+        found = self._line(place, function, inlined_at)
+        self.latest[place] = found
+        return found
+
+    def _line(
+        self,
+        place: tuple[int, int, int],
+        function: str | None = None,
+        inlined_at: SourceLine | None = None,
+    ) -> SourceLine:
+        number, line, column = place
+        return SourceLine(self.files.get(number, f"<file {number}>"), line, column, function, inlined_at)
+
+    def _string(self, label: str, addend: int) -> str | None:
+        if label not in self.labels:
+            return None
+        start = self.labels[label] + addend
+        return self.strings[start:].partition(b"\0")[0].decode(errors="replace")
+
+
+def _debug_strings(text: str) -> tuple[bytes, dict[str, int]]:
+    """The bytes of `.section .debug_str`, and at which byte each label stands."""
+    strings, labels = bytearray(), {}
+    for section in _DEBUG_STRINGS.findall(text):
+        for label, values in _LABEL.findall(section):
+            if label:
+                labels[label] = len(strings)
+            else:
+                strings.extend(int(value, 0) & 0xFF for value in values.split(","))
+    return bytes(strings), labels
+
+
+def _unescape(path: str) -> str:
+    return path.replace('\\"', '"').replace("\\\\", "\\")
