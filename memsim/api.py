@@ -1,0 +1,275 @@
+"""The Python interface: load a module, analyze or run a kernel.
+
+In: CUDA source, PTX or a file of either. Out: kernels, traces, analyses, results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.launch import Launch, dim3
+from memsim.ptx import program
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
+    from memsim.trace.trace import Trace
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a loaded module, ready to be analyzed or run.
+
+    `name` is the entry's name in the PTX. `sources` maps a file that `.loc` names to its text.
+    """
+
+    name: str
+    module: program.Module = field(repr=False)
+    sources: Mapping[str, str] = field(repr=False, default_factory=dict)
+
+    @cached_property
+    def function(self) -> program.Function:
+        """The kernel with its device functions spliced in."""
+        from memsim.ptx.inline import inline_calls
+
+        return inline_calls(self.module, self.name)
+
+    @property
+    def parameters(self) -> tuple[program.Parameter, ...]:
+        """The kernel's parameters, in order."""
+        return self.module.functions[self.name].parameters
+
+    @cached_property
+    def argument_names(self) -> tuple[str, ...]:
+        """The parameters' names in the source where it is known, else `arg0`, `arg1`, ..."""
+        from memsim.source import parameter_names
+
+        count = len(self.parameters)
+        for text in self.sources.values():
+            names = parameter_names(text, self.name)
+            if len(names) == count:
+                return names
+        return tuple(f"arg{i}" for i in range(count))
+
+
+@dataclass(frozen=True)
+class Module:
+    """A loaded module. `module[name]` takes an entry's name in the PTX, or its demangled name."""
+
+    program: program.Module = field(repr=False)
+    sources: Mapping[str, str] = field(repr=False, default_factory=dict)
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Entry names as in the PTX, in its order."""
+        return self.program.entries
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel of that name.
+
+        Raises:
+            MemsimError: there is none, or several.
+        """
+        from memsim.ptx.demangle import resolve
+
+        return Kernel(resolve(self.kernels, name), self.program, self.sources)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kernels)
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+
+def load(source: str | Path, options: Sequence[str] = ()) -> Module:
+    """A module from a `.cu` file (compiled with NVRTC and `options`), a `.ptx` file, or PTX text.
+
+    Raises:
+        MemsimError: no such file, it does not compile, or it is not PTX.
+    """
+    from memsim.ptx.parser import parse
+
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):
+        return _module(parse(source), None)
+    path = Path(source)
+    if not path.is_file():
+        raise MemsimError(f"there is no file {path}")
+    if path.suffix == ".ptx":
+        if options:
+            raise MemsimError(f"{path} is PTX already: compiler options {list(options)} change nothing")
+        return _module(parse(_read(path), str(path)), path.parent)
+    if path.suffix not in (".cu", ".cuh", ".cpp", ".cc"):
+        raise MemsimError(f"{path} is neither CUDA source (.cu) nor PTX (.ptx)")
+    from memsim.compile import compile_cuda
+
+    return _module(parse(compile_cuda(path, options), str(path)), path.parent)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise MemsimError(f"cannot read {path}: {problem}") from None
+
+
+def _module(parsed: program.Module, folder: Path | None) -> Module:
+    """A module with those source files that can still be found: beside the PTX, or as named."""
+    sources = {}
+    for name in parsed.files.values():
+        near = [folder / name, folder / Path(name).name] if folder else []
+        found = next((path for path in (*near, Path(name)) if path.is_file()), None)
+        if found is not None:
+            sources[name] = found.read_text(encoding="utf-8", errors="replace")
+    return Module(parsed, sources)
+
+
+def _blocks(launch: Launch, count: int | None) -> np.ndarray | None:
+    """Linear numbers of `count` blocks spread evenly over the grid, the first and last included."""
+    if count is None or count >= launch.blocks:
+        return None
+    if count < 1:
+        raise MemsimError(f"blocks must be at least 1, not {count}")
+    return np.unique(np.linspace(0, launch.blocks - 1, count).round().astype(np.int64))
+
+
+def trace(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    shared_bytes: int = 0,
+    blocks: int | None = None,
+    progress: Progress | None = None,
+    *,
+    everything: bool = False,
+    max_steps: int | None = None,
+) -> Trace:
+    """The addresses of every shared and global access of a launch.
+
+    `blocks`: replay only so many, spread evenly over the grid. `everything`: execute all
+    instructions instead of those that addresses and branches depend on; the trace is the
+    same, and array arguments are written in place.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+    """
+    from memsim.simt.execute import MAX_STEPS, execute
+    from memsim.trace.record import Recorder, short_name
+    from memsim.trace.trace import Trace
+
+    launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes)
+    chosen = _blocks(launch, blocks)
+    recorder = Recorder()
+    memory = execute(
+        kernel.module,
+        kernel.function,
+        launch,
+        args,
+        kernel.argument_names,
+        recorder,
+        everything=everything,
+        blocks=chosen,
+        progress=progress,
+        max_steps=max_steps or MAX_STEPS,
+    )
+    sites, columns = recorder.columns()
+    arrays = [
+        (short_name(buffer.name), space, buffer.start, buffer.end - buffer.start)
+        for space in ("shared", "global")
+        for buffer in memory.layouts[space].buffers
+    ]
+    return Trace(
+        kernel=kernel.name,
+        launch=launch,
+        blocks_replayed=launch.blocks if chosen is None else len(chosen),
+        sites=tuple(sites),
+        arrays=tuple(arrays),
+        sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
+        notes=tuple(recorder.notes),
+        **columns,
+    )
+
+
+def analyze(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    shared_bytes: int = 0,
+    blocks: int | None = None,
+    arch: str = "sm_90",
+    progress: Progress | None = None,
+) -> Analysis:
+    """What every access of a launch costs, by source line.
+
+    Args:
+        kernel: `load(...)[name]`.
+        grid, block: one to three ints, as CUDA's `dim3`.
+        args: arrays (numpy, or `ArrayArg` by shape and type) and scalars, in kernel order. Arrays
+            lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed.
+        shared_bytes: dynamic shared memory of a block, in bytes.
+        blocks: replay only so many blocks, spread evenly over the grid; None for all.
+        arch: whose rules to count by.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+    """
+    from memsim.analysis import analyze_trace
+
+    return analyze_trace(trace(kernel, grid, block, args, shared_bytes, blocks, progress), arch)
+
+
+class _Deaf:
+    """A listener for those who want results only."""
+
+    def start_chunk(self, machine: Any) -> None:
+        """Nothing to do."""
+
+    def access(self, *event: Any) -> None:
+        """Nothing to do."""
+
+    def unknown(self, *event: Any) -> None:
+        """Nothing to do."""
+
+    def aside(self, *event: Any) -> None:
+        """Nothing to do."""
+
+
+def run(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    shared_bytes: int = 0,
+    progress: Progress | None = None,
+    *,
+    max_steps: int | None = None,
+) -> None:
+    """Execute a launch completely; arrays are written in place, as on a GPU.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, a result that depends on an
+            instruction that is not executed, or whatever goes wrong in the kernel.
+    """
+    from memsim.simt.execute import MAX_STEPS, execute
+
+    launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes)
+    execute(
+        kernel.module,
+        kernel.function,
+        launch,
+        args,
+        kernel.argument_names,
+        _Deaf(),
+        everything=True,
+        progress=progress,
+        max_steps=max_steps or MAX_STEPS,
+    )

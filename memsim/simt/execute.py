@@ -1,0 +1,148 @@
+"""Execute a launch: match the arguments, lay out the memory, run the blocks chunk by chunk.
+
+In: a kernel, a launch, arguments, a listener. Out: what the listener heard and, where everything
+is executed, the arrays written in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import memsim.simt.access
+import memsim.simt.bits
+import memsim.simt.compare
+import memsim.simt.convert
+import memsim.simt.integers
+import memsim.simt.lanes
+import memsim.simt.textures  # noqa: F401  (these register what they execute)
+from memsim.errors import MemsimError
+from memsim.launch import Launch, Texture1D
+from memsim.ptx.flow import Flow
+from memsim.ptx.program import Function, Module, Variable
+from memsim.ptx.slice import address_slice
+from memsim.simt.arguments import check, encode, is_array
+from memsim.simt.machine import Listener, Machine
+from memsim.simt.memory import Memory
+from memsim.simt.plan import Plan
+from memsim.simt.values import Poisoned
+
+#: CUDA C++ Programming Guide, compute capability 9.0: bytes a block may declare and may have.
+STATIC_SHARED_LIMIT = 48 * 1024
+SHARED_LIMIT = 227 * 1024
+
+#: Threads that run at once. Results need every value in every thread; a trace only few of them.
+RUN_THREADS = 1 << 15
+TRACE_THREADS = 1 << 20
+
+#: Instructions that a chunk of blocks may execute before it counts as endless.
+MAX_STEPS = 20_000_000
+
+
+def execute(
+    module: Module,
+    function: Function,
+    launch: Launch,
+    arguments: Sequence[Any],
+    names: Sequence[str],
+    listener: Listener,
+    *,
+    everything: bool,
+    blocks: np.ndarray | None = None,
+    progress: Callable[[float], None] | None = None,
+    max_steps: int = MAX_STEPS,
+    chunk_threads: int | None = None,
+) -> Memory:
+    """Run `blocks` (linear numbers, all of them if None) of a launch.
+
+    `everything`: execute all instructions and write arrays in place; else only what addresses
+    and branches depend on. `names` are the parameters' names in the source, for messages.
+    `progress` is told the share of blocks that are done, 0 to 1.
+
+    Raises:
+        MemsimError: arguments or launch that do not fit, and whatever goes wrong in the kernel.
+    """
+    check(function, arguments, names)
+    buffers = [(name, a, int(a.nbytes)) for name, a in zip(names, arguments) if is_array(a)]
+    memory = Memory(variables_of(module, function), buffers, launch.shared_bytes)
+    check_shared(function, memory)
+    check_block(function, launch)
+    plan = make_plan(function, memory, arguments, everything)
+    machine = Machine(plan, Flow(function), launch, listener, max_steps)
+    wanted = np.arange(launch.blocks) if blocks is None else blocks
+    limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
+    size = max(1, limit // machine.threads)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(wanted), size):
+            machine.run(wanted[start : start + size])
+            if progress is not None:
+                progress(min(1.0, (start + size) / len(wanted)))
+    if everything:
+        try:
+            memory.copy_back()
+        except Poisoned as unknown:
+            raise MemsimError(f"the result is not known: {unknown.poison.story()}") from None
+    return memory
+
+
+def variables_of(module: Module, function: Function) -> list[Variable]:
+    """The module's and the function's variables; shared ones only where the kernel names them."""
+    return [*module.variables.values(), *function.variables.values()]
+
+
+def make_plan(function: Function, memory: Memory, arguments: Sequence[Any], everything: bool) -> Plan:
+    """The kernel as steps, for all instructions or for the slice that addresses need."""
+    addresses = iter(memory.argument_addresses)
+    parameters: dict[str, bytes] = {}
+    owner: dict[int, str] = {}
+    same: dict[str, str] = {}
+    for parameter, argument in zip(function.parameters, arguments):
+        if is_array(argument):
+            base = (
+                argument.base if isinstance(argument, np.ndarray) and argument.base is not None else argument
+            )
+            same[parameter.name] = owner.setdefault(id(base), parameter.name)
+            argument = next(addresses)
+        elif isinstance(argument, Texture1D):
+            argument = memory.bind(argument)
+        parameters[parameter.name] = encode(parameter, argument)
+    plan = Plan(function, memory, parameters)
+    needed = None if everything else address_slice(function, same)
+    for index in range(len(function.instructions)):
+        plan.prepare(index, needed is None or index in needed)
+    return plan
+
+
+def check_shared(function: Function, memory: Memory) -> None:
+    """Does the shared memory fit into a block?
+
+    Raises:
+        MemsimError: more than the chip has.
+    """
+    if memory.static_shared > STATIC_SHARED_LIMIT:
+        raise MemsimError(
+            f"{function.name} declares {memory.static_shared} bytes of shared memory;"
+            f" at most {STATIC_SHARED_LIMIT} can be declared",
+            hint="use dynamic shared memory (extern __shared__) for more",
+        )
+    total = memory.layouts["shared"].end
+    if total > SHARED_LIMIT:
+        raise MemsimError(f"a block needs {total} bytes of shared memory; it can have {SHARED_LIMIT}")
+
+
+def check_block(function: Function, launch: Launch) -> None:
+    """Is the block the one that `__launch_bounds__` promised?
+
+    Raises:
+        MemsimError: it is not.
+    """
+    if function.reqntid and launch.block != function.reqntid:
+        raise MemsimError(f"{function.name} must be launched with block {function.reqntid}")
+    if function.maxntid:
+        x, y, z = function.maxntid
+        if launch.threads > x * y * z:
+            raise MemsimError(
+                f"{function.name} is compiled for at most {x * y * z} threads a block, not {launch.threads}"
+            )

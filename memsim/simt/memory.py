@@ -1,0 +1,312 @@
+"""The memory of a launch: where everything lies, and what is in it.
+
+In: the kernel's variables and the launch's arguments. Out: addresses of every buffer, loads
+and stores of whole warps at once, and the answer to "whose bytes are these?".
+Contents are only made when something reads or writes them. Left out: what an access costs.
+
+Global buffers start at multiples of 256 bytes, as `cudaMalloc` gives them, with a gap between
+them so that running past an end is seen. Shared addresses are offsets in the block's window,
+statically declared variables first, in the order of the PTX, dynamic shared memory last.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.launch import Texture1D
+from memsim.ptx.program import Variable
+from memsim.simt.values import Part, Poison, Poisoned, Sum, floats, from_array, ints, to_array, to_bools
+
+GLOBAL_BASE = 0x10_0000_0000
+GLOBAL_ALIGN = 256
+#: Where the shared and local windows lie for generic addresses.
+SHARED_WINDOW = 0x7_0000_0000
+LOCAL_WINDOW = 0x6_0000_0000
+WINDOW_SIZE = 1 << 24
+#: Handles of texture objects; no address in any space.
+TEXTURE_HANDLES = 0x8_0000_0000
+
+
+def align(value: int, to: int) -> int:
+    """`value` rounded up to a multiple of `to`."""
+    return -(-value // to) * to
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A named range of bytes in a state space; `end` is one past the last byte."""
+
+    name: str
+    space: str
+    start: int
+    end: int
+
+
+class Layout:
+    """Named ranges in one state space, placed one after the other."""
+
+    def __init__(self, space: str, base: int = 0) -> None:
+        self.space = space
+        self.buffers: list[Buffer] = []
+        self.starts: list[int] = []
+        self.end = base
+
+    def place(self, name: str, size: int, alignment: int, gap: int = 0) -> int:
+        """Reserve `size` bytes; gives the address."""
+        start = align(self.end, alignment)
+        self.end = start + size + gap
+        self.buffers.append(Buffer(name, self.space, start, start + size))
+        self.starts.append(start)
+        return start
+
+    def find(self, lo: int, end: int) -> Buffer | None:
+        """The buffer that holds all bytes `lo` .. `end - 1`, if there is one."""
+        i = bisect.bisect_right(self.starts, lo) - 1
+        if i >= 0 and end <= self.buffers[i].end:
+            return self.buffers[i]
+        return None
+
+    def owners(self, addresses: np.ndarray, width: int) -> np.ndarray:
+        """Index of the buffer of each access, -1 where it is in none, int64 like `addresses`."""
+        ends = np.array([buffer.end for buffer in self.buffers], np.int64)
+        index = np.searchsorted(np.array(self.starts, np.int64), addresses, side="right") - 1
+        inside = (index >= 0) & (addresses + width <= ends[np.maximum(index, 0)]) if self.buffers else False
+        return np.where(inside, index, -1)
+
+
+#: PTX scalar type -> numpy type of a memory element.
+ELEMENTS: dict[str, type] = {
+    "f16": np.int16,
+    "f32": np.float32,
+    "f64": np.float64,
+    **{f"{kind}{bits}": getattr(np, f"int{bits}") for kind in "bs" for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": getattr(np, f"uint{bits}") for bits in (8, 16)},
+    "u32": np.int32,
+    "u64": np.int64,
+    "b8": np.uint8,
+    "bf16": np.int16,
+    "f16x2": np.int32,
+    "bf16x2": np.int32,
+}
+
+
+class Store:
+    """The bytes of one state space: shape (1, n) for global and constant memory, (B, n) for
+    shared, (B * T, n) for local memory."""
+
+    def __init__(self, data: np.ndarray, base: int, shape: tuple[int, int], rows: str) -> None:
+        self.data = data
+        self.base = base
+        self.shape = shape
+        self.rows = rows
+        self.poison: Poison | None = None
+        self._views: dict[type, np.ndarray] = {}
+
+    def view(self, dtype: type) -> np.ndarray:
+        """The bytes as elements, one row for each owner."""
+        if dtype not in self._views:
+            self._views[dtype] = self.data.view(dtype)
+        return self._views[dtype]
+
+    def positions(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
+        """Element index of each thread, 0 for inactive ones; broadcasts to (B, T)."""
+        index: np.ndarray = (to_array(address) - self.base) // np.dtype(dtype).itemsize
+        return index if active is True else np.where(to_bools(active), index, 0)
+
+    def row_of(self) -> np.ndarray | int:
+        """The row that each thread's bytes are in."""
+        blocks, threads = self.shape
+        if self.rows == "one":
+            return 0
+        if self.rows == "block":
+            return np.arange(blocks)[:, None]
+        return np.arange(blocks * threads).reshape(blocks, threads)
+
+    def load(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
+        """What each thread reads; the smallest shape that holds it.
+
+        Raises:
+            Poisoned: something unknown was written here before.
+        """
+        if self.poison:
+            raise Poisoned(self.poison)
+        view, index = self.view(dtype), self.positions(address, dtype, active)
+        found: np.ndarray
+        if self.rows == "one":
+            found = view[0][index]
+        elif self.rows == "block" and index.shape[0] == 1:
+            found = view[:, index[0]]
+        else:
+            found = view[self.row_of(), index]
+        return found
+
+    def store(self, address: int | Sum, values: np.ndarray, active: bool | Part) -> None:
+        """Write each active thread's value; of several to one place the last thread's stays."""
+        dtype = values.dtype.type
+        view, index = self.view(dtype), self.positions(address, dtype, active)
+        rows, index, values = np.broadcast_arrays(
+            np.broadcast_to(self.row_of(), self.shape), index, np.broadcast_to(values, self.shape)
+        )
+        if active is True:
+            view[rows, index] = values
+            return
+        mask = np.broadcast_to(to_bools(active), self.shape)
+        view[rows[mask], index[mask]] = values[mask]
+
+
+class Memory:
+    """All state spaces of one launch.
+
+    `variables` are the module's and the kernel's; `buffers` are (name, array or None, bytes)
+    for the arguments; arrays are only copied in when data is needed.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[Variable],
+        buffers: Sequence[tuple[str, Any, int]],
+        dynamic_shared: int,
+    ) -> None:
+        self.layouts = {
+            "global": Layout("global", GLOBAL_BASE),
+            "shared": Layout("shared"),
+            "local": Layout("local"),
+            "const": Layout("const", GLOBAL_ALIGN),
+        }
+        self.symbols: dict[str, tuple[str, int]] = {}
+        self.initial = [v for v in variables if v.space in ("global", "const")]
+        self._arguments: list[tuple[int, Any]] = []
+        self.textures: dict[int, Texture1D] = {}
+        dynamic = []
+        for variable in variables:
+            space = "local" if variable.space == "param" else variable.space
+            if space not in self.layouts:
+                continue
+            if space == "shared" and variable.size == 0:
+                dynamic.append(variable)
+                continue
+            alignment = max(variable.align, GLOBAL_ALIGN if space == "global" else 1)
+            gap = GLOBAL_ALIGN if space == "global" else 0
+            address = self.layouts[space].place(variable.name, variable.size, alignment, gap)
+            self.symbols[variable.name] = (space, address)
+        shared = self.layouts["shared"]
+        self.static_shared = shared.end
+        if dynamic or dynamic_shared:
+            alignment = max([16, *(variable.align for variable in dynamic)])
+            name = dynamic[0].name if dynamic else "dynamic shared memory"
+            address = shared.place(name, dynamic_shared, alignment)
+            for variable in dynamic:
+                self.symbols[variable.name] = ("shared", address)
+        for name, array, size in buffers:
+            address = self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
+            self._arguments.append((address, array))
+        self._global: Store | None = None
+        self._const: Store | None = None
+        self.shared: Store | None = None
+        self.local: Store | None = None
+        self.shape = (1, 32)
+
+    @property
+    def argument_addresses(self) -> list[int]:
+        """Where each argument array lies, in the order given."""
+        return [address for address, _ in self._arguments]
+
+    def bind(self, texture: Texture1D) -> int:
+        """The handle that a kernel knows a texture object by."""
+        handle = TEXTURE_HANDLES + len(self.textures)
+        self.textures[handle] = texture
+        return handle
+
+    def start_chunk(self, blocks: int, threads: int) -> None:
+        """New blocks begin: their shared and local memory is made when first used."""
+        self.shape = (blocks, threads)
+        self.shared = self.local = None
+        for store in (self._global, self._const):
+            if store is not None:
+                store.shape = self.shape
+
+    def space(self, name: str) -> Store:
+        """The bytes of a state space, made on first use."""
+        blocks, threads = self.shape
+        if name == "shared":
+            if self.shared is None:
+                size = align(max(self.layouts["shared"].end, 16), 16)
+                self.shared = Store(np.zeros((blocks, size), np.uint8), 0, self.shape, "block")
+            return self.shared
+        if name in ("local", "param"):
+            if self.local is None:
+                size = align(max(self.layouts["local"].end, 16), 16)
+                data = np.zeros((blocks * threads, size), np.uint8)
+                self.local = Store(data, 0, self.shape, "thread")
+            return self.local
+        if name == "const":
+            if self._const is None:
+                self._const = self._filled("const")
+            return self._const
+        if self._global is None:
+            self._global = self._filled("global")
+            for address, array in self._arguments:
+                raw = array.make() if hasattr(array, "make") else array
+                raw = np.ascontiguousarray(raw).view(np.uint8).reshape(-1)
+                self._global.data[0, address - GLOBAL_BASE : address - GLOBAL_BASE + raw.size] = raw
+        return self._global
+
+    def _filled(self, space: str) -> Store:
+        """Module variables of `space` with their initial bytes."""
+        layout = self.layouts[space]
+        base = GLOBAL_BASE if space == "global" else 0
+        data = np.zeros((1, align(layout.end - base + GLOBAL_ALIGN, 16)), np.uint8)
+        for variable in self.initial:
+            if variable.space != space:
+                continue
+            _, address = self.symbols[variable.name]
+            content = bytearray(variable.init or b"")
+            for offset, symbol, addend in variable.init_symbols:
+                if symbol in self.symbols:
+                    content += bytes(max(0, offset + 8 - len(content)))
+                    content[offset : offset + 8] = (self.symbols[symbol][1] + addend).to_bytes(8, "little")
+            data[0, address - base : address - base + len(content)] = np.frombuffer(content, np.uint8)
+        return Store(data, base, self.shape, "one")
+
+    def copy_back(self) -> None:
+        """Write argument arrays back in place.
+
+        Raises:
+            Poisoned: what the kernel wrote is not known.
+        """
+        if self._global is None:
+            return
+        if self._global.poison:
+            raise Poisoned(self._global.poison)
+        for address, array in self._arguments:
+            if isinstance(array, np.ndarray) and array.flags.writeable:
+                start = address - GLOBAL_BASE
+                raw = self._global.data[0, start : start + array.nbytes]
+                array[...] = raw.view(array.dtype).reshape(array.shape)
+
+
+def loaded(array: np.ndarray, narrow: bool) -> Any:
+    """A loaded element as a register holds it; `narrow`: the register has 16 bits."""
+    if array.dtype.kind == "f":
+        return array
+    if narrow and array.dtype == np.uint16:
+        array = array.view(np.int16)
+    return from_array(array.astype(np.int64))
+
+
+def to_store(value: Any, dtype: type) -> np.ndarray:
+    """A register's value as elements to write.
+
+    Raises:
+        Poisoned: the value is not known.
+    """
+    if np.dtype(dtype).kind == "f":
+        return floats(value, dtype)
+    bits = np.dtype(dtype).itemsize * 8
+    width = value.dtype.itemsize * 8 if isinstance(value, np.ndarray) else max(bits, 8)
+    return to_array(ints(value, width)).astype(dtype)

@@ -1,0 +1,396 @@
+"""What a register holds: one value for many threads, stored no larger than it has to be.
+
+A chunk of B blocks with T threads each (T padded to whole warps) runs at once. A register is
+
+* a Python `int` or `bool`: the same in every thread;
+* a `Sum`: an integer that differs between threads, as `s + u + v + f` with `s` one int and
+  parts of shape (B, 1), (1, T) and (B, T), each only where needed. Addresses are sums of a
+  block's part and a thread's part, so they are never written out for all B * T threads, and
+  a loop that adds a constant changes nothing but `s`;
+* a `Part` of bool: a predicate that differs between threads;
+* a float `numpy` array of a shape that broadcasts to (B, T);
+* `Poison`: not known, with the reason; `None`: never written.
+
+Integers are kept in their signed reading: a 32-bit register holds -2**31 .. 2**31 - 1.
+Left out on purpose: what instructions do with these (integers.py, floats.py, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from memsim.ptx.program import Instruction
+
+_next_uid = count(1).__next__
+
+#: Beyond this an int64 sum may wrap, so bounds are not trusted any more.
+SAFE = 1 << 62
+
+
+class Poison:
+    """A value that is not known: the reason, the instruction it began at, and the way from there."""
+
+    __slots__ = ("origin", "reason", "via")
+
+    def __init__(self, reason: str, origin: Instruction | None, via: tuple[Instruction, ...] = ()) -> None:
+        self.reason = reason
+        self.origin = origin
+        self.via = via
+
+    def through(self, instruction: Instruction) -> Poison:
+        """The same unknown after one more instruction; the way is kept short."""
+        if len(self.via) >= 8:
+            return self
+        return Poison(self.reason, self.origin, (*self.via, instruction))
+
+    def story(self) -> str:
+        """The reason and the way, in words."""
+        way = [self.origin, *self.via] if self.origin is not None else list(self.via)
+        steps = []
+        for instruction in way:
+            where = instruction.source
+            at = f"{where.file}:{where.line}" if where else f"PTX line {instruction.line}"
+            steps.append(f"{instruction.name} ({at})")
+        return self.reason + (": " + " -> ".join(steps) if steps else "")
+
+
+class Poisoned(Exception):
+    """An operand is not known; caught where the destination is written."""
+
+    def __init__(self, poison: Poison) -> None:
+        super().__init__(poison.reason)
+        self.poison = poison
+
+
+def poisoned(value: Any) -> Poisoned:
+    """The exception for an operand that is neither a number nor a predicate."""
+    if isinstance(value, Poison):
+        return Poisoned(value)
+    return Poisoned(Poison("a register is read that was never written", None))
+
+
+class Part:
+    """An array of shape (B, 1), (1, T) or (B, T) that never changes, with an identity.
+
+    `uid` is never used twice, so it can stand for the content in a cache key.
+    """
+
+    __slots__ = ("_derived", "_digest", "_hi", "_lo", "_zeros", "array", "uid")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.uid = _next_uid()
+        self._lo: int | None = None
+        self._hi: int | None = None
+        self._zeros: int | None = None
+        self._derived: dict[Any, Part] = {}
+        self._digest: bytes | None = None
+
+    @property
+    def lo(self) -> int:
+        """Smallest element."""
+        if self._lo is None:
+            self._lo = int(self.array.min())
+        return self._lo
+
+    @property
+    def hi(self) -> int:
+        """Largest element."""
+        if self._hi is None:
+            self._hi = int(self.array.max())
+        return self._hi
+
+    @property
+    def zeros(self) -> int:
+        """How many low bits are zero in every element (63 if all of them are zero)."""
+        if self._zeros is None:
+            self._zeros = trailing_zeros(int(np.bitwise_or.reduce(self.array, axis=None)))
+        return self._zeros
+
+    @property
+    def digest(self) -> bytes:
+        """The content as bytes, for caches that outlive the object."""
+        if self._digest is None:
+            self._digest = self.array.tobytes()
+        return self._digest
+
+    def derived(self, key: Any, change: Callable[[np.ndarray], np.ndarray]) -> Part:
+        """`change` done to the part; remembered, so that a loop gets the same object again."""
+        if key not in self._derived:
+            if len(self._derived) > 16:
+                self._derived.clear()
+            self._derived[key] = Part(change(self.array))
+        return self._derived[key]
+
+    def scaled(self, factor: int) -> Part:
+        """The part times a constant."""
+        return self.derived(factor, lambda array: array * factor)
+
+
+def trailing_zeros(value: int) -> int:
+    """Low zero bits of an integer; 63 for zero."""
+    return (value & -value).bit_length() - 1 if value else 63
+
+
+class Sum:
+    """An integer of many threads: `s + u + v + f`. With `f` there is neither `u` nor `v`."""
+
+    __slots__ = ("_array", "f", "hi", "lo", "s", "u", "v")
+
+    def __init__(self, s: int, u: Part | None = None, v: Part | None = None, f: Part | None = None) -> None:
+        self.s = s
+        self.u = u
+        self.v = v
+        self.f = f
+        self._array: np.ndarray | None = None
+        lo = hi = s
+        for part in (u, v, f):
+            if part is not None:
+                lo += part.lo
+                hi += part.hi
+        self.lo = lo
+        self.hi = hi
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that are there."""
+        return tuple(part for part in (self.u, self.v, self.f) if part is not None)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The sum written out, int64, of the smallest shape that holds it."""
+        if self._array is None:
+            first, *rest = (part.array for part in self.parts)
+            total = first + self.s if self.s else first
+            for other in rest:
+                total = total + other
+            self._array = total
+        return self._array
+
+    @property
+    def zeros(self) -> int:
+        """Low bits that are zero in every thread."""
+        return min([trailing_zeros(self.s), *(part.zeros for part in self.parts)])
+
+
+def from_array(array: np.ndarray, s: int = 0) -> int | Sum:
+    """An integer value from a written-out int64 array that broadcasts to (B, T)."""
+    rows, columns = array.shape
+    if columns == 1:
+        if rows == 1:
+            return int(array[0, 0]) + s
+        return Sum(s, u=Part(array))
+    if rows == 1:
+        return Sum(s, v=Part(array))
+    return Sum(s, f=Part(array))
+
+
+def to_array(value: int | Sum) -> np.ndarray:
+    """An integer value written out as int64, shape broadcasting to (B, T)."""
+    if type(value) is int:
+        return np.array([[value]], dtype=np.int64)
+    assert isinstance(value, Sum)
+    return value.array
+
+
+def bounds(value: int | Sum) -> tuple[int, int]:
+    """Smallest and largest value that a thread may hold (not always reached)."""
+    if type(value) is int:
+        return value, value
+    assert isinstance(value, Sum)
+    return value.lo, value.hi
+
+
+_WRAP = {8: np.int8, 16: np.int16, 32: np.int32}
+
+
+def wrap_int(value: int, bits: int) -> int:
+    """The signed reading of the low `bits` bits."""
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
+
+
+def fit(value: int | Sum, bits: int) -> int | Sum:
+    """The value as a signed `bits`-bit register holds it; written out only if it really wraps."""
+    if type(value) is int:
+        return wrap_int(value, bits)
+    assert isinstance(value, Sum)
+    half = 1 << (bits - 1)
+    if -half <= value.lo and value.hi < half:
+        return value
+    array = value.array
+    return from_array(array if bits == 64 else array.astype(_WRAP[bits]).astype(np.int64))
+
+
+def unsigned(value: int | Sum, bits: int) -> int | Sum:
+    """The value read as an unsigned `bits`-bit number (bits < 64)."""
+    if type(value) is int:
+        return value & ((1 << bits) - 1)
+    assert isinstance(value, Sum)
+    if value.lo >= 0 and value.hi < 1 << bits:
+        return value
+    return from_array(value.array & ((1 << bits) - 1))
+
+
+def _add_parts(a: Part | None, b: Part | None) -> Part | None:
+    if a is None:
+        return b
+    if b is None:
+        return a
+    return Part(a.array + b.array)
+
+
+def low_zeros(value: int | Sum) -> int:
+    """Low bits that are zero in every thread."""
+    return value.zeros if isinstance(value, Sum) else trailing_zeros(value)
+
+
+def plus(a: int | Sum, b: int | Sum) -> int | Sum:
+    """Exact sum (modulo 2**64 where int64 would overflow)."""
+    if type(a) is int:
+        if type(b) is int:
+            return a + b
+        a, b = b, a
+    assert isinstance(a, Sum)
+    if type(b) is int:
+        return Sum(a.s + b, a.u, a.v, a.f)
+    assert isinstance(b, Sum)
+    if max(abs(a.lo), abs(a.hi), abs(b.lo), abs(b.hi)) >= SAFE:
+        return from_array(a.array + b.array)
+    if a.f is None and b.f is None:
+        return Sum(a.s + b.s, _add_parts(a.u, b.u), _add_parts(a.v, b.v))
+    total = None
+    for part in (a.f, b.f, a.u, a.v, b.u, b.v):
+        if part is not None:
+            total = part.array if total is None else total + part.array
+    assert total is not None
+    if len(a.parts) + len(b.parts) == 1:
+        return Sum(a.s + b.s, f=a.f or b.f)
+    return Sum(a.s + b.s, f=Part(total))
+
+
+def times(a: int | Sum, factor: int) -> int | Sum:
+    """Product with a constant (modulo 2**64 where int64 would overflow)."""
+    if type(a) is int:
+        return a * factor
+    assert isinstance(a, Sum)
+    if factor == 0:
+        return 0
+    if factor == 1:
+        return a
+    if max(abs(a.lo), abs(a.hi)) * abs(factor) >= SAFE:
+        return from_array(a.array * np.int64(wrap_int(factor, 64)))
+    u, v, f = (None if part is None else part.scaled(factor) for part in (a.u, a.v, a.f))
+    return Sum(a.s * factor, u, v, f)
+
+
+def ints(value: Any, bits: int) -> int | Sum:
+    """A register read as a `bits`-bit integer; a float's bits where it holds a float.
+
+    Raises:
+        Poisoned: the value is not known.
+    """
+    kind = type(value)
+    if kind is int or kind is Sum:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, np.ndarray):
+        signed = _SAME_SIZE[value.dtype.itemsize]
+        return from_array(np.ascontiguousarray(value).view(signed).astype(np.int64))
+    raise poisoned(value)
+
+
+_SAME_SIZE = {8: np.int64, 4: np.int32, 2: np.int16}
+
+
+def floats(value: Any, dtype: type) -> np.ndarray:
+    """A register read as floats of `dtype`; the bits of an integer where it holds one.
+
+    Raises:
+        Poisoned: the value is not known.
+    """
+    if isinstance(value, np.ndarray):
+        if value.dtype == dtype:
+            return value
+        value = ints(value, value.dtype.itemsize * 8)
+    if type(value) is int or type(value) is Sum:
+        return to_array(value).astype(_SAME_SIZE[np.dtype(dtype).itemsize]).view(dtype)
+    raise poisoned(value)
+
+
+def predicate(value: Any) -> bool | Part:
+    """A register read as a predicate.
+
+    Raises:
+        Poisoned: the value is not known.
+    """
+    if type(value) is bool or type(value) is Part:
+        return value
+    raise poisoned(value)
+
+
+def from_bools(array: np.ndarray) -> bool | Part:
+    """A predicate from a bool array; one bool where all threads agree."""
+    if array.size == 1:
+        return bool(array.flat[0])
+    part = Part(array)
+    if part.lo == part.hi:
+        return bool(part.lo)
+    return part
+
+
+def to_bools(value: bool | Part) -> np.ndarray:
+    """A predicate as a bool array that broadcasts to (B, T)."""
+    return value.array if isinstance(value, Part) else np.array([[value]])
+
+
+def both(a: bool | Part, b: bool | Part) -> bool | Part:
+    """Logical and; gives back the same object where one side decides."""
+    if a is True or b is False or a is b:
+        return b
+    if b is True or a is False:
+        return a
+    assert isinstance(a, Part) and isinstance(b, Part)
+    return from_bools(a.array & b.array)
+
+
+def either(a: bool | Part, b: bool | Part) -> bool | Part:
+    """Logical or."""
+    if a is False or b is True or a is b:
+        return b
+    if b is False or a is True:
+        return a
+    assert isinstance(a, Part) and isinstance(b, Part)
+    return from_bools(a.array | b.array)
+
+
+def invert(a: bool | Part) -> bool | Part:
+    """Logical not."""
+    return from_bools(~a.array) if isinstance(a, Part) else not a
+
+
+def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
+    """Each thread's `yes` or `no`, for any kind of register.
+
+    Raises:
+        Poisoned: a side that is needed is not known.
+    """
+    if condition is True or yes is no:
+        return yes
+    if condition is False:
+        return no
+    assert isinstance(condition, Part)
+    for side in (yes, no):
+        if side is None or isinstance(side, Poison):
+            raise poisoned(side)
+    if isinstance(yes, (bool, Part)):
+        return from_bools(np.where(condition.array, to_bools(yes), to_bools(predicate(no))))
+    if isinstance(yes, np.ndarray) or isinstance(no, np.ndarray):
+        dtype = yes.dtype if isinstance(yes, np.ndarray) else no.dtype
+        return np.where(condition.array, floats(yes, dtype), floats(no, dtype))
+    if type(yes) is int and yes == no:
+        return yes
+    return from_array(np.where(condition.array, to_array(yes), to_array(no)))

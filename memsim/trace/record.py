@@ -1,0 +1,284 @@
+"""The recorder: listens to the emulator and keeps each distinct request once.
+
+In: calls of `Listener` (simt/machine.py). Out: `Trace`.
+An address that is a sum of a block's part and a thread's part is never written out for all
+threads: blocks whose part is the same modulo 128 bytes ask for the same thing, so one of them
+stands for all. A loop that comes back with the same parts is only counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.ptx.demangle import demangle
+from memsim.simt.values import Part, Poison, Sum, to_array, to_bools
+from memsim.trace.trace import AccessSite
+
+if TYPE_CHECKING:
+    from memsim.simt.machine import Machine
+    from memsim.simt.plan import Site
+
+#: Nothing in the model changes when all addresses of a request move by this many bytes.
+PERIOD = 128
+
+
+@dataclass
+class Tally:
+    """One kind of event: the requests it makes (rows and how often) and how often it came."""
+
+    site: int
+    rows: np.ndarray
+    counts: np.ndarray
+    hits: int = 0
+
+
+@dataclass
+class Rows:
+    """The distinct requests of one site."""
+
+    index: dict[bytes, int] = field(default_factory=dict)
+    addresses: list[np.ndarray] = field(default_factory=list)
+    active: list[np.ndarray] = field(default_factory=list)
+    block: list[int] = field(default_factory=list)
+    warp: list[int] = field(default_factory=list)
+
+
+@dataclass
+class SiteRecord:
+    """What is known of one site so far."""
+
+    site: Site
+    instructions: int = 0
+    arrays: set[str] = field(default_factory=set)
+    unresolved: str | None = None
+    unresolved_requests: int = 0
+    rows: Rows = field(default_factory=Rows)
+
+
+class Recorder:
+    """A listener that keeps what the model needs, and nothing twice."""
+
+    def __init__(self) -> None:
+        self.sites: dict[int, SiteRecord] = {}
+        self.tallies: list[Tally] = []
+        self.seen: dict[Any, Tally] = {}
+        self.by_content: dict[Any, Tally] = {}
+        self.warp_counts: dict[int, int] = {}
+        self.blocks: np.ndarray = np.zeros(0, np.int64)
+        self.warps = 1
+        self.requests_aside: Counter[str] = Counter()
+
+    def start_chunk(self, machine: Machine) -> None:
+        """A new chunk of blocks begins; keys of the last one are of no more use."""
+        self.blocks = machine.blocks
+        self.warps = machine.threads // 32
+        self.seen = {}
+        self.by_content = {}
+        self.warp_counts = {}
+
+    def access(self, site: Site, address: int | Sum, mask: Any, active: Any, arrays: frozenset[str]) -> None:
+        """Count one execution of a site."""
+        record = self.sites.get(site.index)
+        if record is None:
+            record = self.sites[site.index] = SiteRecord(site)
+        record.instructions += self.count_warps(mask)
+        if active is False:
+            return
+        record.arrays |= arrays
+        if isinstance(address, Sum):
+            u, v, f = address.u, address.v, address.f
+            key = (
+                site.index,
+                address.s % PERIOD,
+                u.uid if u else 0,
+                v.uid if v else 0,
+                f.uid if f else 0,
+                active if active is True else active.uid,
+            )
+        else:
+            key = (site.index, address % PERIOD, 0, 0, 0, active if active is True else active.uid)
+        tally = self.seen.get(key)
+        if tally is None:
+            tally = self.seen[key] = self.tally(record, address, active)
+        tally.hits += 1
+
+    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+        """Count an execution whose addresses nobody knows."""
+        record = self.sites.setdefault(site.index, SiteRecord(site))
+        record.instructions += self.count_warps(mask)
+        record.unresolved_requests += self.count_warps(active)
+        record.unresolved = record.unresolved or poison.story()
+
+    def aside(self, what: str, active: Any) -> None:
+        """Count requests that go another way than through shared or global memory's pipe."""
+        self.requests_aside[what] += self.count_warps(active)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was seen and is not in the trace."""
+        return [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
+
+    def count_warps(self, mask: Any) -> int:
+        """How many warps have a thread in the mask."""
+        blocks = len(self.blocks)
+        if mask is True:
+            return blocks * self.warps
+        if mask is False:
+            return 0
+        if mask.uid not in self.warp_counts:
+            array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * 32))
+            warps = int(array.reshape(array.shape[0], -1, 32).any(2).sum())
+            self.warp_counts[mask.uid] = warps * (blocks if array.shape[0] == 1 else 1)
+        return self.warp_counts[mask.uid]
+
+    def tally(self, record: SiteRecord, address: int | Sum, active: Any) -> Tally:
+        """The requests of an event that was not seen before."""
+        content = self.content_key(record.site.index, address, active)
+        if content is not None and content in self.by_content:
+            return self.by_content[content]
+        tally = self.new_tally(record, address, active)
+        self.tallies.append(tally)
+        if content is not None:
+            self.by_content[content] = tally
+        return tally
+
+    def content_key(self, site: int, address: int | Sum, active: Any) -> Any:
+        """A key by content for what differs between threads only; loops make such arrays anew."""
+        if isinstance(address, Sum) and (address.f is not None or address.u is not None):
+            return None
+        if active is not True and active.array.shape[0] != 1:
+            return None
+        if not isinstance(address, Sum) or address.v is None:
+            return None
+        return site, address.s % PERIOD, address.v.digest, None if active is True else active.digest
+
+    def new_tally(self, record: SiteRecord, address: int | Sum, active: Any) -> Tally:
+        """Write the event's requests out, one block for each class of blocks, and number the rows."""
+        chosen, weights = self.block_classes(address, active)
+        addresses = self.written_out(to_array(address), chosen)
+        lanes = self.written_out(to_bools(active), chosen)
+        block_of = np.repeat(chosen, self.warps)
+        weight_of = np.repeat(weights, self.warps)
+        warp_of = np.tile(np.arange(self.warps), len(chosen))
+        used = lanes.any(1)
+        if not used.all():
+            addresses, lanes = addresses[used], lanes[used]
+            block_of, weight_of, warp_of = block_of[used], weight_of[used], warp_of[used]
+        return self.numbered(record, addresses, lanes, self.blocks[block_of], warp_of, weight_of)
+
+    def block_classes(self, address: int | Sum, active: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Blocks that stand for others (index in the chunk), and for how many each."""
+        count = len(self.blocks)
+        rows = active.array if isinstance(active, Part) else None
+        differs = isinstance(address, Sum) and address.f is not None
+        if differs or (rows is not None and rows.shape[0] > 1 and rows.shape[1] > 1):
+            return np.arange(count), np.ones(count, np.int64)
+        inside = np.arange(count)
+        if rows is not None and rows.shape[0] > 1:
+            inside = inside[rows[:, 0]]
+        if not isinstance(address, Sum) or address.u is None:
+            return inside[:1], np.array([len(inside)], np.int64)
+        residue = (address.u.array[inside, 0] + address.s) % PERIOD
+        _, first, counts = np.unique(residue, return_index=True, return_counts=True)
+        return inside[first], counts
+
+    def written_out(self, array: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """The chosen blocks' rows as (requests, 32)."""
+        rows = array[chosen] if array.shape[0] > 1 else array
+        return np.broadcast_to(rows, (len(chosen), self.warps * 32)).reshape(-1, 32)
+
+    def numbered(
+        self,
+        record: SiteRecord,
+        addresses: np.ndarray,
+        lanes: np.ndarray,
+        blocks: np.ndarray,
+        warps: np.ndarray,
+        weights: np.ndarray,
+    ) -> Tally:
+        """Give every distinct request of the site its row number."""
+        lowest = np.where(lanes, addresses, np.iinfo(np.int64).max).min(1, keepdims=True)
+        relative = np.where(lanes, addresses - lowest // PERIOD * PERIOD, -1)
+        first, inverse = distinct_rows(relative)
+        rows = record.rows
+        numbers = np.empty(len(first), np.int64)
+        for i, row in enumerate(first):
+            key = relative[row].tobytes()
+            number = rows.index.get(key)
+            if number is None:
+                number = rows.index[key] = len(rows.index)
+                rows.addresses.append(np.where(lanes[row], addresses[row], 0))
+                rows.active.append(lanes[row].copy())
+                rows.block.append(int(blocks[row]))
+                rows.warp.append(int(warps[row]))
+            numbers[i] = number
+        counts = np.zeros(len(first), np.int64)
+        np.add.at(counts, inverse, weights)
+        return Tally(record.site.index, numbers, counts)
+
+    def columns(self) -> tuple[list[AccessSite], dict[str, np.ndarray]]:
+        """Everything heard, as the sites and columns of a `Trace`."""
+        records = [self.sites[index] for index in sorted(self.sites)]
+        place = {record.site.index: number for number, record in enumerate(records)}
+        totals = [np.zeros(len(record.rows.index), np.int64) for record in records]
+        for tally in self.tallies:
+            totals[place[tally.site]][tally.rows] += tally.counts * tally.hits
+        lengths = [len(total) for total in totals]
+        rows = [record.rows for record in records]
+        columns: dict[str, np.ndarray] = {
+            "site": np.repeat(np.arange(len(records), dtype=np.int32), lengths),
+            "count": np.concatenate(totals) if totals else np.zeros(0, np.int64),
+            "addresses": stacked([a for r in rows for a in r.addresses], np.int64),
+            "active": stacked([a for r in rows for a in r.active], np.bool_),
+            "block": np.array([b for r in rows for b in r.block], np.int64),
+            "warp": np.array([w for r in rows for w in r.warp], np.int32),
+        }
+        return [access_site(record) for record in records], columns
+
+
+def stacked(rows: list[np.ndarray], dtype: type) -> np.ndarray:
+    """Rows of 32 as one array, also where there is none."""
+    return np.array(rows, dtype).reshape(-1, 32)
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(first index of each distinct row, which of them each row is)."""
+    if len(rows) == 1:
+        return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    rng = np.random.default_rng(0)
+    factors = rng.integers(1, 2**62, rows.shape[1], dtype=np.int64) | 1
+    hashed = (rows * factors).sum(1)  # wraps: a hash modulo 2**64
+    _, first, inverse = np.unique(hashed, return_index=True, return_inverse=True)
+    if (rows == rows[first][inverse]).all():
+        return first, inverse
+    # Two different rows with one hash: sort the rows themselves.
+    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, inverse.reshape(-1)
+
+
+def short_name(symbol: str) -> str:
+    """A variable's name as the source has it: `s_a` for `_ZZ9kernel_v4E3s_a`."""
+    return demangle(symbol).rpartition("::")[2]
+
+
+def access_site(record: SiteRecord) -> AccessSite:
+    """A site as the trace names it."""
+    instruction = record.site.instruction
+    source = instruction.source
+    return AccessSite(
+        instruction=instruction.name,
+        file=source.file if source else "",
+        line=source.line if source else instruction.line,
+        column=source.column if source else instruction.column,
+        op=record.site.op,
+        space=record.site.space,
+        width=record.site.width,
+        array="|".join(sorted(map(short_name, record.arrays))),
+        instructions=record.instructions,
+        unresolved=record.unresolved,
+        unresolved_requests=record.unresolved_requests,
+    )

@@ -1,0 +1,121 @@
+"""A trace in one file: a versioned `.npz` with the columns and a JSON header.
+
+In: a `Trace` and a path, or a path alone. Out: a file, or the same `Trace` again. The file
+appears whole or not at all. Left out on purpose: pickles, so a file can be loaded from anybody.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.launch import WARP, Launch
+from memsim.trace.trace import AccessSite, Trace
+
+FORMAT = "memsim trace"
+SCHEMA = 1
+
+# What a row holds; every column has one entry (or one row of 32) for each distinct request.
+COLUMNS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
+    "site": (np.int32, ()),
+    "count": (np.int64, ()),
+    "addresses": (np.int64, (WARP,)),
+    "active": (np.bool_, (WARP,)),
+    "block": (np.int64, ()),
+    "warp": (np.int32, ()),
+}
+
+
+def save(trace: Trace, path: str | Path) -> None:
+    """Writes `trace` to `path`, replacing a file that is there.
+
+    Raises:
+        MemsimError: the file cannot be written.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    header = np.frombuffer(json.dumps(_header(trace), default=int).encode("ascii"), np.uint8)
+    columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
+    try:
+        with temporary.open("wb") as file:
+            np.savez_compressed(file, header=header, **columns)
+        temporary.replace(path)
+    except OSError as error:
+        raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load(path: str | Path) -> Trace:
+    """Reads a trace that `save` wrote.
+
+    Raises:
+        MemsimError: no such file, not a trace, cut short or damaged, or of an unknown version.
+    """
+    try:
+        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            stored = {name: file[name] for name in file.files}
+        header = json.loads(stored.pop("header").tobytes())
+        if not isinstance(header, dict) or header.get("format") != FORMAT:
+            raise ValueError("no memsim header")
+    except FileNotFoundError:
+        raise MemsimError("no such file", file=str(path)) from None
+    except OSError as error:
+        raise MemsimError(f"cannot read it: {error.strerror or error}", file=str(path)) from error
+    except Exception as error:  # numpy, zipfile and zlib raise many kinds on a file that is not theirs
+        raise MemsimError(
+            "this is not a whole memsim trace", file=str(path), hint="`--save-trace FILE` writes one"
+        ) from error
+
+    if header.get("schema") != SCHEMA:
+        raise MemsimError(
+            f"the trace has schema {header.get('schema')!r}; this memsim reads schema {SCHEMA}",
+            file=str(path),
+            hint="write it again with this version of memsim",
+        )
+    try:
+        return _trace(header, stored)
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise MemsimError(f"the trace is damaged: {error}", file=str(path)) from error
+
+
+def _header(trace: Trace) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "kernel": trace.kernel,
+        "launch": dataclasses.asdict(trace.launch),
+        "blocks_replayed": trace.blocks_replayed,
+        "sites": [dataclasses.asdict(site) for site in trace.sites],
+        "arrays": trace.arrays,
+        "sources": trace.sources,
+        "notes": trace.notes,
+    }
+
+
+def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
+    """The trace, after a check that header and columns belong together."""
+    launch = header["launch"]
+    sites = tuple(AccessSite(**site) for site in header["sites"])
+    rows = len(columns["site"])
+    for name, (dtype, shape) in COLUMNS.items():
+        if columns[name].dtype != dtype or columns[name].shape != (rows, *shape):
+            raise ValueError(f"column {name} is {columns[name].dtype} {columns[name].shape}")
+    if rows and not 0 <= columns["site"].min() <= columns["site"].max() < len(sites):
+        raise ValueError("a row names a site that is not there")
+    return Trace(
+        kernel=header["kernel"],
+        launch=Launch(tuple(launch["grid"]), tuple(launch["block"]), launch["shared_bytes"]),
+        blocks_replayed=header["blocks_replayed"],
+        sites=sites,
+        arrays=tuple((name, space, first, size) for name, space, first, size in header["arrays"]),
+        sources=header["sources"],
+        notes=tuple(header["notes"]),
+        **{name: columns[name] for name in COLUMNS},
+    )

@@ -1,0 +1,89 @@
+"""The trace: which addresses each access site asked for, and how often.
+
+In: what the emulator (or another source) saw. Out: columns, one row for each *distinct*
+request of a site. Two requests are the same row when their addresses differ by a multiple
+of 128 bytes on every active lane: banks, sectors and 128-byte lines cannot tell them apart.
+`addresses` holds the true addresses of the first such request, `count` how many there were.
+Left out on purpose: what a request costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from memsim.launch import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSite:
+    """One memory instruction of the kernel.
+
+    `op`: load, store, atomic, reduction, ldmatrix, stmatrix or cp_async. `space`: shared or global.
+    `width`: bytes a lane. `array`: the variable or parameter it touches (names joined by `|`
+    if several; "" if unknown). `instructions`: warp instructions executed, those with every
+    lane predicated off included. `unresolved`: why its addresses are not known, else None;
+    then `instructions` still counts it and it has no rows, or not all of them.
+    """
+
+    instruction: str
+    file: str
+    line: int
+    column: int
+    op: str
+    space: str
+    width: int
+    array: str
+    instructions: int
+    unresolved: str | None = None
+    unresolved_requests: int = 0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All accesses of one launch. Columns have one row for each distinct request.
+
+    site: int32 [n], index into `sites`. count: int64 [n]. addresses: int64 [n, 32], bytes;
+    shared addresses are offsets in the block's shared memory. active: bool [n, 32].
+    block: int64 [n] and warp: int32 [n]: where the first such request was seen.
+    arrays: (name, space, first byte, size) of every buffer and shared variable.
+    sources: text of the source files that `sites` name, as far as they are known.
+    notes: what was seen and is not counted.
+    """
+
+    kernel: str
+    launch: Launch
+    blocks_replayed: int
+    sites: tuple[AccessSite, ...]
+    site: np.ndarray
+    count: np.ndarray
+    addresses: np.ndarray
+    active: np.ndarray
+    block: np.ndarray
+    warp: np.ndarray
+    arrays: tuple[tuple[str, str, int, int], ...] = ()
+    sources: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def save(self, path: str | Path) -> None:
+        """Writes the trace to one `.npz` file (see `memsim.trace.storage`).
+
+        Raises:
+            MemsimError: the file cannot be written.
+        """
+        from memsim.trace import storage
+
+        storage.save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Trace:
+        """Reads a trace that `save` wrote.
+
+        Raises:
+            MemsimError: no such file, or not a whole trace of a known version.
+        """
+        from memsim.trace import storage
+
+        return storage.load(path)

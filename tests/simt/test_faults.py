@@ -1,0 +1,168 @@
+"""Mistakes in a kernel or a launch: each is named with its place, beside a twin that is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memsim import ArrayArg, MemsimError
+from memsim.api import analyze, run, trace
+from tests.simt.cuda import kernel
+
+COPY = """
+extern "C" __global__ void k(const float *in, float *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n)
+        out[i] = in[i];
+}"""
+
+
+def test_out_of_bounds_names_thread_block_buffer_and_line(tmp_path: Path) -> None:
+    k = kernel(tmp_path, COPY)
+    arrays = [np.zeros(100, np.float32), np.zeros(128, np.float32)]
+    run(k, 2, 64, [*arrays, 100])
+    for call in (run, trace):
+        with pytest.raises(
+            MemsimError,
+            match=r"out-of-bounds ld.global.* byte 400 of in \(400 bytes\) by thread \(36, 0, 0\) of block \(1, 0, 0\)",
+        ) as error:
+            call(k, 2, 64, [*arrays, 101])
+        assert error.value.line == 5
+
+
+def test_out_of_bounds_in_shared_memory(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(int *out, int shift) {
+    __shared__ int s[64];
+    s[threadIdx.x + shift] = 1;
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x];
+}"""
+    k = kernel(tmp_path, text)
+    run(k, 1, 64, [np.zeros(64, np.int32), 0])
+    with pytest.raises(MemsimError, match=r"out-of-bounds st.shared.* byte 256 of .*s.* thread \(63, 0, 0\)"):
+        run(k, 1, 64, [np.zeros(64, np.int32), 1])
+
+
+def test_misaligned_vector_access(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(float *a, float *out, int shift) {
+    float4 v = *reinterpret_cast<float4 *>(a + 4 * threadIdx.x + shift);
+    out[threadIdx.x] = v.x + v.w;
+}"""
+    k = kernel(tmp_path, text)
+    a, out = np.arange(132, dtype=np.float32), np.zeros(32, np.float32)
+    run(k, 1, 32, [a, out, 4])
+    assert (out == 8 * np.arange(32) + 11).all()
+    with pytest.raises(MemsimError, match=r"misaligned ld.global.v4.f32 of 16 bytes at byte 4 of a") as error:
+        run(k, 1, 32, [a, out, 1])
+    assert error.value.line == 3
+
+
+def test_a_loop_that_never_ends_runs_out_of_steps(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(volatile int *count, int stop) {
+    while (count[threadIdx.x] != stop)
+        count[threadIdx.x] += 2;
+}"""
+    k = kernel(tmp_path, text)
+    count = np.zeros(32, np.int32)
+    run(k, 1, 32, [count, 1000], max_steps=20_000)
+    assert (count == 1000).all()
+    with pytest.raises(MemsimError, match="has not ended after 20,000 instructions") as error:
+        run(k, 1, 32, [count, 1001], max_steps=20_000)
+    assert error.value.line in (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([np.zeros(64, np.float32)], "takes 3 arguments, 1 given"),
+        ([np.zeros(64, np.float32), np.zeros(64, np.float32), 1.5], "argument n of k is an integer"),
+        ([np.zeros(64, np.float32), 3.0, 64], "argument out of k is an array"),
+        ([np.zeros(64, np.float32), np.zeros((64, 2), np.float32)[:, 0], 64], "not C-contiguous"),
+        ([np.zeros(64, np.float32), np.zeros(64, np.float32), 2**40], "argument n of k is an integer"),
+    ],
+)
+def test_arguments_that_do_not_fit(tmp_path: Path, arguments: list[object], message: str) -> None:
+    k = kernel(tmp_path, COPY)
+    run(k, 1, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32), 64])
+    with pytest.raises(MemsimError, match=message):
+        run(k, 1, 64, arguments)
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "shared", "message"),
+    [
+        (1, 2048, 0, "larger than the hardware's limit"),
+        (1, (32, 33), 0, "1056 threads; a block has at most 1024"),
+        (0, 32, 0, "grid must be one to three positive integers"),
+        (1, (1, 1, 65), 0, "larger than the hardware's limit"),
+        (1, 32, 300 * 1024, "bytes of shared memory"),
+        (1, 32, -1, "cannot be -1 bytes"),
+    ],
+)
+def test_impossible_launches(tmp_path: Path, grid: object, block: object, shared: int, message: str) -> None:
+    k = kernel(tmp_path, COPY)
+    arguments = [ArrayArg((64,)), ArrayArg((64,)), 64]
+    assert trace(k, 1, 64, arguments, shared_bytes=1024).sites
+    with pytest.raises(MemsimError, match=message):
+        trace(k, grid, block, arguments, shared_bytes=shared)  # type: ignore[arg-type]
+
+
+def test_too_much_declared_shared_memory(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(float *out) {
+    __shared__ float s[SIZE];
+    s[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[threadIdx.x] = s[31 - threadIdx.x];
+}"""
+    run(kernel(tmp_path, text, SIZE=12288), 1, 32, [np.zeros(32, np.float32)])
+    with pytest.raises(MemsimError, match="declares 49156 bytes of shared memory"):
+        run(kernel(tmp_path, text, SIZE=12289), 1, 32, [np.zeros(32, np.float32)])
+
+
+def test_launch_bounds_are_kept(tmp_path: Path) -> None:
+    text = COPY.replace("void k", "void __launch_bounds__(64) k")
+    k = kernel(tmp_path, text)
+    arrays = [np.zeros(256, np.float32), np.zeros(256, np.float32)]
+    run(k, 2, 64, [*arrays, 128])
+    with pytest.raises(MemsimError, match="compiled for at most 64 threads"):
+        run(k, 2, 128, [*arrays, 256])
+
+
+UNKNOWN_ADDRESS = """
+extern "C" __global__ void k(const float *in, float *out) {
+    unsigned smid;
+    asm volatile("mov.u32 %0, %smid;" : "=r"(smid));
+    out[threadIdx.x] = in[threadIdx.x];
+    if (threadIdx.x < 32)
+        out[smid] = 1.0f;
+}"""
+
+
+def test_an_address_that_nobody_knows_is_counted_not_dropped(tmp_path: Path) -> None:
+    k = kernel(tmp_path, UNKNOWN_ADDRESS)
+    analysis = analyze(k, 3, 64, [ArrayArg((64,)), ArrayArg((64,))])
+    unresolved = [site for site in analysis.sites if site.unresolved]
+    assert [(site.line, site.op, site.instructions) for site in unresolved] == [(7, "store", 3)]
+    assert "%smid" in (unresolved[0].unresolved or "")
+    assert "could not be analyzed" in analysis.verdict
+    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] is None
+    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 3 * 2 * 4
+
+
+def test_a_result_that_nobody_knows_is_an_error(tmp_path: Path) -> None:
+    k = kernel(tmp_path, UNKNOWN_ADDRESS)
+    with pytest.raises(MemsimError, match=r"result is not known.*%smid"):
+        run(k, 3, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32)])
+
+
+def test_a_branch_that_nobody_knows_stops_with_the_way_there(tmp_path: Path) -> None:
+    text = UNKNOWN_ADDRESS.replace("threadIdx.x < 32", "smid * 4 < 32")
+    with pytest.raises(MemsimError, match=r"bra depends on an unknown value: .*%smid.* -> setp") as error:
+        trace(kernel(tmp_path, text), 3, 64, [ArrayArg((64,)), ArrayArg((64,))])
+    assert error.value.line in (5, 6)

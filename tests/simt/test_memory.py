@@ -1,0 +1,219 @@
+"""Loads, stores, atomics and copies in every state space, against numpy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memsim.api import analyze, run
+from tests.simt.cuda import kernel
+
+rng = np.random.default_rng(7)
+
+
+def test_vectors_of_every_width_and_type(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+struct alignas(16) Both { double d; int i; short s; signed char c; unsigned char u; };
+extern "C" __global__ void k(const float4 *a, const double2 *b, const Both *c, float4 *x, double *y, Both *z) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float4 v = a[i];
+    x[i] = make_float4(v.w, v.z, v.y, v.x);
+    y[i] = b[i].x * b[i].y;
+    Both t = c[i];
+    t.d += t.i; t.s = -t.s; t.c = t.c >> 1; t.u = t.u >> 1;
+    z[i] = t;
+}""",
+    )
+    both = np.dtype([("d", "f8"), ("i", "i4"), ("s", "i2"), ("c", "i1"), ("u", "u1")])
+    a = rng.normal(size=(96, 4)).astype(np.float32)
+    b = rng.normal(size=(96, 2))
+    c = rng.integers(0, 256, (96, 16), np.uint8)
+    c[:, :8] = rng.normal(size=(96, 1)).view(np.uint8)
+    x, y, z = np.zeros_like(a), np.zeros(96), np.zeros_like(c)
+    run(k, 3, 32, [a, b, c, x, y, z])
+    assert (x == a[:, ::-1]).all()
+    assert (y == b[:, 0] * b[:, 1]).all()
+    before, after = c.view(both)[:, 0], z.view(both)[:, 0]
+    assert (after["d"] == before["d"] + before["i"]).all()
+    assert (after["s"] == -before["s"]).all()
+    assert (after["c"] == before["c"] >> 1).all()
+    assert (after["u"] == before["u"] >> 1).all()
+
+
+def test_local_arrays_constants_and_globals(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+__constant__ int table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+__device__ int bias[2] = {100, 200};
+extern "C" __global__ void k(const int *pick, int *out) {
+    int i = threadIdx.x, mine[8];
+    for (int j = 0; j < 8; j++) mine[(j + i) % 8] = table[j] * 10;
+    out[i] = mine[pick[i]] + bias[i % 2];
+}""",
+    )
+    table = np.array([3, 1, 4, 1, 5, 9, 2, 6])
+    pick = rng.integers(0, 8, 64).astype(np.int32)
+    out = np.zeros(64, np.int32)
+    run(k, 1, 64, [pick, out])
+    i = np.arange(64)
+    assert (out == table[(pick - i) % 8] * 10 + 100 + 100 * (i % 2)).all()
+
+
+def test_generic_pointers_find_their_space(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+__device__ __noinline__ int fetch(const int *p) { return *p; }
+extern "C" __global__ void k(const int *in, int *out) {
+    __shared__ int s[64];
+    int i = threadIdx.x, mine[2] = {i, i * i};
+    s[i] = 1000 + i;
+    __syncthreads();
+    const int *p = i % 3 == 0 ? &s[63 - i] : i % 3 == 1 ? &in[i] : &mine[i & 1];
+    out[i] = fetch(p);
+}""",
+    )
+    data, out = rng.integers(0, 1000, 64).astype(np.int32), np.zeros(64, np.int32)
+    run(k, 1, 64, [data, out])
+    i = np.arange(64)
+    expected = np.where(i % 3 == 0, 1063 - i, np.where(i % 3 == 1, data, np.where(i & 1, i * i, i)))
+    assert (out == expected).all()
+
+
+def test_atomics_on_global_and_shared(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+extern "C" __global__ void k(const int *key, unsigned *bins, int *order, float *sum, int *best, unsigned *ring) {
+    __shared__ unsigned local[16];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (threadIdx.x < 16) local[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&local[key[i]], 1);
+    order[i] = atomicAdd(&bins[16 + key[i]], 1);
+    atomicAdd(sum, 0.5f);
+    atomicMax(&best[0], key[i] * 1000 + i);
+    atomicMin(&best[1], key[i] * 1000 - i);
+    atomicXor(&ring[1], 1u << (i & 31));
+    atomicInc(&ring[0], 6);
+    __syncthreads();
+    if (threadIdx.x < 16) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
+}""",
+    )
+    key = rng.integers(0, 16, 256).astype(np.int32)
+    bins, order = np.zeros(32, np.uint32), np.full(256, -1, np.int32)
+    total, best, ring = np.zeros(1, np.float32), np.array([0, 10**6], np.int32), np.zeros(2, np.uint32)
+    run(k, 2, 128, [key, bins, order, total, best, ring])
+    histogram = np.bincount(key, minlength=16)
+    assert (bins[:16] == histogram).all() and (bins[16:] == histogram).all()
+    for value in range(16):  # every ticket of a bin is given once
+        assert sorted(order[key == value]) == list(range(histogram[value]))
+    assert total[0] == 128.0
+    i = np.arange(256)
+    assert best.tolist() == [(key * 1000 + i).max(), (key * 1000 - i).min()]
+    assert ring.tolist() == [256 % 7, 0]
+
+
+def test_compare_and_swap_loops_end(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+extern "C" __global__ void k(unsigned long long *product, int *tries) {
+    unsigned long long old = *product, seen;
+    int n = 0;
+    do {
+        seen = old;
+        n++;
+        old = atomicCAS(product, seen, seen * 3 + threadIdx.x % 2);
+    } while (old != seen);
+    tries[threadIdx.x] = n;
+}""",
+    )
+    product, tries = np.array([1], np.uint64), np.zeros(10, np.int32)
+    run(k, 1, 10, [product, tries])
+    assert sorted(tries) == list(range(1, 11))
+    assert product[0] >= 3**10
+
+
+def test_copies_to_shared_memory(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(const float *in, float *out, int valid) {
+    __shared__ __align__(16) float s[128];
+    unsigned to = (unsigned)__cvta_generic_to_shared(&s[4 * threadIdx.x]);
+    int bytes = threadIdx.x < valid ? 16 : 0;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(in + 4 * threadIdx.x), "r"(bytes));
+    asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
+    __syncthreads();
+    for (int j = 0; j < 4; j++) out[threadIdx.x + 32 * j] = s[127 - threadIdx.x - 32 * j];
+}"""
+    k = kernel(tmp_path, text)
+    data, out = rng.normal(size=128).astype(np.float32), np.zeros(128, np.float32)
+    for valid in (32, 5, 0):
+        run(k, 1, 32, [data, out, valid])
+        assert (out[::-1] == np.where(np.arange(128) < 4 * valid, data, 0)).all()
+
+
+def test_matrix_loads_and_stores_move_fragments(tmp_path: Path) -> None:
+    """Lane 4r + c holds elements 2c and 2c + 1 of row r (PTX ISA, ldmatrix); `.trans` swaps them."""
+    text = """
+extern "C" __global__ void k(const unsigned short *in, unsigned *plain, unsigned *turned, unsigned short *back) {
+    __shared__ __align__(16) unsigned short s[256], t[256];
+    int lane = threadIdx.x;
+    for (int j = 0; j < 8; j++) s[lane + 32 * j] = in[lane + 32 * j];
+    __syncthreads();
+    unsigned from = (unsigned)__cvta_generic_to_shared(&s[8 * lane]), into = (unsigned)__cvta_generic_to_shared(&t[8 * lane]);
+    unsigned a, b, c, d;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from));
+    plain[lane] = a; plain[32 + lane] = b; plain[64 + lane] = c; plain[96 + lane] = d;
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" :: "r"(into), "r"(d), "r"(c), "r"(b), "r"(a) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from));
+    turned[lane] = a; turned[32 + lane] = b; turned[64 + lane] = c; turned[96 + lane] = d;
+    __syncthreads();
+    for (int j = 0; j < 8; j++) back[lane + 32 * j] = t[lane + 32 * j];
+}"""
+    k = kernel(tmp_path, text)
+    matrices = rng.integers(0, 2**16, (4, 8, 8)).astype(np.uint16)
+    plain, turned = np.zeros((4, 8, 4, 2), np.uint16), np.zeros((4, 8, 4, 2), np.uint16)
+    back = np.zeros_like(matrices)
+    run(k, 1, 32, [matrices, plain, turned, back])
+    assert (plain.reshape(4, 8, 8) == matrices).all()
+    assert (turned.reshape(4, 8, 8) == matrices.transpose(0, 2, 1)).all()
+    assert (back == matrices[::-1]).all()
+
+
+def test_an_index_from_memory_moves_the_trace(tmp_path: Path) -> None:
+    """A gather: addresses depend on data, so the slice has to load it."""
+    text = """
+extern "C" __global__ void k(const int *index, const float *in, float *out) {
+    __shared__ int s[64];
+    s[threadIdx.x] = index[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = in[s[threadIdx.x ^ 1]];
+}"""
+    k = kernel(tmp_path, text)
+    for spread, sectors in ((1, 8), (8, 64)):
+        index = (np.arange(64) * spread).astype(np.int32)
+        found = analyze(k, 1, 64, [index, np.zeros(512, np.float32), np.zeros(64, np.float32)])
+        gather = [site for site in found.sites if site.array == "in"]
+        assert [site.sectors for site in gather] == [sectors]
+
+
+@pytest.mark.parametrize("threads", [1, 31, 32, 33, 70])
+def test_blocks_that_do_not_fill_their_last_warp(tmp_path: Path, threads: int) -> None:
+    text = """
+extern "C" __global__ void k(int *out) {
+    out[blockIdx.x * blockDim.x + threadIdx.x] = __popc(__ballot_sync(__activemask(), threadIdx.x % 2 == 0));
+}"""
+    k = kernel(tmp_path, text)
+    out = np.full(3 * threads, -1, np.int32)
+    run(k, 3, threads, [out])
+    i = np.arange(threads)
+    evens = np.array([np.sum((i // 32 == t // 32) & (i % 2 == 0)) for t in i])
+    assert (out.reshape(3, threads) == evens).all()
+    site = analyze(k, 3, threads, [out]).sites[0]
+    assert site.requests == site.instructions == 3 * -(-threads // 32)

@@ -1,0 +1,138 @@
+"""Whole kernels of the catalogue: the trace against brute force, and the two ways to run against each other.
+
+The recorder shares work between blocks, warps and rounds of a loop. Here nothing is shared: every
+execution of every access is written out for all threads and costed request by request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.analysis import analyze_trace
+from memsim.api import Kernel, trace
+from memsim.catalog import Spec, catalog
+from memsim.model import global_access, shared_access
+from memsim.simt.execute import execute
+from memsim.simt.values import to_array
+from memsim.trace.trace import Trace
+
+NAMES = list(catalog())
+
+
+class BruteForce:
+    """A listener that writes every access out and costs it at once; it remembers nothing."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, int, str, str, int], Counter[str]] = defaultdict(Counter)
+
+    def start_chunk(self, machine: Any) -> None:
+        self.machine = machine
+
+    def access(self, site: Any, address: Any, mask: Any, active: Any, arrays: Any) -> None:
+        instruction = site.instruction
+        key = (instruction.source.file, instruction.source.line, site.op, site.space, site.width)
+        count = self.counts[key]
+        lanes = self.machine.full(mask).reshape(-1, 32)
+        count["instructions"] += int(lanes.any(1).sum())
+        lanes = self.machine.full(active).reshape(-1, 32)
+        addresses = np.broadcast_to(to_array(address), self.machine.shape).reshape(-1, 32)[lanes.any(1)]
+        lanes = lanes[lanes.any(1)]
+        count["requests"] += len(lanes)
+        if site.space == "shared":
+            cost = shared_access(addresses, site.width, site.op, lanes)
+            count["wavefronts"] += int(cost.wavefronts.sum())
+            count["conflicts"] += int(cost.conflicts.sum())
+            count["ideal"] += int(cost.ideal.sum())
+        else:
+            wide = global_access(addresses, site.width, site.op, lanes)
+            count["sectors"] += int(wide.sectors.sum())
+            count["lines"] += int(wide.lines.sum())
+            count["ideal"] += int(wide.ideal_sectors.sum())
+
+    def unknown(self, *event: Any) -> None:
+        raise AssertionError("no address of the catalogue is unknown")
+
+
+def by_line(found: Trace) -> dict[tuple[str, int, str, str, int], Counter[str]]:
+    """An analysis as the brute-force listener counts."""
+    counts: dict[tuple[str, int, str, str, int], Counter[str]] = defaultdict(Counter)
+    for site in analyze_trace(found).sites:
+        count = counts[site.file, site.line, site.op, site.space, site.width]
+        count["instructions"] += site.instructions
+        count["requests"] += site.requests
+        for name in ("wavefronts", "conflicts", "sectors", "lines"):
+            count[name] += getattr(site, name) or 0
+        count["ideal"] += (site.ideal_wavefronts or 0) + (site.ideal_sectors or 0)
+    return counts
+
+
+def launch(spec: Spec, size: Any) -> tuple[Kernel, tuple[Any, ...]]:
+    plan = spec.launch(size)
+    return spec.kernel(), (plan.launch.grid, plan.launch.block, plan.args, plan.launch.shared_bytes)
+
+
+def size_of(spec: Spec, extent: int) -> list[int]:
+    """A size for a kernel, as small and as odd as it may be."""
+    sizes = [extent + 3 * i for i in range(len(spec.family.sizes))]
+    for i, name in enumerate(spec.family.sizes):
+        for required, divisor in spec.requires:
+            if required == name:
+                sizes[i] = -(-sizes[i] // divisor) * divisor
+    return sizes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_trace_equals_brute_force(name: str) -> None:
+    """At 256 cubed, a block at a time for the brute force."""
+    spec = catalog()[name]
+    kernel, (grid, block, arguments, shared) = launch(spec, [256] * len(spec.family.sizes))
+    brute = BruteForce()
+    found = trace(kernel, grid, block, arguments, shared)
+    chosen = np.linspace(0, found.launch.blocks - 1, min(found.launch.blocks, 16)).astype(np.int64)
+    if len(chosen) < found.launch.blocks:
+        found = trace(kernel, grid, block, arguments, shared, blocks=len(chosen))
+    execute(
+        kernel.module,
+        kernel.function,
+        found.launch,
+        arguments,
+        kernel.argument_names,
+        brute,
+        everything=False,
+        blocks=chosen,
+        chunk_threads=1,
+    )
+    assert found.blocks_replayed == len(np.unique(chosen))
+    assert by_line(found) == brute.counts
+
+
+def columns(found: Trace) -> list[Any]:
+    """A trace in an order that does not depend on who came first."""
+    rows = [
+        (
+            found.sites[site].line,
+            found.sites[site].instruction,
+            int(count),
+            (a - a[m].min() // 128 * 128)[m].tolist(),
+            m.tolist(),
+        )
+        for site, count, a, m in zip(found.site, found.count, found.addresses, found.active)
+    ]
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_ways_to_run_give_the_same_trace(name: str) -> None:
+    """Everything executed, and only what addresses and branches depend on; ragged sizes."""
+    spec = catalog()[name]
+    kernel, (grid, block, arguments, shared) = launch(spec, size_of(spec, 77))
+    slim = trace(kernel, grid, block, arguments, shared)
+    whole = trace(kernel, grid, block, arguments, shared, everything=True)
+    assert columns(slim) == columns(whole)
+    assert [(s.line, s.op, s.instructions, s.array) for s in slim.sites] == [
+        (s.line, s.op, s.instructions, s.array) for s in whole.sites
+    ]
