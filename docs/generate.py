@@ -1,0 +1,70 @@
+"""Writes the generated parts of the documentation: captures and tables between markers.
+
+In: the Markdown files below, and the code they show. Out: the same files with
+
+    <!-- begin generated: NAME -->
+    ...
+    <!-- end generated -->
+
+filled in. `python docs/generate.py` writes; with `--check` it only says what is stale, and exits 1.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from docs.accuracy import accuracy_table  # noqa: E402
+
+PART = re.compile(r"(<!-- begin generated: (?P<name>.+?) -->\n).*?(<!-- end generated -->)", re.DOTALL)
+
+
+def capture_of(command: str) -> str:
+    """What `memsim ...` prints into a pipe."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command.split()], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
+    )
+    return f"```text\n$ {command}\n{done.stdout}```\n"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "analyze kernel_v4": lambda: capture_of("memsim analyze kernel_v4"),
+    "accuracy": accuracy_table,
+}
+FILES = ("README.md",)
+
+
+def filled(text: str) -> str:
+    """`text` with every generated part made anew.
+
+    Raises:
+        KeyError: a part that no function makes.
+    """
+    return PART.sub(lambda match: match[1] + PARTS[match["name"]]() + match[3], text)
+
+
+def stale_files(root: Path = ROOT) -> list[Path]:
+    """The files below `root` that are not what they would be if generated now."""
+    paths = [root / name for name in FILES]
+    return [path for path in paths if path.read_text("utf-8") != filled(path.read_text("utf-8"))]
+
+
+def main(arguments: list[str]) -> int:
+    stale = stale_files()
+    for path in stale:
+        if "--check" in arguments:
+            print(f"stale: {path.relative_to(ROOT)}; run python docs/generate.py")
+        else:
+            path.write_text(filled(path.read_text("utf-8")), "utf-8")
+            print(f"written: {path.relative_to(ROOT)}")
+    return 1 if stale and "--check" in arguments else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

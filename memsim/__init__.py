@@ -1,0 +1,57 @@
+"""memsim counts what a CUDA kernel's memory accesses cost, from its own compiled code, without a GPU.
+
+In: kernels (`load`, `catalog`), launches (`analyze`, `run`) or plain addresses (`shared_access`,
+`global_access`). Out: wavefronts, bank conflicts and sectors, exactly as the hardware counts them.
+Importing this does nothing: a name is looked up when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
+    from memsim.api import analyze, load, run
+    from memsim.catalog import catalog
+    from memsim.errors import MemsimError
+    from memsim.launch import ArrayArg
+    from memsim.model import global_access, shared_access
+    from memsim.trace.trace import Trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Analysis",
+    "ArrayArg",
+    "MemsimError",
+    "Trace",
+    "__version__",
+    "analyze",
+    "catalog",
+    "global_access",
+    "load",
+    "run",
+    "shared_access",
+]
+
+_HOMES = {
+    "Analysis": "memsim.analysis",
+    "ArrayArg": "memsim.launch",
+    "MemsimError": "memsim.errors",
+    "Trace": "memsim.trace.trace",
+    "analyze": "memsim.api",
+    "catalog": "memsim.catalog",
+    "global_access": "memsim.model",
+    "load": "memsim.api",
+    "run": "memsim.api",
+    "shared_access": "memsim.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # found at once from now on
+    return value

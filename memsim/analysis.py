@@ -1,0 +1,277 @@
+"""What a launch costs: a row for each source line and instruction, totals, and the answer in a line.
+
+In: a `Trace` and the name of a chip. Out: `Analysis`: plain records that every report prints.
+Left out on purpose: how a cost is worked out (`memsim.model`) and how it is printed (`memsim.report`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from memsim.arch import Arch, get_arch
+from memsim.model import COUNTERS, global_access, shared_access, totals
+from memsim.model.counters import QUANTITIES
+from memsim.trace.trace import AccessSite, Trace
+
+SCHEMA = 1
+
+# The first line speaks of global memory beside shared only if this share of the sectors is not needed.
+BADLY_COALESCED = 0.25
+
+# `red` differs from `atom` in what it returns, not in what its addresses cost.
+MODEL_OPS = {"reduction": "atomic"}
+
+
+@dataclass(frozen=True, slots=True)
+class SiteCounts:
+    """What one kind of access on one source line costs, summed over its PTX instructions.
+
+    A kind is `op`, `space`, `width` (bytes a lane) and `array` (the variable or parameter, "" if
+    unknown); an unrolled loop gives one row. `source` is the stripped text of the line, "" if unknown.
+
+    instructions: warp instructions executed, those with every lane predicated off included.
+    requests: warp instructions with an active lane.
+    wavefronts, conflicts, ideal_wavefronts, max_ways: shared memory only, else None;
+        `max_ways` is the worst of all requests, the others are sums.
+    sectors, ideal_sectors, lines: global memory only, else None; sums. Lines have 128 bytes.
+
+    None says "does not apply", never 0. A row with `unresolved` (why its addresses are not known)
+    has None in every count but `instructions`.
+    """
+
+    file: str
+    line: int
+    column: int
+    source: str
+    op: str
+    space: str
+    width: int
+    array: str
+    instructions: int
+    requests: int | None = None
+    wavefronts: int | None = None
+    conflicts: int | None = None
+    ideal_wavefronts: int | None = None
+    max_ways: int | None = None
+    sectors: int | None = None
+    ideal_sectors: int | None = None
+    lines: int | None = None
+    unresolved: str | None = None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The cost of one launch, predicted from its addresses.
+
+    trace: what it was worked out from. arch: whose rules. sites: rows by file, line and first
+    instruction. totals: ncu metric name -> predicted value; None where an access that would count
+    in it could not be analyzed. verdict: the answer in one line.
+    """
+
+    trace: Trace
+    arch: str
+    sites: tuple[SiteCounts, ...]
+    totals: dict[str, int | None]
+    verdict: str
+
+    @property
+    def excess_wavefronts(self) -> int:
+        """Shared wavefronts that are no conflicts, but that another arrangement of the lanes could save.
+
+        Wavefronts less conflicts less ideal, over the rows that could be analyzed.
+        """
+        return sum(
+            _known(site.wavefronts) - _known(site.conflicts) - _known(site.ideal_wavefronts)
+            for site in self.sites
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The records as plain dicts, lists and numbers: what `--json` prints."""
+        launch = self.trace.launch
+        return {
+            "schema": SCHEMA,
+            "kernel": self.trace.kernel,
+            "arch": self.arch,
+            "launch": {
+                "grid": list(launch.grid),
+                "block": list(launch.block),
+                "shared_bytes": launch.shared_bytes,
+                "blocks": launch.blocks,
+                "blocks_replayed": self.trace.blocks_replayed,
+            },
+            "verdict": self.verdict,
+            "sites": [dataclasses.asdict(site) for site in self.sites],
+            "totals": dict(self.totals),
+            "notes": list(self.trace.notes),
+        }
+
+
+def analyze_trace(trace: Trace, arch: str = "sm_90") -> Analysis:
+    """Counts what the accesses of `trace` cost on `arch`.
+
+    An access of a kind that was not measured on `arch` keeps its row and is `unresolved`.
+
+    Raises:
+        MemsimError: nothing was measured on `arch`, or an address is not aligned to its width.
+    """
+    chip = get_arch(arch)
+    rows = _rows_of_sites(trace.sites)
+    row_of_site = np.zeros(len(trace.sites), np.int64)
+    for row, members in enumerate(rows):
+        row_of_site[members] = row
+
+    row_of_request = row_of_site[trace.site]
+    by_row = np.argsort(row_of_request, kind="stable")
+    ends = np.searchsorted(row_of_request[by_row], np.arange(len(rows)), side="right")
+    sites = tuple(
+        _site_counts(trace, [trace.sites[i] for i in members], requests, chip)
+        for members, requests in zip(rows, np.split(by_row, ends), strict=False)
+    )
+    return Analysis(trace, arch, sites, _totals(sites), _verdict(trace, sites))
+
+
+def _rows_of_sites(sites: Sequence[AccessSite]) -> list[list[int]]:
+    """Which sites share a row; rows by file, line and first site."""
+    rows: dict[tuple[object, ...], list[int]] = {}
+    for i, site in enumerate(sites):
+        key = (site.file, site.line, site.op, site.space, site.width, site.array)
+        rows.setdefault(key, []).append(i)
+    return sorted(rows.values(), key=lambda members: (sites[members[0]].file, sites[members[0]].line))
+
+
+def _site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, chip: Arch) -> SiteCounts:
+    """One row: `members` are its sites, `requests` its rows of the trace."""
+    first = members[0]
+    unresolved = next((site.unresolved for site in members if site.unresolved is not None), None)
+    if first.width not in chip.widths(first.space, first.op):
+        unresolved = f"{first.space} {first.op} of {first.width} bytes a lane was not measured on {chip.name}"
+    return SiteCounts(
+        file=first.file,
+        line=first.line,
+        column=first.column,
+        source=_source_line(trace.sources.get(first.file, ""), first.line),
+        op=first.op,
+        space=first.space,
+        width=first.width,
+        array=first.array,
+        instructions=sum(site.instructions for site in members),
+        unresolved=unresolved,
+        **(_costs(trace, first, requests, chip) if unresolved is None else {}),
+    )
+
+
+def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> dict[str, int]:
+    """The counts of `SiteCounts` that apply to the site's space, each distinct request times its count."""
+    addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
+    made = int(times @ active.any(axis=1))
+    if site.space == "shared":
+        shared = shared_access(addresses, site.width, site.op, active, chip.name)
+        return {
+            "requests": made,
+            "wavefronts": int(times @ shared.wavefronts),
+            "conflicts": int(times @ shared.conflicts),
+            "ideal_wavefronts": int(times @ shared.ideal),
+            "max_ways": int(shared.ways.max(initial=0)),
+        }
+    cost = global_access(addresses, site.width, site.op, active, chip.name)
+    return {
+        "requests": made,
+        "sectors": int(times @ cost.sectors),
+        "ideal_sectors": int(times @ cost.ideal_sectors),
+        "lines": int(times @ cost.lines),
+    }
+
+
+def _source_line(text: str, line: int) -> str:
+    lines = text.splitlines()
+    return lines[line - 1].strip() if 1 <= line <= len(lines) else ""
+
+
+def _totals(sites: Sequence[SiteCounts]) -> dict[str, int | None]:
+    """ncu metric -> predicted value; None if an access that counts in it is unresolved or not settled."""
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    for site in sites:
+        of_op = sums.setdefault((site.space, site.op), dict.fromkeys(QUANTITIES[site.space], 0))
+        for quantity in of_op:
+            of_op[quantity] += _known(getattr(site, quantity))
+    known = totals(sums)
+    short = {(site.space, site.op) for site in sites if site.unresolved is not None}
+    return {
+        counter.metric: None
+        if any((counter.space, op) in short for op in counter.ops)
+        else known.get(counter.metric)
+        for counter in COUNTERS
+    }
+
+
+def _verdict(trace: Trace, sites: Sequence[SiteCounts]) -> str:
+    """The first line of every report: what is worst, and how much of the whole it wastes."""
+    unresolved = sum(site.unresolved is not None for site in sites)
+    parts = [_shared_answer(sites, certain=not unresolved), _global_answer(sites)]
+    if not any(parts):
+        parts = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
+    if unresolved:
+        parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
+    if trace.blocks_replayed < trace.launch.blocks:
+        parts.append(f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks replayed")
+    return f"{trace.kernel}: " + "; ".join(part for part in parts if part)
+
+
+def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
+    """Bank conflicts: the site that wastes most; "" if no shared wavefront was counted."""
+    wavefronts = sum(_known(site.wavefronts) for site in sites)
+    conflicts = sum(_known(site.conflicts) for site in sites)
+    if not wavefronts:
+        return ""
+    if conflicts:
+        worst = max(sites, key=lambda site: _known(site.conflicts))
+        return (
+            f"worst is {_place(worst)}: {worst.max_ways}-way bank conflict; conflicts are "
+            f"{conflicts:,} of {wavefronts:,} shared wavefronts ({_percent(conflicts, wavefronts)})"
+        )
+    if certain:
+        return f"conflict-free: {wavefronts:,} shared wavefronts, none wasted by bank conflicts"
+    return f"no bank conflict in the {wavefronts:,} shared wavefronts that could be counted"
+
+
+def _global_answer(sites: Sequence[SiteCounts]) -> str:
+    """Coalescing: all of it where no shared memory is used, else only what is bad."""
+    sectors = sum(_known(site.sectors) for site in sites)
+    excess = sectors - sum(_known(site.ideal_sectors) for site in sites)
+    uses_shared = any(_known(site.wavefronts) for site in sites)
+    if not sectors or (uses_shared and excess < BADLY_COALESCED * sectors):
+        return ""
+    if not excess:
+        return f"coalesced: {sectors:,} global sectors, all needed"
+    worst = max(sites, key=lambda site: _known(site.sectors) - _known(site.ideal_sectors))
+    requests = _known(worst.requests)
+    return (
+        f"{'global access is badly coalesced: ' if uses_shared else ''}worst is {_place(worst)}: "
+        f"{_known(worst.sectors) / requests:.1f} sectors a request where "
+        f"{_known(worst.ideal_sectors) / requests:.1f} would do; {excess:,} of {sectors:,} "
+        f"global sectors are not needed ({_percent(excess, sectors)})"
+    )
+
+
+def _place(site: SiteCounts) -> str:
+    return f"the {site.op.replace('_', '.')} at {PurePath(site.file).name}:{site.line}"
+
+
+def _percent(part: int, whole: int) -> str:
+    """One decimal, and neither 0.0 nor 100.0 for what is only near."""
+    percent = f"{100 * part / whole:.1f}"
+    if percent == "0.0" and part:
+        return "under 0.1 %"
+    if percent == "100.0" and part < whole:
+        return "over 99.9 %"
+    return f"{percent} %"
+
+
+def _known(count: int | None) -> int:
+    return count or 0

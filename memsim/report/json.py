@@ -1,0 +1,15 @@
+"""The analysis as JSON, as `analysis.schema.json` beside this file describes it.
+
+In: an `Analysis`. Out: text. Left out on purpose: addresses (`memsim analyze --save-trace` keeps them).
+"""
+
+from __future__ import annotations
+
+import json
+
+from memsim.analysis import Analysis
+
+
+def render(analysis: Analysis) -> str:
+    """`analysis.to_dict()` as indented JSON, without a newline at the end."""
+    return json.dumps(analysis.to_dict(), indent=2)

@@ -1,0 +1,170 @@
+"""The analysis for people: the answer, a table, totals, the launch, and what is left out.
+
+In: an `Analysis` and a stream. Out: text; on a terminal with colours, and fitted to its width.
+Numbers are never cut: where there is no room, the code column shrinks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING, TextIO
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.launch import WARP, Launch
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+TEXT_COLUMNS = ("where", "code", "access", "array")
+NUMBER_COLUMNS = ("requests", "wavefronts", "ideal", "ways", "sectors/req", "ideal/req")
+CODE = TEXT_COLUMNS.index("code")
+GAP = 2
+NARROWEST_CODE = 8
+UNLIMITED = 1_000_000  # a console this wide never cuts
+
+LEFT_OUT = ("arbitration between warps", "caches", "time")
+
+
+def write(analysis: Analysis, stream: TextIO) -> None:
+    """Prints the report on `stream`."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    room = console.width if console.is_terminal else UNLIMITED
+    console.width = UNLIMITED
+
+    console.print(Text(analysis.verdict, style="bold"))
+    console.print()
+    if analysis.sites:
+        console.print(_site_table(analysis.sites, room))
+        console.print()
+    console.print(_total_table(analysis))
+    console.print()
+    for line in _footer(analysis):
+        console.print(line)
+
+
+def _site_table(sites: tuple[SiteCounts, ...], room: int) -> Table:
+    from rich.text import Text
+
+    files = _file_names(site.file for site in sites)
+    rows = [_site_row(site, files[site.file]) for site in sites]
+    headings = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    others = sum(widths) - widths[CODE] + GAP * (len(widths) - 1)
+    code = max(room - others, NARROWEST_CODE)
+
+    table = _table()
+    for name in TEXT_COLUMNS:
+        table.add_column(name)
+    for name in NUMBER_COLUMNS:
+        table.add_column(name, justify="right")
+    for site, row in zip(sites, rows, strict=True):
+        row[CODE] = row[CODE] if len(row[CODE]) <= code else row[CODE][: code - 3] + "..."
+        table.add_row(*(Text(cell) for cell in row), style=_style(site))
+    return table
+
+
+def _site_row(site: SiteCounts, file: str) -> list[str]:
+    unknown = "-" if site.unresolved is None else "?"
+    return [
+        f"{file}:{site.line}",
+        site.source,
+        f"{site.space} {site.op.replace('_', '.')} {site.width} B",
+        site.array,
+        _number(site.requests, unknown),
+        _number(site.wavefronts, unknown),
+        _number(site.ideal_wavefronts, unknown),
+        _number(site.max_ways, unknown),
+        _each(site.sectors, site.requests, unknown),
+        _each(site.ideal_sectors, site.requests, unknown),
+    ]
+
+
+def _style(site: SiteCounts) -> str:
+    """Red wastes wavefronts, yellow wastes sectors or is not known."""
+    if site.conflicts:
+        return "red"
+    wasteful = site.sectors is not None and site.sectors != site.ideal_sectors
+    return "yellow" if wasteful or site.unresolved is not None else ""
+
+
+def _total_table(analysis: Analysis) -> Table:
+    table = _table()
+    table.add_column("ncu metric")
+    table.add_column("predicted", justify="right")
+    shown = {metric: total for metric, total in analysis.totals.items() if total != 0}
+    for metric, total in shown.items():
+        table.add_row(metric, _number(total, "not known"))
+    if len(shown) < len(analysis.totals):
+        table.add_row(f"{'the others' if shown else 'all'} ({len(analysis.totals) - len(shown)})", "0")
+    return table
+
+
+def _footer(analysis: Analysis) -> Iterator[str]:
+    files = _file_names(site.file for site in analysis.sites)
+    for site in analysis.sites:
+        if site.unresolved is not None:
+            where = f"{files[site.file]}:{site.line}"
+            yield f"Not analyzed: the {site.space} {site.op.replace('_', '.')} at {where}: {site.unresolved}"
+
+    launch = analysis.trace.launch
+    yield (
+        f"Launch: grid {_dim3(launch.grid)}, block {_dim3(launch.block)}, "
+        f"{launch.shared_bytes:,} B dynamic shared memory, "
+        f"{analysis.trace.blocks_replayed:,} of {launch.blocks:,} blocks replayed, rules of {analysis.arch}; "
+        f"warp 0 lanes = threads {_lanes_of_warp_0(launch)}"
+    )
+    if any(site.space == "shared" and site.width >= 8 for site in analysis.sites):
+        yield (
+            "Wavefronts above the requests are no conflict by themselves: accesses of 8 or 16 B are served "
+            "in up to 2 or 4 groups of lanes; ways count what collides in a group."
+        )
+    if analysis.excess_wavefronts:
+        yield (
+            f"{analysis.excess_wavefronts:,} shared wavefronts above the ideal are no conflicts; "
+            "another arrangement of the lanes could save them."
+        )
+    yield f"Left out: {', '.join((*LEFT_OUT, *analysis.trace.notes))}."
+
+
+def _lanes_of_warp_0(launch: Launch) -> str:
+    """`(0..15,0..1,0)`: a range for each axis, or first and last thread where ranges would say too much."""
+    x, y, _ = launch.block
+    lanes = min(WARP, launch.threads)
+    last = (lanes - 1) % x, (lanes - 1) // x % y, (lanes - 1) // (x * y)
+    spans = min(x, lanes), min(y, -(-lanes // x)), last[2] + 1
+    if spans[0] * spans[1] * spans[2] != lanes:
+        return f"(0,0,0) to {_dim3(last)}, x first, then y"
+    return "(" + ",".join("0" if n == 1 else f"0..{n - 1}" for n in spans) + ")"
+
+
+def _file_names(files: Iterable[str]) -> dict[str, str]:
+    """Each file's last name, or the whole path where two files share it."""
+    distinct = dict.fromkeys(files)
+    names = Counter(PurePath(file).name for file in distinct)
+    return {file: PurePath(file).name if names[PurePath(file).name] == 1 else file for file in distinct}
+
+
+def _table() -> Table:
+    from rich.table import Table
+
+    return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+
+
+def _number(count: int | None, unknown: str) -> str:
+    return unknown if count is None else f"{count:,}"
+
+
+def _each(count: int | None, requests: int | None, unknown: str) -> str:
+    """`count` for each request, to two decimals."""
+    if count is None or not requests:
+        return unknown
+    return f"{count / requests:,.2f}".rstrip("0").rstrip(".")
+
+
+def _dim3(value: tuple[int, int, int]) -> str:
+    return f"({value[0]},{value[1]},{value[2]})"

@@ -1,0 +1,254 @@
+"""Rows, totals and the verdict, from traces made by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from memsim.analysis import Analysis, SiteCounts, analyze_trace
+from memsim.errors import MemsimError
+from memsim.launch import Launch
+from memsim.model import global_access, shared_access
+from memsim.trace.trace import AccessSite, Trace
+from tests.traces import LANES, Request, make_trace, site, traces
+
+CLEAN = Request(LANES * 4, count=10)
+TWO_WAY = Request(LANES * 8, count=10)
+EIGHT_WAY = Request(LANES * 32)
+SCATTERED = Request(LANES * 128, count=10)
+
+LOAD = site()
+STORE = site(op="store", line=2)
+READ = site(space="global", array="A", line=4)
+LDS_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+LDS_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+STS_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
+LDG_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+
+
+def only_site(*accesses: tuple[AccessSite, list[Request]]) -> SiteCounts:
+    (row,) = analyze_trace(make_trace(*accesses)).sites
+    return row
+
+
+def test_a_shared_row_has_wavefronts_and_no_sectors() -> None:
+    row = only_site((site(instructions=12), [TWO_WAY, EIGHT_WAY]))
+    assert row == SiteCounts(
+        file="kernel.cu",
+        line=3,
+        column=5,
+        source="x = tile[i];",
+        op="load",
+        space="shared",
+        width=4,
+        array="tile",
+        instructions=12,
+        requests=11,
+        wavefronts=28,
+        conflicts=17,
+        ideal_wavefronts=11,
+        max_ways=8,
+    )
+
+
+def test_a_global_row_has_sectors_and_no_wavefronts() -> None:
+    row = only_site((READ, [CLEAN, SCATTERED]))
+    assert (row.requests, row.sectors, row.ideal_sectors, row.lines) == (20, 360, 80, 330)
+    assert (row.wavefronts, row.conflicts, row.ideal_wavefronts, row.max_ways) == (None,) * 4
+
+
+def test_instructions_of_one_line_and_kind_share_a_row() -> None:
+    row = only_site((site(instructions=10), [CLEAN]), (site(instructions=11, column=9), [EIGHT_WAY]))
+    assert (row.instructions, row.requests, row.wavefronts, row.max_ways, row.column) == (21, 11, 18, 8, 5)
+
+
+@pytest.mark.parametrize("other", ["file", "line", "op", "space", "width", "array"])
+def test_each_part_of_the_kind_makes_a_row_of_its_own(other: str) -> None:
+    value = {"line": 7, "op": "store", "space": "global", "width": 2}.get(other, "other")
+    trace = make_trace((site(), [CLEAN]), (site(**{other: value}), [TWO_WAY]))
+    assert len(analyze_trace(trace).sites) == 2
+
+
+def test_rows_are_ordered_by_file_line_and_first_instruction() -> None:
+    keys = [("b.cu", 1, "load"), ("a.cu", 9, "store"), ("a.cu", 9, "load"), ("a.cu", 2, "load")]
+    trace = make_trace(*[(site(file=file, line=line, op=op), []) for file, line, op in keys])
+    rows = [(row.file, row.line, row.op) for row in analyze_trace(trace).sites]
+    assert rows == [keys[3], keys[1], keys[2], keys[0]]
+
+
+def test_the_source_of_an_unknown_line_is_empty() -> None:
+    assert only_site((site(line=99), [])).source == ""
+    assert only_site((site(line=0), [])).source == ""
+    assert only_site((site(file="other.cu"), [])).source == ""
+    assert only_site((site(line=4), [])).source == "out[i] = x;"
+
+
+def test_a_request_without_an_active_lane_is_no_request() -> None:
+    row = only_site((site(instructions=2), [Request(LANES * 4, active=False), CLEAN]))
+    assert (row.instructions, row.requests, row.wavefronts) == (2, 10, 10)
+
+
+def test_sums_are_exact_beyond_what_a_float_holds() -> None:
+    row = only_site((LOAD, [Request(LANES * 8, count=2**55 + 1), Request(LANES * 4)]))
+    assert (row.wavefronts, row.conflicts) == (2**56 + 3, 2**55 + 1)
+
+
+@given(trace=traces())
+def test_every_row_is_the_sum_of_its_requests_one_by_one(trace: Trace) -> None:
+    analysis = analyze_trace(trace)
+    seen = 0
+    for row in analysis.sites:
+        key = (row.file, row.line, row.op, row.space, row.width, row.array)
+        sums: dict[str, int] = dict.fromkeys(("wavefronts", "conflicts", "sectors", "lines", "max_ways"), 0)
+        for i in range(len(trace.site)):
+            one = trace.sites[trace.site[i]]
+            if key != (one.file, one.line, one.op, one.space, one.width, one.array):
+                continue
+            seen += 1
+            request = (trace.addresses[i], one.width, one.op, trace.active[i])
+            if one.space == "shared":
+                shared = shared_access(*request)
+                sums["wavefronts"] += int(trace.count[i]) * int(shared.wavefronts)
+                sums["conflicts"] += int(trace.count[i]) * int(shared.conflicts)
+                sums["max_ways"] = max(sums["max_ways"], int(shared.ways))
+            else:
+                cost = global_access(*request)
+                sums["sectors"] += int(trace.count[i]) * int(cost.sectors)
+                sums["lines"] += int(trace.count[i]) * int(cost.lines)
+        names = ("wavefronts", "conflicts", "max_ways") if row.space == "shared" else ("sectors", "lines")
+        for name in names:
+            assert getattr(row, name) == (sums[name] if row.unresolved is None else None)
+    assert seen == len(trace.site)
+
+
+def test_an_unresolved_access_keeps_its_row_and_refuses_the_totals_it_belongs_to() -> None:
+    unknown = site(line=2, instructions=64, unresolved="the address depends on a call")
+    analysis = analyze_trace(make_trace((unknown, []), (LOAD, [CLEAN]), (STORE, [CLEAN]), (READ, [CLEAN])))
+    row = analysis.sites[0]
+    assert (row.instructions, row.requests, row.wavefronts, row.max_ways) == (64, None, None, None)
+    assert row.unresolved == "the address depends on a call"
+    assert analysis.totals[LDS_WAVEFRONTS] is None
+    assert analysis.totals[LDS_CONFLICTS] is None
+    assert analysis.totals[STS_WAVEFRONTS] == 10
+    assert analysis.totals[LDG_SECTORS] == 40
+
+
+def test_one_unresolved_instruction_makes_the_row_unresolved() -> None:
+    row = only_site((site(instructions=1), [CLEAN]), (site(instructions=2, unresolved="unknown"), [CLEAN]))
+    assert (row.instructions, row.wavefronts, row.unresolved) == (3, None, "unknown")
+
+
+def test_a_width_that_was_not_measured_is_unresolved() -> None:
+    row = only_site((site(op="atomic", width=8), [TWO_WAY]))
+    assert row.wavefronts is None
+    assert row.unresolved == "shared atomic of 8 bytes a lane was not measured on sm_90"
+    assert only_site((site(op="atomic", width=4), [TWO_WAY])).unresolved is None
+
+
+def test_totals_have_the_sums_of_the_rows() -> None:
+    analysis = analyze_trace(make_trace((LOAD, [CLEAN]), (site(line=9), [TWO_WAY]), (READ, [SCATTERED])))
+    assert analysis.totals[LDS_WAVEFRONTS] == 30
+    assert analysis.totals[LDS_CONFLICTS] == 10
+    assert analysis.totals[LDG_SECTORS] == 320
+
+
+def test_an_unknown_chip_is_an_error() -> None:
+    trace = make_trace((LOAD, [CLEAN]))
+    with pytest.raises(MemsimError, match="sm_50"):
+        analyze_trace(trace, "sm_50")
+    assert analyze_trace(trace, "sm_90").arch == "sm_90"
+
+
+def test_excess_is_what_is_neither_ideal_nor_conflict() -> None:
+    half_used = Request(LANES // 2 * 32, count=3)
+    analysis = analyze_trace(make_trace((site(width=16), [half_used]), (STORE, [TWO_WAY])))
+    rows = analysis.sites
+    assert analysis.excess_wavefronts == sum(
+        (row.wavefronts or 0) - (row.conflicts or 0) - (row.ideal_wavefronts or 0) for row in rows
+    )
+    assert analyze_trace(make_trace((STORE, [TWO_WAY]))).excess_wavefronts == 0
+
+
+def verdict(*accesses: tuple[AccessSite, list[Request]], **fields: object) -> str:
+    analysis: Analysis = analyze_trace(make_trace(*accesses, **fields))
+    assert "\n" not in analysis.verdict
+    return analysis.verdict
+
+
+LOAD_CLEAN, STORE_TWO_WAY, READ_CLEAN = (LOAD, [CLEAN]), (STORE, [TWO_WAY]), (READ, [CLEAN])
+UNKNOWN = site(line=4, array="?", unresolved="it depends on a call")
+FOUR_BLOCKS = {"launch": Launch((2000, 2, 1), (32, 1, 1)), "blocks_replayed": 4}
+
+
+@pytest.mark.parametrize(
+    ("accesses", "fields", "answer"),
+    [
+        ([LOAD_CLEAN], {}, "conflict-free: 10 shared wavefronts, none wasted by bank conflicts"),
+        (
+            [LOAD_CLEAN, STORE_TWO_WAY],
+            {},
+            "worst is the store at kernel.cu:2: 2-way bank conflict; "
+            "conflicts are 10 of 30 shared wavefronts (33.3 %)",
+        ),
+        (
+            [(LOAD, [EIGHT_WAY]), STORE_TWO_WAY],
+            {},
+            "worst is the store at kernel.cu:2: 2-way bank conflict; "
+            "conflicts are 17 of 28 shared wavefronts (60.7 %)",
+        ),
+        ([READ_CLEAN], {}, "coalesced: 40 global sectors, all needed"),
+        (
+            [READ_CLEAN, (site(space="global", op="store", line=7), [SCATTERED])],
+            {},
+            "worst is the store at kernel.cu:7: 32.0 sectors a request where 4.0 would do; "
+            "280 of 360 global sectors are not needed (77.8 %)",
+        ),
+        (
+            [LOAD_CLEAN, (READ, [SCATTERED])],
+            {},
+            "conflict-free: 10 shared wavefronts, none wasted by bank conflicts; global access is badly "
+            "coalesced: worst is the load at kernel.cu:4: 32.0 sectors a request where 4.0 would do; "
+            "280 of 320 global sectors are not needed (87.5 %)",
+        ),
+        (
+            [LOAD_CLEAN, (READ, [Request(LANES * 4 + 16, count=10)])],
+            {},
+            "conflict-free: 10 shared wavefronts, none wasted by bank conflicts",
+        ),
+        (
+            [LOAD_CLEAN, (UNKNOWN, [])],
+            {},
+            "no bank conflict in the 10 shared wavefronts that could be counted; "
+            "1 access could not be analyzed",
+        ),
+        (
+            [STORE_TWO_WAY, (UNKNOWN, []), (site(line=9, unresolved="?"), [])],
+            {},
+            "worst is the store at kernel.cu:2: 2-way bank conflict; conflicts are 10 of 20 shared "
+            "wavefronts (50.0 %); 2 accesses could not be analyzed",
+        ),
+        ([(UNKNOWN, [])], {}, "no shared or global access was analyzed; 1 access could not be analyzed"),
+        ([], {}, "no shared or global access was made"),
+        (
+            [LOAD_CLEAN],
+            FOUR_BLOCKS,
+            "conflict-free: 10 shared wavefronts, none wasted by bank conflicts; 4 of 4,000 blocks replayed",
+        ),
+        (
+            [(LOAD, [Request(LANES * 4, count=10**7)]), STORE_TWO_WAY],
+            {},
+            "worst is the store at kernel.cu:2: 2-way bank conflict; "
+            "conflicts are 10 of 10,000,020 shared wavefronts (under 0.1 %)",
+        ),
+        (
+            [(site(op="cp_async"), [Request(LANES * 0, count=2**20)])],
+            {},
+            "worst is the cp.async at kernel.cu:3: 32-way bank conflict; "
+            "conflicts are 32,505,856 of 33,554,432 shared wavefronts (96.9 %)",
+        ),
+    ],
+)
+def test_the_verdict_is_the_answer(
+    accesses: list[tuple[AccessSite, list[Request]]], fields: dict[str, object], answer: str
+) -> None:
+    assert verdict(*accesses, **fields) == f"kernel: {answer}"

@@ -1,0 +1,181 @@
+"""A saved trace is the same trace again, or an error; never another trace."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memsim.analysis import analyze_trace
+from memsim.errors import MemsimError
+from memsim.trace import storage
+from memsim.trace.trace import Trace
+from tests.traces import LANES, Request, make_trace, site, traces
+
+TRACE = make_trace((site(), [Request(LANES * 8, count=7)]), (site(op="store", line=2), [Request(LANES * 4)]))
+
+
+def same(one: Trace, other: Trace) -> bool:
+    """Equal in every field, columns with their types."""
+    for field in dataclasses.fields(Trace):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(a, np.ndarray):
+            if a.dtype != b.dtype or not np.array_equal(a, b):
+                return False
+        elif a != b:
+            return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("traces") / "trace.npz"
+    TRACE.save(path)
+    return path
+
+
+@given(trace=traces())
+def test_a_loaded_trace_and_its_analysis_are_the_same(
+    trace: Trace, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "property.npz"
+    trace.save(path)
+    loaded = Trace.load(path)
+    assert same(loaded, trace)
+    assert analyze_trace(loaded).to_dict() == analyze_trace(trace).to_dict()
+
+
+def test_numpy_numbers_in_a_site_are_saved(tmp_path: Path) -> None:
+    trace = make_trace((site(instructions=np.int64(5)), [Request(LANES * 4)]))
+    trace.save(tmp_path / "t.npz")
+    assert Trace.load(tmp_path / "t.npz").sites[0].instructions == 5
+
+
+def test_a_file_cut_short_anywhere_is_an_error(saved: Path, tmp_path: Path) -> None:
+    whole = saved.read_bytes()
+    for end in range(0, len(whole), 97):
+        cut = tmp_path / "cut.npz"
+        cut.write_bytes(whole[:end])
+        with pytest.raises(MemsimError, match="not a whole memsim trace"):
+            Trace.load(cut)
+    assert same(Trace.load(saved), TRACE)
+
+
+@given(position=st.integers(0), change=st.integers(1, 255))
+def test_a_damaged_byte_is_an_error_or_changes_nothing(
+    saved: Path, tmp_path_factory: pytest.TempPathFactory, position: int, change: int
+) -> None:
+    data = bytearray(saved.read_bytes())
+    data[position % len(data)] ^= change
+    path = tmp_path_factory.getbasetemp() / "damaged.npz"
+    path.write_bytes(data)
+    try:
+        loaded = Trace.load(path)
+    except MemsimError:
+        return
+    assert same(loaded, TRACE)
+
+
+def npz(**columns: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **columns)
+    return file.getvalue()
+
+
+def npy(array: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"__global__ void k() {}",
+        npy(LANES),
+        npy(np.array([{}], object)),
+        npz(x=LANES),
+        npz(header=LANES),
+        npz(header=np.frombuffer(b"[1]", np.uint8)),
+        npz(header=np.frombuffer(b'{"format": "other", "schema": 1}', np.uint8)),
+    ],
+)
+def test_another_file_is_an_error(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.npz"
+    path.write_bytes(content)
+    with pytest.raises(MemsimError, match="not a whole memsim trace") as caught:
+        Trace.load(path)
+    assert caught.value.file == str(path)
+
+
+def rewritten(saved: Path, path: Path, **changes: object) -> Path:
+    """The saved file with other header fields or columns (None drops a column)."""
+    with np.load(saved) as file:
+        stored = dict(file)
+    header = json.loads(stored["header"].tobytes())
+    for name, value in changes.items():
+        if name not in stored:
+            header[name] = value
+        elif value is None:
+            del stored[name]
+        else:
+            stored[name] = np.asarray(value)
+    stored["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    np.savez(path, **stored)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"schema": 2}, "schema 2"),
+        ({"schema": None}, "schema None"),
+        ({"count": None}, "damaged"),
+        ({"count": np.ones(2, np.int32)}, "column count is int32"),
+        ({"addresses": np.zeros((2, 31), np.int64)}, "column addresses"),
+        ({"warp": np.zeros(3, np.int32)}, "column warp"),
+        ({"site": np.array([0, 2], np.int32)}, "names a site"),
+        ({"site": np.array([-1, 0], np.int32)}, "names a site"),
+        ({"sites": [{"file": "kernel.cu"}]}, "damaged"),
+        ({"launch": {"grid": [1, 1, 1]}}, "damaged"),
+    ],
+)
+def test_a_trace_that_does_not_fit_together_is_an_error(
+    saved: Path, tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    with pytest.raises(MemsimError, match=message):
+        Trace.load(rewritten(saved, tmp_path / "bad.npz", **changes))
+    assert same(Trace.load(rewritten(saved, tmp_path / "good.npz")), TRACE)
+
+
+def test_a_missing_file_or_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MemsimError, match="no such file"):
+        Trace.load(tmp_path / "none.npz")
+    with pytest.raises(MemsimError, match="cannot read"):
+        Trace.load(tmp_path)
+    with pytest.raises(MemsimError, match="cannot write"):
+        TRACE.save(tmp_path / "none" / "trace.npz")
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half(file: io.BufferedWriter, **columns: np.ndarray) -> None:
+        file.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "trace.npz"
+    TRACE.save(path)
+    before = path.read_bytes()
+    monkeypatch.setattr(storage.np, "savez_compressed", half)
+    with pytest.raises(MemsimError, match="No space left"):
+        TRACE.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,0 +1,207 @@
+"""`memsim analyze`, from the words typed to what is printed and returned."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.catalog import catalog
+from memsim.trace.trace import Trace
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+
+SMALL = ("--size", "128,128,16")
+LAUNCH = ("--grid", "4", "--block", "64", "--arg", "f32[200]", "--arg", "2.0", "--arg", "200")
+MACROS = ("-DN=64", "-D", "STRIDE=2")
+
+
+def document(done: Done) -> dict[str, Any]:
+    assert (done.code, done.err) == (0, "")
+    made: dict[str, Any] = json.loads(done.out)
+    return made
+
+
+def refused(done: Done, *words: str) -> None:
+    """One clear error: code 2, nothing on stdout, no traceback."""
+    assert done.code == 2
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    for word in words:
+        assert word in done.err
+
+
+def test_a_catalogue_kernel(memsim: Run) -> None:
+    done = memsim("analyze", "kernel_v4", *SMALL)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("kernel_v4: conflict-free: ")
+    assert "kernel_v4.cu:" in done.out
+    assert "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum" in done.out
+    assert done.out.splitlines()[-1].startswith("Left out: ")
+
+
+def test_json_has_the_same_records_as_python(memsim: Run) -> None:
+    made = document(memsim("analyze", "kernel_v4_colmajor", *SMALL, "--json"))
+    assert made == catalog()["kernel_v4_colmajor"].analyze(size=(128, 128, 16)).to_dict()
+    assert "bank conflict" in made["verdict"]
+
+
+def test_size_changes_the_launch(memsim: Run) -> None:
+    small = document(memsim("analyze", "kernel_v4", *SMALL, "--json"))
+    wide = document(memsim("analyze", "kernel_v4", "--size", "128,256,16", "--json"))
+    assert wide["launch"]["blocks"] == 2 * small["launch"]["blocks"]
+    refused(memsim("analyze", "kernel_v4", "--size", "128,128"), "M,N,K")
+    refused(memsim("analyze", "kernel_v4", "--size", "128,128,x"), "M,N,K")
+
+
+def test_fewer_blocks_are_said_in_the_answer(memsim: Run) -> None:
+    size = ("--size", "256,256,16")
+    some = document(memsim("analyze", "kernel_v4", *size, "--blocks", "2", "--json"))
+    every = document(memsim("analyze", "kernel_v4", *size, "--json"))
+    assert some["launch"]["blocks_replayed"] == 2
+    assert some["verdict"].endswith("; 2 of 4 blocks replayed")
+    assert "blocks replayed" not in every["verdict"]
+    for metric, total in some["totals"].items():
+        assert 2 * total == every["totals"][metric]
+    refused(memsim("analyze", "kernel_v4", "--blocks", "0"), "--blocks")
+
+
+def test_a_cuda_file_with_macros_and_arguments(memsim: Run, scale: Path) -> None:
+    made = document(memsim("analyze", scale, *LAUNCH, *MACROS, "--json"))
+    assert made["kernel"] == "scale"
+    assert made["launch"]["grid"] == [4, 1, 1]
+    (store,) = [site for site in made["sites"] if (site["space"], site["op"]) == ("shared", "store")]
+    assert (store["line"], store["array"], store["max_ways"]) == (4, "tile", 2)
+    assert store["source"] == "tile[threadIdx.x * STRIDE % N] = i < n ? data[i] : 0.0f;"
+    assert [site["requests"] for site in made["sites"] if site["space"] == "global"] == [7, 7]
+
+    without_stride = document(memsim("analyze", scale, *LAUNCH, "-DN=64", "-DSTRIDE=1", "--json"))
+    assert without_stride["verdict"].startswith("scale: conflict-free")
+
+
+def test_a_ptx_file_takes_everything_but_macros(memsim: Run, scale: Path, tmp_path: Path) -> None:
+    from memsim.compile import compile_cuda
+
+    ptx = tmp_path / "scale.ptx"
+    ptx.write_text(compile_cuda(scale, ["-DN=64", "-DSTRIDE=2"]))
+    from_ptx = document(memsim("analyze", ptx, *LAUNCH, "--json"))
+    assert from_ptx == document(memsim("analyze", scale, *LAUNCH, *MACROS, "--json"))
+    refused(memsim("analyze", ptx, *LAUNCH, *MACROS), "-D makes no sense with a PTX file")
+
+
+def test_an_array_from_a_file_decides_addresses(memsim: Run, tmp_path: Path) -> None:
+    gather = tmp_path / "gather.cu"
+    gather.write_text(
+        'extern "C" __global__ void gather(const int *index, const float *in, float *out) {\n'
+        "    out[threadIdx.x] = in[index[threadIdx.x]];\n"
+        "}\n"
+    )
+    np.save(tmp_path / "spread.npy", np.arange(32, dtype=np.int32) * 8)
+    launch = ("--grid", "1", "--block", "32")
+    rest = ("--arg", "f32[256]", "--arg", "f32[32]", "--json")
+    spread = document(memsim("analyze", gather, *launch, "--arg", f"@{tmp_path / 'spread.npy'}", *rest))
+    near = document(memsim("analyze", gather, *launch, "--arg", "i32[32]=iota", *rest))
+    same = document(memsim("analyze", gather, *launch, "--arg", "i32[32]=zeros", *rest))
+    metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+    assert [made["totals"][metric] for made in (spread, near, same)] == [4 + 32, 4 + 4, 4 + 1]
+
+
+def test_dynamic_shared_memory(memsim: Run, tmp_path: Path) -> None:
+    path = tmp_path / "dynamic.cu"
+    path.write_text(
+        'extern "C" __global__ void k() { extern __shared__ int tile[]; tile[threadIdx.x] = 1; }\n'
+    )
+    launch = ("analyze", path, "--grid", "1", "--block", "32", "--json")
+    assert document(memsim(*launch, "--shared-bytes", "128"))["launch"]["shared_bytes"] == 128
+    refused(memsim(*launch, "--shared-bytes", "64"), "shared")
+    refused(memsim(*launch, "--shared-bytes", "-1"), "--shared-bytes")
+
+
+def test_kernel_is_needed_only_where_there_are_several(memsim: Run, scale: Path) -> None:
+    one = document(memsim("analyze", scale, *LAUNCH, *MACROS, "--kernel", "scale", "--json"))
+    assert one["kernel"] == "scale"
+    scale.write_text(scale.read_text() + 'extern "C" __global__ void other() {}\n')
+    refused(memsim("analyze", scale, *LAUNCH, *MACROS), "there are 2 kernels", "--kernel: ", "other", "scale")
+    assert document(memsim("analyze", scale, *LAUNCH, *MACROS, "--kernel", "scale", "--json")) == one
+    refused(memsim("analyze", scale, *LAUNCH, *MACROS, "--kernel", "scal"), "scal", "scale")
+    scale.write_text("__device__ int nothing;\n")
+    refused(memsim("analyze", scale, *LAUNCH), "no kernel")
+
+
+def test_a_saved_trace_gives_the_same_report(memsim: Run, tmp_path: Path) -> None:
+    path = tmp_path / "v4.npz"
+    direct = memsim("analyze", "kernel_v4", *SMALL, "--save-trace", path)
+    saved = memsim("analyze", path)
+    assert (direct.code, saved.code) == (0, 0)
+    assert saved.out == direct.out
+    assert isinstance(Trace.load(path), Trace)
+    assert document(memsim("analyze", path, "--json"))["verdict"] == saved.out.splitlines()[0]
+
+    path.write_bytes(path.read_bytes()[:100])
+    refused(memsim("analyze", path), "error: ", "not a whole memsim trace")
+    refused(
+        memsim("analyze", "kernel_v4", *SMALL, "--save-trace", tmp_path / "no" / "v4.npz"), "cannot write"
+    )
+
+
+def test_arch_is_checked(memsim: Run) -> None:
+    assert document(memsim("analyze", "kernel_v4", *SMALL, "--arch", "sm_90", "--json"))["arch"] == "sm_90"
+    refused(memsim("analyze", "kernel_v4", *SMALL, "--arch", "sm_50"), "sm_50", "known: sm_90")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("kernel_v4", "--grid", "8"), "--grid makes no sense with a catalogue kernel"),
+        (("kernel_v4", "--block", "8"), "--block makes no sense with a catalogue kernel"),
+        (("kernel_v4", "--kernel", "k"), "--kernel makes no sense with a catalogue kernel"),
+        (("kernel_v4", "--arg", "1"), "--arg makes no sense with a catalogue kernel"),
+        (("kernel_v4", "-DN=1"), "-D makes no sense with a catalogue kernel"),
+        (("kernel_v4", "--shared-bytes", "0"), "--shared-bytes makes no sense with a catalogue kernel"),
+        (("any.cu", "--size", "8,8,8"), "--size makes no sense with a CUDA file"),
+        (("any.npz", "--size", "8,8,8"), "--size makes no sense with a saved trace"),
+        (("any.npz", "--blocks", "1"), "--blocks makes no sense with a saved trace"),
+        (("any.cu", "--block", "8"), "any.cu needs --grid and --block"),
+        (("any.cu", "--grid", "8,x", "--block", "8"), "'8,x' is not integers"),
+        (("any.cu", "--grid", "0", "--block", "8"), "grid must be one to three positive integers"),
+        (("any.cu", "--grid", "1,1,1,1", "--block", "8"), "grid must be one to three positive integers"),
+        (("any.cu", "--grid", "8", "--block", "2048"), "2048"),
+        (("any.cu", "--grid", "8", "--block", "8", "--arg", "1"), "takes 0 arguments"),
+        (("none.cu", "--grid", "8", "--block", "8"), "none.cu"),
+        (("none.ptx", "--grid", "8", "--block", "8"), "none.ptx"),
+        (("none.npz",), "none.npz: no such file"),
+        (("kernel_v44",), "did you mean kernel_v4"),
+        ((), "Missing argument 'TARGET'"),
+        (("kernel_v4", "--sise", "1,1,1"), "--size"),
+    ],
+)
+def test_wrong_words_give_one_clear_error(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "any.cu").write_text('extern "C" __global__ void k() {}\n')
+    monkeypatch.chdir(tmp_path)
+    refused(memsim("analyze", *words), message)
+
+
+def test_the_good_twin_of_the_wrong_words(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "any.cu").write_text('extern "C" __global__ void k() {}\n')
+    monkeypatch.chdir(tmp_path)
+    done = memsim("analyze", "any.cu", "--grid", "8", "--block", "8")
+    assert (done.code, done.out.splitlines()[0]) == (0, "k: no shared or global access was made")
+
+
+def test_the_folder_changes_nothing(memsim: Run, tmp_path: Path) -> None:
+    here = document(memsim("analyze", "kernel_v4", *SMALL, "--json"))
+    command = (sys.executable, "-m", "memsim", "analyze", "kernel_v4", *SMALL, "--json")
+    there = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(there.stdout) == here
+    assert all(site["source"] and site["array"] for site in here["sites"])

@@ -1,0 +1,119 @@
+"""`--arg`: every right form with the wrong one beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memsim.cli.arguments import DTYPES, read_arguments
+from memsim.errors import MemsimError
+from memsim.launch import ArrayArg
+from memsim.ptx.program import Parameter
+
+POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
+INT = Parameter("f_param_1", "u32", 4, 4, 8)
+FLOAT = Parameter("f_param_2", "f32", 4, 4, 12)
+
+
+def read(text: str, parameter: Parameter) -> object:
+    (value,) = read_arguments([text], {"x": parameter})
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "parameter", "value"),
+    [
+        ("1024", INT, 1024),
+        ("-1", INT, -1),
+        ("0x10", INT, 16),
+        ("1", FLOAT, 1.0),
+        ("-2.5e3", FLOAT, -2500.0),
+        ("256", POINTER, 256),
+    ],
+)
+def test_a_number_is_read_by_its_parameter(text: str, parameter: Parameter, value: float) -> None:
+    made = read(text, parameter)
+    assert made == value
+    assert type(made) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("f32[1024,64]", ArrayArg((1024, 64), "float32", "random")),
+        ("f32[8]=random", ArrayArg((8,), "float32", "random")),
+        ("i32[64]=iota", ArrayArg((64,), "int32", "iota")),
+        ("u8[2, 3, 4]=zeros", ArrayArg((2, 3, 4), "uint8", "zeros")),
+    ],
+)
+def test_an_array_by_type_and_shape(text: str, value: ArrayArg) -> None:
+    assert read(text, POINTER) == value
+
+
+def test_every_type_name_is_one_of_numpy() -> None:
+    assert len(DTYPES) == 11
+    for name, dtype in DTYPES.items():
+        assert np.dtype(dtype).itemsize * 8 == int(name[1:])
+        assert np.dtype(dtype).kind == name[0]
+
+
+def test_an_array_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.npy"
+    np.save(path, np.arange(6, dtype=np.int16).reshape(2, 3).T)
+    made = read(f"@{path}", POINTER)
+    assert isinstance(made, np.ndarray)
+    assert made.flags.c_contiguous
+    assert made.tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("text", "parameter", "message", "column"),
+    [
+        ("1.5", INT, "no value for x, which is u32", 1),
+        ("ten", FLOAT, "no value for x, which is f32", 1),
+        ("", INT, "no value for x", 1),
+        ("f32[8]", INT, "an array for x, which is no pointer but u32", 1),
+        ("f32[8]", FLOAT, "an array for x, which is no pointer but f32", 1),
+        ("f32[8", POINTER, "TYPE", 4),
+        ("f32[8]zeros", POINTER, "TYPE", 4),
+        ("[8]", POINTER, "TYPE", 1),
+        ("float[8]", POINTER, "no array type 'float'; known: f16", 1),
+        ("f32[]", POINTER, "a shape", 5),
+        ("f32[8,,8]", POINTER, "a shape", 5),
+        ("f32[0]", POINTER, "a shape", 5),
+        ("f32[-8]", POINTER, "a shape", 5),
+        ("f32[8x8]", POINTER, "a shape", 5),
+        ("f32[8]=ones", POINTER, "no content 'ones'; known: random", 8),
+        ("f32[8]=", POINTER, "no content ''", 8),
+        ("@none.npy", POINTER, "cannot read none.npy: No such file", 2),
+    ],
+)
+def test_a_wrong_one_is_shown_with_a_caret_and_examples(
+    text: str, parameter: Parameter, message: str, column: int
+) -> None:
+    with pytest.raises(MemsimError) as caught:
+        read(text, parameter)
+    assert message in caught.value.message
+    assert (caught.value.source, caught.value.column) == (text, column)
+    assert "examples: 1024, 1.0, 'f32[1024,1024]'" in str(caught.value)
+    assert "    " + " " * (column - 1) + "^" in str(caught.value).splitlines()
+
+
+def test_a_file_that_is_no_array_is_an_error(tmp_path: Path) -> None:
+    text, pickled, several = tmp_path / "text.npy", tmp_path / "pickle.npy", tmp_path / "several.npz"
+    text.write_text("1 2 3")
+    np.save(pickled, np.array([{}], object), allow_pickle=True)
+    np.savez(several, a=np.zeros(3), b=np.zeros(3))
+    for path in (text, pickled, several):
+        with pytest.raises(MemsimError, match=r"no \.npy file"):
+            read(f"@{path}", POINTER)
+
+
+def test_too_few_or_too_many_are_counted() -> None:
+    parameters = {"n": INT, "x": FLOAT}
+    assert read_arguments(["1", "2.0"], parameters) == [1, 2.0]
+    for texts in (["1"], ["1", "2.0", "3"]):
+        with pytest.raises(MemsimError, match=rf"takes 2 arguments \(n: u32, x: f32\).* {len(texts)} "):
+            read_arguments(texts, parameters)

@@ -1,0 +1,119 @@
+"""Exit codes, streams, signals and help."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+import memsim as package
+from memsim import cli
+from memsim.catalog import catalog
+from memsim.errors import MemsimError
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+MEMSIM = (sys.executable, "-m", "memsim")
+
+
+def test_the_list_has_every_kernel_with_its_story(memsim: Run) -> None:
+    done = memsim("list")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert len(lines) == len(catalog())
+    for line, (name, spec) in zip(lines, catalog().items(), strict=True):
+        assert line.split()[0] == name
+        assert line.endswith(spec.story)
+
+
+def test_version_and_help(memsim: Run) -> None:
+    assert memsim("--version").out == f"memsim, version {package.__version__}\n"
+    assert "memsim analyze kernel_v4" in memsim("--help").out
+    assert memsim("analyze", "--help").out == memsim("analyze", "-h").out
+    for word in ("'f32[1024,1024]'", "=iota", "@matrix.npy", "--save-trace FILE.npz", "--grid X[,Y[,Z]]"):
+        assert word in memsim("analyze", "--help").out
+
+
+def test_an_unknown_verb_is_a_usage_error(memsim: Run) -> None:
+    done = memsim("analyse", "kernel_v4")
+    assert done.code == 2
+    assert "No such command 'analyse'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "printed"),
+    [
+        (MemsimError("it is wrong", hint="mend it"), 2, "error: it is wrong\nhint: mend it\n"),
+        (MemsimError("a check failed", exit_code=1), 1, "error: a check failed\n"),
+        (KeyboardInterrupt(), 130, "\n"),
+    ],
+)
+def test_errors_become_exit_codes(
+    memsim: Run, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, printed: str
+) -> None:
+    @click.command("fail")
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setitem(cli.cli.commands, "fail", fail)
+    assert memsim("fail") == Done(code, "", printed)
+
+
+def test_another_exception_is_a_bug_and_keeps_its_traceback(
+    memsim: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @click.command("fail")
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(cli.cli.commands, "fail", fail)
+    with pytest.raises(ZeroDivisionError):
+        memsim("fail")
+
+
+def test_the_module_runs_as_a_command() -> None:
+    done = subprocess.run([*MEMSIM, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"memsim, version {package.__version__}\n"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of a shell")
+def test_a_closed_pipe_is_no_error() -> None:
+    done = subprocess.run(
+        ["bash", "-c", '"$@" | head -n 0', "bash", *MEMSIM, "list"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_progress_only_where_a_person_is_watching(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memsim.cli.progress import progress_bar
+
+    with progress_bar("title") as report:
+        assert report is None
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress_bar("title") as report:
+        assert report is not None
+        report(0.5)
+
+
+def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'analyse'"):
+        package.analyse  # noqa: B018
+    assert all(getattr(package, name) is not None for name in package.__all__)
+
+
+def test_catalog_is_the_function_whatever_was_imported_before() -> None:
+    code = "import memsim.cli, memsim; memsim.catalog()['kernel_v4']; memsim.catalog()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_version_is_the_one_of_the_distribution() -> None:
+    pyproject = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
+    assert f'\nversion = "{package.__version__}"\n' in pyproject

@@ -1,0 +1,60 @@
+"""What the README shows can be typed as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+
+
+def block(language: str, words: str) -> str:
+    """The fenced block of a language that has these words in it."""
+    (found,) = [text for text in re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL) if words in text]
+    return str(found)
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "scale.cu").write_text(block("cuda", "scale"))
+    return tmp_path
+
+
+def test_the_commands(folder: Path) -> None:
+    for line in block("sh", "scale.cu").splitlines():
+        command = shlex.split(line)
+        assert command[0] == "memsim"
+        assert run(folder, "-m", *command)
+
+
+def test_the_python(folder: Path) -> None:
+    printed = run(folder, "-c", block("python", "import memsim")).splitlines()
+    assert printed[0] == (
+        "scale: worst is the load at scale.cu:3: 8.0 sectors a request where 4.0 would do; "
+        "256 of 512 global sectors are not needed (50.0 %)"
+    )
+    assert printed[3] == "256"
+    assert printed[4].startswith("kernel_v4: conflict-free: ")
+    assert printed[5] == "[32]"
+
+
+def test_ci_runs_both_commands_of_the_readme() -> None:
+    marked = re.findall(
+        r"^<!-- command: (\w+) -->\n```sh\n(.*?)```\n<!-- end -->$", README, re.DOTALL | re.MULTILINE
+    )
+    assert [name for name, _ in marked] == ["analyze", "test"]
+    ci = (Path(__file__).parents[1] / ".ci" / "run").read_text("utf-8")
+    for name, command in marked:
+        assert f'run "$(readme_command {name})"' in ci
+        assert command.strip()
