@@ -161,6 +161,7 @@ def trace(
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
+    from memsim.ptx.demangle import demangle
     from memsim.simt.execute import MAX_STEPS, execute
     from memsim.trace.record import Recorder, short_name
     from memsim.trace.trace import Trace
@@ -187,7 +188,7 @@ def trace(
         for buffer in memory.layouts[space].buffers
     ]
     return Trace(
-        kernel=kernel.name,
+        kernel=demangle(kernel.name),
         launch=launch,
         blocks_replayed=launch.blocks if chosen is None else len(chosen),
         sites=tuple(sites),

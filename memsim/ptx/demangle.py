@@ -162,6 +162,7 @@ class _Demangler:
                 continue
             else:
                 found += ("::" if found else "") + self.unqualified()
+                self.accept("M")  # a lambda in the initializer of that variable follows
             if self.text[self.at] != "E":
                 self.remember(found)
         return found

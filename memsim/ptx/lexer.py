@@ -83,7 +83,8 @@ class Cursor:
             self._match = _TOKEN.match(self.text, self.position)
             self._matched_at = self.position
             if self._match is None:
-                raise self.expected("a PTX token")
+                found = _ANYTHING.match(self.text, self.position)
+                raise self.error(f"'{found[1] if found else ''}' is not PTX")
         return self._match
 
     def peek(self) -> str:

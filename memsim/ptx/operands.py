@@ -33,7 +33,7 @@ SINK = Register("_")
 # A comma between operands, not one inside brackets: behind it, no bracket closes before one opens.
 _COMMA = re.compile(r"\s*,\s*(?![^\[({]*[\])}])")
 _ADDRESS = re.compile(rf"\[({NAME})(?:\+(-?[1-9]\d*|0))?\]", re.ASCII)
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)|0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})|0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", re.ASCII)
 _SUFFIX = re.compile(r"\.(\w+)")
 _COMPONENTS = {name: index for row in ("xyzw", "rgba") for index, name in enumerate(row)}
 _SELECTORS = {"b0", "b1", "b2", "b3", "h0", "h1"}
@@ -192,7 +192,7 @@ def _address(cursor: Cursor, scope: Scope) -> Operand:
     base: Register | Symbol | Immediate
     if cursor.peek_kind() == "name":
         start = cursor.start()
-        named = resolve(cursor, scope)
+        named = _component(cursor, resolve(cursor, scope))
         if not isinstance(named, (Register, Symbol)):
             raise cursor.error("an address starts with a register, a variable or a number", start)
         base = named

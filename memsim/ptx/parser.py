@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from memsim.errors import MemsimError
 from memsim.ptx import declarations
 from memsim.ptx.body import Body, BodyParser
 from memsim.ptx.lexer import Cursor, Source
@@ -31,7 +32,10 @@ def parse(text: str, path: str = "<ptx>") -> Module:
     Raises:
         MemsimError: with line, column and the line itself, saying what was expected.
     """
-    return _ModuleParser(Source(text, path)).parse()
+    try:
+        return _ModuleParser(Source(text, path)).parse()
+    except RecursionError:
+        raise MemsimError("scopes, vectors or parentheses are nested too deeply", file=path) from None
 
 
 class _ModuleParser:

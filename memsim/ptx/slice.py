@@ -122,6 +122,11 @@ def _address_registers(instruction: Instruction) -> list[str]:
     return [*names, instruction.guard.name] if instruction.guard else names
 
 
+def _of_no_address(instruction: Instruction) -> list[Place]:
+    """What an access of unknown form may touch; the commit and wait of `cp.async` groups touch nothing."""
+    return [] if instruction.opcode == "cp" else [Place("generic", frozenset({ANYWHERE}))]
+
+
 def _space(instruction: Instruction) -> str:
     for modifier in instruction.modifiers:
         if modifier.split("::")[0] in _SPACES:
@@ -143,7 +148,7 @@ class _Roots:
         """What a store, an atomic or a copy writes."""
         operands = [operand for operand in instruction.operands if isinstance(operand, Address)]
         if not operands:
-            return [Place("generic", frozenset({ANYWHERE}))]
+            return _of_no_address(instruction)
         if instruction.opcode == "cp":
             return [Place("shared", self.of_operand(operands[0]))]
         return [Place(_space(instruction), self.of_operand(operands[0]))]
@@ -152,7 +157,7 @@ class _Roots:
         """What a load, an atomic or a copy reads."""
         operands = [operand for operand in instruction.operands if isinstance(operand, Address)]
         if not operands:
-            return [Place("generic", frozenset({ANYWHERE}))]
+            return _of_no_address(instruction)
         if instruction.opcode == "cp":
             return [Place("global", self.of_operand(operand)) for operand in operands[1:]]
         return [Place(_space(instruction), self.of_operand(operands[0]))]

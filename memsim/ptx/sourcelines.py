@@ -41,7 +41,9 @@ class SourceLines:
         match = _LOC.match(cursor.text, cursor.position)
         if match is None:
             cursor.take()
-            raise cursor.expected("file, line and column of .loc")
+            if cursor.peek_kind() == "number":
+                cursor.take()
+            raise cursor.expected("the numbers of a file, a line and a column")
         cursor.position = match.end()
         number, line, column, label, addend, *call = match.groups()
         place = int(number), int(line), int(column or 0)

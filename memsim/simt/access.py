@@ -130,6 +130,8 @@ def memory_step(
             lost(machine, unknown, active)
             return
         if space != "generic":
+            if space == "local":
+                machine.listener.aside("local memory", active)
             if site is not None:
                 machine.access(site, address, active)
             elif active is not False:
@@ -139,6 +141,8 @@ def memory_step(
             return
         pieces = resolve_generic(address, active)
         for name, local, part in pieces:
+            if name == "local":
+                machine.listener.aside("local memory", part)
             if name in ("shared", "global"):
                 machine.access(plan.site(instruction, op, name, width), local, part)
             if move is not None and part is not False:
@@ -157,6 +161,8 @@ def build_load(plan: Plan, instruction: Instruction, data: bool) -> Step:
     slots = [plan.destination(item) for item in outputs]
     narrow = [plan.is_narrow(item) for item in outputs]
     size = np.dtype(dtype).itemsize
+    if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in plan.lost:
+        return lost_load(plan, instruction, slots, plan.lost[operand.base.name])
     if state_space(instruction) == "param":
         parameter = kernel_parameter(plan, operand)
         if parameter is not None:
@@ -178,6 +184,16 @@ def build_load(plan: Plan, instruction: Instruction, data: bool) -> Step:
             machine.write(slot, unknown.poison.through(instruction), True)
 
     return memory_step(plan, instruction, operand, "load", size * count, move if data else None, lost)
+
+
+def lost_load(plan: Plan, instruction: Instruction, slots: list[int], poison: Poison) -> Step:
+    """A load of what a function gave back that was not executed."""
+
+    def run(machine: Machine) -> None:
+        for slot in slots:
+            machine.write(slot, poison.through(instruction), True)
+
+    return run
 
 
 def kernel_parameter(plan: Plan, operand: Operand) -> tuple[bytes, int] | None:

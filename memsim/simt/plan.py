@@ -15,6 +15,7 @@ import numpy as np
 
 from memsim.ptx.flow import CARRY, defs
 from memsim.ptx.program import (
+    CallTarget,
     Function,
     Immediate,
     Instruction,
@@ -59,6 +60,9 @@ def step(*opcodes: str) -> Callable[[StepBuilder], StepBuilder]:
 #: Instructions that decide where threads go next; machine.py executes them.
 CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap", "bar", "barrier"))
 
+#: Functions of the CUDA runtime on the device: they touch no memory that a kernel's arrays are in.
+SYSTEM_CALLS = frozenset(("vprintf", "__assertfail", "malloc", "free"))
+
 #: Instructions without an effect on values or addresses.
 SILENT = frozenset(
     "membar fence nanosleep pmevent brkpt discard prefetch prefetchu applypriority "
@@ -88,6 +92,7 @@ class Plan:
     sites: list[Site] = field(default_factory=list)
     specials: dict[int, str] = field(default_factory=dict)
     steps: dict[int, Step] = field(default_factory=dict)
+    lost: dict[str, Poison] = field(default_factory=dict)
     _registers: dict[str, int] = field(default_factory=dict)
     _constants: dict[Any, int] = field(default_factory=dict)
     _sites: dict[tuple[int, str, str], Site] = field(default_factory=dict)
@@ -97,6 +102,16 @@ class Plan:
             self._registers[name] = len(self.slots)
             self.slots.append(None)
         self.sink = self.constant_slot("sink", None)
+        for instruction in self.function.instructions:
+            if instruction.opcode == "call":
+                self.lose_results(instruction)
+
+    def lose_results(self, instruction: Instruction) -> None:
+        """What a call gives back that was not spliced in is not known."""
+        target = instruction.operands[0]
+        assert isinstance(target, CallTarget)
+        poison = Poison("the function called here is not executed by the emulator", instruction)
+        self.lost.update({item.name: poison for item in target.returns if isinstance(item, Symbol)})
 
     # --- operands -----------------------------------------------------------------------
 
@@ -176,7 +191,8 @@ class Plan:
         instruction = self.function.instructions[index]
         if instruction.opcode in SILENT or instruction.opcode in CONTROL:
             return
-        if not data and (instruction.opcode not in MEMORY or is_private(instruction)):
+        seen = instruction.opcode in MEMORY and not is_private(instruction)
+        if not data and not seen and instruction.opcode != "call":
             return
         try:
             if instruction.opcode in STEPS:
@@ -233,35 +249,41 @@ class Plan:
         """An instruction that is not executed: everything it writes is unknown from here on."""
         poison = Poison(f"{instruction.name} is not executed by the emulator", instruction)
         written = [self._registers[name] for name in defs(instruction) if name in self._registers]
-        touches = touched_space(instruction)
+        touches = touched_spaces(instruction)
 
         def run(machine: Machine) -> None:
             for slot in written:
                 machine.write(slot, poison, True)
-            if touches:
-                machine.unknown_access(
-                    self.site(instruction, touches[0], touches[1], 0), poison, machine.mask
-                )
+            for op, space in touches:
+                machine.unknown_access(self.site(instruction, op, space, 0), poison, machine.mask)
+                if op == "store":
+                    machine.memory.space(space).poison = poison
 
         return run
 
 
 def is_private(instruction: Instruction) -> bool:
-    """Does it access only memory that costs nothing here: parameters, local, constant?"""
+    """Does it access only what no listener hears of: parameters and constants?"""
     spaces = {modifier.split("::")[0] for modifier in instruction.modifiers}
-    return bool(spaces & {"param", "local", "const"})
+    return bool(spaces & {"param", "const"})
 
 
-def touched_space(instruction: Instruction) -> tuple[str, str] | None:
-    """(op, space) of an unknown instruction that reads or writes shared or global memory."""
-    if instruction.opcode in ("call", "mbarrier", "tensormap"):
-        return None
+def touched_spaces(instruction: Instruction) -> list[tuple[str, str]]:
+    """(op, space) of what an unknown instruction reads or writes in shared and global memory.
+
+    A call that was not spliced in (through a pointer, or of itself) may do anything.
+    """
+    if instruction.opcode == "call":
+        target = instruction.operands[0]
+        assert isinstance(target, CallTarget)
+        if isinstance(target.target, Symbol) and target.target.name in SYSTEM_CALLS:
+            return []
+        return [(op, space) for op in ("load", "store") for space in ("shared", "global")]
+    if instruction.opcode in ("mbarrier", "tensormap"):
+        return []
     spaces = [m.split("::")[0] for m in instruction.modifiers]
-    for space in ("shared", "global"):
-        if space in spaces:
-            stores = instruction.opcode in ("st", "stmatrix") or "store" in instruction.modifiers
-            return ("store" if stores else "load"), space
-    return None
+    stores = instruction.opcode in ("st", "stmatrix", "red", "sust") or "store" in instruction.modifiers
+    return [("store" if stores else "load", space) for space in ("shared", "global") if space in spaces]
 
 
 def constant(value: int | float, kind: str) -> Any:

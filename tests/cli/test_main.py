@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import click
 import pytest
@@ -112,8 +111,3 @@ def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
 def test_catalog_is_the_function_whatever_was_imported_before() -> None:
     code = "import memsim.cli, memsim; memsim.catalog()['kernel_v4']; memsim.catalog()"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_version_is_the_one_of_the_distribution() -> None:
-    pyproject = (Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8")
-    assert f'\nversion = "{package.__version__}"\n' in pyproject

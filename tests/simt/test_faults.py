@@ -166,3 +166,32 @@ def test_a_branch_that_nobody_knows_stops_with_the_way_there(tmp_path: Path) -> 
     with pytest.raises(MemsimError, match=r"bra depends on an unknown value: .*%smid.* -> setp") as error:
         trace(kernel(tmp_path, text), 3, 64, [ArrayArg((64,)), ArrayArg((64,))])
     assert error.value.line in (5, 6)
+
+
+def test_a_call_through_a_pointer_hides_accesses_and_says_so(tmp_path: Path) -> None:
+    text = """
+typedef int (*Choice)(const int *);
+__device__ int first(const int *p) { return p[0]; }
+__device__ int second(const int *p) { return p[32]; }
+__device__ Choice choices[2] = {first, second};
+extern "C" __global__ void k(const int *in, int *out, int which) {
+    out[threadIdx.x] = CALL(in + threadIdx.x);
+}"""
+    arguments = [ArrayArg((64,), "int32", "iota"), ArrayArg((32,), "int32"), 1]
+    direct = analyze(kernel(tmp_path, text, CALL="second"), 1, 32, arguments)
+    assert not [site for site in direct.sites if site.unresolved]
+    indirect = analyze(kernel(tmp_path, text, CALL="choices[which]"), 1, 32, arguments)
+    hidden = {(site.op, site.space) for site in indirect.sites if site.unresolved}
+    assert hidden == {(op, space) for op in ("load", "store") for space in ("shared", "global")}
+    assert "4 accesses could not be analyzed" in indirect.verdict
+
+
+def test_memory_that_the_kernel_allocates_has_no_known_address(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(int *out) {
+    int *mine = new int[4];
+    mine[2] = threadIdx.x;
+    out[threadIdx.x] = 1;
+}"""
+    analysis = analyze(kernel(tmp_path, text), 1, 32, [ArrayArg((32,), "int32")])
+    assert [site.line for site in analysis.sites if site.unresolved] == [4]

@@ -62,6 +62,7 @@ extern "C" __global__ void k(const int *pick, int *out) {
     run(k, 1, 64, [pick, out])
     i = np.arange(64)
     assert (out == table[(pick - i) % 8] * 10 + 100 + 100 * (i % 2)).all()
+    assert analyze(k, 1, 64, [pick, out]).trace.notes == ("local memory (18 requests)",)
 
 
 def test_generic_pointers_find_their_space(tmp_path: Path) -> None:

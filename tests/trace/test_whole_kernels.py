@@ -14,13 +14,14 @@ import pytest
 
 from memsim.analysis import analyze_trace
 from memsim.api import Kernel, trace
-from memsim.catalog import Spec, catalog
+from memsim.arch import get_arch
+from memsim.catalog import Spec, compiled
 from memsim.model import global_access, shared_access
 from memsim.simt.execute import execute
 from memsim.simt.values import to_array
 from memsim.trace.trace import Trace
 
-NAMES = list(catalog())
+NAMES = list(compiled())
 
 
 class BruteForce:
@@ -38,6 +39,8 @@ class BruteForce:
         count = self.counts[key]
         lanes = self.machine.full(mask).reshape(-1, 32)
         count["instructions"] += int(lanes.any(1).sum())
+        if site.width not in get_arch("sm_90").widths(site.space, site.op):
+            return  # not measured: the analysis has a row without counts
         lanes = self.machine.full(active).reshape(-1, 32)
         addresses = np.broadcast_to(to_array(address), self.machine.shape).reshape(-1, 32)[lanes.any(1)]
         lanes = lanes[lanes.any(1)]
@@ -53,6 +56,9 @@ class BruteForce:
             count["lines"] += int(wide.lines.sum())
             count["ideal"] += int(wide.ideal_sectors.sum())
 
+    def aside(self, *event: Any) -> None:
+        pass
+
     def unknown(self, *event: Any) -> None:
         raise AssertionError("no address of the catalogue is unknown")
 
@@ -63,6 +69,8 @@ def by_line(found: Trace) -> dict[tuple[str, int, str, str, int], Counter[str]]:
     for site in analyze_trace(found).sites:
         count = counts[site.file, site.line, site.op, site.space, site.width]
         count["instructions"] += site.instructions
+        if site.unresolved is not None:
+            continue
         count["requests"] += site.requests
         for name in ("wavefronts", "conflicts", "sectors", "lines"):
             count[name] += getattr(site, name) or 0
@@ -88,7 +96,7 @@ def size_of(spec: Spec, extent: int) -> list[int]:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_trace_equals_brute_force(name: str) -> None:
     """At 256 cubed, a block at a time for the brute force."""
-    spec = catalog()[name]
+    spec = compiled()[name]
     kernel, (grid, block, arguments, shared) = launch(spec, [256] * len(spec.family.sizes))
     brute = BruteForce()
     found = trace(kernel, grid, block, arguments, shared)
@@ -128,7 +136,7 @@ def columns(found: Trace) -> list[Any]:
 @pytest.mark.parametrize("name", NAMES)
 def test_both_ways_to_run_give_the_same_trace(name: str) -> None:
     """Everything executed, and only what addresses and branches depend on; ragged sizes."""
-    spec = catalog()[name]
+    spec = compiled()[name]
     kernel, (grid, block, arguments, shared) = launch(spec, size_of(spec, 77))
     slim = trace(kernel, grid, block, arguments, shared)
     whole = trace(kernel, grid, block, arguments, shared, everything=True)

@@ -1,0 +1,96 @@
+"""The figures of docs/performance.md.
+
+`python docs/performance.py` runs the benchmarks (on an otherwise idle machine, several minutes) and
+keeps what the tables need in docs/benchmarks.json; `docs/generate.py` makes the tables from that file.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORD = ROOT / "docs" / "benchmarks.json"
+COMMAND = "python docs/performance.py"
+
+
+def measure() -> None:
+    """Run the benchmarks and keep name, median, best round and extra figures of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "benchmarks.json")
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "tests/benchmarks", "-q", f"--benchmark-json={output}"],
+            cwd=ROOT,
+            check=True,
+        )
+        found = json.loads(output.read_text("utf-8"))
+    import numpy
+
+    record = {
+        "processor": found["machine_info"]["cpu"].get("brand_raw", platform.machine()),
+        "python": platform.python_version(),
+        "numpy": numpy.__version__,
+        "benchmarks": {
+            bench["name"]: {
+                "median_s": bench["stats"]["median"],
+                "best_s": bench["stats"]["min"],
+                **bench["extra_info"],
+            }
+            for bench in sorted(found["benchmarks"], key=lambda bench: bench["name"])
+        },
+    }
+    RECORD.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
+def load() -> dict[str, Any]:
+    """The kept figures."""
+    record: dict[str, Any] = json.loads(RECORD.read_text("utf-8"))
+    return record
+
+
+def process_table() -> str:
+    """Whole processes on two cores: time, memory, requests."""
+    record = load()
+    benchmarks = record["benchmarks"]
+    rows = [
+        f"Measured by `{COMMAND}` on {record['processor']}, Python {record['python']}, "
+        f"numpy {record['numpy']}; medians of whole processes on two cores.",
+        "",
+        "| command | time | memory requests counted | peak memory |",
+        "|---|---:|---:|---:|",
+    ]
+    for extent in (1024, 4096):
+        bench = benchmarks[f"test_analyze_kernel_v4[{extent}]"]
+        rows.append(
+            f"| `memsim analyze kernel_v4 --size {extent},{extent},{extent}` | {bench['median_s']:.2f} s |"
+            f" {bench['memory_requests']:,} | {bench['peak_mib']} MiB |"
+        )
+    for name, command in (("test_import", "python -c 'import memsim'"), ("test_python_alone", "python -c pass")):
+        rows.append(f"| `{command}` | {benchmarks[name]['median_s']:.3f} s | | |")
+    return "\n".join(rows) + "\n"
+
+
+def model_table() -> str:
+    """Requests a second of the models, best round, one process."""
+    rows = ["| distinct random requests | every lane | some idle |", "|---|---:|---:|"]
+    benchmarks = load()["benchmarks"]
+    names = [name for name in benchmarks if "requests_per_s" in benchmarks[name]]
+    rates = {name: f"{benchmarks[name]['requests_per_s'] / 1e6:.1f} M/s" for name in names}
+    shared = sorted({name[len("test_shared_access[") : -1].rsplit("-", 1)[0] for name in names if "shared" in name})
+    for key in sorted(shared, key=lambda key: (key.split("-")[0], int(key.split("-")[1]))):
+        op, width = key.split("-")
+        whole, some = (rates[f"test_shared_access[{key}-{lanes}]"] for lanes in ("every lane", "some idle"))
+        rows.append(f"| shared {op}, {width} B | {whole} | {some} |")
+    for name in names:
+        if "global" in name:
+            rows.append(f"| global load, {name.split('[')[1][:-1]} B | {rates[name]} | |")
+    return "\n".join(rows) + "\n"
+
+
+if __name__ == "__main__":
+    measure()

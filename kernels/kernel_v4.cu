@@ -1,0 +1,72 @@
+// C = A * B, row-major, float32. kernel_v4_colmajor with the A tile permuted by XOR: no shared conflict on any line and
+// no memory spent on padding.
+//
+// Row m stands in column m of the lines k = 0..3 and in column m ^ 16 of the lines k = 4..7. A warp writes 16
+// neighbouring rows at a time, its even lanes to the first four lines and its odd lanes to the last four:
+//   s_a[a_k + i][a_m ^ 16 * (a_k / 4)]   even lanes take 16 banks, odd lanes the other 16: clean
+// 16 is a multiple of 4, so 4 rows that were neighbours are neighbours still and can be read as float4:
+//   s_a[k][ty*8 ^ 16 * (k / 4) ...]      two addresses, each for 16 lanes: a broadcast, 2 wavefronts
+//   s_b[k][tx*4 ...]                     16 neighbouring float4, read by both rows: 4 wavefronts of 8 lanes each. The
+//                                        other half of the thread's columns lies 64 further on
+//
+// Block 16 x 16; grid.x covers N, grid.y covers M. Any M, N, K; 16-byte loads and stores of global memory where K (for A)
+// and N (for B and C) are multiples of 4.
+
+#include "edge.cuh"
+
+constexpr int BM = 128, BN = 128, BK = 8;  // the block's tile
+constexpr int TM = 8, TN = 8;              // the thread's part of it
+
+extern "C" __global__ void kernel_v4(const float *A, const float *B, float *C, int M, int N, int K)
+{
+    __shared__ __align__(16) float s_a[BK][BM];
+    __shared__ __align__(16) float s_b[BK][BN];
+
+    const int tx = threadIdx.x, ty = threadIdx.y;
+    const int tid = ty * (BN / TN) + tx;
+
+    // What this thread brings: 2 threads to a row of the A tile, 32 (a warp) to a row of the B tile.
+    const int a_m = tid / 2, a_k = tid % 2 * 4;
+    const int b_k = tid / 32, b_n = tid % 32 * 4;
+    const int a_row = blockIdx.y * BM + a_m;
+    const int b_col = blockIdx.x * BN + b_n;
+    const int a_col = a_m ^ 16 * (a_k / 4);  // where row a_m stands in the lines a_k .. a_k + 3
+
+    float sum[TM][TN] = {};
+    for (int k0 = 0; k0 < K; k0 += BK) {
+        float4 a = {0.0f, 0.0f, 0.0f, 0.0f}, b = a;
+        if (K % 4 != 0) a = load4_edge(A, M, K, a_row, k0 + a_k);
+        else if (a_row < M && k0 + a_k < K) a = LOAD4(A[a_row * K + k0 + a_k]);
+        if (N % 4 != 0) b = load4_edge(B, K, N, k0 + b_k, b_col);
+        else if (k0 + b_k < K && b_col < N) b = LOAD4(B[(k0 + b_k) * N + b_col]);
+
+        s_a[a_k + 0][a_col] = a.x;
+        s_a[a_k + 1][a_col] = a.y;
+        s_a[a_k + 2][a_col] = a.z;
+        s_a[a_k + 3][a_col] = a.w;
+        STORE4(s_b[b_k][b_n]) = b;
+        __syncthreads();
+
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            __align__(16) float r_a[TM], r_b[TN];
+            STORE4(r_a[0]) = LOAD4(s_a[k][(ty * TM) ^ 16 * (k / 4)]);
+            STORE4(r_a[4]) = LOAD4(s_a[k][(ty * TM + 4) ^ 16 * (k / 4)]);
+            STORE4(r_b[0]) = LOAD4(s_b[k][tx * 4]);
+            STORE4(r_b[4]) = LOAD4(s_b[k][tx * 4 + BN / 2]);
+
+            for (int i = 0; i < TM; ++i)
+                for (int j = 0; j < TN; ++j) sum[i][j] += r_a[i] * r_b[j];
+        }
+        __syncthreads();
+    }
+
+    for (int i = 0; i < TM; ++i) {
+        const int row = blockIdx.y * BM + ty * TM + i;
+        for (int j = 0; j < TN; j += 4) {  // columns tx*4 .. +3, then those 64 further on
+            const int col = blockIdx.x * BN + tx * 4 + j * (BN / TN);
+            if (N % 4 != 0) store4_edge(C, M, N, row, col, LOAD4(sum[i][j]));
+            else if (row < M && col < N) STORE4(C[row * N + col]) = LOAD4(sum[i][j]);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+"""Where the files that ship with memsim are: `kernels/` and `traces/`.
+
+In: a folder's name. Out: its path, in an installed wheel or in a checkout.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent
+
+
+def data_folder(name: str) -> Path:
+    """The folder `name`: inside the package in a wheel (see `pyproject.toml`), beside it in a checkout."""
+    installed = PACKAGE / "_data" / name
+    return installed if installed.is_dir() else PACKAGE.parent / name

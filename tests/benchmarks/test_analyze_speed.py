@@ -1,0 +1,51 @@
+"""How long `memsim analyze` takes as a whole process, and what the emulator does in a second.
+
+Run with `pytest tests/benchmarks/test_analyze_speed.py`. Not part of the default test run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+CORES = 2
+
+
+def limit_cores() -> None:
+    """The two cores that the figures are for."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:CORES])
+
+
+def process(*arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, check=True, preexec_fn=limit_cores
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("extent", [1024, 4096])
+def test_analyze_kernel_v4(benchmark: Any, extent: int) -> None:
+    size = f"{extent},{extent},{extent}"
+    command = ("-m", "memsim", "analyze", "kernel_v4", "--size", size)
+    printed = benchmark.pedantic(process, args=command, rounds=5, warmup_rounds=1)
+    blocks = (extent // 128) ** 2
+    assert f"{blocks} of {blocks} blocks replayed".replace(",", "") in printed.replace(",", "")
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    benchmark.extra_info["peak_mib"] = round(peak / 1024)
+    sites = json.loads(process(*command, "--json"))["sites"]
+    benchmark.extra_info["memory_requests"] = sum(site["requests"] for site in sites)
+
+
+def test_import(benchmark: Any) -> None:
+    assert benchmark.pedantic(process, args=("-c", "import memsim"), rounds=10, warmup_rounds=1) == ""
+
+
+def test_python_alone(benchmark: Any) -> None:
+    """What of the above is Python itself."""
+    assert benchmark.pedantic(process, args=("-c", "pass"), rounds=10, warmup_rounds=1) == ""

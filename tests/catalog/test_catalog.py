@@ -1,0 +1,241 @@
+"""The catalogue: what the file says is complete, and launches, sizes and mistakes are as promised."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memsim.catalog import Spec, catalog, compiled, read_catalog
+from memsim.catalog import spec as spec_module
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.launch import ArrayArg
+
+LADDER = [
+    "kernel_v1",
+    "kernel_v2",
+    "kernel_v3",
+    "kernel_v4_colmajor",
+    "kernel_v4_padded",
+    "kernel_v4",
+    "kernel_v5",
+]
+PERMUTED = ["permuted_write", "permuted_write_fixed"]
+TRANSPOSES = ["transpose_naive", "transpose_padded", "transpose_xor"]
+
+
+def test_the_catalogue_begins_with_the_ladder() -> None:
+    names = LADDER + PERMUTED + TRANSPOSES
+    assert list(catalog())[: len(names)] == names
+
+
+@pytest.mark.parametrize("name", catalog())
+def test_a_story_is_a_line(name: str) -> None:
+    spec = catalog()[name]
+    assert spec.name == name
+    assert 20 < len(spec.story) <= 120 and "\n" not in spec.story
+
+
+@pytest.mark.parametrize("name", LADDER + PERMUTED + TRANSPOSES)
+def test_a_source_says_what_the_catalogue_says(name: str) -> None:
+    spec = catalog()[name]
+    text = spec.source.read_text(encoding="utf-8")
+    signature = re.search(rf'extern "C" __global__ void {spec.entry}\(([^)]*)\)', text)
+    assert signature is not None
+    names = [parameter.split()[-1].lstrip("*") for parameter in signature[1].split(",")]
+    assert names == list(spec.arguments)
+    assert f"// Block {spec.block[0]} x {spec.block[1]}; grid.x covers {spec.grid[0][0]}" in text
+
+
+@pytest.mark.parametrize("name", LADDER + PERMUTED)
+def test_kernels_of_an_article_tell_what_it_says(name: str) -> None:
+    spec = catalog()[name]
+    assert spec.article == "The Chase for cuBLAS-like SGEMM Performance (WIP)"
+    assert len(spec.says) > 50
+
+
+def test_every_source_is_in_the_catalogue() -> None:
+    sources = {spec.source for spec in compiled().values()}
+    assert sources == set(data_folder("kernels").glob("*.cu"))
+
+
+def test_the_default_launch_is_1024_cubed() -> None:
+    plan = catalog()["kernel_v4"].launch()
+    assert (plan.launch.grid, plan.launch.block, plan.launch.shared_bytes) == ((8, 8, 1), (16, 16, 1), 0)
+    assert plan.argument_names == ("A", "B", "C", "M", "N", "K")
+    assert plan.args[3:] == (1024, 1024, 1024)
+    assert plan.outputs == ("C",)
+    assert [arg.shape for arg in plan.args[:3] if isinstance(arg, ArrayArg)] == [(1024, 1024)] * 3
+
+
+def test_a_size_shapes_grid_and_arrays() -> None:
+    for size in ("100,300,7", (100, 300, 7)):
+        plan = catalog()["kernel_v4"].launch(size)
+        assert plan.launch.grid == (3, 1, 1)
+        assert [arg.shape for arg in plan.args[:3] if isinstance(arg, ArrayArg)] == [
+            (100, 7),
+            (7, 300),
+            (100, 300),
+        ]
+        assert plan.args[3:] == (100, 300, 7)
+    assert catalog()["kernel_v1"].launch("100,300,7").launch.grid == (4, 10, 1)
+    assert catalog()["transpose_xor"].launch("100,300").launch.grid == (10, 4, 1)
+
+
+def test_inputs_differ_from_each_other_and_by_seed() -> None:
+    def inputs(seed: int) -> list[ArrayArg]:
+        args = catalog()["kernel_v1"].launch("4,4,4", seed).args
+        return [arg for arg in args if isinstance(arg, ArrayArg) and arg.fill == "random"]
+
+    first, second = inputs(0), inputs(1)
+    assert len({arg.seed for arg in first + second}) == 4
+    assert first == inputs(0)
+
+
+@given(st.sampled_from(sorted(compiled())), st.tuples(*[st.integers(1, 5000)] * 3))
+def test_the_grid_covers_every_size_and_no_more(name: str, size: tuple[int, ...]) -> None:
+    spec = compiled()[name]
+    rounded = [-(-value // 32) * 32 for value in size[: len(spec.family.sizes)]]  # what permuted_write takes
+    plan = spec.launch(rounded)
+    sizes = dict(zip(spec.family.sizes, rounded))
+    for blocks, (extent, tile) in zip(plan.launch.grid, spec.grid):
+        assert (blocks - 1) * tile < sizes[extent] <= blocks * tile
+
+
+@pytest.mark.parametrize(
+    "size",
+    ["", "1024", "1024,1024", "1,2,3,4", "8,0,8", "8,-8,8", "8,x,8", "8,8.5,8", (8, 8.5, 8), (8, 8), ()],
+)
+def test_a_size_that_is_none_is_refused(size: object) -> None:
+    with pytest.raises(MemsimError, match="kernel_v4 takes a size M,N,K of 3 positive integers") as caught:
+        catalog()["kernel_v4"].launch(size)  # type: ignore[arg-type]
+    assert caught.value.exit_code == 2
+    assert catalog()["kernel_v4"].launch("8, 8, 8").args[3:] == (8, 8, 8)
+
+
+def test_a_size_that_the_kernel_refuses() -> None:
+    spec = catalog()["permuted_write"]
+    with pytest.raises(
+        MemsimError, match="permuted_write needs N to be a multiple of 32, and it is 65"
+    ) as caught:
+        spec.launch("64,65")
+    assert caught.value.hint == "the next one is 96"
+    assert spec.launch("64,96").launch.grid == (3, 2, 1)
+
+
+def test_an_array_too_large_for_32_bit_indices() -> None:
+    with pytest.raises(MemsimError, match="C would have 2147483648 elements"):
+        catalog()["kernel_v1"].launch("65536,32768,1")
+    assert catalog()["kernel_v1"].launch("65536,32767,1").launch.grid == (2048, 1024, 1)
+
+
+def test_an_unknown_name_gives_the_nearest() -> None:
+    with pytest.raises(MemsimError, match="there is no kernel 'kernel_4' in the catalogue") as caught:
+        catalog()["kernel_4"]
+    assert caught.value.hint is not None and "kernel_v4" in caught.value.hint
+    assert caught.value.exit_code == 2
+    with pytest.raises(MemsimError) as caught:
+        catalog()["zzz"]
+    assert caught.value.hint == "memsim list shows them all"
+    assert "kernel_4" not in catalog() and catalog().get("kernel_4") is None
+
+
+def test_what_is_expected_is_the_product() -> None:
+    a, b = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 2), np.float32)
+    assert catalog()["kernel_v1"].expected({"A": a, "B": b})["C"].tolist() == [[3, 3], [12, 12]]
+    assert catalog()["transpose_xor"].expected({"A": a})["C"].tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_sources_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels" / "kernel_v2.cu").write_text("somebody else's kernel")
+    monkeypatch.chdir(tmp_path)
+    spec_module._kernel.cache_clear()
+    spec = catalog()["kernel_v2"]
+    sources = spec.kernel().sources
+    assert sources["kernels/kernel_v2.cu"] == spec.source.read_text(encoding="utf-8")
+    assert "load4_edge" in sources["kernels/edge.cuh"]
+
+
+def test_a_kernel_is_loaded_once() -> None:
+    assert catalog()["kernel_v2"].kernel() is catalog()["kernel_v2"].kernel()
+
+
+# A catalogue file
+
+ENTRY = """\
+[articles]
+own = "Own"
+[families.transpose]
+sizes = { M = 8, N = 8 }
+inputs = { A = ["M", "N"] }
+outputs = { C = ["N", "M"] }
+[kernels.turn]
+story = "turns"
+article = "own"
+family = "transpose"
+source = "turn.cu"
+entry = "turn<4>"
+options = ["-DTILE=4"]
+arguments = ["A", "C", "M", "N"]
+grid = ["N/4", "M/4"]
+block = [4, 4]
+shared_bytes = 64
+requires = ["M % 4 == 0"]
+"""
+
+
+def read(folder: Path, text: str) -> Spec:
+    (folder / "turn.cu").touch()
+    path = folder / "catalog.toml"
+    path.write_text(text)
+    return read_catalog(path)["turn"]
+
+
+def test_every_key_of_a_file_is_used(tmp_path: Path) -> None:
+    spec = read(tmp_path, ENTRY)
+    assert (spec.story, spec.article, spec.says) == ("turns", "Own", "")
+    assert (spec.source, spec.entry, spec.options) == (tmp_path / "turn.cu", "turn<4>", ("-DTILE=4",))
+    assert spec.ptx_path == tmp_path / "ptx" / "turn.ptx"
+    plan = spec.launch("12,20")
+    assert (plan.launch.grid, plan.launch.block, plan.launch.shared_bytes) == ((5, 3, 1), (4, 4, 1), 64)
+    with pytest.raises(MemsimError, match="multiple of 4"):
+        spec.launch("13,20")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[articles]", "[article]", "the file: articles missing"),
+        ("[articles]", "[other]\n[articles]", "the file: other unknown"),
+        ("[families.transpose]", "[families.flip]", "families.flip: nothing says what it computes"),
+        ('["N", "M"]', '["N", "L"]', "families.transpose, shape of C: there is no 'L'; there are M, N"),
+        ('story = "turns"\n', "", "kernels.turn: story missing"),
+        ("story =", "storey =", "kernels.turn: story missing"),
+        ('entry = "turn<4>"', 'entry = "turn<4>"\nwarps = 3', "kernels.turn: warps unknown"),
+        ('article = "own"', 'article = "her"', "kernels.turn.article: there is no 'her'; there are own"),
+        ('family = "transpose"', 'family = "sgemm"', "kernels.turn.family: there is no 'sgemm'"),
+        ('source = "turn.cu"', 'source = "burn.cu"', "kernels.turn.source: there is no file burn.cu"),
+        ('["A", "C", "M", "N"]', '["A", "C", "M", "lda"]', "kernels.turn.arguments: there is no 'lda'"),
+        ('["N/4", "M/4"]', '["N/0", "M/4"]', "kernels.turn.grid: 'N/0' is not written as"),
+        ('["N/4", "M/4"]', '["N/4", "P/4"]', "kernels.turn.grid: there is no 'P'"),
+        ('["M % 4 == 0"]', '["M > 4"]', "kernels.turn.requires: 'M > 4' is not written as"),
+        ("block = [4, 4]", "block = [4, 0]", "kernels.turn.block must be one to three positive integers"),
+        ("shared_bytes = 64", "shared_bytes = -1", "kernels.turn.shared_bytes: -1 is not a number of bytes"),
+        ("[articles]", "[articles", "not TOML"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in ENTRY
+    with pytest.raises(MemsimError, match=re.escape(message)):
+        read(tmp_path, ENTRY.replace(old, new, 1))
+
+
+def test_an_absent_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MemsimError, match="cannot read the catalogue"):
+        read_catalog(tmp_path / "catalog.toml")

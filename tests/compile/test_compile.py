@@ -1,0 +1,205 @@
+"""CUDA C++ to PTX: what the PTX says, and what a user is told when there is none."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+import pytest
+
+from memsim import compile as compile_module
+from memsim.compile import compile_cuda, compiler_of
+from memsim.errors import MemsimError
+
+SCALE = """\
+extern "C" __global__ void scale(float *x, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= FACTOR;
+}
+"""
+GOOD = SCALE.replace("FACTOR", "2.0f")
+HOST = "#include <cstdio>\n" + GOOD + '\nint main() { scale<<<1, 32>>>(nullptr, 0); std::printf("done"); }\n'
+
+try:
+    compile_cuda(GOOD)
+except MemsimError as error:
+    pytest.skip(error.message, allow_module_level=True)
+
+
+@pytest.fixture
+def no_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+
+
+def test_text_becomes_ptx_with_source_lines() -> None:
+    ptx = compile_cuda(GOOD)
+    assert ".visible .entry scale(" in ptx
+    assert ".target sm_90" in ptx
+    assert '.file\t1 "kernel.cu"' in ptx
+    assert ".loc\t1 4 " in ptx
+
+
+def test_the_architecture_is_the_one_asked_for() -> None:
+    assert ".target sm_80" in compile_cuda(GOOD, arch="sm_80")
+
+
+def test_macros_reach_the_code() -> None:
+    three, five = (compile_cuda(SCALE, [f"-DFACTOR={value}"]) for value in ("3.0f", "5.0f"))
+    assert "0f40400000" in three and "0f40A00000" not in three
+    assert "0f40A00000" in five and "0f40400000" not in five
+
+
+def test_another_standard_replaces_the_default() -> None:
+    needs_17 = "template <auto N> struct Value {};\n" + GOOD
+    assert ".entry scale" in compile_cuda(needs_17)
+    with pytest.raises(MemsimError, match="does not compile"):
+        compile_cuda(needs_17, ["-std=c++14"])
+
+
+def test_the_ptx_names_its_compiler() -> None:
+    release = compiler_of(compile_cuda(GOOD))
+    assert release is not None
+    assert release.split(".")[0].isdecimal()
+    assert compiler_of(".version 8.0\n.target sm_90\n") is None
+
+
+def test_a_file_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "scale.cu").write_text(GOOD)
+    monkeypatch.chdir(tmp_path)
+    assert '.file\t1 "mine/scale.cu"' in compile_cuda("mine/scale.cu")
+    assert '.file\t1 "mine/scale.cu"' in compile_cuda(Path("mine/scale.cu"))
+    assert f'.file\t1 "{(tmp_path / "mine" / "scale.cu").as_posix()}"' in compile_cuda(
+        tmp_path / "mine" / "scale.cu"
+    )
+
+
+def test_ptx_does_not_depend_on_the_folder(tmp_path: Path) -> None:
+    texts = set()
+    for folder in ("here", "there/and/deeper"):
+        source = tmp_path / folder / "scale.cu"
+        source.parent.mkdir(parents=True)
+        source.with_name("twice.cuh").write_text(
+            "__device__ inline float twice(const float *x) { return *x * 2.0f; }\n"
+        )
+        source.write_text('#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)"))
+        texts.add(compile_cuda(source, name="kernels/scale.cu"))
+    (text,) = texts
+    assert '.file\t1 "kernels/scale.cu"' in text
+    assert '.file\t2 "kernels/twice.cuh"' in text
+
+
+def test_fixed_width_integers_need_no_toolkit(no_nvcc: None) -> None:
+    for header in ("cstdint", "stdint.h"):
+        assert ".entry scale" in compile_cuda(f"#include <{header}>\n" + GOOD.replace("int n", "int32_t n"))
+
+
+def test_cuda_headers_come_with_their_wheel(no_nvcc: None) -> None:
+    pytest.importorskip("nvidia.cuda_runtime")
+    text = (
+        '#include <cuda_fp16.h>\nextern "C" __global__ void add(__half *x) { x[0] = __hadd(x[1], x[2]); }\n'
+    )
+    assert "add.f16" in compile_cuda(text)
+
+
+def test_an_error_has_its_place_the_line_and_the_log(no_nvcc: None) -> None:
+    with pytest.raises(MemsimError) as caught:
+        compile_cuda(SCALE, name="mine/scale.cu")
+    error = caught.value
+    assert (error.file, error.line, error.column) == ("mine/scale.cu", 4, 24)
+    assert error.message == 'does not compile: identifier "FACTOR" is undefined'
+    assert error.source is not None and error.source[23:].startswith("FACTOR")
+    assert error.hint is not None and '1 error detected in the compilation of "mine/scale.cu"' in error.hint
+    assert error.exit_code == 2
+
+
+def test_an_error_in_a_header_is_placed_in_the_header(tmp_path: Path, no_nvcc: None) -> None:
+    (tmp_path / "part.cuh").write_text("\nint wrong = missing;\n")
+    (tmp_path / "whole.cu").write_text('#include "part.cuh"\n' + GOOD)
+    with pytest.raises(MemsimError) as caught:
+        compile_cuda(tmp_path / "whole.cu", name="whole.cu")
+    assert (caught.value.file, caught.value.line) == ("part.cuh", 2)
+
+
+def test_an_unknown_option_is_named() -> None:
+    with pytest.raises(MemsimError, match=r"does not take these options.*--no-such-option"):
+        compile_cuda(GOOD, ["--no-such-option"])
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(MemsimError, match=r"cannot read .*absent\.cu: No such file"):
+        compile_cuda(tmp_path / "absent.cu")
+
+
+def test_a_file_that_is_not_text(tmp_path: Path) -> None:
+    (tmp_path / "binary.cu").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(MemsimError, match="not UTF-8"):
+        compile_cuda(tmp_path / "binary.cu")
+
+
+def test_host_code_without_nvcc_says_what_to_install(no_nvcc: None) -> None:
+    with pytest.raises(MemsimError) as caught:
+        compile_cuda(HOST)
+    assert caught.value.hint is not None and "install the CUDA toolkit (nvcc)" in caught.value.hint
+    with pytest.raises(MemsimError) as caught:
+        compile_cuda(SCALE)
+    assert caught.value.hint is not None and "nvcc" not in caught.value.hint
+
+
+FAKE_NVCC = """\
+#!/bin/sh
+while [ "$1" != -o ]; do
+    case "$1" in -D*) macro=$1 ;; esac
+    shift
+done
+if [ "$macro" = -DBROKEN ]; then
+    echo "$3(2): error: identifier \\"broken\\" is undefined"
+    exit 2
+fi
+printf '// Cuda compilation tools, release 99.0, V99.0.1\\n.file\\t1 "%s"\\n' "$3" > "$2"
+"""
+
+
+@pytest.fixture
+def fake_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An `nvcc` that leaves a file of two lines, or fails if -DBROKEN is given."""
+    if sys.platform == "win32":
+        pytest.skip("the stand-in is a shell script")
+    (tmp_path / "nvcc").write_text(FAKE_NVCC)
+    (tmp_path / "nvcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def test_host_code_goes_to_nvcc(fake_nvcc: None) -> None:
+    ptx = compile_cuda(HOST, name="mine/host.cu")
+    assert compiler_of(ptx) == "99.0.1"
+    assert '.file\t1 "mine/host.cu"' in ptx
+
+
+def test_device_code_does_not_go_to_nvcc(fake_nvcc: None) -> None:
+    assert compiler_of(compile_cuda(GOOD)) != "99.0.1"
+    with pytest.raises(MemsimError, match="FACTOR"):
+        compile_cuda(SCALE)
+
+
+def test_the_error_of_nvcc_is_told(fake_nvcc: None) -> None:
+    with pytest.raises(MemsimError) as caught:
+        compile_cuda(HOST, ["-DBROKEN"], name="mine/host.cu")
+    assert caught.value.message == 'does not compile: identifier "broken" is undefined'
+    assert (caught.value.file, caught.value.line) == ("mine/host.cu", 2)
+
+
+def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> ctypes.CDLL:
+        raise OSError(name)
+
+    compile_module._library.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(ctypes, "CDLL", absent)
+        with pytest.raises(MemsimError, match=r"NVRTC.*not installed") as caught:
+            compile_cuda(GOOD)
+    assert caught.value.hint is not None and "pip install nvidia-cuda-nvrtc-cu12" in caught.value.hint
+    assert caught.value.exit_code == 2
+    assert ".entry scale" in compile_cuda(GOOD)

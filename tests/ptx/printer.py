@@ -1,0 +1,67 @@
+"""Records back to PTX text, for the tests that read it again."""
+
+from __future__ import annotations
+
+import struct
+
+from memsim.ptx.program import (
+    Address,
+    CallTarget,
+    Immediate,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Selected,
+    Special,
+    Symbol,
+    TextureAddress,
+    Vector,
+)
+
+
+def instruction_text(instruction: Instruction) -> str:
+    """`@!%p1 add.s32 %r1, %r2, 3;`"""
+    guard = ""
+    if instruction.guard:
+        guard = f"@{'!' if instruction.negated else ''}{instruction.guard.name} "
+    operands = ", ".join(operand_text(operand) for operand in instruction.operands)
+    return f"{guard}{instruction.name} {operands};"
+
+
+def operand_text(operand: Operand) -> str:
+    """One operand as PTX writes it."""
+    if isinstance(operand, (Register, Special)):
+        return operand.name
+    if isinstance(operand, Immediate):
+        return _constant(operand.value)
+    if isinstance(operand, Symbol):
+        return operand.name + (f"+{operand.offset}" if operand.offset else "")
+    if isinstance(operand, Address):
+        return f"[{operand_text(operand.base)}" + (f"+{operand.offset}]" if operand.offset else "]")
+    if isinstance(operand, Vector):
+        return f"{{{', '.join(operand_text(item) for item in operand.items)}}}"
+    if isinstance(operand, Selected):
+        return f"{operand.register.name}.{operand.selector}"
+    if isinstance(operand, Negated):
+        sign = "-" if isinstance(operand.register, Selected) else "!"
+        return sign + operand_text(operand.register)
+    if isinstance(operand, Pair):
+        return f"{operand_text(operand.first)}|{operand_text(operand.second)}"
+    if isinstance(operand, TextureAddress):
+        handles = (operand_text(item).strip("[]") for item in operand.handles)
+        return f"[{', '.join(handles)}, {operand_text(operand.coordinates)}]"
+    assert isinstance(operand, CallTarget)
+    parts = [operand_text(operand.target)]
+    if operand.returns:
+        parts.insert(0, f"({', '.join(operand_text(item) for item in operand.returns)})")
+    if operand.arguments:
+        parts.append(f"({', '.join(operand_text(item) for item in operand.arguments)})")
+    return ", ".join([*parts, *filter(None, [operand.prototype])])
+
+
+def _constant(value: int | float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "0d" + struct.pack(">d", value).hex()

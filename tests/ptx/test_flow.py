@@ -1,0 +1,303 @@
+"""Blocks, meeting points, definitions, uses and liveness; against networkx and brute force where random."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memsim.ptx.blocks import Block, blocks
+from memsim.ptx.flow import CARRY, Flow, defs, live_in, register_bits, uses
+from memsim.ptx.program import Function
+from memsim.ptx.reconvergence import immediate_post_dominators, meeting_points
+from tests.ptx.snippets import kernel, only
+
+# --- blocks -------------------------------------------------------------------------------
+
+
+def shape(body: str) -> list[tuple[int, int, tuple[int, ...], bool]]:
+    return [(b.start, b.end, b.successors, b.leaves) for b in blocks(kernel(body))]
+
+
+def test_blocks() -> None:
+    assert shape("") == []
+    assert shape("add.s32 %r1, %r1, 1; ret;") == [(0, 2, (), True)]
+    assert shape("add.s32 %r1, %r1, 1;") == [(0, 1, (), True)]
+    assert shape("@%p1 ret; ret;") == [(0, 1, (1,), True), (1, 2, (), True)]
+    assert shape("@%p1 bra L; exit; L: trap;") == [(0, 1, (2, 1), False), (1, 2, (), True), (2, 3, (), True)]
+    assert shape("L: @%p1 bra L;") == [(0, 1, (0,), True)]
+    assert shape("@%p1 bra L; L:") == [(0, 1, (), True)]
+    assert shape("L: bra.uni L;") == [(0, 1, (0,), False)]
+    assert shape("bra L; add.s32 %r1, %r1, 1; L: M: ret;") == [
+        (0, 1, (2,), False),
+        (1, 2, (2,), False),
+        (2, 3, (), True),
+    ]
+    assert shape("t: .branchtargets A, B, A; @%p1 brx.idx %r1, t; A: bar.sync 0; B: ret;") == [
+        (0, 1, (1, 2), False),
+        (1, 2, (2,), False),
+        (2, 3, (), True),
+    ]
+
+
+# --- where lanes meet ---------------------------------------------------------------------
+
+
+def meets(body: str) -> dict[int, int | None]:
+    return Flow(kernel(body)).reconvergence
+
+
+NOP = "add.s32 %r1, %r1, 1;"
+
+
+def test_if_and_else() -> None:
+    assert meets(f"@%p1 bra L; {NOP} L: {NOP} ret;") == {0: 2}
+    assert meets(f"@%p1 bra E; {NOP} bra F; E: {NOP} F: {NOP} ret;") == {0: 4, 2: 4}
+
+
+def test_loops() -> None:
+    assert meets(f"L: {NOP} @%p1 bra L; {NOP} ret;") == {1: 2}
+    nested = f"O: {NOP} I: @%p1 bra I; @%p2 bra O; {NOP} ret;"
+    assert meets(nested) == {1: 2, 2: 3}
+    assert meets(f"L: @%p1 bra B; {NOP} @%p2 bra L; B: {NOP} ret;") == {0: 3, 2: 3}
+    assert meets(f"L: @%p2 bra C; @%p1 bra B; {NOP} C: {NOP} bra L; B: {NOP} ret;") == {0: 1, 1: 5, 4: 0}
+
+
+def test_lanes_that_leave_are_not_waited_for() -> None:
+    assert meets(f"@%p1 bra END; {NOP} END: ret;") == {0: 1}
+    # The branch at 0 meets at 4 although lanes between leave: by `ret` ...
+    assert meets(f"@%p1 bra R; {NOP} @%p2 ret; {NOP} R: {NOP} ret;") == {0: 4}
+    # ... by a branch to the last `ret` of the kernel ...
+    assert meets(f"@%p1 bra R; {NOP} @%p2 bra END; {NOP} R: {NOP} END: ret;") == {0: 4, 2: 3}
+    # ... or after some work of their own.
+    assert meets(f"@%p1 bra R; @%p2 bra S; {NOP} bra END; S: {NOP} R: {NOP} END: ret;") == {
+        0: 5,
+        1: 4,
+        3: None,
+    }
+
+
+def test_loop_left_by_returning() -> None:
+    assert meets(f"L: {NOP} @%p1 bra END; bra L; END: ret;") == {1: None, 2: 0}
+    assert meets(f"L: {NOP} @%p1 ret; @%p2 bra M; {NOP} M: bra L;") == {2: 4, 4: 0}
+
+
+def test_endless_loops() -> None:
+    assert meets("L: bra L;") == {0: None}
+    assert meets(f"L: @%p1 bra M; {NOP} bra N; M: {NOP} N: bra L;") == {0: 4, 2: 4, 4: None}
+    assert meets(f"@%p1 bra E; {NOP} ret; E: bra E;") == {0: 1, 3: None}
+
+
+def test_jump_table() -> None:
+    body = (
+        f"t: .branchtargets A, B, C; brx.idx %r1, t; A: {NOP} bra D; B: {NOP} bra D; C: {NOP} D: {NOP} ret;"
+    )
+    assert meets(body) == {0: 6, 2: 6, 4: 6}
+
+
+def test_no_blocks() -> None:
+    assert meeting_points(()) == ()
+    assert meets("") == {}
+
+
+@st.composite
+def graphs(draw: st.DrawFn, ending: bool) -> list[list[int]]:
+    """Edges of up to 9 nodes and the end; with `ending`, every node has a way there."""
+    count = draw(st.integers(1, 9))
+    edges = [draw(st.lists(st.integers(0, count), unique=True, max_size=3, min_size=1)) for _ in range(count)]
+    if ending:
+        graph = nx.DiGraph([(a, b) for a, targets in enumerate(edges) for b in targets])
+        graph.add_nodes_from(range(count + 1))
+        for node in range(count):
+            if not nx.has_path(graph, node, count):
+                edges[node].append(count)
+    return edges
+
+
+@given(graphs(ending=True))
+def test_post_dominators_equal_those_of_networkx(edges: list[list[int]]) -> None:
+    end = len(edges)
+    backwards = nx.DiGraph([(b, a) for a, targets in enumerate(edges) for b in targets])
+    expected = nx.immediate_dominators(backwards, end)
+    assert immediate_post_dominators(edges) == tuple(expected[node] for node in range(end))
+
+
+@given(graphs(ending=False))
+def test_meeting_points_exist_in_any_graph(edges: list[list[int]]) -> None:
+    end = len(edges)
+    graph = tuple(
+        Block(2 * n, 2 * n + 2, tuple(t for t in targets if t != end), end in targets)
+        for n, targets in enumerate(edges)
+    )
+    found = meeting_points(graph)
+    assert len(found) == end
+    assert all(0 <= meeting <= end for meeting in found)
+    assert all(meeting != node for node, meeting in enumerate(found))
+
+
+@given(graphs(ending=True))
+def test_meeting_points_are_post_dominators_where_nobody_leaves_early(edges: list[list[int]]) -> None:
+    """With one way out, a block that every other leads to, nothing is special."""
+    end = len(edges)
+    joined = [[*targets] for targets in edges] + [[]]
+    graph = tuple(Block(2 * n, 2 * n + 2, tuple(targets), n == end) for n, targets in enumerate(joined))
+    expected = immediate_post_dominators([*joined[:-1], [end + 1]])
+    assert meeting_points(graph) == expected
+
+
+# --- definitions and uses -----------------------------------------------------------------
+
+ACCESS = [
+    ("add.s32 %r1, %r2, %r3;", "%r1", "%r2 %r3"),
+    ("@!%p1 add.s32 %r1, %r1, 3;", "%r1", "%r1 %p1"),
+    ("mov.u32 %r1, %tid.x;", "%r1", ""),
+    ("mov.b64 {%r1, %r2}, %rd1;", "%r1 %r2", "%rd1"),
+    ("mov.b64 %rd1, {%r1, %r2};", "%rd1", "%r1 %r2"),
+    ("mov.b64 {%r1, _}, %rd1;", "%r1", "%rd1"),
+    ("mov.v4.f32 %v, {%f1, %f2, %f3, %f4};", "%v.x %v.y %v.z %v.w", "%f1 %f2 %f3 %f4"),
+    ("setp.eq.and.s32 %p1|%p2, %r1, 3, !%p3;", "%p1 %p2", "%r1 %p3"),
+    ("setp.eq.s32 %p1|_, %r1, 3;", "%p1", "%r1"),
+    ("shfl.sync.bfly.b32 %r1|%p1, %r2, %r3, 31, -1;", "%r1 %p1", "%r2 %r3"),
+    ("vote.sync.ballot.b32 %r1, %p1, %r2;", "%r1", "%p1 %r2"),
+    ("ld.global.v2.u32 {%r1, %r2}, [%rd1+8];", "%r1 %r2", "%rd1"),
+    ("ld.param.u64 %rd1, [a];", "%rd1", ""),
+    ("st.global.v2.u32 [%rd1], {%r1, %r2};", "", "%rd1 %r1 %r2"),
+    ("st.param.b32 [a], %r1;", "", "%r1"),
+    ("atom.global.add.u32 %r1, [%rd1], %r2;", "%r1", "%rd1 %r2"),
+    ("atom.global.add.u32 _, [%rd1], %r2;", "", "%rd1 %r2"),
+    ("red.global.add.u32 [%rd1], %r2;", "", "%rd1 %r2"),
+    ("prefetch.global.L2 [%rd1];", "", "%rd1"),
+    ("bar.sync %r1, %r2;", "", "%r1 %r2"),
+    ("barrier.arrive %r1, 64;", "", "%r1"),
+    ("bar.warp.sync %r1;", "", "%r1"),
+    ("bar.red.popc.u32 %r1, %r2, %p1;", "%r1", "%r2 %p1"),
+    ("barrier.red.and.pred %p1, 0, %p2;", "%p1", "%p2"),
+    ("nanosleep.u32 %r1;", "", "%r1"),
+    ("ret;", "", ""),
+    ("membar.gl;", "", ""),
+    ("add.cc.u32 %r1, %r2, %r3;", "%r1 CC", "%r2 %r3"),
+    ("addc.cc.u32 %r1, %r2, %r3;", "%r1 CC", "%r2 %r3 CC"),
+    ("madc.hi.u32 %r1, %r2, %r3, %r4;", "%r1", "%r2 %r3 %r4 CC"),
+    ("subc.u32 %r1, %r2, %r3;", "%r1", "%r2 %r3 CC"),
+    ("cp.async.ca.shared.global [%r1], [%rd1], 4, %r2;", "", "%r1 %rd1 %r2"),
+    ("cp.async.wait_group 1;", "", ""),
+    ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1, %r2}, [%r3];", "%r1 %r2", "%r3"),
+    ("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%r3], {%r1, %r2};", "", "%r3 %r1 %r2"),
+    ("mma.sync {%f1, %f2}, {%r1}, {%r2}, {%f1, %f2};", "%f1 %f2", "%r1 %r2 %f1 %f2"),
+    ("wmma.store.d.sync.global.f32 [%rd1], {%f1, %f2}, %r1;", "", "%rd1 %f1 %f2 %r1"),
+    ("wgmma.mma_async.sync {%f1, %f2}, %rd1, %rd2, %p1;", "%f1 %f2", "%f1 %f2 %rd1 %rd2 %p1"),
+    ("tex.2d.v4.f32.f32 %v|%p1, [%rd1, {%f1, %f2}];", "%v.x %v.y %v.z %v.w %p1", "%rd1 %f1 %f2"),
+    ("sust.b.1d.b32.trap [%rd1, {%r1}], {%r2};", "", "%rd1 %r1 %r2"),
+    ("mbarrier.init.shared.b64 [%r1], %r2;", "", "%r1 %r2"),
+    ("mbarrier.arrive.shared.b64 %rd1, [%r1];", "%rd1", "%r1"),
+    ("mbarrier.try_wait.parity.b64 %p1, [%r1], %r2;", "%p1", "%r1 %r2"),
+    ("vmad.s32.s32.s32 %r1, %r2.b0, -%r3.h1, %r4;", "%r1", "%r2 %r3 %r4"),
+    ("stackrestore.u64 %rd1;", "", "%rd1"),
+    ("tcgen05.ld.sync.b32 {%r1}, [%r2];", "%r1", "%r2"),
+    ("tcgen05.dealloc.sync.b32 %r1, 64;", "", "%r1"),
+    ("call (%r1), %rd1, (%r2, 3, a), proto;", "%r1", "%rd1 %r2"),
+    ("frobnicate %r1, [%rd1], {%r2, %f1};", "%r1", "%rd1 %r2 %f1"),
+    ("frobnicate [%rd1], %r1;", "", "%rd1 %r1"),
+]
+
+
+@pytest.mark.parametrize(("statement", "written", "read"), ACCESS, ids=[a for a, _, _ in ACCESS])
+def test_definitions_and_uses(statement: str, written: str, read: str) -> None:
+    instruction = only(statement)
+    assert sorted(defs(instruction)) == sorted(written.replace("CC", CARRY).split())
+    assert sorted(uses(instruction)) == sorted(read.replace("CC", CARRY).split())
+
+
+def test_branches_use_their_guard_and_index() -> None:
+    function = kernel("t: .branchtargets L; L: @%p1 bra L; brx.idx %r1, t;")
+    assert [uses(i) for i in function.instructions] == [("%p1",), ("%r1",)]
+    assert [defs(i) for i in function.instructions] == [(), ()]
+
+
+# --- liveness -----------------------------------------------------------------------------
+
+
+def live(body: str) -> list[str]:
+    """For each instruction and for the end, the live registers, without the `%`."""
+    function = kernel(body)
+    flow, bits = Flow(function), register_bits(function)
+    sets = (flow.live_in(index) for index in range(len(function.instructions) + 1))
+    return [" ".join(name.strip("%") for name, bit in bits.items() if alive & bit) for alive in sets]
+
+
+def test_liveness() -> None:
+    assert live("mov.b32 %r1, %r2; add.s32 %r3, %r1, %r1; st.global.u32 [%rd1], %r3; ret;") == [
+        "r2 rd1",
+        "r1 rd1",
+        "r3 rd1",
+        "",
+        "",
+    ]
+
+
+def test_a_guarded_write_does_not_end_a_life() -> None:
+    assert live("@%p1 mov.b32 %r1, 3; st.global.u32 [%rd1], %r1;")[0] == "r1 rd1 p1"
+    assert live("mov.b32 %r1, 3; st.global.u32 [%rd1], %r1;")[0] == "rd1"
+
+
+def test_liveness_goes_round_a_loop() -> None:
+    body = "L: add.s32 %r1, %r1, %r2; setp.lt.s32 %p1, %r1, 9; @%p1 bra L; mov.b32 %r2, 1; ret;"
+    assert live(body) == ["r1 r2", "r1 r2", "r1 r2 p1", "", "", ""]
+
+
+def test_the_carry_lives() -> None:
+    assert live("add.cc.u32 %r1, %r2, 1; mov.b32 %r3, 0; addc.u32 %r4, %r5, 0; ret;")[:3] == [
+        "r2 r5",
+        f"r5 {CARRY}",
+        f"r5 {CARRY}",
+    ]
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Function:
+    """A few instructions over three registers, with branches anywhere."""
+    count = draw(st.integers(1, 10))
+    register = st.sampled_from(["%r0", "%r1", "%r2"])
+    guard = st.sampled_from(["", "", "@%p0 ", "@!%p1 "])
+    lines = []
+    for index in range(count):
+        kind = draw(st.integers(0, 4))
+        text = f"add.s32 {draw(register)}, {draw(register)}, 1;"
+        if kind == 1:
+            text = f"st.global.u32 [%rd0], {draw(register)};"
+        elif kind == 2:
+            text = f"bra L{draw(st.integers(0, count))};"
+        elif kind == 3:
+            text = draw(st.sampled_from(["ret;", "setp.eq.s32 %p0|%p1, %r0, 0;"]))
+        lines.append(f"L{index}: {draw(guard)}{text}")
+    return kernel("\n".join([*lines, f"L{count}:"]))
+
+
+def reads_later(function: Function, start: int, register: str) -> bool:
+    """Whether some way from `start` reads the register before it writes it without a guard."""
+    code, pending, seen = function.instructions, [start], set()
+    while pending:
+        index = pending.pop()
+        if index in seen or index == len(code):
+            continue
+        seen.add(index)
+        instruction = code[index]
+        if register in uses(instruction):
+            return True
+        if register in defs(instruction) and instruction.guard is None:
+            continue
+        if instruction.opcode == "bra":
+            pending.append(function.labels[instruction.operands[0].name])  # type: ignore[union-attr]
+        if instruction.opcode not in ("bra", "ret") or instruction.guard:
+            pending.append(index + 1)
+    return False
+
+
+@given(programs())
+def test_liveness_equals_a_search_of_all_ways(function: Function) -> None:
+    bits = register_bits(function)
+    found = live_in(function, blocks(function))
+    for index in range(len(function.instructions)):
+        expected = sum(bit for name, bit in bits.items() if reads_later(function, index, name))
+        assert found[index] == expected

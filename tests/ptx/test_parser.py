@@ -1,0 +1,134 @@
+"""The module around the instructions: directives, functions, comments, source lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from memsim.ptx.parser import parse
+from memsim.ptx.program import SourceLine
+from tests.ptx.snippets import HEADER, kernel, module
+
+
+def test_header() -> None:
+    found = parse(".version 8.4\n.target sm_90a, texmode_independent, debug\n.address_size 64\n", "x.ptx")
+    assert (found.path, found.version, found.target, found.address_size) == ("x.ptx", "8.4", "sm_90a", 64)
+    assert parse(".version 7.0 .target sm_70 .address_size 32").address_size == 32
+    assert parse(".version 7.0 .target sm_70").address_size == 64
+
+
+def test_text_and_path_are_kept() -> None:
+    text = HEADER + "// a comment\r\n.entry k { ret; }\r\n"
+    found = parse(text)
+    assert (found.text, found.path, found.entries) == (text, "<ptx>", ("k",))
+
+
+def test_comments_and_preprocessor_lines_are_not_read() -> None:
+    found = parse(
+        '// " not a string\n.version 8.4 /* /* " */ .target sm_90\n# 1 "file"\n.address_size 64\n'
+        ".entry k /* ( */ ()\n{ .reg .b32 %r<2>; add.s32 /* a,\n b */ %r1, // ;\n %r1, 1; }"
+    )
+    (instruction,) = found.functions["k"].instructions
+    assert instruction.name == "add.s32"
+    assert (instruction.line, instruction.column) == (6, 20)
+
+
+FUNCTIONS = """
+.visible .func (.param .b32 r) f(.param .b64 p);
+.extern .func vprintf(.param .b64 a, .param .b64 b);
+.visible .func (.param .b32 r) f(.param .b64 p) .noreturn { ret; }
+.weak .func .attribute(.unified(1, 2)) g { ret; }
+.visible .entry k1(.param .u64 a) .maxntid 256, 2 .minnctapersm 2 .maxnreg 64 { ret; }
+.entry k2 .reqntid 8, 8, 8 .reqnctapercluster 2, 1, 1 .explicitcluster .pragma "nounroll", "x"; { ret; }
+.entry k3() .maxntid 32 .blocksareclusters .maxclusterrank 8 .attribute(.x) {}
+.func later(); .alias again, f;
+"""
+
+
+def test_functions() -> None:
+    found = module(FUNCTIONS)
+    assert list(found.functions) == ["f", "g", "k1", "k2", "k3", "again"]
+    assert found.entries == ("k1", "k2", "k3")
+    limits = {name: (f.maxntid, f.reqntid) for name, f in found.functions.items() if f.is_entry}
+    assert limits == {"k1": ((256, 2, 1), None), "k2": (None, (8, 8, 8)), "k3": ((32, 1, 1), None)}
+    assert found.functions["again"].name == "again"
+    assert found.functions["again"].instructions == found.functions["f"].instructions
+    assert [f.line for f in found.functions.values()] == [7, 8, 9, 10, 11, 7]
+
+
+def test_sections_and_pragmas_are_skipped() -> None:
+    found = module(
+        '.pragma "nounroll";\n.section .debug_info { .b8 1 .b32 L1+4 L1: .b64 .debug_abbrev }\n'
+        '.file 1 "a.cu", 1700000000, 42\n@@DWARF .byte 0x00\n.entry k { .pragma "unroll 4"; ret; }'
+    )
+    assert found.files == {1: "a.cu"}
+    assert len(found.functions["k"].instructions) == 1
+
+
+LINES = """
+.entry k() {
+  ret;
+  .loc 1 40 3
+  ret;
+  ret;
+  .loc 2 7 1
+  ret;
+  .loc 1 0 3
+  ret;
+  .loc 1 40 3
+  .loc 1 5 2, function_name $Linfo0, inlined_at 1 40 3
+  ret;
+  .loc 2 9 2, function_name $Linfo0+7, inlined_at 1 5 2
+  ret;
+  .loc 1 41 3
+  .loc 1 5 2, function_name $Linfo0, inlined_at 1 41 3
+  .loc 2 9 2, function_name $Linfo1, inlined_at 1 5 2
+  ret;
+  .loc 2 9 3, function_name nowhere, inlined_at 1 99 1
+  ret;
+  .loc 3 1 1
+  ret;
+}
+.file 1 "dir/kernel.cu"
+.file 2 "C:\\\\cuda\\\\header \\"x\\".cuh", 12, 34
+.section .debug_str {
+$Linfo0:
+.b8 95,90,49,102,118,0
+.b8 0
+  .b8 103 .b8 0
+$Linfo1: .b8 104,0
+}
+"""
+
+
+def test_source_lines() -> None:
+    a, b = "dir/kernel.cu", 'C:\\cuda\\header "x".cuh'
+    k40, k41 = SourceLine(a, 40, 3), SourceLine(a, 41, 3)
+    f40, f41 = SourceLine(a, 5, 2, "_Z1fv", k40), SourceLine(a, 5, 2, "_Z1fv", k41)
+    assert [i.source for i in module(LINES).functions["k"].instructions] == [
+        None,
+        k40,
+        k40,
+        SourceLine(b, 7, 1),
+        None,
+        f40,
+        SourceLine(b, 9, 2, "g", f40),
+        SourceLine(b, 9, 2, "h", f41),
+        SourceLine(b, 9, 3, None, SourceLine(a, 99, 1)),
+        SourceLine("<file 3>", 1, 1),
+    ]
+
+
+def test_source_line_does_not_pass_into_the_next_function() -> None:
+    found = module(".entry a { .loc 1 2 3 ret; } .entry b { ret; }").functions
+    assert [f.instructions[0].source for f in found.values()] == [SourceLine("<file 1>", 2, 3), None]
+
+
+@pytest.mark.parametrize("body", ["", "{}", "{ { } } ", "L: M:"])
+def test_bodies_without_instructions(body: str) -> None:
+    assert kernel(body).instructions == ()
+
+
+def test_records_cannot_be_changed() -> None:
+    (instruction,) = kernel("ret;").instructions
+    with pytest.raises(AttributeError):
+        instruction.opcode = "exit"  # type: ignore[misc]
