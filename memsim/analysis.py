@@ -121,6 +121,15 @@ def analyze_trace(trace: Trace, arch: str = "sm_90") -> Analysis:
         MemsimError: nothing was measured on `arch`, or an address is not aligned to its width.
     """
     chip = get_arch(arch)
+    sites = tuple(
+        _site_counts(trace, [trace.sites[i] for i in members], requests, chip)
+        for members, requests in rows_of_trace(trace)
+    )
+    return Analysis(trace, arch, sites, _totals(sites), _verdict(trace, sites))
+
+
+def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
+    """(its sites, its rows of the trace) for each row of the analysis, in its order."""
     rows = _rows_of_sites(trace.sites)
     row_of_site = np.zeros(len(trace.sites), np.int64)
     for row, members in enumerate(rows):
@@ -129,11 +138,7 @@ def analyze_trace(trace: Trace, arch: str = "sm_90") -> Analysis:
     row_of_request = row_of_site[trace.site]
     by_row = np.argsort(row_of_request, kind="stable")
     ends = np.searchsorted(row_of_request[by_row], np.arange(len(rows)), side="right")
-    sites = tuple(
-        _site_counts(trace, [trace.sites[i] for i in members], requests, chip)
-        for members, requests in zip(rows, np.split(by_row, ends), strict=False)
-    )
-    return Analysis(trace, arch, sites, _totals(sites), _verdict(trace, sites))
+    return list(zip(rows, np.split(by_row, ends), strict=False))
 
 
 def _rows_of_sites(sites: Sequence[AccessSite]) -> list[list[int]]:

@@ -195,6 +195,7 @@ def trace(
         arrays=tuple(arrays),
         sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
         notes=tuple(recorder.notes),
+        writers=recorder.writers.threads,
         **columns,
     )
 

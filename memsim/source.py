@@ -1,16 +1,21 @@
-"""What is read from the CUDA source itself: the names of a kernel's parameters.
+"""What is read from the CUDA source itself: names of a kernel's parameters, shapes of its shared arrays.
 
-PTX numbers them; people know them as `A`, `B` and `C`.
+PTX numbers parameters; people know them as `A`, `B` and `C`. PTX knows an array's size and not its rows.
 """
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
 
 
 def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
     """Names of the parameters of `kernel` (plain or mangled) in its definition; () if not found."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    code = _without_comments(text)
     for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
         name, start = match.group(1), match.end()
         if name == "__launch_bounds__":
@@ -50,3 +55,99 @@ def _last_name(declaration: str) -> str:
     """`const float *__restrict__ A` -> `A`."""
     names = re.findall(r"\w+", declaration.split("=")[0].split("[")[0])
     return names[-1] if names else ""
+
+
+#: Bytes of the element types that shared arrays are declared with.
+ELEMENT_BYTES = {
+    **{"char": 1, "bool": 1, "int8_t": 1, "uint8_t": 1, "half": 2, "__half": 2, "short": 2, "int16_t": 2},
+    **{"uint16_t": 2, "__nv_bfloat16": 2, "half2": 4, "__half2": 4, "int": 4, "unsigned": 4, "float": 4},
+    **{
+        "int32_t": 4,
+        "uint32_t": 4,
+        "uint": 4,
+        "double": 8,
+        "float2": 8,
+        "int2": 8,
+        "int64_t": 8,
+        "uint64_t": 8,
+    },
+    **{"float4": 16, "int4": 16, "uint4": 16, "double2": 16},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A declared array: its extents, and the bytes of an element."""
+
+    extents: tuple[int, ...]
+    element: int
+
+
+def array_shape(text: str, name: str, size: int) -> Shape | None:
+    """How the source declares the shared array `name` of `size` bytes, such as `float s_a[BK][BM + 4]`.
+
+    Extents are numbers, constants of the source (`constexpr`, `const`, `#define`) and arithmetic of both.
+    None if there is no such declaration, if an extent is not known (a template's, a macro's of the command
+    line), or if it is not of that size.
+    """
+    code = _without_comments(text)
+    constants = _constants(code)
+    for match in re.finditer(
+        rf"__shared__\b([^;()]*(?:\([^;()]*\)[^;()]*)?)\b{re.escape(name)}\s*((?:\[[^][]*\])+)", code
+    ):
+        element = next(
+            (ELEMENT_BYTES[word] for word in re.findall(r"\w+", match[1]) if word in ELEMENT_BYTES), 0
+        )
+        extents = [_value(extent, constants) for extent in re.findall(r"\[([^][]*)\]", match[2])]
+        known = tuple(extent for extent in extents if extent is not None)
+        if len(known) == len(extents) and prod(known) * element == size:
+            return Shape(known, element)
+    return None
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+
+
+def _constants(code: str) -> dict[str, int]:
+    """Integer constants of the source by name, as far as they are known; a name defined twice is none."""
+    found: dict[str, int] = {}
+    defines = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", code, re.MULTILINE)
+    declared = re.findall(
+        r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|unsigned|size_t|auto)\s([^;{}]*);",
+        code,
+    )
+    pairs = [
+        *defines,
+        *(tuple(part.split("=", 1)) for text in declared for part in _split(text) if "=" in part),
+    ]
+    names = [name.strip() for name, _ in pairs]
+    for name, expression in pairs:
+        value = _value(expression, found)
+        if value is not None and names.count(name.strip()) == 1:
+            found[name.strip()] = value
+    return found
+
+
+OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
+    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv},
+    **{ast.Mod: operator.mod, ast.LShift: operator.lshift, ast.RShift: operator.rshift},
+}
+
+
+def _value(expression: str, constants: Mapping[str, int]) -> int | None:
+    """The value of an arithmetic expression of positive integers; None if it is not one."""
+
+    def of(node: ast.expr) -> int:
+        if isinstance(node, ast.BinOp):
+            return OPERATIONS[type(node.op)](of(node.left), of(node.right))
+        if isinstance(node, ast.Name):
+            return constants[node.id]
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        raise KeyError(node)
+
+    try:
+        return of(ast.parse(expression.strip(), mode="eval").body)
+    except (KeyError, SyntaxError, ValueError, ZeroDivisionError, OverflowError):
+        return None

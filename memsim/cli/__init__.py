@@ -15,6 +15,7 @@ import click
 import memsim
 from memsim.cli.analyze import analyze
 from memsim.cli.list import list_kernels
+from memsim.cli.validate import validate
 from memsim.errors import MemsimError
 
 INTERRUPTED = 130
@@ -39,6 +40,7 @@ def cli() -> None:
 
 cli.add_command(list_kernels)
 cli.add_command(analyze)
+cli.add_command(validate)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

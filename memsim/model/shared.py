@@ -129,16 +129,19 @@ def pair_rule(units: Lanes, active: Mask | None) -> Mask:
     Every active lane i has lane i^1 inactive or at the same address, or every active lane i has
     lane i^2 inactive or at the same address. Stated by NVIDIA for CC 7.x loads, measured on 9.0.
     """
-    holds = np.zeros(len(units), np.bool_)
-    for distance in (1, 2):
-        shape = (len(units), -1, 2, distance)
-        pairs = units.reshape(shape)
-        fits = pairs[:, :, 0] == pairs[:, :, 1]
-        if active is not None:
-            on = active.reshape(shape)
-            fits |= ~(on[:, :, 0] & on[:, :, 1])
-        holds |= fits.all(axis=(1, 2))
-    return holds
+    return partners_agree(units, active, 1) | partners_agree(units, active, 2)
+
+
+def partners_agree(units: Lanes, active: Mask | None, distance: int) -> Mask:
+    """Whether every active lane i has lane i^distance idle or at the same address [m]."""
+    shape = (len(units), -1, 2, distance)
+    pairs = units.reshape(shape)
+    fits = pairs[:, :, 0] == pairs[:, :, 1]
+    if active is not None:
+        on = active.reshape(shape)
+        fits |= ~(on[:, :, 0] & on[:, :, 1])
+    agree: Mask = fits.all(axis=(1, 2))
+    return agree
 
 
 def group_costs(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -> Small:

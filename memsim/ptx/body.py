@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from memsim.ptx import declarations
 from memsim.ptx.lexer import NAME, Cursor
-from memsim.ptx.operands import call_target, operands
+from memsim.ptx.operands import call_target, operands, register
 from memsim.ptx.program import Address, Instruction, Operand, Register, SourceLine, Symbol, Variable
 from memsim.ptx.scope import Scope
 from memsim.ptx.sourcelines import SourceLines
@@ -40,9 +40,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class _Jump:
-    """A use of a label that may be defined further down. `index` is its instruction, or its table."""
+    """A use of a label that may be defined further down, by an instruction (its index) or a table."""
 
-    index: int | str
+    user: int | str
     name: str
     start: int
     scope: Scope
@@ -103,7 +103,7 @@ class BodyParser:
         if no_operands:
             values = ()
         elif parts[0] in _BRANCHES:
-            values = self._branch(scope)
+            values = self._branch(parts[0], scope)
         elif parts[0] == "call":
             values = (call_target(cursor, scope),)
         else:
@@ -120,37 +120,38 @@ class BodyParser:
             raise self.cursor.error(f"predicate '{name}' is not declared", start)
         return guard
 
-    def _branch(self, scope: Scope) -> tuple[Operand, ...]:
+    def _branch(self, opcode: str, scope: Scope) -> tuple[Operand, ...]:
         """`bra label;` or `brx.idx index, table;`: the label is looked up when all are known."""
         cursor = self.cursor
-        values: list[Operand] = []
-        while True:
-            start = cursor.start()
-            name = cursor.take_kind("name", "a label")
-            known = scope.find(name)
-            if isinstance(known, Register):
-                values.append(known)
-            else:
-                self.jumps.append(_Jump(len(self.body.instructions), name, start, scope))
-                values.append(Symbol(name))
-            if cursor.accept(";"):
-                return tuple(values)
-            cursor.expect(",", "or ';' after the label")
+        values: tuple[Operand, ...] = ()
+        if opcode == "brx":
+            values = (register(cursor, scope),)
+            cursor.expect(",", "after the index")
+        start = cursor.start()
+        name = cursor.take_kind("name", "a label")
+        cursor.expect(";", "after the label")
+        self.jumps.append(_Jump(len(self.body.instructions), name, start, scope))
+        return (*values, Symbol(name))
 
     def _resolve_jumps(self) -> None:
+        """Check that every label exists, and give the uses the names that are unique."""
+        body = self.body
         for jump in self.jumps:
             label = jump.scope.find_label(jump.name)
-            if label is None:
-                raise self.cursor.error(f"label '{jump.name}' is not defined", jump.start)
+            if isinstance(jump.user, int) and body.instructions[jump.user].opcode == "brx":
+                known, kind = label in body.tables, "branch table"
+            else:
+                known, kind = label in body.labels, "label"
+            if label is None or not known:
+                raise self.cursor.error(f"{kind} '{jump.name}' is not defined", jump.start)
             if label == jump.name:
                 continue
-            if isinstance(jump.index, str):
-                targets = self.body.tables[jump.index]
-                self.body.tables[jump.index] = tuple(label if t == jump.name else t for t in targets)
+            if isinstance(jump.user, str):
+                targets = body.tables[jump.user]
+                body.tables[jump.user] = tuple(label if t == jump.name else t for t in targets)
                 continue
-            old = self.body.instructions[jump.index]
-            values = tuple(Symbol(label) if v == Symbol(jump.name) else v for v in old.operands)
-            self.body.instructions[jump.index] = replace(old, operands=values)
+            old = body.instructions[jump.user]
+            body.instructions[jump.user] = replace(old, operands=(*old.operands[:-1], Symbol(label)))
 
     def _label(self, scope: Scope) -> None:
         cursor = self.cursor
@@ -158,8 +159,8 @@ class BodyParser:
         name = cursor.take()
         if not cursor.accept(":"):
             raise cursor.expected("':' after the label, or operands after the opcode")
-        if name in scope.labels:
-            raise cursor.error(f"label '{name}' is defined twice in this scope", start)
+        if name in scope.labels or name in scope.names:
+            raise cursor.error(f"'{name}' is declared twice in this scope", start)
         unique = scope.labels[name] = scope.unique(name)
         if cursor.accept(".branchtargets"):
             self.body.tables[unique] = self._targets(scope, unique)

@@ -17,6 +17,7 @@ from memsim.ptx.program import Parameter, Variable
 from memsim.ptx.scope import Scope
 from memsim.ptx.types import OPAQUE, SIZES, take_type, take_vector
 
+_MOST_NAMES = 1_000_000  # beyond any kernel; a wrong digit should not fill the memory
 SPACES = {".shared", ".global", ".const", ".local", ".param", ".tex"}
 
 
@@ -140,7 +141,10 @@ def names(cursor: Cursor) -> list[str]:
     name = cursor.take_kind("name", "a name")
     if not cursor.accept("<"):
         return [name]
+    start = cursor.start()
     count = cursor.take_integer("how many")
+    if count > _MOST_NAMES:
+        raise cursor.error(f"more than {_MOST_NAMES} names in one declaration", start)
     cursor.expect(">", "after the count")
     return [f"{name}{number}" for number in range(count)]
 

@@ -23,6 +23,7 @@ from memsim.ptx.types import SIZES
 _FLAT = re.compile(r"\s*\{((?:\s*(?:0|[1-9]\d*)\s*,)*\s*(?:0|[1-9]\d*)\s*)\}")
 _FLOATS = {("f", 4): "<f", ("b", 4): "<f", ("f", 8): "<d", ("b", 8): "<d"}
 _LOWEST_BYTE = 0xFF
+_MOST_BYTES = 1 << 30
 
 
 class Initializer:
@@ -38,7 +39,10 @@ class Initializer:
         self.size = SIZES[type]
         self.inner = tuple(length or 0 for length in shape[1:])
         self.elements = shape[0] if shape else 1
-        self.data = bytearray(prod((self.elements or 0, *self.inner)) * self.size)
+        size = prod((self.elements or 0, *self.inner)) * self.size
+        if size > _MOST_BYTES:
+            raise cursor.error(f"initial values for {size} bytes; {_MOST_BYTES} are possible")
+        self.data = bytearray(size)
         self.symbols: list[tuple[int, str, int]] = []
         if shape:
             self._fill(self.elements, self.inner, 0)

@@ -213,6 +213,8 @@ def _offset(cursor: Cursor) -> int:
     if not cursor.accept("+"):
         return 0
     start = cursor.start()
+    if cursor.peek_kind() == "name" and cursor.peek() != "WARP_SZ":
+        raise cursor.expected("an offset in bytes")
     value = constant(cursor)
     if isinstance(value, float):
         raise cursor.error("an offset is an integer number of bytes", start)

@@ -159,6 +159,8 @@ class _ModuleParser:
             token = cursor.peek()
             if token in (".maxntid", ".reqntid"):
                 cursor.take()
+                if cursor.peek_kind() != "number":
+                    raise cursor.expected("how many threads")
                 x, y, z = (*self._integers(), 1, 1)[:3]
                 threads[token] = (x, y, z)
             elif token in _SKIPPED:

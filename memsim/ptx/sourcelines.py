@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 
+from memsim.ptx.constants import literal
 from memsim.ptx.lexer import NAME, Cursor, Source
 from memsim.ptx.program import SourceLine
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"')
 _DEBUG_STRINGS = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
-_LABEL = re.compile(rf"({NAME})\s*:|\.b8\s+(\w+(?:\s*,\s*\w+)*)")
+_BYTE = r"(?:0[xX][0-9a-fA-F]+|[1-9]\d*|0[0-7]*)(?!\w)"
+_LABEL = re.compile(rf"({NAME})\s*:|\.b8\s+({_BYTE}(?:\s*,\s*{_BYTE})*)", re.ASCII)
 _LOC = re.compile(
     rf"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?"
     rf"(?:\s*,\s*function_name\s+({NAME})(?:\s*\+\s*(\d+))?\s*,"
@@ -83,7 +85,7 @@ def _debug_strings(text: str) -> tuple[bytes, dict[str, int]]:
             if label:
                 labels[label] = len(strings)
             else:
-                strings.extend(int(value, 0) & 0xFF for value in values.split(","))
+                strings.extend(int(literal(value.strip())) & 0xFF for value in values.split(","))
     return bytes(strings), labels
 
 

@@ -6,13 +6,11 @@ Numbers are never cut: where there is no room, the code column shrinks.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from pathlib import PurePath
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.launch import WARP, Launch
+from memsim.report.labels import access, dim3, each, file_names, lanes_of_warp_0, number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,7 +48,7 @@ def write(analysis: Analysis, stream: TextIO) -> None:
 def _site_table(sites: tuple[SiteCounts, ...], room: int) -> Table:
     from rich.text import Text
 
-    files = _file_names(site.file for site in sites)
+    files = file_names(site.file for site in sites)
     rows = [_site_row(site, files[site.file]) for site in sites]
     headings = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
@@ -73,14 +71,14 @@ def _site_row(site: SiteCounts, file: str) -> list[str]:
     return [
         f"{file}:{site.line}",
         site.source,
-        f"{site.space} {site.op.replace('_', '.')} {site.width} B",
+        access(site),
         site.array,
-        _number(site.requests, unknown),
-        _number(site.wavefronts, unknown),
-        _number(site.ideal_wavefronts, unknown),
-        _number(site.max_ways, unknown),
-        _each(site.sectors, site.requests, unknown),
-        _each(site.ideal_sectors, site.requests, unknown),
+        number(site.requests, unknown),
+        number(site.wavefronts, unknown),
+        number(site.ideal_wavefronts, unknown),
+        number(site.max_ways, unknown),
+        each(site.sectors, site.requests, unknown),
+        each(site.ideal_sectors, site.requests, unknown),
     ]
 
 
@@ -98,14 +96,14 @@ def _total_table(analysis: Analysis) -> Table:
     table.add_column("predicted", justify="right")
     shown = {metric: total for metric, total in analysis.totals.items() if total != 0}
     for metric, total in shown.items():
-        table.add_row(metric, _number(total, "not known"))
+        table.add_row(metric, number(total, "not known"))
     if len(shown) < len(analysis.totals):
         table.add_row(f"{'the others' if shown else 'all'} ({len(analysis.totals) - len(shown)})", "0")
     return table
 
 
 def _footer(analysis: Analysis) -> Iterator[str]:
-    files = _file_names(site.file for site in analysis.sites)
+    files = file_names(site.file for site in analysis.sites)
     for site in analysis.sites:
         if site.unresolved is not None:
             where = f"{files[site.file]}:{site.line}"
@@ -113,10 +111,10 @@ def _footer(analysis: Analysis) -> Iterator[str]:
 
     launch = analysis.trace.launch
     yield (
-        f"Launch: grid {_dim3(launch.grid)}, block {_dim3(launch.block)}, "
+        f"Launch: grid {dim3(launch.grid)}, block {dim3(launch.block)}, "
         f"{launch.shared_bytes:,} B dynamic shared memory, "
         f"{analysis.trace.blocks_replayed:,} of {launch.blocks:,} blocks replayed, rules of {analysis.arch}; "
-        f"warp 0 lanes = threads {_lanes_of_warp_0(launch)}"
+        f"warp 0 lanes = threads {lanes_of_warp_0(launch)}"
     )
     if any(site.space == "shared" and site.width >= 8 for site in analysis.sites):
         yield (
@@ -131,40 +129,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
     yield f"Left out: {', '.join((*LEFT_OUT, *analysis.trace.notes))}."
 
 
-def _lanes_of_warp_0(launch: Launch) -> str:
-    """`(0..15,0..1,0)`: a range for each axis, or first and last thread where ranges would say too much."""
-    x, y, _ = launch.block
-    lanes = min(WARP, launch.threads)
-    last = (lanes - 1) % x, (lanes - 1) // x % y, (lanes - 1) // (x * y)
-    spans = min(x, lanes), min(y, -(-lanes // x)), last[2] + 1
-    if spans[0] * spans[1] * spans[2] != lanes:
-        return f"(0,0,0) to {_dim3(last)}, x first, then y"
-    return "(" + ",".join("0" if n == 1 else f"0..{n - 1}" for n in spans) + ")"
-
-
-def _file_names(files: Iterable[str]) -> dict[str, str]:
-    """Each file's last name, or the whole path where two files share it."""
-    distinct = dict.fromkeys(files)
-    names = Counter(PurePath(file).name for file in distinct)
-    return {file: PurePath(file).name if names[PurePath(file).name] == 1 else file for file in distinct}
-
-
 def _table() -> Table:
     from rich.table import Table
 
     return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-
-
-def _number(count: int | None, unknown: str) -> str:
-    return unknown if count is None else f"{count:,}"
-
-
-def _each(count: int | None, requests: int | None, unknown: str) -> str:
-    """`count` for each request, to two decimals."""
-    if count is None or not requests:
-        return unknown
-    return f"{count / requests:,.2f}".rstrip("0").rstrip(".")
-
-
-def _dim3(value: tuple[int, int, int]) -> str:
-    return f"({value[0]},{value[1]},{value[2]})"

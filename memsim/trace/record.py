@@ -17,6 +17,7 @@ import numpy as np
 from memsim.ptx.demangle import demangle
 from memsim.simt.values import Part, Poison, Sum, to_array, to_bools
 from memsim.trace.trace import AccessSite
+from memsim.trace.writers import OPS, Writers
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine
@@ -71,9 +72,12 @@ class Recorder:
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.warps = 1
         self.requests_aside: Counter[str] = Counter()
+        self.writers = Writers()
+        self.chunks = 0
 
     def start_chunk(self, machine: Machine) -> None:
         """A new chunk of blocks begins; keys of the last one are of no more use."""
+        self.chunks += 1
         self.blocks = machine.blocks
         self.warps = machine.threads // 32
         self.seen = {}
@@ -89,6 +93,8 @@ class Recorder:
         if active is False:
             return
         record.arrays |= arrays
+        if site.space == "shared" and site.op in OPS and self.chunks == 1:
+            self.writers.wrote(address, site.width, active, self.warps * 32)
         if isinstance(address, Sum):
             u, v, f = address.u, address.v, address.f
             key = (

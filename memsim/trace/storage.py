@@ -44,7 +44,7 @@ def save(trace: Trace, path: str | Path) -> None:
     columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
     try:
         with temporary.open("wb") as file:
-            np.savez_compressed(file, header=header, **columns)
+            np.savez_compressed(file, header=header, writers=trace.writers.astype(np.int32), **columns)
         temporary.replace(path)
     except OSError as error:
         raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
@@ -107,6 +107,8 @@ def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
     for name, (dtype, shape) in COLUMNS.items():
         if columns[name].dtype != dtype or columns[name].shape != (rows, *shape):
             raise ValueError(f"column {name} is {columns[name].dtype} {columns[name].shape}")
+    if columns["writers"].dtype != np.int32 or columns["writers"].ndim != 1:
+        raise ValueError("writers are not int32 in a row")
     if rows and not 0 <= columns["site"].min() <= columns["site"].max() < len(sites):
         raise ValueError("a row names a site that is not there")
     return Trace(
@@ -117,5 +119,6 @@ def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
         arrays=tuple((name, space, first, size) for name, space, first, size in header["arrays"]),
         sources=header["sources"],
         notes=tuple(header["notes"]),
+        writers=columns["writers"],
         **{name: columns[name] for name in COLUMNS},
     )

@@ -51,6 +51,8 @@ class Trace:
     arrays: (name, space, first byte, size) of every buffer and shared variable.
     sources: text of the source files that `sites` name, as far as they are known.
     notes: what was seen and is not counted.
+    writers: int32, for each 4-byte word of the first replayed block's shared memory the thread that first
+    stored to it (linear number in the block), -1 for none; empty if that is not known.
     """
 
     kernel: str
@@ -66,6 +68,7 @@ class Trace:
     arrays: tuple[tuple[str, str, int, int], ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    writers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
 
     def save(self, path: str | Path) -> None:
         """Writes the trace to one `.npz` file (see `memsim.trace.storage`).

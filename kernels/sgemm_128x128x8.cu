@@ -1,0 +1,143 @@
+// C = alpha * A * B + beta * C, row-major with leading dimensions, float32. A block makes a 128 x 128 tile of C in
+// steps of 8 along K: tiles double buffered in shared memory, their fragments double buffered in registers, C stored
+// through shared memory.
+//
+// The A tile is transposed, its lines 132 floats apart. A thread brings column tid % 8 of four neighbouring rows and
+// stores them as one float4. Eight lanes are served at a time:
+//   blocks_a[a_k][a_m ...]        they write to eight lines, each 4 banks further on: clean. With 128 floats to a line
+//                                 they would all want the same 4 banks: 8 ways
+//   blocks_b[b_k][b_n + 32*i]     32 neighbouring floats: clean
+// A warp makes 32 x 64 of C, its lanes stand as 4 x 8, each has four 4 x 4 accumulators 16 rows and 32 columns apart:
+//   blocks_a[k][m ...]            lanes l and l^2 read the same: 2 wavefronts of 16 lanes each
+//   blocks_b[k][n ...]            lanes l and l^1 read the same: 2 wavefronts
+// C goes through shared memory, 16 x 32 of each warp at a time:
+//   stage[4*lane_m + r][4*lane_n ...] eight lanes are 4 columns of two rows, which are 128 floats apart: 2 ways
+//   stage[r][lane]                    a row of 32 floats: clean, and 128 bytes of C on end
+//
+// The article says who brings what, the padding, the XOR, the parts of warps and threads and the staging; of the lanes
+// it says that the same float4 must not go to more than 4 consecutive ones. The order here keeps to that and has the
+// fewest wavefronts. Where the article is silent or broken:
+// - The XOR is of the offset in the array and not of the address. For the address the array must be aligned to 16384
+//   bytes, and since sm_90 a block's own shared memory begins at byte 1024, whatever its alignment. It costs nothing:
+//   a load adds the array's start by itself.
+// - Elements outside A and B are read as zeros, by predicate. The article's predicated load has no braces around its
+//   register, and gives no value where it does not load.
+// - Its sketch of the main loop has no barriers, and fetches a ninth fragment of eight.
+//
+// Block 256 x 1; grid.x covers N, grid.y covers M. Any M, N, K; lda >= K, ldb and ldc >= N. C is not read if beta is 0.
+
+#include "sgemm_ptx.cuh"
+
+constexpr int BM = 128, BN = 128, BK = 8;         // the block's tile
+constexpr int LDA = BM + 4;                       // floats from one line of the A tile to the next
+constexpr int SWITCH_A = 8192, SWITCH_B = 4096;   // bytes: the XOR that goes from one buffer to the other, and back
+constexpr int FLOAT = 4;                          // bytes
+
+extern "C" __global__ void sgemm_128x128x8(int M, int N, int K, float alpha, const float *A, int lda, const float *B,
+                                           int ldb, float beta, float *C, int ldc)
+{
+    __shared__ __align__(16) float blocks_a[2 * SWITCH_A / FLOAT];  // a tile takes 4224 bytes of each half
+    __shared__ __align__(16) float blocks_b[2 * SWITCH_B / FLOAT];  // and here 4096, which is all
+    const unsigned shared_a = shared_address(blocks_a), shared_b = shared_address(blocks_b);
+
+    const int tid = threadIdx.x, warp = tid / 32, lane = tid % 32;
+    const int block_m = blockIdx.y * BM, block_n = blockIdx.x * BN;
+
+    // What this thread brings: 4 floats of a column of the A tile, and 4 of a row of the B tile, 32 apart. Offsets in
+    // shared memory (sts: of stores, lds: of loads) are bytes from the start of blocks_a or blocks_b.
+    const int a_k = tid % 8, a_m = tid / 8 * 4;
+    const int b_k = warp, b_n = lane;
+    const float *from_a = A + (long long)(block_m + a_m) * lda + a_k;
+    const float *from_b = B + (long long)b_k * ldb + block_n + b_n;
+    unsigned sts_a = (a_k * LDA + a_m) * FLOAT;
+    unsigned sts_b = (b_k * BN + b_n) * FLOAT;
+
+    // What it makes: rows m .. m+3 and 16 further on, columns n .. n+3 and 32 further on.
+    const int warp_m = warp / 2 * 32, warp_n = warp % 2 * 64;
+    const int lane_m = lane / 16 * 2 + lane % 2, lane_n = lane / 2 % 8;
+    const int m = warp_m + lane_m * 4, n = warp_n + lane_n * 4;
+    unsigned lds_a = m * FLOAT;
+    unsigned lds_b = n * FLOAT;
+
+    float a[4], b[4];  // the tile that is on its way
+    auto fetch = [&](int k0) {
+        for (int i = 0; i < 4; ++i) {
+            const bool a_is_inside = block_m + a_m + i < M && k0 + a_k < K;
+            const bool b_is_inside = k0 + b_k < K && block_n + b_n + 32 * i < N;
+            LDG_IF(a[i], from_a + (long long)i * lda, a_is_inside);
+            LDG_IF(b[i], from_b + 32 * i, b_is_inside);
+        }
+        from_a += BK;
+        from_b += (long long)BK * ldb;
+    };
+    auto put = [&] {
+        STS4(shared_a + sts_a, a[0]);
+        for (int i = 0; i < 4; ++i) STS1(shared_b + sts_b + 32 * i * FLOAT, b[i]);
+        sts_a ^= SWITCH_A;
+        sts_b ^= SWITCH_B;
+    };
+
+    float r_a[2][8], r_b[2][8];  // fragments: the one in use and the next one
+    auto load_fragment = [&](int k) {
+        LDS4(r_a[k % 2][0], shared_a + lds_a + (k * LDA) * FLOAT);
+        LDS4(r_a[k % 2][4], shared_a + lds_a + (k * LDA + 16) * FLOAT);
+        LDS4(r_b[k % 2][0], shared_b + lds_b + (k * BN) * FLOAT);
+        LDS4(r_b[k % 2][4], shared_b + lds_b + (k * BN + 32) * FLOAT);
+    };
+
+    fetch(0);
+    put();
+    __syncthreads();
+    load_fragment(0);
+
+    float sum[8][8] = {};
+    for (int k0 = 0; k0 < K; k0 += BK) {
+        const bool more = k0 + BK < K;
+        if (more) fetch(k0 + BK);
+
+#pragma unroll
+        for (int k = 0; k < BK; ++k) {
+            if (k + 1 < BK) load_fragment(k + 1);
+            for (int i = 0; i < 8; ++i)
+                for (int j = 0; j < 8; ++j) sum[i][j] += r_a[k % 2][i] * r_b[k % 2][j];
+        }
+
+        if (more) {
+            put();
+            lds_a ^= SWITCH_A;
+            lds_b ^= SWITCH_B;
+            __syncthreads();
+            load_fragment(0);
+        }
+    }
+
+    for (int i = 0; i < 8; ++i)
+        for (int j = 0; j < 8; ++j) sum[i][j] *= alpha;
+
+    // C through shared memory: 16 x 32 floats of each warp at a time, one of its lanes' four accumulators.
+    __syncthreads();  // nobody reads an A tile any more: blocks_a is 2048 bytes for each warp
+    const unsigned stage = shared_a + warp * (16 * 32) * FLOAT;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            for (int r = 0; r < 4; ++r) {
+                STS4(stage + ((4 * lane_m + r) * 32 + 4 * lane_n) * FLOAT, sum[4 * i + r][4 * j]);
+            }
+            __syncwarp();
+            for (int r = 0; r < 16; ++r) {
+                const int row = block_m + warp_m + 16 * i + r, col = block_n + warp_n + 32 * j + lane;
+                const bool is_inside = row < M && col < N;
+                float *const to = C + (long long)row * ldc + col;
+                float c[2];  // what this makes, and what was there
+                LDS1(c[0], stage + (32 * r + lane) * FLOAT);
+                if (beta != 0.0f) {
+                    LDG_IF(c[1], to, is_inside);
+                    c[0] += beta * c[1];
+                }
+                STG_IF(to, c[0], is_inside);
+            }
+            __syncwarp();
+        }
+    }
+}

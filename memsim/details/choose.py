@@ -1,0 +1,64 @@
+"""Which row of an analysis is meant: the one on a line, or the worst.
+
+In: an `Analysis`. Out: an index in `analysis.sites`.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.errors import MemsimError
+
+
+def dearer(site: SiteCounts) -> float | None:
+    """How many times as much a row costs as it would without waste, 1.0 for none; None if that is not known.
+
+    Shared memory: wavefronts over those that are no conflicts. Global memory: sectors over ideal sectors.
+    """
+    if site.wavefronts and site.conflicts is not None:
+        return site.wavefronts / (site.wavefronts - site.conflicts)
+    if site.sectors and site.ideal_sectors:
+        return site.sectors / site.ideal_sectors
+    return None
+
+
+def worst_site(analysis: Analysis) -> int:
+    """The row to look at first: most conflicts, else most sectors above the ideal, else the first shared one.
+
+    Raises:
+        MemsimError: no row has a request that could be analyzed.
+    """
+    known = [number for number, site in enumerate(analysis.sites) if site.requests]
+    if not known:
+        raise MemsimError(f"{analysis.trace.kernel} has no access that could be analyzed")
+
+    def waste(number: int) -> tuple[int, int, bool]:
+        site = analysis.sites[number]
+        excess = (site.sectors or 0) - (site.ideal_sectors or 0)
+        return site.conflicts or 0, excess, site.space == "shared"
+
+    return max(known, key=waste)
+
+
+def sites_on_line(analysis: Analysis, place: str) -> list[int]:
+    """The rows on a line, the dearest first. `place` is `42`, or `FILE:42` where several files have the line.
+
+    Raises:
+        MemsimError: not a line, or no access on it; then the error names lines that have one.
+    """
+    file, _, line = place.rpartition(":")
+    if not line.isdecimal():
+        raise MemsimError(f"{place!r} is no line", hint="write 42, or FILE:42")
+    on_line = [
+        number
+        for number, site in enumerate(analysis.sites)
+        if site.line == int(line) and file in ("", site.file, PurePath(site.file).name)
+    ]
+    if not on_line:
+        lines = ", ".join(dict.fromkeys(f"{PurePath(s.file).name}:{s.line}" for s in analysis.sites))
+        raise MemsimError(
+            f"there is no access to shared or global memory on line {place} of {analysis.trace.kernel}",
+            hint=f"there are some on {lines}" if lines else None,
+        )
+    return sorted(on_line, key=lambda number: -(dearer(analysis.sites[number]) or 0))

@@ -1,0 +1,283 @@
+"""One request taken apart: the worst one of an access site, lane by lane.
+
+In: an `Analysis` and the number of a row. Out: a `SharedRequest` or a `GlobalRequest`.
+Left out on purpose: the choice of the row by line or by cost (`memsim.details.choose`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.analysis import Analysis, SiteCounts, rows_of_trace
+from memsim.arch import get_arch
+from memsim.errors import MemsimError
+from memsim.launch import WARP, Launch
+from memsim.model import global_access, shared_access
+from memsim.model.explain import serve_lanes
+from memsim.model.shared import shared_rule
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+WORD = 4
+LINE = 128
+SECTOR = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Where a request comes from. site: index in `analysis.sites`; row: what stands there.
+
+    block and warp made it first; threads: (x, y, z) of each lane. times: how often the launch makes a request
+    like it; distinct: how many different requests the site makes. array: the variable's name and the
+    address of its first byte; several or unknown: "" and 0.
+    """
+
+    site: int
+    row: SiteCounts
+    block: tuple[int, int, int]
+    warp: int
+    threads: tuple[tuple[int, int, int], ...]
+    times: int
+    distinct: int
+    array: tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Words side by side that lanes of one group want from the same banks, and which lanes."""
+
+    words: range
+    lanes: tuple[int, ...]
+    wavefront: int
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Banks that a group of lanes uses, and what meets there; more than one seat is a collision."""
+
+    group: int
+    banks: range
+    seats: tuple[Seat, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedRequest:
+    """A request to shared memory. Arrays over the 32 lanes; group and wavefront from 1, 0 for an idle lane.
+
+    addresses: bytes. lanes: lanes of a group. merged: the distance of the lanes whose equal addresses let
+    groups merge (1 or 2), or 0. shares: whether lanes that want the same word share it.
+    wavefronts, conflicts, ways, ideal: as `shared_access` counts.
+    """
+
+    origin: Origin
+    addresses: NDArray[np.int64]
+    active: NDArray[np.bool_]
+    group: NDArray[np.int64]
+    wavefront: NDArray[np.int64]
+    lanes: int
+    merged: int
+    shares: bool
+    wavefronts: int
+    conflicts: int
+    ways: int
+    ideal: int
+
+    def words(self, lane: int) -> range:
+        """The 4-byte words that a lane touches."""
+        first = int(self.addresses[lane]) // WORD
+        return range(first, first + max(1, self.origin.row.width // WORD))
+
+    @property
+    def groups(self) -> int:
+        """Groups that have an active lane."""
+        return len(set(self.group[self.active].tolist()))
+
+    def meetings(self) -> tuple[Meeting, ...]:
+        """All that meets in the banks, by group and bank."""
+        found: dict[tuple[int, int], dict[tuple[int, int], list[int]]] = {}
+        for lane in np.flatnonzero(self.active).tolist():
+            words = self.words(lane)
+            banks = found.setdefault((int(self.group[lane]), words.start % WARP), {})
+            banks.setdefault((words.start, int(self.wavefront[lane])), []).append(lane)
+        size = max(1, self.origin.row.width // WORD)
+        return tuple(
+            Meeting(
+                group,
+                range(bank, bank + size),
+                tuple(
+                    Seat(range(word, word + size), tuple(lanes), wavefront)
+                    for (word, wavefront), lanes in sorted(seats.items(), key=lambda item: item[0][1])
+                ),
+            )
+            for (group, bank), seats in sorted(found.items())
+        )
+
+    def collisions(self) -> tuple[Meeting, ...]:
+        """The meetings that cost more than one wavefront."""
+        return tuple(meeting for meeting in self.meetings() if len(meeting.seats) > 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GlobalRequest:
+    """A request to global memory. addresses, active: over the 32 lanes, in bytes.
+
+    lines: the addresses of the 128-byte lines touched, ascending. used: bool [lines, 128], which bytes.
+    sectors, ideal_sectors: as `global_access` counts. stride: bytes from each active lane to the next, if
+    it is the same between all of them, else None.
+    """
+
+    origin: Origin
+    addresses: NDArray[np.int64]
+    active: NDArray[np.bool_]
+    lines: NDArray[np.int64]
+    used: NDArray[np.bool_]
+    sectors: int
+    ideal_sectors: int
+    stride: int | None
+
+    @property
+    def touched(self) -> NDArray[np.bool_]:
+        """Which sectors of each line are moved, bool [lines, 4]."""
+        sectors = self.used.reshape(len(self.lines), -1, SECTOR)
+        return np.asarray(sectors.any(axis=2), np.bool_)
+
+    @property
+    def bytes_used(self) -> int:
+        """Distinct bytes that the lanes ask for."""
+        return int(self.used.sum())
+
+    def lanes_of_sector(self, line: int, sector: int) -> list[int]:
+        """The active lanes that touch a sector of `lines[line]`."""
+        start = int(self.lines[line]) + sector * SECTOR
+        inside = (self.addresses >= start) & (self.addresses < start + SECTOR) & self.active
+        return [int(lane) for lane in np.flatnonzero(inside)]
+
+
+def take_apart(analysis: Analysis, site: int) -> SharedRequest | GlobalRequest:
+    """The worst request of a row: of all that cost most, the one that comes most often and first.
+
+    Args:
+        site: index in `analysis.sites`.
+
+    Raises:
+        MemsimError: there is no such row, it could not be analyzed, or no lane was ever active.
+    """
+    if not 0 <= site < len(analysis.sites):
+        raise MemsimError(
+            f"there is no access site {site} in {analysis.trace.kernel}",
+            hint=f"sites are numbered 0 to {len(analysis.sites) - 1}" if analysis.sites else None,
+        )
+    row = analysis.sites[site]
+    if row.unresolved is not None:
+        raise MemsimError(f"site {site} could not be analyzed: {row.unresolved}")
+    if not row.requests:
+        raise MemsimError(f"site {site} makes no request: no lane is ever active")
+    rows = rows_of_trace(analysis.trace)[site][1]
+    apart = _shared_request if row.space == "shared" else _global_request
+    return apart(analysis, site, rows)
+
+
+def _shared_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> SharedRequest:
+    trace, row = analysis.trace, analysis.sites[site]
+    cost = shared_access(trace.addresses[rows], row.width, row.op, trace.active[rows], analysis.arch)
+    seen = -trace.block[rows], -trace.warp[rows]
+    worst = _last(cost.ways, cost.wavefronts - cost.ideal, cost.wavefronts, trace.count[rows], *seen)
+    chosen = rows[worst]
+    addresses, active = trace.addresses[chosen], trace.active[chosen]
+    service = serve_lanes(addresses, row.width, row.op, active, analysis.arch)
+    return SharedRequest(
+        origin=_origin(analysis, site, rows, chosen),
+        addresses=addresses,
+        active=active,
+        group=service.group,
+        wavefront=service.wavefront,
+        lanes=int(service.lanes),
+        merged=int(service.pairs),
+        shares=shared_rule(row.op, row.width, get_arch(analysis.arch)).shares,
+        wavefronts=int(cost.wavefronts[worst]),
+        conflicts=int(cost.conflicts[worst]),
+        ways=int(cost.ways[worst]),
+        ideal=int(cost.ideal[worst]),
+    )
+
+
+def _global_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> GlobalRequest:
+    trace, row = analysis.trace, analysis.sites[site]
+    cost = global_access(trace.addresses[rows], row.width, row.op, trace.active[rows], analysis.arch)
+    seen = -trace.block[rows], -trace.warp[rows]
+    worst = _last(cost.sectors - cost.ideal_sectors, cost.sectors, trace.count[rows], *seen)
+    chosen = rows[worst]
+    addresses, active = trace.addresses[chosen], trace.active[chosen]
+    touched = np.unique(addresses[active][:, None] + np.arange(row.width))
+    lines = np.unique(touched // LINE) * LINE
+    used = np.zeros((len(lines), LINE), np.bool_)
+    used[np.searchsorted(lines, touched // LINE * LINE), touched % LINE] = True
+    steps = np.unique(np.diff(addresses[active]))
+    return GlobalRequest(
+        origin=_origin(analysis, site, rows, chosen),
+        addresses=addresses,
+        active=active,
+        lines=lines,
+        used=used,
+        sectors=int(cost.sectors[worst]),
+        ideal_sectors=int(cost.ideal_sectors[worst]),
+        stride=int(steps[0]) if len(steps) == 1 else None,
+    )
+
+
+def _last(*keys: NDArray[np.int64]) -> int:
+    """The index with the largest first key, of those the one with the largest second key, and so on."""
+    return int(np.lexsort(keys[::-1])[-1])
+
+
+def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int) -> Origin:
+    trace, row = analysis.trace, analysis.sites[site]
+    launch, warp = trace.launch, int(trace.warp[chosen])
+    found = [
+        (name, first) for name, space, first, _ in trace.arrays if (name, space) == (row.array, row.space)
+    ]
+    return Origin(
+        site=site,
+        row=row,
+        block=_coordinates(int(trace.block[chosen]), launch.grid),
+        warp=warp,
+        threads=tuple(_threads(launch, warp)),
+        times=int(trace.count[chosen]),
+        distinct=len(rows),
+        array=found[0] if len(found) == 1 else ("", 0),
+    )
+
+
+def _threads(launch: Launch, warp: int) -> Iterator[tuple[int, int, int]]:
+    """(x, y, z) of each lane; lanes past the end of the block go on counting."""
+    for lane in range(WARP):
+        yield _coordinates(warp * WARP + lane, launch.block)
+
+
+def _coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
+
+
+def conflict_graph(request: SharedRequest) -> nx.Graph[Any]:
+    """The lanes that cannot be served together: an edge between two lanes of a group that want different
+    words of the same bank (where lanes do not share: between any two that want the same bank).
+
+    Nodes are the active lanes, with `group` and `wavefront`; edges have `banks`, a range.
+    The wavefronts of a group are the fewest colours that its lanes can be painted with.
+    """
+    import networkx as nx
+
+    graph: nx.Graph[Any] = nx.Graph()
+    for lane in np.flatnonzero(request.active).tolist():
+        graph.add_node(lane, group=int(request.group[lane]), wavefront=int(request.wavefront[lane]))
+    for meeting in request.collisions():
+        for i, seat in enumerate(meeting.seats):
+            for other in meeting.seats[i + 1 :]:
+                graph.add_edges_from(((a, b) for a in seat.lanes for b in other.lanes), banks=meeting.banks)
+    return graph

@@ -1,0 +1,173 @@
+"""The baseline: the counts of every access of every kernel, in one file to commit.
+
+In: analyses by name, or the text of a file. Out: the text (TOML, a line for each access, so that a diff
+shows what changed), or `Entry` records by name. An access is known by its code and its order: the file
+has no line numbers, and moving a line changes nothing. Left out on purpose: which rows belong together
+(`memsim.guard.align`), and files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.errors import MemsimError
+
+SCHEMA = 1
+WRITE_IT = "memsim baseline writes it anew"
+
+HEADER = f"""\
+# What every memory access of every guarded kernel costs. Written by `memsim baseline`; commit it.
+# `memsim check` compares with it. An access is known by its code and its order, not by its line's number.
+schema = {SCHEMA}
+"""
+
+# Key in the file -> field of `SiteCounts`, in the order of the file; None is left out.
+COUNTS = {
+    "instructions": "instructions",
+    "requests": "requests",
+    "wavefronts": "wavefronts",
+    "conflicts": "conflicts",
+    "ways": "max_ways",
+    "ideal_wavefronts": "ideal_wavefronts",
+    "sectors": "sectors",
+    "lines": "lines",
+    "ideal_sectors": "ideal_sectors",
+}
+ACCESS = re.compile(r"(\w+) (\w+) (\d+) B")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A kernel in the baseline. The rows have no file and line 0."""
+
+    launch: str
+    sites: tuple[SiteCounts, ...]
+
+
+def entry_of(analysis: Analysis) -> Entry:
+    """What the baseline would keep of an analysis."""
+    return Entry(describe_launch(analysis), analysis.sites)
+
+
+def describe_launch(analysis: Analysis) -> str:
+    """Everything about the launch that the counts are for, in a line."""
+    launch, replayed = analysis.trace.launch, analysis.trace.blocks_replayed
+    grid, block = ("x".join(map(str, extent)) for extent in (launch.grid, launch.block))
+    return (
+        f"grid {grid}, block {block}, {launch.shared_bytes} B dynamic shared memory, "
+        f"{replayed} of {launch.blocks} blocks, {analysis.arch}"
+    )
+
+
+def render(entries: Mapping[str, Entry]) -> str:
+    """The file's text, kernels by name."""
+    return HEADER + "".join(_table(name, entries[name]) for name in sorted(entries))
+
+
+def _table(name: str, entry: Entry) -> str:
+    rows = [", ".join(f"{key} = {value}" for key, value in _row(site)) for site in entry.sites]
+    sites = "".join(f"  {{ {row} }},\n" for row in rows)
+    return f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\nsites = [\n{sites}]\n"
+
+
+def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
+    yield "code", _string(" ".join(site.source.split()))
+    yield "access", _string(f"{site.space} {site.op} {site.width} B")
+    yield "array", _string(site.array)
+    for key, field in COUNTS.items():
+        count = getattr(site, field)
+        if count is not None:
+            yield key, str(count)
+    if site.unresolved is not None:
+        yield "unresolved", _string(site.unresolved)
+
+
+def _string(text: str) -> str:
+    """A TOML string: JSON's escapes are TOML's, but for DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def parse(text: str, file: str) -> dict[str, Entry]:
+    """The entries of a baseline's text; `file` is what errors call it.
+
+    Raises:
+        MemsimError: it is no baseline, is damaged, or was written by a memsim with another schema.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise MemsimError(f"the baseline is no TOML: {error}", file=file, hint=WRITE_IT) from None
+    if document.get("schema") != SCHEMA:
+        raise MemsimError(
+            f"the baseline has schema {document.get('schema')!r}, and this memsim reads schema {SCHEMA}",
+            file=file,
+            hint=WRITE_IT,
+        )
+    kernels = document.get("kernels")
+    if not isinstance(kernels, dict) or not kernels:
+        raise MemsimError("the baseline has no kernels", file=file, hint=WRITE_IT)
+    return {name: _entry(name, table, file) for name, table in kernels.items()}
+
+
+def _entry(name: str, table: Any, file: str) -> Entry:
+    try:
+        launch, rows = table["launch"], table["sites"]
+        _check(isinstance(launch, str) and isinstance(rows, list), "launch or sites")
+        return Entry(launch, tuple(_site(row) for row in rows))
+    except (KeyError, TypeError, ValueError) as error:
+        message = f"the baseline is damaged: kernel {name}: {error}"
+        raise MemsimError(message, file=file, hint=WRITE_IT) from None
+
+
+def _site(row: dict[str, Any]) -> SiteCounts:
+    unknown = set(row) - {"code", "access", "array", "unresolved", *COUNTS}
+    _check(not unknown, f"unknown key {', '.join(sorted(unknown))}")
+    texts = [row["code"], row["access"], row["array"], row.get("unresolved", "")]
+    _check(all(isinstance(text, str) for text in texts), "code, access, array and unresolved are texts")
+    access = ACCESS.fullmatch(row["access"])
+    if access is None:
+        raise ValueError(f"access {row['access']!r}")
+    counts = {field: row[key] for key, field in COUNTS.items() if key in row}
+    _check("instructions" in counts and all(_natural(count) for count in counts.values()), "counts")
+    site = SiteCounts(
+        file="",
+        line=0,
+        column=0,
+        source=row["code"],
+        op=access[2],
+        space=access[1],
+        width=int(access[3]),
+        array=row["array"],
+        unresolved=row.get("unresolved"),
+        **counts,
+    )
+    _check(site.unresolved is not None or _complete(site), f"counts of {site.source!r} are missing")
+    return site
+
+
+def _natural(count: object) -> bool:
+    return isinstance(count, int) and not isinstance(count, bool) and count >= 0
+
+
+def _complete(site: SiteCounts) -> bool:
+    """Whether every count that the space has is there."""
+    needed: Iterable[str] = ("requests", "sectors", "lines", "ideal_sectors")
+    if site.space == "shared":
+        needed = ("requests", "wavefronts", "conflicts", "max_ways", "ideal_wavefronts")
+    return all(getattr(site, field) is not None for field in needed)
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)

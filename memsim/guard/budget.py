@@ -1,0 +1,103 @@
+"""The budget language.
+
+    ways <= 1                          no row of the kernel has a bank conflict
+    wavefronts <= ideal                each row by itself reaches its ideal
+    sectors_per_request <= 4           each row by itself
+    wavefronts <= 6_815_744            the kernel's rows together
+    excess < 5%                        of the kernel's wavefronts, and of its sectors
+    wavefronts <= baseline             each row against the same row in the baseline
+    sites(store).conflicts == 0        only rows that are stores (see `memsim.guard.select`)
+    baseline                           every count of every row, as the baseline has it
+
+A budget is for one kernel at a time. In: its text. Out: a `Budget`, or a `MemsimError` with the column
+at fault. Left out on purpose: whether it holds (`memsim.guard.judge`).
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from memsim.guard.quantities import QUANTITIES, Quantity
+from memsim.guard.scanner import Scanner
+from memsim.guard.select import EVERYTHING, Selector, read_selector
+
+EVERY_COUNT = "baseline"
+RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    "==": operator.eq,
+    ">=": operator.ge,
+    ">": operator.gt,
+}
+IDEAL, BASELINE = "ideal", "baseline"
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A parsed budget.
+
+    quantity None is the budget `baseline`: every count. reference: "ideal" or "baseline", if the limit
+    is no number. percent: `limit` is a percentage of the quantity's whole.
+    """
+
+    text: str
+    selector: Selector = EVERYTHING
+    quantity: Quantity | None = None
+    relation: str = "<="
+    limit: Fraction = Fraction(0)
+    percent: bool = False
+    reference: str | None = None
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether it says nothing without a baseline."""
+        return self.quantity is None or self.reference == BASELINE
+
+    def holds(self, value: Fraction, limit: Fraction) -> bool:
+        """Whether `value` keeps within `limit`."""
+        return RELATIONS[self.relation](value, limit)
+
+
+def parse_budget(text: str) -> Budget:
+    """The budget that `text` says.
+
+    Raises:
+        MemsimError: with the column at fault.
+    """
+    scanner = Scanner(text)
+    if scanner.take(rf"{EVERY_COUNT}\s*$"):
+        return Budget(text.strip())
+    selector = read_selector(scanner)
+    if selector is not None:
+        scanner.expect(r"\.", "'.' and a quantity")
+    quantity = QUANTITIES[scanner.one_of(r"\w+", tuple(QUANTITIES), "quantity")]
+    relation = scanner.take(r"<=|==|>=|<|>")
+    if relation is None:
+        scanner.fail("expected a comparison", hint=f"known: {', '.join(RELATIONS)}")
+    budget = _limit(scanner, text.strip(), selector or EVERYTHING, quantity, relation)
+    scanner.end()
+    return budget
+
+
+def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, relation: str) -> Budget:
+    number = scanner.take(r"\d[\d_]*(\.\d+)?(?![\w.])")
+    if number is None:
+        word = scanner.take(r"[A-Za-z]\w*")
+        if word not in (IDEAL, BASELINE):
+            fail = scanner.fail if word is None else scanner.fail_last
+            fail("expected a limit", hint="a number such as 4, 1_000_000 or 5%, or ideal, or baseline")
+        if word == IDEAL and quantity.ideal is None:
+            have = ", ".join(name for name, other in QUANTITIES.items() if other.ideal)
+            scanner.fail_last(f"{quantity.name} has no ideal", hint=f"these have one: {have}")
+        return Budget(text, selector, quantity, relation, reference=word)
+    limit = Fraction(number)
+    if scanner.take("%") is None:
+        return Budget(text, selector, quantity, relation, limit)
+    if quantity.whole is None:
+        have = ", ".join(name for name, other in QUANTITIES.items() if other.whole)
+        scanner.fail_last(f"{quantity.name} is no part of a whole", hint=f"percentages are for {have}")
+    return Budget(text, selector, quantity, relation, limit, percent=True)

@@ -1,0 +1,169 @@
+"""Whether one budget holds for one kernel.
+
+In: a budget, a kernel's analysis and what the baseline has of it. Out: `Checked`, with a finding for each
+row that breaks it. Left out on purpose: whether the budget says anything at all (`memsim.guard.judge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.errors import MemsimError
+from memsim.guard.align import Pair, align
+from memsim.guard.baseline import WRITE_IT, Entry, describe_launch
+from memsim.guard.budget import BASELINE, Budget
+from memsim.guard.changes import change_of
+from memsim.guard.lanes import worst_request
+from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Figure, Finding
+from memsim.guard.quantities import Quantity, Value
+from memsim.guard.select import Selector
+
+# What there is to say about an access that stands alone.
+ALONE = {
+    NEW: "a new access: the baseline has none like it",
+    VANISHED: "the baseline has this access, and the kernel no longer makes it",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel under the guard. entry: what the baseline has of it, None if nothing."""
+
+    name: str
+    analysis: Analysis
+    entry: Entry | None = None
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Its rows beside those of the baseline."""
+        return align(self.entry.sites if self.entry else (), self.analysis.sites)
+
+    def before(self, site: SiteCounts) -> SiteCounts | None:
+        """The baseline's row of the same access."""
+        return next((pair.before for pair in self.pairs if pair.now is site), None)
+
+
+def check(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -> Checked:
+    """One budget on one kernel; `accepted` accesses need not be analyzed.
+
+    Raises:
+        MemsimError: it needs a baseline, and there is none for this kernel and launch.
+    """
+    if budget.needs_baseline:
+        _check_entry(subject)
+    rows = [site for site in subject.analysis.sites if _is_meant(budget, subject.name, site, accepted)]
+    if budget.quantity is None:
+        vanished = [pair for pair in subject.pairs if pair.now is None]
+        pairs = [pair for pair in subject.pairs if any(pair.now is site for site in rows)] + vanished
+        found = (_against_baseline(budget, subject, pair) for pair in pairs)
+        findings = [finding for finding in found if finding is not None]
+        return Checked(subject.name, budget.text, len(pairs), tuple(findings))
+    findings = [_unresolved(budget, subject, site) for site in rows if budget.quantity.of(site) is None]
+    known = [site for site in rows if budget.quantity.of(site) is not None]
+    findings += _limited(budget, budget.quantity, subject, known)
+    return Checked(subject.name, budget.text, len(rows), tuple(findings))
+
+
+def _check_entry(subject: Subject) -> None:
+    if subject.entry is None:
+        raise MemsimError(f"the baseline has no kernel {subject.name}", hint="memsim baseline adds it")
+    launch = describe_launch(subject.analysis)
+    if launch != subject.entry.launch:
+        raise MemsimError(
+            f"the baseline of {subject.name} is for another launch: {subject.entry.launch}",
+            hint=f"now it is {launch}; {WRITE_IT}",
+        )
+
+
+def _is_meant(budget: Budget, kernel: str, site: SiteCounts, accepted: Sequence[Selector]) -> bool:
+    """Whether the row may break the budget."""
+    if budget.selector.matches(kernel, site) is False:
+        return False
+    if budget.quantity is not None and site.space not in budget.quantity.spaces:
+        return False
+    return site.unresolved is None or not any(
+        selector.matches(kernel, site) is not False for selector in accepted
+    )
+
+
+def _unresolved(budget: Budget, subject: Subject, site: SiteCounts) -> Finding:
+    figures = () if budget.quantity is None else (Figure(budget.quantity.name, None, None, None),)
+    reason = f"could not be analyzed: {site.unresolved}"
+    return Finding(UNRESOLVED, subject.name, budget.text, site, figures, reason)
+
+
+def _against_baseline(budget: Budget, subject: Subject, pair: Pair) -> Finding | None:
+    """Every count of one access."""
+    if pair.now is not None and pair.now.unresolved is not None:
+        return _unresolved(budget, subject, pair.now)
+    change, site = change_of(pair), pair.now or pair.before
+    if change is None or site is None:
+        return None
+    reason = ALONE.get(change.kind, change.reason)
+    finding = Finding(change.kind, subject.name, budget.text, site, change.figures, reason)
+    if pair.now is None or not finding.breaks:
+        return finding
+    return finding.with_lanes(worst_request(subject.analysis, site))
+
+
+def _limited(
+    budget: Budget, quantity: Quantity, subject: Subject, rows: list[SiteCounts]
+) -> Iterable[Finding]:
+    """One quantity, each row by itself or their sum."""
+    if budget.reference == BASELINE:
+        return _each(budget, quantity, subject, rows, lambda site: _was(quantity, subject, site))
+    if budget.reference is not None and quantity.ideal is not None:
+        return _each(budget, quantity, subject, rows, quantity.ideal)
+    if not quantity.adds_up:
+        return _each(budget, quantity, subject, rows, lambda site: budget.limit)
+    spaces = dict.fromkeys(site.space for site in rows) if quantity.apart else [""]
+    parts = [[site for site in rows if site.space.startswith(space)] for space in spaces]
+    return [finding for part in parts for finding in _together(budget, quantity, subject, part)]
+
+
+def _each(
+    budget: Budget, quantity: Quantity, subject: Subject, rows: list[SiteCounts], limit_of: Value
+) -> Iterator[Finding]:
+    """Every row by itself. A row without a limit is one that the baseline does not have."""
+    for site in rows:
+        now, limit = quantity.of(site), limit_of(site)
+        if now is not None and limit is not None and budget.holds(now, limit):
+            continue
+        kind, reason = (BROKEN, "") if limit is not None else (NEW, "the baseline has no such count of it")
+        figure = Figure(quantity.name, _was(quantity, subject, site), now, limit, budget.relation)
+        lanes = worst_request(subject.analysis, site)
+        yield Finding(kind, subject.name, budget.text, site, (figure,), reason, lanes)
+
+
+def _together(
+    budget: Budget, quantity: Quantity, subject: Subject, rows: list[SiteCounts]
+) -> Iterator[Finding]:
+    """The sum over the rows; the row that adds most stands for them."""
+    before = [site for site in map(subject.before, rows) if site is not None and site.unresolved is None]
+    now = _sum(budget, quantity, rows)
+    if not rows or budget.holds(now, budget.limit):
+        return
+    was = _sum(budget, quantity, before) if len(before) == len(rows) else None
+    most = max(rows, key=lambda site: quantity.of(site) or 0)
+    reason = f"the sum over {len(rows)} rows; this one adds most" if len(rows) > 1 else ""
+    figure = Figure(quantity.name, was, now, budget.limit, budget.relation, budget.percent)
+    lanes = worst_request(subject.analysis, most)
+    yield Finding(BROKEN, subject.name, budget.text, most, (figure,), reason, lanes)
+
+
+def _sum(budget: Budget, quantity: Quantity, rows: Sequence[SiteCounts]) -> Fraction:
+    """The rows' sum, or what percentage it is of its whole."""
+    total = sum((quantity.of(site) or Fraction(0) for site in rows), Fraction(0))
+    if not budget.percent or quantity.whole is None:
+        return total
+    whole = sum((quantity.whole(site) or Fraction(0) for site in rows), Fraction(0))
+    return 100 * total / whole if whole else Fraction(0)
+
+
+def _was(quantity: Quantity, subject: Subject, site: SiteCounts) -> Fraction | None:
+    before = subject.before(site)
+    return None if before is None else quantity.of(before)

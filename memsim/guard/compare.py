@@ -1,0 +1,107 @@
+"""Two analyses side by side: line by line and in total, with the differences first.
+
+In: two `Side`s. Out: a `Comparison`. Left out on purpose: whether a difference is allowed, and what the
+two are: kernels, revisions of one, or a saved analysis and a fresh one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from memsim.analysis import SCHEMA, Analysis, SiteCounts
+from memsim.errors import MemsimError
+from memsim.guard.align import Pair, align
+from memsim.guard.baseline import describe_launch
+from memsim.guard.changes import Change, change_of
+from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE
+
+# Differences, the most telling first.
+ORDER = (WORSE, NEW, VANISHED, IMPROVED, CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What is compared: a kernel's rows and its totals by ncu metric. launch: a line, "" if not known."""
+
+    name: str
+    sites: tuple[SiteCounts, ...]
+    totals: Mapping[str, int | None]
+    launch: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One access on both sides; change None: the counts are equal."""
+
+    pair: Pair
+    change: Change | None
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One ncu metric on both sides; None: not known."""
+
+    metric: str
+    before: int | None
+    now: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Lines and totals of two sides, those that differ first."""
+
+    a: Side
+    b: Side
+    lines: tuple[Line, ...]
+    totals: tuple[Total, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether any count, or the code of any access, is different."""
+        return any(line.change for line in self.lines) or any(t.before != t.now for t in self.totals)
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one line."""
+        kinds = [line.change.kind for line in self.lines if line.change]
+        names = self.a.name if self.a.name == self.b.name else f"{self.a.name} -> {self.b.name}"
+        if not self.differs:
+            return f"{names}: no difference in {len(self.lines)} accesses"
+        counted = ", ".join(f"{kinds.count(kind)} {kind}" for kind in ORDER if kind in kinds)
+        return f"{names}: {counted or 'totals differ'}, of {len(self.lines)} accesses"
+
+
+def compare(a: Side, b: Side) -> Comparison:
+    """`a` is before, `b` is now."""
+    lines = [Line(pair, change_of(pair)) for pair in align(a.sites, b.sites)]
+    lines.sort(key=lambda line: ORDER.index(line.change.kind) if line.change else len(ORDER))
+    totals = [
+        Total(metric, a.totals.get(metric), b.totals.get(metric)) for metric in {**a.totals, **b.totals}
+    ]
+    totals.sort(key=lambda total: total.before == total.now)
+    return Comparison(a, b, tuple(lines), tuple(totals))
+
+
+def side_of(name: str, analysis: Analysis) -> Side:
+    """An analysis as a side."""
+    return Side(name, analysis.sites, analysis.totals, describe_launch(analysis))
+
+
+def side_of_document(name: str, document: Any) -> Side:
+    """What `memsim analyze --json` printed, as a side.
+
+    Raises:
+        MemsimError: it is something else, or of another schema.
+    """
+    if not isinstance(document, dict) or "sites" not in document or "totals" not in document:
+        raise MemsimError(f"{name} is no saved analysis", hint="memsim analyze --json prints one")
+    if document.get("schema") != SCHEMA:
+        raise MemsimError(f"{name} has schema {document.get('schema')!r}; this memsim reads {SCHEMA}")
+    known = {field.name for field in fields(SiteCounts)}
+    try:
+        rows = [{key: value for key, value in row.items() if key in known} for row in document["sites"]]
+        return Side(name, tuple(SiteCounts(**row) for row in rows), dict(document["totals"]))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise MemsimError(f"{name} is damaged: {error}") from None

@@ -1,0 +1,150 @@
+"""Which accesses a budget is about: the language of `sites(...)`.
+
+    sites(store)                              stores
+    sites(shared, load, ldmatrix)             shared loads, ldmatrix among them
+    sites(array=s_a, width=16)                accesses of 16 bytes a lane to s_a
+    sites(line=43)  sites(code="s_a[k + 1]")  a source line, by number or by text that is in it
+    sites(kernel=guide_*, file=tile.cuh)      kernels and files, by pattern
+
+Filters of one kind are alternatives; filters of different kinds must all hold.
+
+In: the text, a kernel's name and a row. Out: whether the row is meant: True, False, or None where
+the access could not be analyzed and nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+
+from memsim.analysis import SiteCounts
+from memsim.guard.scanner import Scanner
+
+OPS = ("load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp_async")
+SPACES = ("shared", "global")
+Match = bool | None
+
+
+def _known(unknown: bool, holds: bool) -> Match:
+    return holds or (None if unknown else False)
+
+
+def _kernel(value: str, kernel: str, site: SiteCounts) -> Match:
+    return fnmatchcase(kernel, value)
+
+
+def _file(value: str, kernel: str, site: SiteCounts) -> Match:
+    return _known(not site.file, PurePosixPath(site.file).match(value))
+
+
+def _line(value: str, kernel: str, site: SiteCounts) -> Match:
+    return _known(not site.file, site.line == int(value))
+
+
+def _code(value: str, kernel: str, site: SiteCounts) -> Match:
+    return _known(not site.source, value in site.source)
+
+
+def _array(value: str, kernel: str, site: SiteCounts) -> Match:
+    """An access whose address is not known may touch more than it was seen to touch."""
+    names = site.array.split("|")
+    return _known(site.unresolved is not None, any(fnmatchcase(name, value) for name in names if name))
+
+
+def _width(value: str, kernel: str, site: SiteCounts) -> Match:
+    return _known(not site.width, site.width == int(value))
+
+
+def _op(value: str, kernel: str, site: SiteCounts) -> Match:
+    return site.op == value
+
+
+def _space(value: str, kernel: str, site: SiteCounts) -> Match:
+    return site.space == value
+
+
+KINDS: dict[str, Callable[[str, str, SiteCounts], Match]] = {
+    "kernel": _kernel,
+    "file": _file,
+    "line": _line,
+    "code": _code,
+    "array": _array,
+    "width": _width,
+    "op": _op,
+    "space": _space,
+}
+NUMBERS = ("line", "width")
+WORDS = dict.fromkeys(OPS, "op") | dict.fromkeys(SPACES, "space")
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """`filters`: (kind, value) pairs; none means every access."""
+
+    text: str = ""
+    filters: tuple[tuple[str, str], ...] = ()
+
+    def matches(self, kernel: str, site: SiteCounts) -> Match:
+        """Whether the row is meant; None if it may be, and could not be analyzed."""
+        answer: Match = True
+        for kind in dict.fromkeys(kind for kind, _ in self.filters):
+            answers = [KINDS[kind](value, kernel, site) for other, value in self.filters if other == kind]
+            if True in answers:
+                continue
+            if None not in answers or site.unresolved is None:
+                return False
+            answer = None
+        return answer
+
+
+EVERYTHING = Selector()
+
+
+def parse_selector(text: str) -> Selector:
+    """A selector by itself, as in `accept = ["sites(array=index)"]`.
+
+    Raises:
+        MemsimError: with the column at fault.
+    """
+    scanner = Scanner(text)
+    selector = read_selector(scanner)
+    if selector is None:
+        scanner.fail("expected sites(...)", hint='such as sites(array=s_a) or sites(code="s_a[k]")')
+    scanner.end()
+    return selector
+
+
+def read_selector(scanner: Scanner) -> Selector | None:
+    """The `sites(...)` that comes next, or None if something else does."""
+    if scanner.take(r"sites\s*\(") is None:
+        return None
+    start = scanner.start
+    filters = [_read_filter(scanner)]
+    while scanner.take(","):
+        filters.append(_read_filter(scanner))
+    scanner.expect(r"\)", "',' or ')'")
+    return Selector(scanner.text[start : scanner.at], tuple(filters))
+
+
+def _read_filter(scanner: Scanner) -> tuple[str, str]:
+    key = scanner.take(r"\w+(?=\s*=)")
+    if key is None:
+        word = scanner.one_of(r"\w+", tuple(WORDS), "kind of access")
+        return WORDS[word], word
+    if key not in KINDS:
+        scanner.fail_last(f"there is no filter {key!r}", hint=f"known: {', '.join(KINDS)}")
+    scanner.expect("=", "'='")
+    if key in NUMBERS:
+        return key, str(int(scanner.expect(r"\d+(?!\w)", f"a number for {key}")))
+    quoted = scanner.take(r'"[^"]*"|\'[^\']*\'')
+    value = quoted[1:-1] if quoted else scanner.take(r"[^\s,()\"']+")
+    if not value:
+        hint = 'quote what has blanks, commas or brackets in it: "..."'
+        scanner.fail(f"expected a value for {key}", hint=hint)
+    if key in ("op", "space"):
+        known = OPS if key == "op" else SPACES
+        if value not in known:
+            scanner.fail_last(f"there is no {key} {value!r}", hint=f"known: {', '.join(known)}")
+    return key, value

@@ -1,0 +1,144 @@
+"""How a warp's request to shared memory is served: group and wavefront of each lane, load of each bank.
+
+In: byte addresses of 32 lanes, width, operation, as for `shared_access`. Out: arrays over the lanes or the
+banks, from the same rules; the tests prove that they add up to what `shared_access` counts.
+
+A group's wavefronts have an order here: words that meet in a bank are served in the order of the first lanes
+that ask for them. How many wavefronts there are was measured; which of the words goes first was not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memsim.arch import get_arch
+from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
+from memsim.model.shared import Counts, Rule, partners_agree, shared_rule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Service:
+    """How requests are served; int64 arrays.
+
+    group [..., 32]: the group that the lane belongs to, from 1; 0 for an idle lane.
+    wavefront [..., 32]: the wavefront that serves the lane, from 1 over the whole request; 0: idle.
+    lanes [...]: lanes of a group.
+    pairs [...]: the distance at which the pair rule holds and groups merge, 1 or 2; 0 if they do not merge.
+    """
+
+    group: Counts
+    wavefront: Counts
+    lanes: Counts
+    pairs: Counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BankLoad:
+    """What requests ask of the banks; int64 arrays (..., 32 banks).
+
+    words: words that the bank serves, over all groups of the request. ways: the most of them in one group.
+    Where lanes do not share (atomics, `cp.async`), each lane counts as a word of its own.
+    """
+
+    words: Counts
+    ways: Counts
+
+
+def serve_lanes(
+    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+) -> Service:
+    """Which group and which wavefront serves each lane. Arguments and errors: as `shared_access`."""
+    chip = get_arch(arch)
+    requests = check_requests(addresses, width, op, active, chip, "shared")
+    rule = shared_rule(op, width, chip)
+    group, wavefront = np.zeros((2, *requests.addresses.shape), np.int64)
+    lanes, pairs = np.zeros((2, len(requests.addresses)), np.int64)
+    for rows, units, mask in requests.chunks(rule.unit):
+        pairs[rows] = _pair_distance(units, mask, rule)
+        lanes[rows] = np.where(pairs[rows] > 0, rule.widest, rule.lanes)
+        on = np.ones(units.shape, np.bool_) if mask is None else mask
+        group[rows] = (np.arange(chip.warp) // lanes[rows, None] + 1) * on
+        wavefront[rows] = _wavefronts(units, group[rows], rule)
+    by_lane = (*requests.shape, chip.warp)
+    return Service(
+        group.reshape(by_lane),
+        wavefront.reshape(by_lane),
+        lanes.reshape(requests.shape),
+        pairs.reshape(requests.shape),
+    )
+
+
+def bank_load(
+    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+) -> BankLoad:
+    """How many words each bank serves. Arguments and errors: as `shared_access`."""
+    chip = get_arch(arch)
+    requests = check_requests(addresses, width, op, active, chip, "shared")
+    rule = shared_rule(op, width, chip)
+    words, ways = np.zeros((2, len(requests.addresses), chip.banks), np.int64)
+    for rows, units, mask in requests.chunks(rule.unit):
+        merged = _pair_distance(units, mask, rule) > 0
+        for which, lanes in ((~merged, rule.lanes), (merged, rule.widest)):
+            chosen = np.arange(len(requests.addresses))[rows][which]
+            some = None if mask is None else mask[which]
+            of_slots = _units_in_slots(units[which], some, rule, lanes)
+            # The banks under a slot fill alike: an access is aligned, and as wide as the slot.
+            of_banks = np.repeat(of_slots, chip.banks // rule.lanes, axis=2)
+            words[chosen] = of_banks.sum(axis=1)
+            ways[chosen] = of_banks.max(axis=1)
+    by_bank = (*requests.shape, chip.banks)
+    return BankLoad(words.reshape(by_bank), ways.reshape(by_bank))
+
+
+def _pair_distance(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
+    """Where groups merge: the distance of the lanes that agree; else 0."""
+    if not rule.merges:
+        return np.zeros(len(units), np.int64)
+    near, far = (partners_agree(units, active, distance) for distance in (1, 2))
+    return np.where(near, 1, np.where(far, 2, 0))
+
+
+def _units_in_slots(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -> NDArray[np.int64]:
+    """How many units each slot serves in each group of `lanes` lanes [m, groups, slots]."""
+    slots = rule.lanes
+    rows = units.reshape(-1, lanes)
+    on = np.ones(rows.shape, np.bool_) if active is None else active.reshape(-1, lanes)
+    counted = on
+    if rule.shares:
+        rows = np.sort(fill_idle(rows, on), axis=1)
+        counted = np.ones(rows.shape, np.bool_)
+        counted[:, 1:] = rows[:, 1:] != rows[:, :-1]
+        counted &= on.any(axis=1, keepdims=True)
+    slot = (rows & rows.dtype.type(slots - 1)).astype(np.int64)
+    place = np.arange(len(rows))[:, None] * slots + slot
+    counts = np.bincount(place[counted], minlength=len(rows) * slots)
+    return counts.reshape(len(units), units.shape[1] // lanes, slots)
+
+
+def _wavefronts(units: Lanes, group: Counts, rule: Rule) -> Counts:
+    """The wavefront of each lane [m, 32]; `group` is 0 where a lane is idle."""
+    warp = units.shape[1]
+    on = group > 0
+    slot = units & units.dtype.type(rule.lanes - 1)
+    meets = (group[:, :, None] == group[:, None, :]) & (slot[:, :, None] == slot[:, None, :])
+    meets &= on[:, :, None] & on[:, None, :]  # lane i meets lane j: same group, same banks
+    if rule.shares:
+        together = meets & (units[:, :, None] == units[:, None, :])
+    else:
+        together = meets & np.eye(warp, dtype=np.bool_)
+    leader = together.argmax(axis=2)  # the first lane that asks for the same
+    leads = on & (leader == np.arange(warp))
+    earlier = np.tri(warp, k=-1, dtype=np.bool_)
+    turn = np.count_nonzero(meets & earlier & leads[:, None, :], axis=2)  # right for those that lead
+    turn = np.take_along_axis(turn, leader, axis=1) + 1
+
+    wavefront = np.zeros(units.shape, np.int64)
+    before = np.zeros((len(units), 1), np.int64)
+    for number in range(1, warp // rule.lanes + 1):
+        inside = group == number
+        wavefront += np.where(inside, before + turn, 0)
+        before += np.where(inside, turn, 0).max(axis=1, keepdims=True)
+    return wavefront

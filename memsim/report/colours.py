@@ -1,0 +1,60 @@
+"""The colours of every picture: one scale for counts from 1 to 32, one for banks, and a few inks.
+
+In: a number. Out: a colour as `#rrggbb`. A count has the same colour in every picture: words that a bank
+serves, the number of a wavefront, ways. Scales get darker all the way, so that they can be read in grey and by the
+colour-blind; what is wrong is never said by colour alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+
+MOST = 32
+BANKS = 32
+
+# 1, 2, 4, 8, 16, 32: the last six of ColorBrewer's seven YlGnBu, made for the colour-blind and for print.
+COUNTS = ("#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
+# Banks 0 to 31, another hue, so that nobody takes a bank for a count.
+BANK_STEPS = ("#fdebd3", "#f7b794", "#e0798a", "#a9508c", "#642d78", "#2b1250")
+
+CONFLICT = "#d55e00"  # vermilion of Okabe and Ito
+IDEAL = "#4d4d4d"
+EXTRA = "#b8b8b8"
+FAINT = "#d0d0d0"
+UNUSED = "#f2f2f2"
+
+
+def colour_of_count(count: float) -> str:
+    """The colour of a count of 1 to 32, by its logarithm; "" for less than 1."""
+    return "" if count < 1 else _between(COUNTS, log2(min(count, MOST)) / log2(MOST))
+
+
+def colour_of_bank(bank: int) -> str:
+    """The colour of a bank, 0 to 31."""
+    return _between(BANK_STEPS, bank / (BANKS - 1))
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever is easier to read on a colour."""
+    return "#000000" if luminance(colour) > 0.18 else "#ffffff"
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, 0 to 1, as WCAG 2 defines it for sRGB."""
+    linear = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in _channels(colour))
+    return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def _between(steps: Sequence[str], share: float) -> str:
+    """The colour at `share`, 0 to 1, of the way along steps of equal length."""
+    place = share * (len(steps) - 1)
+    low = min(int(place), len(steps) - 2)
+    left, right = _channels(steps[low]), _channels(steps[low + 1])
+    mixed = (a + (b - a) * (place - low) for a, b in zip(left, right, strict=True))
+    return "#" + "".join(f"{round(255 * channel):02x}" for channel in mixed)
+
+
+def _channels(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue

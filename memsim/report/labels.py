@@ -1,0 +1,51 @@
+"""What things are called in every report: files, accesses, numbers, threads.
+
+In: records. Out: short texts. Left out on purpose: whole sentences (`memsim.report.sentences`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePath
+
+from memsim.analysis import SiteCounts
+from memsim.launch import WARP, Launch
+
+
+def access(site: SiteCounts) -> str:
+    """`shared load 16 B`."""
+    return f"{site.space} {site.op.replace('_', '.')} {site.width} B"
+
+
+def lanes_of_warp_0(launch: Launch) -> str:
+    """`(0..15,0..1,0)`: a range for each axis, or first and last thread where ranges would say too much."""
+    x, y, _ = launch.block
+    lanes = min(WARP, launch.threads)
+    last = (lanes - 1) % x, (lanes - 1) // x % y, (lanes - 1) // (x * y)
+    spans = min(x, lanes), min(y, -(-lanes // x)), last[2] + 1
+    if spans[0] * spans[1] * spans[2] != lanes:
+        return f"(0,0,0) to {dim3(last)}, x first, then y"
+    return "(" + ",".join("0" if n == 1 else f"0..{n - 1}" for n in spans) + ")"
+
+
+def file_names(files: Iterable[str]) -> dict[str, str]:
+    """Each file's last name, or the whole path where two files share it."""
+    distinct = dict.fromkeys(files)
+    names = Counter(PurePath(file).name for file in distinct)
+    return {file: PurePath(file).name if names[PurePath(file).name] == 1 else file for file in distinct}
+
+
+def number(count: int | None, unknown: str) -> str:
+    return unknown if count is None else f"{count:,}"
+
+
+def each(count: int | None, requests: int | None, unknown: str) -> str:
+    """`count` for each request, to two decimals."""
+    if count is None or not requests:
+        return unknown
+    return f"{count / requests:,.2f}".rstrip("0").rstrip(".")
+
+
+def dim3(value: tuple[int, int, int]) -> str:
+    return f"({value[0]},{value[1]},{value[2]})"

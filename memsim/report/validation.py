@@ -1,0 +1,180 @@
+"""A comparison of predictions with measurements: as text for people, and as records for JSON.
+
+In: a `Comparison` and what is known of its differences. Out: text on a stream, or plain dicts.
+Left out on purpose: deciding what is equal (`memsim.validate`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, TextIO
+
+from memsim.validate.compare import (
+    DIFFERENT,
+    EXACT,
+    NOISE,
+    UNMODELLED,
+    VERDICTS,
+    Comparison,
+    Figure,
+    LineComparison,
+)
+from memsim.validate.gaps import Judgement
+from memsim.validate.predict import WAVEFRONTS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+SCHEMA = 1
+STYLES = {EXACT: "", NOISE: "cyan", UNMODELLED: "dim", DIFFERENT: "red"}
+COLUMNS = ("predicted", "compiled", "measured", "difference", "arbitration")
+UNLIMITED = 1_000_000
+
+
+def headline(comparison: Comparison, judgement: Judgement) -> str:
+    """The answer in a line: equal or not, and how many figures of which kind."""
+    recording = comparison.recording
+    count = Counter(figure.verdict for figure in comparison.figures)
+    counts = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
+    if judgement.unexplained:
+        answer = f"different from the prediction: {', '.join(judgement.unexplained)}"
+    elif judgement.gone:
+        answer = f"a known difference is gone: {', '.join(judgement.gone)}"
+    elif judgement.known:
+        answer = f"as predicted, but for {len(judgement.known)} known differences"
+    else:
+        answer = "as predicted"
+    size = ",".join(map(str, recording.size))
+    return f"{recording.kernel} {size} on {recording.device.gpu}: {answer} ({counts})"
+
+
+def write(comparison: Comparison, judgement: Judgement, stream: TextIO) -> None:
+    """Prints the whole comparison."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console.width = UNLIMITED
+    console.print(Text(headline(comparison, judgement), style="bold"))
+    console.print()
+    console.print(_line_table(comparison))
+    console.print()
+    console.print(_total_table(comparison))
+    console.print()
+    _write_footer(console, comparison, judgement)
+
+
+def to_dict(comparison: Comparison, judgement: Judgement) -> dict[str, Any]:
+    """The same as plain dicts, lists, texts and numbers."""
+    recording = comparison.recording
+    return {
+        "schema": SCHEMA,
+        "kernel": recording.kernel,
+        "size": recording.launch.size,
+        "device": asdict(recording.device),
+        "ncu": recording.ncu,
+        "date": recording.date,
+        "verdict": headline(comparison, judgement),
+        "passed": judgement.passed,
+        "lines": [_line_to_dict(line) for line in comparison.lines],
+        "totals": [_figure_to_dict(figure) for figure in comparison.totals],
+        "notes": list(comparison.notes),
+        "known": judgement.known,
+        "unexplained": judgement.unexplained,
+        "gone": judgement.gone,
+    }
+
+
+def _line_to_dict(line: LineComparison) -> dict[str, Any]:
+    return {
+        "where": line.where,
+        "places": [asdict(place) for place in line.places],
+        "hardware_wavefronts": line.wavefronts,
+        "change": line.change,
+        "figures": [_figure_to_dict(figure) for figure in line.figures],
+    }
+
+
+def _figure_to_dict(figure: Figure) -> dict[str, Any]:
+    return {**asdict(figure), "verdict": figure.verdict}
+
+
+def _line_table(comparison: Comparison) -> Table:
+    """A row for each figure of each line; the line is named once."""
+    table = _table("where", "figure of the Source page")
+    for line in comparison.lines:
+        name = _short(line.where)
+        for figure in line.figures:
+            _add(table, (name, figure.metric), figure)
+            name = ""
+    return table
+
+
+def _total_table(comparison: Comparison) -> Table:
+    table = _table("ncu metric")
+    zeros = 0
+    for figure in comparison.totals:
+        if figure.verdict == EXACT and not figure.measured:
+            zeros += 1
+        else:
+            _add(table, (figure.metric,), figure)
+    if zeros:
+        _add(table, (f"the others ({zeros})",), Figure("", 0, 0, 0))
+    return table
+
+
+def _table(*names: str) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in names:
+        table.add_column(name)
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    table.add_column("verdict")
+    return table
+
+
+def _add(table: Table, names: tuple[str, ...], figure: Figure) -> None:
+    from rich.text import Text
+
+    changed = figure.compiled if figure.compiled != figure.predicted else None
+    known = figure.predicted is not None and figure.measured is not None
+    difference = (figure.measured or 0) - (figure.predicted or 0) if known else None
+    numbers = (figure.predicted, changed, figure.measured, difference or None, figure.arbitration or None)
+    shown = ("" if number is None else f"{number:,}" for number in numbers)
+    style = STYLES.get(figure.verdict, "yellow")
+    table.add_row(*(Text(cell) for cell in (*names, *shown, figure.verdict)), style=style)
+
+
+def _write_footer(console: Console, comparison: Comparison, judgement: Judgement) -> None:
+    recording, profile = comparison.recording, comparison.recording.profiles[0]
+    for note in comparison.notes:
+        console.print(f"Compiler: {_short(note)}")
+    for line in comparison.lines:
+        page = next((figure for figure in line.figures if figure.metric == WAVEFRONTS), None)
+        if page is not None and page.predicted is not None and page.predicted != line.wavefronts:
+            console.print(
+                f"{_short(line.where)}: the hardware takes {line.wavefronts:,} wavefronts; "
+                f"{page.predicted:,} is the profiler's own formula."
+            )
+    for where, reason in judgement.known.items():
+        console.print(f"Known: {_short(where)}: {reason}")
+    for where in judgement.gone:
+        console.print(f"Gone: {_short(where)} is a known difference that is no longer there")
+    result = recording.result
+    console.print(
+        f"Recorded {recording.date} on {recording.device.gpu} (driver {recording.device.driver}, CUDA "
+        f"{recording.device.cuda}, Nsight Compute {recording.ncu}): {recording.code}; "
+        f"{profile.with_line} of {profile.instructions} SASS instructions have a source line."
+    )
+    console.print(f"Result: right; largest error {result.largest_error:.3g} against {result.reference}.")
+
+
+def _short(where: str) -> str:
+    """File names without their folder."""
+    first, _, rest = where.partition(" ")
+    return f"{PurePath(first).name} {rest}"

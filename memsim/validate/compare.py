@@ -1,0 +1,241 @@
+"""Predictions beside measurements: for each source line, and for the whole launch.
+
+In: a `Recording`, the `Analysis` of the same launch, and which lines call which. Out: `Comparison`.
+Left out on purpose: tolerance. A figure is equal, or a surplus is proven to be arbitration, or equality
+holds for what ptxas is proven to have made of the PTX, or it is a difference.
+
+Arbitration. Where warps get in each other's way, shared accesses take more wavefronts. That is no property
+of addresses, comes out different in each run, and has a counter of its own,
+`l1tex__data_bank_conflicts_type_arbitration.sum`. A surplus is called arbitration only if
+
+1. the source counters, which know no arbitration, show the predicted figures for every access, and
+2. in one and the same pass over the kernel, wavefronts and conflicts are above their predictions by the same
+   number, and the arbitration counter is at least that number.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from memsim.analysis import Analysis
+from memsim.errors import MemsimError
+from memsim.validate.live import ARBITRATION, ONE_PASS
+from memsim.validate.predict import (
+    Access,
+    Figures,
+    Place,
+    Predicted,
+    accesses_by_place,
+    hardware_totals,
+    predict,
+)
+from memsim.validate.ptxas import Change, agrees, find_change
+from memsim.validate.recording import Recording
+from memsim.validate.report import SOURCE_METRICS, SassRow
+from memsim.validate.sass import access_of, never_runs
+
+EXACT = "exact"
+NOISE = "arbitration"
+COMPILER = "ptxas"
+UNMODELLED = "not modelled"
+DIFFERENT = "difference"
+VERDICTS = (EXACT, NOISE, COMPILER, UNMODELLED, DIFFERENT)
+
+UNKNOWN = "unknown"  # a change that nobody has explained
+TOGETHER = "ncu shows what is inlined under its own line or under that of the call"
+
+Calls = Mapping[tuple[str, int], Set[tuple[str, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number, predicted and measured.
+
+    predicted: from the PTX. compiled: after what ptxas is proven to have changed. Both None: no rule known.
+    arbitration: how much of the measured number is proven to be that.
+    """
+
+    metric: str
+    predicted: int | None
+    compiled: int | None
+    measured: int | float | None
+    arbitration: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        if self.predicted is None or self.measured is None:
+            return UNMODELLED
+        own = self.measured - self.arbitration
+        if own == self.predicted:
+            return NOISE if self.arbitration else EXACT
+        return COMPILER if own == self.compiled else DIFFERENT
+
+
+@dataclass(frozen=True, slots=True)
+class LineComparison:
+    """The figures of one source line and kind of access, or of a few lines together.
+
+    change: "" if all is as the PTX says, what ptxas did, or "unknown"; `what` says it in words.
+    wavefronts: predicted for the hardware, where the figures are by the profiler's formula; None off shared.
+    """
+
+    places: tuple[Place, ...]
+    figures: tuple[Figure, ...]
+    wavefronts: int | None
+    change: str
+    what: str
+
+    @property
+    def happened(self) -> bool:
+        """Whether anything was executed, or should have been."""
+        return any(figure.predicted or figure.measured for figure in self.figures)
+
+    @property
+    def where(self) -> str:
+        """`kernels/kernel_v4.cu:53 shared load`; lines that are counted together with + between."""
+        by_file: dict[str, list[str]] = defaultdict(list)
+        for place in self.places:
+            by_file[place.file].append(str(place.line))
+        files = (f"{file}:{'+'.join(lines)}" for file, lines in by_file.items())
+        return f"{' '.join(files)} {self.places[0].access}"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One recording beside the prediction for it."""
+
+    recording: Recording
+    lines: tuple[LineComparison, ...]
+    totals: tuple[Figure, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def differences(self) -> dict[str, str]:
+        """Where something is not as predicted from the PTX -> what ptxas did there, or "unknown"."""
+        found = {line.where: line.change for line in self.lines if line.change}
+        return found | {figure.metric: UNKNOWN for figure in self.totals if figure.verdict == DIFFERENT}
+
+    @property
+    def figures(self) -> Iterator[Figure]:
+        """All of them, lines first."""
+        for line in self.lines:
+            yield from line.figures
+        yield from self.totals
+
+
+def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Comparison:
+    """Sets a prediction beside a recording of the same launch.
+
+    `calls`: for a line (file, line) of an inlined function, the lines that call it.
+
+    Raises:
+        MemsimError: they are of different launches, or the prediction is not for the whole grid.
+    """
+    _check_same_launch(recording, analysis)
+    accesses = accesses_by_place(analysis.trace)
+    rows: dict[Place, list[SassRow]] = defaultdict(list)
+    fillers = 0
+    for row in recording.rows:
+        fillers += never_runs(row.sass)
+        if not never_runs(row.sass):
+            rows[Place(row.file, row.line, access_of(row.sass) or "")].append(row)
+
+    def comparison(places: Sequence[Place]) -> tuple[LineComparison, Predicted]:
+        together = [access for place in places for access in accesses.get(place, ())]
+        ran = [row for place in places for row in rows.get(place, ())]
+        return _compare_lines(places, together, ran, analysis.arch)
+
+    alone = {place: comparison([place]) for place in sorted({*accesses, *rows})}
+    open_places = [place for place, (line, _) in alone.items() if line.change == UNKNOWN]
+    compared = [pair for place, pair in alone.items() if place not in open_places]
+    compared += [comparison(group) for group in _connected(open_places, calls)]
+    compared.sort(key=lambda pair: pair[0].places)
+
+    lines = tuple(line for line, _ in compared if line.happened)
+    compiled = hardware_totals(predicted for _, predicted in compared)
+    explained = not any(line.change == UNKNOWN for line in lines)
+    totals = tuple(_totals(recording, analysis, compiled, explained))
+    notes = [f"{line.where}: {line.what}" for line in lines if line.what]
+    if fillers:
+        notes.append(f"{fillers} instructions that never run (@!PT) were put in by ptxas")
+    return Comparison(recording, lines, totals, tuple(notes))
+
+
+def _check_same_launch(recording: Recording, analysis: Analysis) -> None:
+    launch, trace = recording.launch, analysis.trace
+    mine = (trace.launch.grid, trace.launch.block, trace.launch.shared_bytes)
+    if mine != (launch.grid, launch.block, launch.shared_bytes):
+        raise MemsimError(
+            f"{recording.kernel} was recorded with another launch: grid {launch.grid}, block {launch.block}"
+        )
+    if trace.blocks_replayed < trace.launch.blocks:
+        raise MemsimError(
+            f"{trace.blocks_replayed} of {trace.launch.blocks} blocks were replayed; the GPU ran all"
+        )
+    if analysis.arch != recording.device.arch:
+        raise MemsimError(f"the prediction is for {analysis.arch}, the recording of {recording.device.arch}")
+
+
+def _compare_lines(
+    places: Sequence[Place], accesses: Sequence[Access], rows: Sequence[SassRow], arch: str
+) -> tuple[LineComparison, Predicted]:
+    """The comparison, and the prediction for what was compiled."""
+    measured: Figures = {metric: sum(row.count(metric) or 0 for row in rows) for metric in SOURCE_METRICS}
+    predicted = predict(accesses, arch)
+    change = None
+    if not agrees(predicted.figures, measured):
+        change = find_change(accesses, rows, measured, arch) or Change(UNKNOWN, "", predicted)
+    compiled = change.predicted if change else predicted
+    names = [name for name in SOURCE_METRICS if name in predicted.figures or measured[name]]
+    figures = tuple(
+        Figure(name, predicted.figures.get(name, 0), compiled.figures.get(name, 0), measured[name])
+        for name in names
+    )
+    line = LineComparison(
+        places=tuple(places),
+        figures=figures,
+        wavefronts=predicted.wavefronts,
+        change=change.kind if change else "",
+        what=change.what if change else TOGETHER * (len(places) > 1),
+    )
+    return line, compiled
+
+
+def _connected(places: Sequence[Place], calls: Calls) -> list[list[Place]]:
+    """Lines of one kind of access that inlining connects: ncu puts an instruction under any of them."""
+    import networkx
+
+    graph: networkx.Graph[Place] = networkx.Graph()
+    graph.add_nodes_from(places)
+    for place in places:
+        for file, line in calls.get((place.file, place.line), ()):
+            caller = Place(file, line, place.access)
+            if caller in graph:
+                graph.add_edge(place, caller)
+    return [sorted(group) for group in networkx.connected_components(graph)]
+
+
+def _totals(
+    recording: Recording, analysis: Analysis, compiled: Mapping[str, int], explained: bool
+) -> Iterator[Figure]:
+    """The hardware's counters. `compiled`: their predictions after what ptxas changed."""
+    one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
+    for metric, predicted in analysis.totals.items():
+        expected = compiled.get(metric)
+        if predicted is None or expected is None or metric not in one_pass:
+            yield Figure(metric, predicted, expected, recording.counter(metric))
+            continue
+        together = recording.together(set(one_pass[metric]))
+        measured = together[metric] if together else recording.counter(metric)
+        surplus = _arbitration(together, compiled) if together and explained else 0
+        yield Figure(metric, predicted, expected, measured, surplus)
+
+
+def _arbitration(together: Mapping[str, int | float], compiled: Mapping[str, int]) -> int:
+    """The surplus that is proven to be arbitration, by counters of one pass; else 0."""
+    surplus = {together[metric] - compiled[metric] for metric in together if metric != ARBITRATION}
+    proven = len(together) > 2 and len(surplus) == 1 and 0 <= max(surplus) <= together[ARBITRATION]
+    return int(max(surplus)) if proven else 0

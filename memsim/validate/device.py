@@ -1,0 +1,114 @@
+"""The GPU of this machine, as CuPy sees it.
+
+In: nothing. Out: `Device`, or one clear error for what is missing: CuPy, a driver, a GPU, rules for its chip.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from memsim.arch import get_arch
+from memsim.errors import MemsimError
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The GPU and its software. `driver` is the driver's own version, `cuda` the CUDA release it serves."""
+
+    gpu: str
+    compute_capability: str
+    driver: str
+    cuda: str
+    cupy: str
+
+    @property
+    def arch(self) -> str:
+        """The chip's name as compilers write it: sm_90 for 9.0."""
+        return f"sm_{self.compute_capability.replace('.', '')}"
+
+    @property
+    def slug(self) -> str:
+        """The GPU's name as a folder of `traces/`: nvidia-h100-80gb-hbm3."""
+        return slug(self.gpu)
+
+
+def slug(name: str) -> str:
+    """`name` in lower case, with one hyphen for whatever is no letter and no digit."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def this_device() -> Device:
+    """The first GPU of this machine.
+
+    Raises:
+        MemsimError: no CuPy, no driver, no GPU, or a chip that was never measured.
+    """
+    cupy = load_cupy()
+    runtime = cupy.cuda.runtime
+    try:
+        properties = runtime.getDeviceProperties(0)
+        cuda = runtime.driverGetVersion()
+    except runtime.CUDARuntimeError as error:
+        raise _without_gpu(str(error)) from None
+    name = properties["name"]
+    device = Device(
+        gpu=name.decode() if isinstance(name, bytes) else name,
+        compute_capability=f"{properties['major']}.{properties['minor']}",
+        driver=_driver_version(),
+        cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
+        cupy=cupy.__version__,
+    )
+    try:
+        get_arch(device.arch)
+    except MemsimError as error:
+        raise MemsimError(f"{device.gpu}: {error.message}", hint=error.hint) from None
+    return device
+
+
+def load_cupy() -> Any:
+    """The module `cupy`.
+
+    Raises:
+        MemsimError: it is not there, or it cannot be loaded.
+    """
+    try:
+        import cupy  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        if getattr(error, "name", None) != "cupy":
+            raise MemsimError(f"CuPy cannot be loaded: {error}", hint="reinstall it") from None
+        raise MemsimError(
+            "CuPy is not installed, and kernels run on the GPU through it",
+            hint="pip install cupy-cuda12x (cupy-cuda13x for a driver of CUDA 13), or leave out --live "
+            "to compare with a recording",
+        ) from None
+    return cupy
+
+
+def _without_gpu(problem: str) -> MemsimError:
+    """CUDA's error names tell a missing driver from a missing GPU."""
+    if "InsufficientDriver" in problem or "StubLibrary" in problem:
+        return MemsimError(
+            f"there is no NVIDIA driver that CuPy can use ({problem})",
+            hint="install NVIDIA's driver (in a container: start it with --gpus all), or leave out --live",
+        )
+    if "NoDevice" in problem or "InvalidDevice" in problem:
+        return MemsimError(
+            f"there is no NVIDIA GPU here ({problem})",
+            hint="check CUDA_VISIBLE_DEVICES, or leave out --live to compare with a recording",
+        )
+    return MemsimError(f"the GPU does not answer: {problem}", hint="nvidia-smi says more")
+
+
+def _driver_version() -> str:
+    """As nvidia-smi gives it; "unknown" where there is none."""
+    import shutil
+    import subprocess
+
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return "unknown"
+    query = [smi, "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
+    done = subprocess.run(query, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 and done.stdout.strip() else "unknown"

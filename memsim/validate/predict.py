@@ -1,0 +1,174 @@
+"""What memsim says of a launch, in the profiler's own terms.
+
+In: a trace. Out: for each source line and kind of access, a prediction for every figure that the
+profiler gives for instructions, and the model's quantities that make the hardware's totals; None where no
+rule is known. Left out on purpose: what the compiler makes of the PTX (`memsim.validate.ptxas`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from memsim.arch import get_arch
+from memsim.model import global_access, global_source_page, shared_access, shared_source_page, totals
+from memsim.model.counters import QUANTITIES
+from memsim.model.sourcepage import UNKNOWN
+from memsim.trace.trace import AccessSite, Trace
+
+EXECUTED = "inst_executed"
+THREADS = "thread_inst_executed_true"
+WAVEFRONTS = "memory_l1_wavefronts_shared"
+SECTORS = "memory_l2_theoretical_sectors_global"
+TAGS = "memory_l1_tag_requests_global"
+# Figures of the Source page for each space, beside the two of every instruction.
+FIGURES = {
+    "shared": (WAVEFRONTS, f"{WAVEFRONTS}_ideal"),
+    "global": (SECTORS, f"{SECTORS}_ideal", TAGS),
+}
+
+Figures = dict[str, int | None]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A source line and a kind of access on it, such as "shared load"."""
+
+    file: str
+    line: int
+    access: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} {self.access}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """The distinct requests of an access: addresses int64 [n, 32], active bool [n, 32], times int64 [n]."""
+
+    addresses: np.ndarray
+    active: np.ndarray
+    times: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """One instruction: its site, and what it asked for; `width` and `requests` may be ptxas's instead."""
+
+    site: AccessSite
+    width: int
+    requests: Requests
+
+
+@dataclass(slots=True)
+class Predicted:
+    """Predictions, summed over some instructions.
+
+    figures: ncu's names; those of the Source page by the profiler's own formulas.
+    quantities: for each (space, op), what `memsim.model.totals` takes: the hardware's counts.
+    """
+
+    figures: Figures = field(default_factory=dict)
+    quantities: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def wavefronts(self) -> int | None:
+        """What the hardware takes for the shared accesses, by the model; None if there are none."""
+        shared = [sums["wavefronts"] for (space, _), sums in self.quantities.items() if space == "shared"]
+        return sum(shared) if shared else None
+
+    def add(self, other: Predicted) -> None:
+        """Adds another prediction to this one."""
+        for name, value in other.figures.items():
+            mine = self.figures.get(name, 0)
+            self.figures[name] = None if value is None or mine is None else mine + value
+        for key, sums in other.quantities.items():
+            mine_of = self.quantities.setdefault(key, dict.fromkeys(sums, 0))
+            for quantity, count in sums.items():
+                mine_of[quantity] += count
+
+
+def access_name(site: AccessSite) -> str:
+    """As `memsim.validate.sass` calls the same kind of access."""
+    if site.op == "cp_async":
+        return "cp.async"
+    return f"{site.space} {'atomic' if site.op == 'reduction' else site.op}"
+
+
+def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
+    """The instructions of a launch that touch shared or global memory."""
+    by_site = np.argsort(trace.site, kind="stable")
+    ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
+    places: dict[Place, list[Access]] = {}
+    for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
+        requests = Requests(trace.addresses[rows], trace.active[rows], trace.count[rows])
+        place = Place(site.file, site.line, access_name(site))
+        places.setdefault(place, []).append(Access(site, site.width, requests))
+    return places
+
+
+def predict(accesses: Iterable[Access], arch: str) -> Predicted:
+    """The sum over some instructions."""
+    predicted = Predicted()
+    for access in accesses:
+        predicted.add(_predict_one(access, arch))
+    return predicted
+
+
+def hardware_totals(predictions: Iterable[Predicted]) -> dict[str, int]:
+    """Totals under ncu's names, as `memsim.model.totals`."""
+    everything = Predicted()
+    for predicted in predictions:
+        everything.add(predicted)
+    return totals(everything.quantities)
+
+
+def _predict_one(access: Access, arch: str) -> Predicted:
+    site, requests = access.site, access.requests
+    figures: Figures = {}
+    if not (site.op == "cp_async" and site.space == "global"):  # one instruction, counted by its shared side
+        lanes = np.count_nonzero(requests.active, axis=1)
+        figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
+    key = site.space, site.op
+    none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
+    if site.unresolved or access.width not in get_arch(arch).widths(*key):
+        return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
+
+    model = _shared if site.space == "shared" else _global
+    page, quantities = model(access, arch)
+    return Predicted({**figures, **page}, {key: quantities})
+
+
+def _shared(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
+    requests = access.requests
+    request = requests.addresses, access.width, access.site.op, requests.active, arch
+    page = shared_source_page(*request)
+    known = not (page.wavefronts == UNKNOWN).any()
+    columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
+    cost = shared_access(*request)
+    return (
+        {name: _sum(requests, column) if known else None for name, column in columns},
+        {"wavefronts": _sum(requests, cost.wavefronts), "conflicts": _sum(requests, cost.conflicts)},
+    )
+
+
+def _global(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
+    requests = access.requests
+    request = requests.addresses, access.width, access.site.op, requests.active, arch
+    page = global_source_page(*request)
+    columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
+    cost = global_access(*request)
+    return (
+        {name: _sum(requests, column) for name, column in columns},
+        {
+            "requests": _sum(requests, np.count_nonzero(requests.active, axis=1) > 0),
+            "sectors": _sum(requests, cost.sectors),
+            "lines": _sum(requests, cost.lines),
+        },
+    )
+
+
+def _sum(requests: Requests, column: np.ndarray) -> int:
+    return int(requests.times @ column)

@@ -1,0 +1,209 @@
+"""A recording: what a GPU counted for one launch of a kernel, and all that it was made with.
+
+In: profiles of a launch, or a file. Out: `Recording`, and its file. `recording.schema.json` beside
+this file describes it. Recordings are never changed: a file that exists is never written again.
+Left out on purpose: which recordings there are (`memsim.validate.shelf`), and what they mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.validate.device import Device
+from memsim.validate.report import SOURCE_METRICS, Counted, Profile, SassRow
+
+SCHEMA = 1
+SCHEMA_FILE = Path(__file__).with_name("recording.schema.json")
+COLUMNS = ("offset", "file", "line", "sass", *SOURCE_METRICS)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchRecord:
+    """What was launched. `size` by name; `seed` of the inputs; `options` the source was compiled with."""
+
+    size: dict[str, int]
+    seed: int
+    entry: str
+    options: tuple[str, ...]
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The check of what the kernel computed, in the same run. `largest_error` is null if not finite."""
+
+    reference: str
+    right: bool
+    largest_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One launch of a kernel on a GPU.
+
+    date: UTC, ISO 8601. code: what ran, in words. sources and ptx: SHA-256 of the files, sources by name.
+    profiles: each run of the profiler; the first has a row for each instruction that touches memory.
+    """
+
+    kernel: str
+    device: Device
+    ncu: str
+    date: str
+    code: str
+    sources: dict[str, str]
+    ptx: str
+    launch: LaunchRecord
+    result: Result
+    profiles: tuple[Profile, ...]
+
+    @property
+    def rows(self) -> tuple[SassRow, ...]:
+        """A row for each instruction that touches memory."""
+        return self.profiles[0].rows
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """The problem size, in the order of the kernel's family."""
+        return tuple(self.launch.size.values())
+
+    def counter(self, metric: str) -> int | float | None:
+        """A counter's value; None if it was not collected. One that several runs have: the first's."""
+        for profile in self.profiles:
+            if metric in profile.counters:
+                return profile.counters[metric].value
+        return None
+
+    def together(self, metrics: set[str]) -> dict[str, int | float] | None:
+        """These counters as collected in one and the same pass over the kernel; None if they were not."""
+        for profile in self.profiles:
+            if profile.passes == 1 and metrics <= set(profile.counters):
+                return {metric: profile.counters[metric].value for metric in metrics}
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recording as its file holds it."""
+        return {
+            "schema": SCHEMA,
+            **{name: getattr(self, name) for name in ("kernel", "date", "ncu", "code", "sources", "ptx")},
+            "device": asdict(self.device),
+            "launch": asdict(self.launch),
+            "result": asdict(self.result),
+            "profiles": [_profile_to_dict(profile) for profile in self.profiles],
+        }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any], file: str | None = None) -> Recording:
+        """The inverse of `to_dict`.
+
+        Raises:
+            MemsimError: not as the schema says.
+        """
+        version = record.get("schema") if isinstance(record, dict) else None
+        if version != SCHEMA:
+            raise MemsimError(
+                f"a recording of schema {version!r}, and this memsim reads schema {SCHEMA}", file=file
+            )
+        _check(record, file)
+        launch = record["launch"]
+        triples = {name: tuple(launch[name]) for name in ("options", "grid", "block")}
+        return Recording(
+            **{name: record[name] for name in ("kernel", "date", "ncu", "code", "sources", "ptx")},
+            device=Device(**record["device"]),
+            launch=LaunchRecord(**{**launch, **triples}),
+            result=Result(**record["result"]),
+            profiles=tuple(_profile_from_dict(record["kernel"], profile) for profile in record["profiles"]),
+        )
+
+    def save(self, path: Path) -> None:
+        """Writes a new file: whole, or not at all.
+
+        Raises:
+            MemsimError: the file exists, or cannot be written.
+        """
+        if path.exists():
+            raise MemsimError("a recording is never written over", file=str(path))
+        draft = path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_text(_text(self.to_dict()) + "\n", "utf-8")
+            draft.replace(path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+
+
+def load_recording(path: Path) -> Recording:
+    """The recording in a file.
+
+    Raises:
+        MemsimError: no such file, not JSON, or not as the schema says.
+    """
+    try:
+        record = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise MemsimError(f"cannot read the recording: {error.strerror}", file=str(path)) from None
+    except ValueError as error:
+        raise MemsimError(f"not a JSON file: {error}", file=str(path)) from None
+    return Recording.from_dict(record, str(path))
+
+
+@cache
+def _validator() -> Any:
+    import fastjsonschema
+
+    return fastjsonschema.compile(json.loads(SCHEMA_FILE.read_text("utf-8")))
+
+
+def _check(record: dict[str, Any], file: str | None) -> None:
+    import fastjsonschema
+
+    try:
+        _validator()(record)
+    except fastjsonschema.JsonSchemaException as error:
+        message = str(error).removeprefix("data.")
+        raise MemsimError(f"not a recording: {message}", file=file, hint=f"see {SCHEMA_FILE.name}") from None
+
+
+def _profile_to_dict(profile: Profile) -> dict[str, Any]:
+    """Rows as lists under one heading: a kernel has hundreds of them."""
+    return {
+        "passes": profile.passes,
+        "counters": {name: [counted.value, counted.unit] for name, counted in profile.counters.items()},
+        "instructions": profile.instructions,
+        "with_line": profile.with_line,
+        "columns": list(COLUMNS),
+        "rows": [[row.offset, row.file, row.line, row.sass, *row.counts] for row in profile.rows],
+    }
+
+
+def _profile_from_dict(kernel: str, record: dict[str, Any]) -> Profile:
+    return Profile(
+        kernel=kernel,
+        passes=record["passes"],
+        counters={name: Counted(*pair) for name, pair in record["counters"].items()},
+        instructions=record["instructions"],
+        with_line=record["with_line"],
+        rows=tuple(
+            SassRow(offset, file, line, sass, tuple(counts))
+            for offset, file, line, sass, *counts in record["rows"]
+        ),
+    )
+
+
+def _text(value: Any, indent: str = "") -> str:
+    """JSON with a line for each counter and each row, so that people can read and compare it."""
+    inner = indent + " "
+    if isinstance(value, dict):
+        items = [f"{inner}{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(items) + f"\n{indent}}}" if items else "{}"
+    if isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value):
+        return "[\n" + ",\n".join(inner + _text(item, inner) for item in value) + f"\n{indent}]"
+    return json.dumps(value)

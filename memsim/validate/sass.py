@@ -1,0 +1,64 @@
+"""What a machine instruction does to memory, as far as its name says it.
+
+In: SASS text as ncu prints it. Out: which kind of access it is, and bytes a lane.
+Left out on purpose: local memory (spills), constants and textures, which memsim does not predict.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Opcode -> access. Reductions are atomics without a result: ptxas turns one into the other.
+ACCESSES = {
+    "LDS": "shared load",
+    "LDSM": "shared ldmatrix",
+    "STS": "shared store",
+    "STSM": "shared stmatrix",
+    "ATOMS": "shared atomic",
+    "LDG": "global load",
+    "STG": "global store",
+    "ATOMG": "global atomic",
+    "RED": "global atomic",
+    "REDG": "global atomic",
+    "LDGSTS": "cp.async",
+    "LD": "generic load",
+    "ST": "generic store",
+    "ATOM": "generic atomic",
+}
+BITS = re.compile(r"\.(?:[US]?(8|16)|(64|128))(?![0-9])")
+MATRIX_ROW = 16
+
+
+def opcode(sass: str) -> str:
+    """`@!P0 LDG.E.128 R4, desc[UR4][R2.64]` -> `LDG.E.128`."""
+    words = sass.split()
+    return words[1] if words[0].startswith("@") else words[0]
+
+
+def access_of(sass: str) -> str | None:
+    """ "shared load" and the like; None for what touches neither shared nor global memory."""
+    return ACCESSES.get(opcode(sass).partition(".")[0])
+
+
+def is_memory_access(sass: str) -> bool:
+    """Whether it is a row worth keeping."""
+    return access_of(sass) is not None
+
+
+def is_guarded(sass: str) -> bool:
+    """Whether a predicate can switch lanes off."""
+    return sass.startswith("@")
+
+
+def width_of(sass: str) -> int:
+    """Bytes a lane; of a matrix instruction, the row of 16 bytes that a lane gives."""
+    name = opcode(sass)
+    if name.startswith(("LDSM", "STSM")):
+        return MATRIX_ROW
+    bits = BITS.search(name)
+    return int(bits[1] or bits[2]) // 8 if bits else 4
+
+
+def never_runs(sass: str) -> bool:
+    """`@!PT LDS RZ, [RZ]`: ptxas puts such between other instructions; PT is always true."""
+    return sass.startswith("@!PT ")
