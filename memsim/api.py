@@ -163,6 +163,7 @@ def trace(
     """
     from memsim.ptx.demangle import demangle
     from memsim.simt.execute import MAX_STEPS, execute
+    from memsim.simt.memory import SHARED_BASE
     from memsim.trace.record import Recorder, short_name
     from memsim.trace.trace import Trace
 
@@ -183,8 +184,8 @@ def trace(
     )
     sites, columns = recorder.columns()
     arrays = [
-        (short_name(buffer.name), space, buffer.start, buffer.end - buffer.start)
-        for space in ("shared", "global")
+        (short_name(buffer.name), space, buffer.start - base, buffer.end - buffer.start)
+        for space, base in (("shared", SHARED_BASE), ("global", 0))
         for buffer in memory.layouts[space].buffers
     ]
     return Trace(

@@ -15,15 +15,15 @@ PACKAGE = Path(__file__).parents[1] / "memsim"
 # A room may import those before it. "memsim" is the package's own `__init__.py`.
 ROOMS = (
     *("errors", "launch", "arch", "data", "source"),
-    *("compile", "ptx", "simt", "trace", "model", "analysis"),
-    *("api", "catalog", "report", "memsim", "cli", "__main__"),
+    *("compile", "ptx", "simt", "trace", "model", "analysis", "details"),
+    *("api", "kernels", "report", "memsim", "cli", "__main__"),
 )
 # What a room must not know although it comes before: models are plain numpy, reports compute nothing.
 MUST_NOT_KNOW = {
     "arch": {"launch"},
     "model": {"launch", "compile", "ptx", "simt", "trace"},
     "analysis": {"compile", "ptx", "simt"},
-    "report": {"compile", "ptx", "simt", "model", "api", "catalog"},
+    "report": {"compile", "ptx", "simt", "model", "api", "kernels"},
 }
 HEAVY = ("click", "cupy", "matplotlib", "networkx", "numpy", "rich")
 

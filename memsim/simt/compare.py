@@ -14,7 +14,18 @@ from memsim.ptx.program import Instruction, Pair
 from memsim.simt.floats import float_compare
 from memsim.simt.integers import differ, minus, non_negative, readings
 from memsim.simt.registry import Compute, Unsupported, alu, integer_type, is_float, scalar_type
-from memsim.simt.values import Part, both, bounds, choose, either, from_bools, ints, invert, predicate, to_array
+from memsim.simt.values import (
+    Part,
+    both,
+    bounds,
+    choose,
+    either,
+    from_bools,
+    ints,
+    invert,
+    predicate,
+    to_array,
+)
 
 Value = Any
 

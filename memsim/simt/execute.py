@@ -18,6 +18,7 @@ import memsim.simt.convert
 import memsim.simt.integers
 import memsim.simt.lanes
 import memsim.simt.textures  # noqa: F401  (these register what they execute)
+from memsim.arch import get_arch
 from memsim.errors import MemsimError
 from memsim.launch import Launch, Texture1D
 from memsim.ptx.flow import Flow
@@ -28,10 +29,6 @@ from memsim.simt.machine import Listener, Machine
 from memsim.simt.memory import Memory
 from memsim.simt.plan import Plan
 from memsim.simt.values import Poisoned
-
-#: CUDA C++ Programming Guide, compute capability 9.0: bytes a block may declare and may have.
-STATIC_SHARED_LIMIT = 48 * 1024
-SHARED_LIMIT = 227 * 1024
 
 #: Threads that run at once. Results need every value in every thread; a trace only few of them.
 RUN_THREADS = 1 << 15
@@ -121,15 +118,18 @@ def check_shared(function: Function, memory: Memory) -> None:
     Raises:
         MemsimError: more than the chip has.
     """
-    if memory.static_shared > STATIC_SHARED_LIMIT:
+    chip = get_arch("sm_90")
+    if memory.static_shared > chip.static_shared_bytes:
         raise MemsimError(
             f"{function.name} declares {memory.static_shared} bytes of shared memory;"
-            f" at most {STATIC_SHARED_LIMIT} can be declared",
+            f" at most {chip.static_shared_bytes} can be declared",
             hint="use dynamic shared memory (extern __shared__) for more",
         )
-    total = memory.layouts["shared"].end
-    if total > SHARED_LIMIT:
-        raise MemsimError(f"a block needs {total} bytes of shared memory; it can have {SHARED_LIMIT}")
+    total = memory.shared_bytes
+    if total > chip.shared_block_bytes:
+        raise MemsimError(
+            f"a block needs {total} bytes of shared memory; it can have {chip.shared_block_bytes}"
+        )
 
 
 def check_block(function: Function, launch: Launch) -> None:

@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from memsim.ptx.program import Instruction, Pair
-from memsim.simt.floats import FLOAT_BUILDERS, float_compare
+from memsim.ptx.program import Instruction
+from memsim.simt.floats import FLOAT_BUILDERS
 from memsim.simt.registry import Compute, Unsupported, alu, integer_type, is_float, scalar_type
 from memsim.simt.values import (
     Part,
     Sum,
     both,
     bounds,
-    choose,
     either,
     fit,
     from_array,
-    from_bools,
     ints,
     invert,
     low_zeros,
@@ -188,7 +186,7 @@ def divide(a: Value, b: Value, remainder: bool, signed: bool, bits: int) -> int 
     x, y = ints(a, bits), ints(b, bits)
     if type(y) is int and y > 0 and y & (y - 1) == 0 and non_negative(x):
         return and_ints(x, y - 1, bits) if remainder else shift_right(x, y.bit_length() - 1, False, bits)
-    if type(y) is int and y > 0 and 0 <= bounds(x)[0] and bounds(x)[1] < y:
+    if type(y) is int and y > 0 and bounds(x)[0] >= 0 and bounds(x)[1] < y:
         return x if remainder else 0
     p, q = np.broadcast_arrays(*readings(a, b, signed, bits))
     zero = q == 0
@@ -325,7 +323,7 @@ def or_ints(a: int | Sum, b: int | Sum) -> int | Sum:
     if type(a) is int and type(b) is int:
         return a | b
     (a_lo, a_hi), (b_lo, b_hi) = bounds(a), bounds(b)
-    if b_lo >= 0 and b_hi < 1 << low_zeros(a) or a_lo >= 0 and a_hi < 1 << low_zeros(b):
+    if (b_lo >= 0 and b_hi < 1 << low_zeros(a)) or (a_lo >= 0 and a_hi < 1 << low_zeros(b)):
         return plus(a, b)
     return from_array(to_array(a) | to_array(b))
 

@@ -352,7 +352,7 @@ def special_value(name: str, machine: Machine) -> Value:
         "cluster_ctarank": 0,
         "cluster_nctarank": 1,
         "dynamic_smem_size": launch.shared_bytes,
-        "total_smem_size": machine.memory.layouts["shared"].end,
+        "total_smem_size": machine.memory.shared_bytes,
         "gridid": 1,
     }
     if base in uniform:

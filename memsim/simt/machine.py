@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from memsim.ptx.program import Instruction, Symbol
 from memsim.simt.barriers import Barriers
 from memsim.simt.bounds import Bounds
 from memsim.simt.lanes import special_value
+from memsim.simt.memory import SHARED_BASE
 from memsim.simt.plan import CONTROL, Plan, Site, Step, where_in_source
 from memsim.simt.values import (
     Poison,
@@ -38,6 +40,7 @@ from memsim.simt.values import (
     from_bools,
     ints,
     invert,
+    plus,
     to_array,
     to_bools,
 )
@@ -50,7 +53,10 @@ class Listener(Protocol):
         """A new chunk of blocks begins."""
 
     def access(self, site: Site, address: int | Sum, mask: Any, active: Any, arrays: frozenset[str]) -> None:
-        """`site` ran for the threads in `mask`; those in `active` accessed `address` (bytes)."""
+        """`site` ran for the threads in `mask`; those in `active` accessed `address` (bytes).
+
+        Shared addresses count from the kernel's first byte of shared memory.
+        """
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """`site` ran, but its addresses are not known."""
@@ -120,7 +126,7 @@ class Machine:
         cuts |= {pc for pc in self.flow.reconvergence.values() if pc is not None}
         ordered = sorted(cuts)
         made = {count: Segment((), count, None, 0)}
-        for start, stop in zip(ordered, ordered[1:]):
+        for start, stop in pairwise(ordered):
             last = instructions[stop - 1]
             control = last if last.opcode in CONTROL else None
             steps = [self.plan.steps[i] for i in range(start, stop) if i in self.plan.steps]
@@ -359,6 +365,8 @@ class Machine:
         arrays: frozenset[str] = frozenset()
         if active is not False:
             arrays = self.bounds.check(site.instruction, site.space, site.width, address, active)
+        if site.space == "shared":
+            address = plus(address, -SHARED_BASE)
         self.listener.access(site, address, self.mask, active, arrays)
 
     def unknown_access(self, site: Site, poison: Poison, active: Any) -> None:

@@ -5,8 +5,8 @@ and stores of whole warps at once, and the answer to "whose bytes are these?".
 Contents are only made when something reads or writes them. Left out: what an access costs.
 
 Global buffers start at multiples of 256 bytes, as `cudaMalloc` gives them, with a gap between
-them so that running past an end is seen. Shared addresses are offsets in the block's window,
-statically declared variables first, in the order of the PTX, dynamic shared memory last.
+them so that running past an end is seen. Shared memory holds statically declared variables first,
+in the order of the PTX, dynamic shared memory last; it starts behind the part that the system keeps.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ from memsim.simt.values import Part, Poison, Poisoned, Sum, floats, from_array, 
 
 GLOBAL_BASE = 0x10_0000_0000
 GLOBAL_ALIGN = 256
+#: The first byte of a kernel's own shared memory: the system keeps 1 KiB below it (CUDA's
+#: reservedSharedMemPerBlock, since CC 8.0; on CC 9.0 ptxas also starts static variables there).
+SHARED_BASE = 0x400
 #: Where the shared and local windows lie for generic addresses.
 SHARED_WINDOW = 0x7_0000_0000
 LOCAL_WINDOW = 0x6_0000_0000
@@ -48,17 +51,18 @@ class Buffer:
 
 
 class Layout:
-    """Named ranges in one state space, placed one after the other."""
+    """Named ranges in one state space, placed one after the other; alignment counts from `base`."""
 
     def __init__(self, space: str, base: int = 0) -> None:
         self.space = space
+        self.base = base
         self.buffers: list[Buffer] = []
         self.starts: list[int] = []
         self.end = base
 
     def place(self, name: str, size: int, alignment: int, gap: int = 0) -> int:
         """Reserve `size` bytes; gives the address."""
-        start = align(self.end, alignment)
+        start = self.base + align(self.end - self.base, alignment)
         self.end = start + size + gap
         self.buffers.append(Buffer(name, self.space, start, start + size))
         self.starts.append(start)
@@ -174,7 +178,7 @@ class Memory:
     ) -> None:
         self.layouts = {
             "global": Layout("global", GLOBAL_BASE),
-            "shared": Layout("shared"),
+            "shared": Layout("shared", SHARED_BASE),
             "local": Layout("local"),
             "const": Layout("const", GLOBAL_ALIGN),
         }
@@ -195,7 +199,7 @@ class Memory:
             address = self.layouts[space].place(variable.name, variable.size, alignment, gap)
             self.symbols[variable.name] = (space, address)
         shared = self.layouts["shared"]
-        self.static_shared = shared.end
+        self.static_shared = shared.end - SHARED_BASE
         if dynamic or dynamic_shared:
             alignment = max([16, *(variable.align for variable in dynamic)])
             name = dynamic[0].name if dynamic else "dynamic shared memory"
@@ -210,6 +214,11 @@ class Memory:
         self.shared: Store | None = None
         self.local: Store | None = None
         self.shape = (1, 32)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block that the kernel uses, in bytes."""
+        return self.layouts["shared"].end - SHARED_BASE
 
     @property
     def argument_addresses(self) -> list[int]:
@@ -235,8 +244,8 @@ class Memory:
         blocks, threads = self.shape
         if name == "shared":
             if self.shared is None:
-                size = align(max(self.layouts["shared"].end, 16), 16)
-                self.shared = Store(np.zeros((blocks, size), np.uint8), 0, self.shape, "block")
+                data = np.zeros((blocks, align(self.shared_bytes + 16, 16)), np.uint8)
+                self.shared = Store(data, SHARED_BASE, self.shape, "block")
             return self.shared
         if name in ("local", "param"):
             if self.local is None:

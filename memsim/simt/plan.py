@@ -65,8 +65,8 @@ SYSTEM_CALLS = frozenset(("vprintf", "__assertfail", "malloc", "free"))
 
 #: Instructions without an effect on values or addresses.
 SILENT = frozenset(
-    "membar fence nanosleep pmevent brkpt discard prefetch prefetchu applypriority "
-    "griddepcontrol setmaxnreg createpolicy".split()
+    ("membar", "fence", "nanosleep", "pmevent", "brkpt", "discard", "prefetch", "prefetchu")
+    + ("applypriority", "griddepcontrol", "setmaxnreg", "createpolicy")
 )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.catalog import Spec, catalog
+from memsim.kernels import Spec, catalog
 
 GUIDE = "CUDA GEMM Optimization Guide"
 ROAD = "SGEMM Optimization"

@@ -12,8 +12,8 @@ import pytest
 
 from memsim.analysis import Analysis
 from memsim.api import run, trace
-from memsim.catalog import Dispatcher, catalog, compiled, read_catalog
 from memsim.errors import MemsimError
+from memsim.kernels import Dispatcher, catalog, compiled, read_catalog
 from memsim.launch import ArrayArg, Texture1D
 from memsim.model import global_access, shared_access
 

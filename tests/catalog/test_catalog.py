@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsim.catalog import Spec, catalog, compiled, read_catalog
-from memsim.catalog import spec as spec_module
 from memsim.data import data_folder
 from memsim.errors import MemsimError
+from memsim.kernels import Spec, catalog, compiled, read_catalog
+from memsim.kernels import spec as spec_module
 from memsim.launch import ArrayArg
 
 LADDER = [

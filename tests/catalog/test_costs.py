@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.catalog import catalog
+from memsim.kernels import catalog
 
 LOADS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 STORES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsim.catalog import catalog
+from memsim.kernels import catalog
 
 SGEMM = [name for name, spec in catalog().items() if spec.family.name == "sgemm"]
 TRANSPOSE = [name for name, spec in catalog().items() if spec.family.name == "transpose"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.catalog import catalog
+from memsim.kernels import catalog
 from memsim.trace.trace import Trace
 from tests.cli.conftest import Done
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.cli.arguments import DTYPES, read_arguments
+from memsim.targets.arguments import DTYPES, read_arguments
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from memsim.ptx.program import Parameter

@@ -12,8 +12,8 @@ import pytest
 
 import memsim as package
 from memsim import cli
-from memsim.catalog import catalog
 from memsim.errors import MemsimError
+from memsim.kernels import catalog
 from tests.cli.conftest import Done
 
 Run = Callable[..., Done]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+import memsim
 from memsim.ptx.inline import inline_calls
 from memsim.ptx.program import Function, Instruction, Symbol
 from tests.ptx.printer import instruction_text
-from tests.ptx.snippets import module
+from tests.ptx.snippets import HEADER, module
 
 
 def inlined(text: str) -> Function:
@@ -188,3 +191,33 @@ def test_constants_keep_their_type() -> None:
     function = inlined(text + KERNEL + "call f; ret; }")
     values = [i.operands[1].value for i in function.instructions[:2]]  # type: ignore[union-attr]
     assert [type(value) for value in values] == [float, int]
+
+
+RUN = """
+.visible .entry k(.param .u64 out)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<2>;
+  ld.param.u64 %rd1, [out];
+  cvta.to.global.u64 %rd1, %rd1;
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  add.s64 %rd1, %rd1, %rd2;
+  and.b32 %r2, %r1, 1;
+  setp.eq.s32 %p1, %r2, 1;
+  sub.s32 %r3, %r1, 10;
+  CALLS
+  st.global.u32 [%rd1], %r3;
+  ret;
+}
+"""
+
+
+def test_what_was_inlined_computes_the_same() -> None:
+    """Odd threads halve `tid - 10` twice, even ones once; below zero the result is 0."""
+    guarded = call(3, "@%p1 call").replace("ld.param", "@%p1 ld.param")
+    text = HEADER + HALVE + RUN.replace("CALLS", guarded + call(3))
+    out = np.full(32, -1, np.int32)
+    memsim.run(memsim.load(text)["k"], (1,), (32,), [out])
+    numbers = np.arange(32) - 10
+    once = np.maximum(numbers, 0) // 2
+    assert out.tolist() == np.where(np.arange(32) % 2 == 1, once // 2, once).tolist()

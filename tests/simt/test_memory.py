@@ -218,3 +218,23 @@ extern "C" __global__ void k(int *out) {
     assert (out.reshape(3, threads) == evens).all()
     site = analyze(k, 3, threads, [out]).sites[0]
     assert site.requests == site.instructions == 3 * -(-threads // 32)
+
+
+def test_shared_memory_starts_behind_the_system_s_kibibyte(tmp_path: Path) -> None:
+    """Seen on an H100: 0x400 whatever alignment an array asks for, so flipping a bit of an address can miss."""
+    text = """
+extern "C" __global__ void k(unsigned *out) {
+    __shared__ __align__(16384) float a[4096];
+    __shared__ __align__(1024) float b[64];
+    a[threadIdx.x] = b[threadIdx.x] = 1.0f;
+    out[0] = (unsigned)__cvta_generic_to_shared(a);
+    out[1] = (unsigned)__cvta_generic_to_shared(b);
+}"""
+    k = kernel(tmp_path, text)
+    out = np.zeros(2, np.uint32)
+    run(k, 1, 32, [out])
+    assert sorted(out.tolist()) in ([0x400, 0x4400], [0x400, 0x800 + 0x4000])
+    found = analyze(k, 1, 32, [out]).trace
+    assert sorted(first for _, space, first, _ in found.arrays if space == "shared")[0] == 0
+    rows = found.addresses[[found.sites[i].space == "shared" for i in found.site]]
+    assert rows.min() == 0

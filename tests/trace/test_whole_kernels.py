@@ -15,7 +15,7 @@ import pytest
 from memsim.analysis import analyze_trace
 from memsim.api import Kernel, trace
 from memsim.arch import get_arch
-from memsim.catalog import Spec, compiled
+from memsim.kernels import Spec, compiled
 from memsim.model import global_access, shared_access
 from memsim.simt.execute import execute
 from memsim.simt.values import to_array

@@ -1,0 +1,43 @@
+"""The kernels that ship: what each is, how it is launched, and what it should compute.
+
+In: `kernels/catalog.toml`, the sources beside it and their PTX. Out: `catalog()`, `Spec`s by name.
+Left out on purpose: what a launch costs, and how it is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cache
+
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.kernels.dispatch import Dispatcher
+from memsim.kernels.file import read_catalog
+from memsim.kernels.spec import Family, Plan, Spec
+
+__all__ = ["Dispatcher", "Family", "Plan", "Spec", "catalog", "compiled", "read_catalog"]
+
+
+class Catalog(dict[str, Spec | Dispatcher]):
+    """Specs by name, in the order of the file. An unknown name is an error that gives the nearest ones."""
+
+    def __missing__(self, name: str) -> Spec:
+        near = get_close_matches(name, self, n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "memsim list shows them all"
+        raise MemsimError(f"there is no kernel {name!r} in the catalogue", hint=hint)
+
+
+@cache
+def catalog() -> Mapping[str, Spec | Dispatcher]:
+    """The kernels that ship: `catalog()["kernel_v4"]`.
+
+    Raises:
+        MemsimError: by the mapping, for an unknown name.
+    """
+    return Catalog(read_catalog(data_folder("kernels") / "catalog.toml"))
+
+
+def compiled() -> dict[str, Spec]:
+    """Those that have code of their own: all but the dispatchers."""
+    return {name: spec for name, spec in catalog().items() if isinstance(spec, Spec)}

@@ -1,0 +1,238 @@
+"""One kernel of the catalogue.
+
+In: what the catalogue file says about it, and a size. Out: a launch with its arguments, the result to
+expect, and, through `memsim.api`, its trace, its analysis or its run.
+Left out on purpose: reading the file (`memsim.kernels.file`), and what a launch costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from math import prod
+from operator import index
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.launch import ArrayArg, Launch, Texture1D, dim3
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
+    from memsim.api import Kernel
+    from memsim.trace.trace import Trace
+
+Argument = ArrayArg | Texture1D | int | float
+Arrays = dict[str, np.ndarray]
+Size = str | Sequence[int] | None  # "512,512,256", (512, 512, 256), or None for the default
+Progress = Callable[[float], None] | None
+
+MAX_ELEMENTS = 2**31 - 1  # the kernels' index math is done in int
+
+# What a family computes: from the inputs by name to the outputs by name, in float64.
+REFERENCES: dict[str, Callable[[Mapping[str, np.ndarray]], Arrays]] = {
+    "sgemm": lambda arrays: {"C": arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)},
+    "transpose": lambda arrays: {"C": arrays["A"].T.astype(np.float64)},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What some kernels compute: sizes with defaults, and arrays with their shapes by names of sizes."""
+
+    name: str
+    sizes: dict[str, int]
+    inputs: dict[str, tuple[str, ...]]
+    outputs: dict[str, tuple[str, ...]]
+
+    @property
+    def arrays(self) -> dict[str, tuple[str, ...]]:
+        """All arrays, inputs first."""
+        return {**self.inputs, **self.outputs}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A launch with its arguments in the kernel's order; `outputs` are the arrays that the kernel writes."""
+
+    launch: Launch
+    argument_names: tuple[str, ...]
+    args: tuple[Argument, ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A kernel of the catalogue.
+
+    `story` is one line. `article` is the title of the article it comes from, `says` what that claims and
+    what is true of it. `grid` names the size and the tile of each dimension: `("N", 128)` for ceil(N / 128)
+    blocks. `requires` names the sizes that must be multiples of a number. `scalars` are arguments that are
+    neither sizes nor arrays: numbers, or names of sizes. `textures` names the arrays passed as textures.
+    """
+
+    name: str
+    story: str
+    article: str
+    says: str
+    family: Family
+    source: Path
+    entry: str
+    options: tuple[str, ...]
+    arguments: tuple[str, ...]
+    grid: tuple[tuple[str, int], ...]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    requires: tuple[tuple[str, int], ...]
+    scalars: dict[str, float | str]
+    textures: tuple[str, ...]
+
+    def pick(self, size: Size = None) -> Spec:
+        """Itself: a `Dispatcher` picks one of several."""
+        return self
+
+    def sizes(self, size: Size = None) -> dict[str, int]:
+        """The size by name: `{"M": 1024, "N": 1024, "K": 1024}`.
+
+        Raises:
+            MemsimError: not as many positive integers as the family has, or a size that the kernel refuses.
+        """
+        sizes = self._named(size)
+        for name, divisor in self.requires:
+            if sizes[name] % divisor:
+                raise MemsimError(
+                    f"{self.name} needs {name} to be a multiple of {divisor}, and it is {sizes[name]}",
+                    hint=f"the next one is {-(-sizes[name] // divisor) * divisor}",
+                )
+        for array, shape in self.family.arrays.items():
+            elements = prod(sizes[extent] for extent in shape)
+            if elements > MAX_ELEMENTS:
+                raise MemsimError(
+                    f"{array} would have {elements} elements, and {self.name} indexes with 32-bit integers",
+                    hint=f"an array can have {MAX_ELEMENTS} elements",
+                )
+        return sizes
+
+    def _named(self, size: Size) -> dict[str, int]:
+        defaults = self.family.sizes
+        if size is None:
+            return dict(defaults)
+        given = size.split(",") if isinstance(size, str) else list(size)
+        try:
+            values = [int(value) if isinstance(value, str) else index(value) for value in given]
+        except (TypeError, ValueError):
+            values = []
+        if len(values) != len(defaults) or min(values) < 1:
+            raise MemsimError(
+                f"{self.name} takes a size {','.join(defaults)} of {len(defaults)} positive integers, "
+                f"and not {','.join(map(str, given))!r}",
+                hint=f"the default is {','.join(map(str, defaults.values()))}",
+            )
+        return dict(zip(defaults, values))
+
+    def launch(self, size: Size = None, seed: int = 0) -> Plan:
+        """Grid, block and arguments for a size. Arrays are described, not made; inputs are random by `seed`.
+
+        Raises:
+            MemsimError: as `sizes`; a grid larger than the hardware takes.
+        """
+        sizes = self.sizes(size)
+        arguments: dict[str, Argument] = dict(sizes)
+        for name, value in self.scalars.items():
+            arguments[name] = sizes[value] if isinstance(value, str) else value
+        for number, (name, extents) in enumerate(self.family.arrays.items()):
+            shape = tuple(sizes[extent] for extent in extents)
+            fill = "zeros" if name in self.family.outputs else "random"
+            arguments[name] = ArrayArg(shape, "float32", fill, seed=seed * len(self.family.arrays) + number)
+        grid = [-(-sizes[name] // tile) for name, tile in self.grid]
+        return Plan(
+            launch=Launch(dim3(grid, "grid"), self.block, self.shared_bytes),
+            argument_names=self.arguments,
+            args=self._in_order(arguments),
+            outputs=tuple(self.family.outputs),
+        )
+
+    def _in_order(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        """Arguments by name as the kernel takes them."""
+        return tuple(
+            Texture1D(arguments[name]) if name in self.textures else arguments[name]
+            for name in self.arguments
+        )
+
+    def expected(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
+        """What the outputs should be, by name, for inputs by name; in float64."""
+        return REFERENCES[self.family.name](arrays)
+
+    @property
+    def ptx_path(self) -> Path:
+        """The file of the shipped PTX."""
+        return self.source.parent / "ptx" / f"{self.name}.ptx"
+
+    def ptx(self) -> str:
+        """The text of the shipped PTX."""
+        return self.ptx_path.read_text(encoding="utf-8")
+
+    def compile(self) -> str:
+        """The PTX made anew from the source: the same text where the same NVRTC makes it.
+
+        Raises:
+            MemsimError: NVRTC absent, or the source does not compile.
+        """
+        from memsim.compile import compile_cuda
+
+        return compile_cuda(self.source, self.options, name=f"kernels/{self.source.name}")
+
+    def kernel(self) -> Kernel:
+        """The kernel, loaded once from the shipped PTX."""
+        return _kernel(self.ptx_path, self.entry)
+
+    def trace(self, size: Size = None, blocks: int | None = None, progress: Progress = None) -> Trace:
+        """The addresses of all memory requests; `blocks` and `progress` as in `memsim.api.trace`."""
+        from memsim import api
+
+        plan = self.launch(size)
+        grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
+        return api.trace(
+            self.kernel(), grid, block, plan.args, shared_bytes=shared, blocks=blocks, progress=progress
+        )
+
+    def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
+        """What each source line costs; `blocks` as in `memsim.analyze`."""
+        from memsim import api
+
+        plan = self.launch(size)
+        grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
+        return api.analyze(self.kernel(), grid, block, plan.args, shared_bytes=shared, blocks=blocks)
+
+    def run(self, size: Size = None, seed: int = 0) -> Arrays:
+        """Executes everything on random inputs; all arrays by name, the outputs as the kernel leaves them.
+
+        Outputs are NaN before the run, so that an element that the kernel leaves out is seen.
+        """
+        from memsim import api
+
+        plan = self.launch(size, seed)
+        arguments = {
+            name: value.array if isinstance(value, Texture1D) else value
+            for name, value in zip(plan.argument_names, plan.args)
+        }
+        arrays = {name: value.make() for name, value in arguments.items() if isinstance(value, ArrayArg)}
+        for name in plan.outputs:
+            arrays[name].fill(np.nan)
+        grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
+        api.run(self.kernel(), grid, block, self._in_order({**arguments, **arrays}), shared_bytes=shared)
+        return arrays
+
+
+@cache
+def _kernel(path: Path, entry: str) -> Kernel:
+    from memsim import api
+
+    kernel = api.load(path)[entry]
+    root = path.parents[2]  # the shipped PTX calls its sources kernels/NAME.cu
+    ours = [name for name in kernel.module.files.values() if name.startswith("kernels/")]  # not NVRTC's own
+    sources = {name: (root / name).read_text(encoding="utf-8") for name in ours}
+    return replace(kernel, sources=sources)
