@@ -26,7 +26,8 @@ def test_out_of_bounds_names_thread_block_buffer_and_line(tmp_path: Path) -> Non
     for call in (run, trace):
         with pytest.raises(
             MemsimError,
-            match=r"out-of-bounds ld.global.* byte 400 of in \(400 bytes\) by thread \(36, 0, 0\) of block \(1, 0, 0\)",
+            match=r"out-of-bounds ld.global.* byte 400 of in \(400 bytes\)"
+            r" by thread \(36, 0, 0\) of block \(1, 0, 0\)",
         ) as error:
             call(k, 2, 64, [*arrays, 101])
         assert error.value.line == 5

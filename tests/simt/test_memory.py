@@ -18,7 +18,8 @@ def test_vectors_of_every_width_and_type(tmp_path: Path) -> None:
         tmp_path,
         """
 struct alignas(16) Both { double d; int i; short s; signed char c; unsigned char u; };
-extern "C" __global__ void k(const float4 *a, const double2 *b, const Both *c, float4 *x, double *y, Both *z) {
+extern "C" __global__ void k(const float4 *a, const double2 *b, const Both *c,
+                             float4 *x, double *y, Both *z) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float4 v = a[i];
     x[i] = make_float4(v.w, v.z, v.y, v.x);
@@ -90,7 +91,8 @@ def test_atomics_on_global_and_shared(tmp_path: Path) -> None:
     k = kernel(
         tmp_path,
         """
-extern "C" __global__ void k(const int *key, unsigned *bins, int *order, float *sum, int *best, unsigned *ring) {
+extern "C" __global__ void k(const int *key, unsigned *bins, int *order,
+                             float *sum, int *best, unsigned *ring) {
     __shared__ unsigned local[16];
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (threadIdx.x < 16) local[threadIdx.x] = 0;
@@ -147,7 +149,8 @@ extern "C" __global__ void k(const float *in, float *out, int valid) {
     __shared__ __align__(16) float s[128];
     unsigned to = (unsigned)__cvta_generic_to_shared(&s[4 * threadIdx.x]);
     int bytes = threadIdx.x < valid ? 16 : 0;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(in + 4 * threadIdx.x), "r"(bytes));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(in + 4 * threadIdx.x), "r"(bytes));
     asm volatile("cp.async.commit_group; cp.async.wait_group 0;" ::: "memory");
     __syncthreads();
     for (int j = 0; j < 4; j++) out[threadIdx.x + 32 * j] = s[127 - threadIdx.x - 32 * j];
@@ -162,17 +165,22 @@ extern "C" __global__ void k(const float *in, float *out, int valid) {
 def test_matrix_loads_and_stores_move_fragments(tmp_path: Path) -> None:
     """Lane 4r + c holds elements 2c and 2c + 1 of row r (PTX ISA, ldmatrix); `.trans` swaps them."""
     text = """
-extern "C" __global__ void k(const unsigned short *in, unsigned *plain, unsigned *turned, unsigned short *back) {
+extern "C" __global__ void k(const unsigned short *in, unsigned *plain, unsigned *turned,
+                             unsigned short *back) {
     __shared__ __align__(16) unsigned short s[256], t[256];
     int lane = threadIdx.x;
     for (int j = 0; j < 8; j++) s[lane + 32 * j] = in[lane + 32 * j];
     __syncthreads();
-    unsigned from = (unsigned)__cvta_generic_to_shared(&s[8 * lane]), into = (unsigned)__cvta_generic_to_shared(&t[8 * lane]);
+    unsigned from = (unsigned)__cvta_generic_to_shared(&s[8 * lane]);
+    unsigned into = (unsigned)__cvta_generic_to_shared(&t[8 * lane]);
     unsigned a, b, c, d;
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from));
     plain[lane] = a; plain[32 + lane] = b; plain[64 + lane] = c; plain[96 + lane] = d;
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" :: "r"(into), "r"(d), "r"(c), "r"(b), "r"(a) : "memory");
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from));
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};"
+                 :: "r"(into), "r"(d), "r"(c), "r"(b), "r"(a) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(from));
     turned[lane] = a; turned[32 + lane] = b; turned[64 + lane] = c; turned[96 + lane] = d;
     __syncthreads();
     for (int j = 0; j < 8; j++) back[lane + 32 * j] = t[lane + 32 * j];
@@ -208,7 +216,8 @@ extern "C" __global__ void k(const int *index, const float *in, float *out) {
 def test_blocks_that_do_not_fill_their_last_warp(tmp_path: Path, threads: int) -> None:
     text = """
 extern "C" __global__ void k(int *out) {
-    out[blockIdx.x * blockDim.x + threadIdx.x] = __popc(__ballot_sync(__activemask(), threadIdx.x % 2 == 0));
+    unsigned evens = __ballot_sync(__activemask(), threadIdx.x % 2 == 0);
+    out[blockIdx.x * blockDim.x + threadIdx.x] = __popc(evens);
 }"""
     k = kernel(tmp_path, text)
     out = np.full(3 * threads, -1, np.int32)
