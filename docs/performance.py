@@ -17,6 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "docs" / "benchmarks.json"
 COMMAND = "python docs/performance.py"
+LANES = ("every lane", "some idle")
 
 
 def measure() -> None:
@@ -70,8 +71,8 @@ def process_table() -> str:
             f"| `memsim analyze kernel_v4 --size {extent},{extent},{extent}` | {bench['median_s']:.2f} s |"
             f" {bench['memory_requests']:,} | {bench['peak_mib']} MiB |"
         )
-    for name, command in (("test_import", "python -c 'import memsim'"), ("test_python_alone", "python -c pass")):
-        rows.append(f"| `{command}` | {benchmarks[name]['median_s']:.3f} s | | |")
+    for name, code in (("test_import", "import memsim"), ("test_python_alone", "pass")):
+        rows.append(f"| `python -c '{code}'` | {benchmarks[name]['median_s']:.3f} s | | |")
     return "\n".join(rows) + "\n"
 
 
@@ -81,10 +82,9 @@ def model_table() -> str:
     benchmarks = load()["benchmarks"]
     names = [name for name in benchmarks if "requests_per_s" in benchmarks[name]]
     rates = {name: f"{benchmarks[name]['requests_per_s'] / 1e6:.1f} M/s" for name in names}
-    shared = sorted({name[len("test_shared_access[") : -1].rsplit("-", 1)[0] for name in names if "shared" in name})
-    for key in sorted(shared, key=lambda key: (key.split("-")[0], int(key.split("-")[1]))):
-        op, width = key.split("-")
-        whole, some = (rates[f"test_shared_access[{key}-{lanes}]"] for lanes in ("every lane", "some idle"))
+    shared = {tuple(name.split("[")[1].split("-")[:2]) for name in names if "shared" in name}
+    for op, width in sorted(shared, key=lambda key: (key[0], int(key[1]))):
+        whole, some = (rates[f"test_shared_access[{op}-{width}-{lanes}]"] for lanes in LANES)
         rows.append(f"| shared {op}, {width} B | {whole} | {some} |")
     for name in names:
         if "global" in name:

@@ -230,7 +230,7 @@ extern "C" __global__ void k(int *out) {
 
 
 def test_shared_memory_starts_behind_the_system_s_kibibyte(tmp_path: Path) -> None:
-    """Seen on an H100: 0x400 whatever alignment an array asks for, so flipping a bit of an address can miss."""
+    """Seen on an H100: 0x400 whatever alignment an array asks for."""
     text = """
 extern "C" __global__ void k(unsigned *out) {
     __shared__ __align__(16384) float a[4096];
