@@ -9,19 +9,43 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 import click
 
 import memsim
-from memsim.cli.analyze import analyze
-from memsim.cli.list import list_kernels
-from memsim.cli.validate import validate
 from memsim.errors import MemsimError
 
 INTERRUPTED = 130
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+#: A verb, and where its command is: `memsim/cli/MODULE.py`, `COMMAND`.
+VERBS = {
+    "list": ("list", "list_kernels"),
+    "analyze": ("analyze", "analyze"),
+    "check": ("check", "check"),
+    "baseline": ("baseline", "baseline"),
+    "validate": ("validate", "validate"),
+}
+
+
+class Verbs(click.Group):
+    """Imports a verb's module when it is asked for: no verb waits for what only others need."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The verbs, in the order of a first visit."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command, None if there is no such verb."""
+        if cmd_name not in VERBS:
+            return None
+        module, command = VERBS[cmd_name]
+        found: click.Command = getattr(import_module(f"memsim.cli.{module}"), command)
+        return found
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(memsim.__version__, prog_name="memsim")
 def cli() -> None:
     """Counts what a CUDA kernel's memory accesses cost on the hardware, without a GPU.
@@ -36,11 +60,6 @@ def cli() -> None:
       memsim analyze kernel_v4    what one of them costs, line by line
       memsim analyze --help       the same for a kernel of your own
     """
-
-
-cli.add_command(list_kernels)
-cli.add_command(analyze)
-cli.add_command(validate)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: Nothing in the model changes when all addresses of a request move by this many bytes.
 PERIOD = 128
 
+#: Odd 64-bit factors, one for each lane, to tell rows apart by one number (multiples of the golden ratio).
+HASH = ((np.arange(1, 65, 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)).view(np.int64)
+
 
 @dataclass
 class Tally:
@@ -255,9 +258,7 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(first index of each distinct row, which of them each row is)."""
     if len(rows) == 1:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
-    rng = np.random.default_rng(0)
-    factors = rng.integers(1, 2**62, rows.shape[1], dtype=np.int64) | 1
-    hashed = (rows * factors).sum(1)  # wraps: a hash modulo 2**64
+    hashed = rows @ HASH  # wraps: a hash modulo 2**64
     _, first, inverse = np.unique(hashed, return_index=True, return_inverse=True)
     if (rows == rows[first][inverse]).all():
         return first, inverse
