@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.api import analyze, load, run
-    from memsim.catalog import catalog
     from memsim.errors import MemsimError
+    from memsim.kernels import catalog
     from memsim.launch import ArrayArg
     from memsim.model import global_access, shared_access
     from memsim.trace.trace import Trace
@@ -41,7 +41,7 @@ _HOMES = {
     "MemsimError": "memsim.errors",
     "Trace": "memsim.trace.trace",
     "analyze": "memsim.api",
-    "catalog": "memsim.catalog",
+    "catalog": "memsim.kernels",
     "global_access": "memsim.model",
     "load": "memsim.api",
     "run": "memsim.api",

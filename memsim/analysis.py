@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from memsim.arch import Arch, get_arch
 from memsim.model import COUNTERS, global_access, shared_access, totals
 from memsim.model.counters import QUANTITIES
 from memsim.trace.trace import AccessSite, Trace
+
+if TYPE_CHECKING:
+    from memsim.report.plot import Plots
 
 SCHEMA = 1
 
@@ -90,6 +93,23 @@ class Analysis:
             _known(site.wavefronts) - _known(site.conflicts) - _known(site.ideal_wavefronts)
             for site in self.sites
         )
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`, `.layout(array)`, `.flow()`.
+
+        Raises:
+            MemsimError: by each picture, if matplotlib is not installed.
+        """
+        from memsim.report.plot import Plots
+
+        return Plots(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, the bank heatmap, the rows."""
+        from memsim.report.html import fragment
+
+        return fragment(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The records as plain dicts, lists and numbers: what `--json` prints."""

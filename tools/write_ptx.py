@@ -5,7 +5,7 @@ Needs the NVRTC release that pyproject.toml pins: another one writes other text,
 
 from __future__ import annotations
 
-from memsim.catalog import compiled
+from memsim.kernels import compiled
 
 
 def main() -> None:

@@ -34,12 +34,12 @@ class Verbs(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs, in the order of a first visit."""
-        return list(VERBS)
+        return [*VERBS, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The verb's command, None if there is no such verb."""
         if cmd_name not in VERBS:
-            return None
+            return super().get_command(ctx, cmd_name)
         module, command = VERBS[cmd_name]
         found: click.Command = getattr(import_module(f"memsim.cli.{module}"), command)
         return found

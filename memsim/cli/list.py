@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from memsim.catalog import catalog
+from memsim.kernels import catalog
 
 
 @click.command("list")

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from memsim.catalog import Spec, catalog, compiled
 from memsim.cli.progress import progress_bar
 from memsim.data import data_folder
 from memsim.errors import MemsimError
+from memsim.kernels import Spec, catalog, compiled
 from memsim.report import validation
 from memsim.validate import gaps
 from memsim.validate.compare import Comparison

@@ -20,6 +20,8 @@ from memsim.launch import WARP, Launch
 from memsim.model import global_access, shared_access
 from memsim.model.explain import serve_lanes
 from memsim.model.shared import shared_rule
+from memsim.source import Shape, array_shape
+from memsim.trace.trace import Trace
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -29,13 +31,33 @@ LINE = 128
 SECTOR = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A variable in memory: the address of its first byte, and its shape where the source declares it."""
+
+    name: str
+    first: int
+    shape: Shape | None
+
+    def element(self, address: int) -> str:
+        """The element at an address: `s_a[4][0]`, or `A + 2048 B` where the shape is not known."""
+        offset = address - self.first
+        if self.shape is None:
+            return f"{self.name} + {offset} B"
+        place, indices = offset // self.shape.element, []
+        for extent in reversed(self.shape.extents):
+            place, index = divmod(place, extent)
+            indices.append(f"[{index}]")
+        return self.name + "".join(reversed(indices))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
     """Where a request comes from. site: index in `analysis.sites`; row: what stands there.
 
     block and warp made it first; threads: (x, y, z) of each lane. times: how often the launch makes a request
-    like it; distinct: how many different requests the site makes. array: the variable's name and the
-    address of its first byte; several or unknown: "" and 0.
+    like it; distinct: how many different requests the site makes. array: what it touches, None if there are
+    several or it is not known.
     """
 
     site: int
@@ -45,7 +67,7 @@ class Origin:
     threads: tuple[tuple[int, int, int], ...]
     times: int
     distinct: int
-    array: tuple[str, int]
+    array: Array | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,15 +255,14 @@ def _global_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> G
 
 def _last(*keys: NDArray[np.int64]) -> int:
     """The index with the largest first key, of those the one with the largest second key, and so on."""
-    return int(np.lexsort(keys[::-1])[-1])
+    first = -np.arange(len(keys[0]))
+    return int(np.lexsort((first, *keys[::-1]))[-1])
 
 
 def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int) -> Origin:
     trace, row = analysis.trace, analysis.sites[site]
     launch, warp = trace.launch, int(trace.warp[chosen])
-    found = [
-        (name, first) for name, space, first, _ in trace.arrays if (name, space) == (row.array, row.space)
-    ]
+    found = [entry for entry in trace.arrays if entry[:2] == (row.array, row.space)]
     return Origin(
         site=site,
         row=row,
@@ -250,8 +271,13 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
         threads=tuple(_threads(launch, warp)),
         times=int(trace.count[chosen]),
         distinct=len(rows),
-        array=found[0] if len(found) == 1 else ("", 0),
+        array=_array(trace, *found[0]) if len(found) == 1 else None,
     )
+
+
+def _array(trace: Trace, name: str, space: str, first: int, size: int) -> Array:
+    shapes = (array_shape(text, name, size) for text in trace.sources.values()) if space == "shared" else ()
+    return Array(name, first, next((shape for shape in shapes if shape is not None), None))
 
 
 def _threads(launch: Launch, warp: int) -> Iterator[tuple[int, int, int]]:

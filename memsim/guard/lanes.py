@@ -1,7 +1,7 @@
 """Which lanes are to blame: the worst request of a row of an analysis, in a sentence.
 
 In: an `Analysis` and one of its rows. Out: the lanes that meet in one bank, or how many sectors they
-touch. Left out on purpose: every other request, and pictures.
+touch. Left out on purpose: every other request, and pictures (`memsim.details` has all of it).
 """
 
 from __future__ import annotations
@@ -10,21 +10,37 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memsim.analysis import Analysis, SiteCounts, rows_of_trace
-from memsim.arch import get_arch
-from memsim.model import global_access, shared_access
-from memsim.model.explain import serve_lanes
-from memsim.model.shared import shared_rule
+from memsim.analysis import Analysis, SiteCounts
+from memsim.details.request import GlobalRequest, Origin, SharedRequest, take_apart
 
 
 def worst_request(analysis: Analysis, site: SiteCounts) -> str:
     """The lanes of the row's dearest request that collide, or "" if no request of it is known."""
-    rows = _requests_of(analysis, site)
-    if site.unresolved is not None or not len(rows):
+    if site.unresolved is not None or not site.requests:
         return ""
-    if site.space == "shared":
-        return _shared(analysis, site, rows)
-    return _global(analysis, site, rows)
+    number = next(i for i, other in enumerate(analysis.sites) if other is site)
+    request = take_apart(analysis, number)
+    return _shared(request) if isinstance(request, SharedRequest) else _global(request)
+
+
+def _shared(request: SharedRequest) -> str:
+    who = _warp(request.origin)
+    if request.ways <= 1:
+        served = _count(request.wavefronts, "wavefront")
+        return f"no lanes of {who} collide; {served} serve them, and {request.ideal} would be ideal"
+    worst = max(request.meetings(), key=lambda meeting: len(meeting.seats))
+    lanes = sorted(lane for seat in worst.seats for lane in seat.lanes)
+    first, last = worst.banks[0], worst.banks[-1]
+    banks = f"bank {first}" if first == last else f"banks {first}-{last}"
+    what = "different words" if request.shares else "accesses that cannot share"
+    return f"{lane_list(lanes)} of {who} meet in {banks}: {len(worst.seats)} {what}"
+
+
+def _global(request: GlobalRequest) -> str:
+    lanes = lane_list(np.flatnonzero(request.active).tolist())
+    apart = "" if request.stride is None else f", {request.stride:,} bytes apart,"
+    touched = _count(request.sectors, "sector")
+    return f"{lanes} of {_warp(request.origin)}{apart} touch {touched} where {request.ideal_sectors} would do"
 
 
 def lane_list(lanes: Sequence[int]) -> str:
@@ -39,59 +55,9 @@ def lane_list(lanes: Sequence[int]) -> str:
     return f"lane{'s' * (len(lanes) > 1)} {', '.join(parts)}"
 
 
-def _requests_of(analysis: Analysis, site: SiteCounts) -> np.ndarray:
-    """Rows of the trace that the row of the analysis stands for."""
-    parts = zip(analysis.sites, rows_of_trace(analysis.trace), strict=True)
-    return next((rows for other, (_, rows) in parts if other is site), np.zeros(0, np.int64))
+def _warp(origin: Origin) -> str:
+    return f"warp {origin.warp}, block ({','.join(map(str, origin.block))})"
 
 
-def _shared(analysis: Analysis, site: SiteCounts, rows: np.ndarray) -> str:
-    trace = analysis.trace
-    cost = shared_access(trace.addresses[rows], site.width, site.op, trace.active[rows], analysis.arch)
-    # Most ways first, then most wavefronts above the ideal, then the most frequent.
-    dearest = int(np.lexsort((trace.count[rows], cost.wavefronts - cost.ideal, cost.ways))[-1])
-    row = int(rows[dearest])
-    if cost.ways[dearest] <= 1:
-        return (
-            f"no lanes of {_where(analysis, row)} collide; they are served in {cost.wavefronts[dearest]} "
-            f"wavefront{'s' * int(cost.wavefronts[dearest] != 1)}, and {cost.ideal[dearest]} would be ideal"
-        )
-    chip = get_arch(analysis.arch)
-    rule = shared_rule(site.op, site.width, chip)
-    addresses, active = trace.addresses[row], trace.active[row]
-    group = serve_lanes(addresses, site.width, site.op, active, analysis.arch).group
-    unit = addresses // rule.unit
-    slot = unit % rule.lanes
-    meeting = [
-        np.flatnonzero((group == g) & (slot == s))
-        for g, s in sorted({(int(g), int(s)) for g, s in zip(group, slot, strict=True) if g})
-    ]
-    # Lanes that share a word are served together; where they do not share, each counts.
-    weights = [len(set(unit[lanes].tolist())) if rule.shares else len(lanes) for lanes in meeting]
-    most = weights.index(max(weights))
-    first_bank = int(slot[meeting[most][0]]) * rule.unit // chip.bank_bytes
-    banks = rule.unit // chip.bank_bytes
-    bank = f"bank {first_bank}" if banks == 1 else f"banks {first_bank}-{first_bank + banks - 1}"
-    what = "different words" if rule.shares else "accesses that cannot share"
-    return (
-        f"{lane_list(meeting[most].tolist())} of {_where(analysis, row)} meet in {bank}: "
-        f"{weights[most]} {what}"
-    )
-
-
-def _global(analysis: Analysis, site: SiteCounts, rows: np.ndarray) -> str:
-    trace = analysis.trace
-    cost = global_access(trace.addresses[rows], site.width, site.op, trace.active[rows], analysis.arch)
-    dearest = int(np.lexsort((trace.count[rows], cost.sectors, cost.sectors - cost.ideal_sectors))[-1])
-    row = int(rows[dearest])
-    lanes = np.flatnonzero(trace.active[row])
-    steps = np.unique(np.diff(trace.addresses[row][lanes]))
-    apart = f", {int(steps[0]):,} bytes apart," if len(steps) == 1 else ""
-    return (
-        f"{lane_list(lanes.tolist())} of {_where(analysis, row)}{apart} touch {cost.sectors[dearest]} "
-        f"sector{'s' * int(cost.sectors[dearest] != 1)} where {cost.ideal_sectors[dearest]} would do"
-    )
-
-
-def _where(analysis: Analysis, row: int) -> str:
-    return f"warp {analysis.trace.warp[row]}, block {analysis.trace.block[row]}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

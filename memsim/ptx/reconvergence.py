@@ -14,13 +14,14 @@ def meeting_points(graph: tuple[Block, ...]) -> tuple[int, ...]:
     `len(graph)` stands for the end of the function: they never are. This is the immediate
     post-dominator, with one difference. Lanes that leave (`@p ret`, or a branch to a `ret`)
     wait for nobody and nobody waits for them, so ways out do not count, all but the one that
-    most blocks lead to. An endless loop is given a way out at its last block.
+    most blocks lead to (of two, the one that is entered from more blocks). An endless loop is given a way out at its last block.
     """
     edges = [[target for target in block.successors if not _is_exit(graph, target)] for block in graph]
     leaving = [block.leaves or len(onward) < len(block.successors) for block, onward in zip(graph, edges)]
     exits = _reachable(edges, leaving)
     counts = [sum(reached >> number & 1 for reached in exits) for number in range(len(graph))]
-    main = max(range(len(graph)), key=lambda number: (counts[number], number), default=0)
+    entrances = [sum(number in onward for onward in edges) for number in range(len(graph))]
+    main = max(range(len(graph)), key=lambda n: (counts[n], entrances[n], n), default=0)
     for number, reached in enumerate(exits):
         if reached >> main & 1:
             edges[number] = [target for target in edges[number] if exits[target] >> main & 1]

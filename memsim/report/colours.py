@@ -1,8 +1,8 @@
 """The colours of every picture: one scale for counts from 1 to 32, one for banks, and a few inks.
 
 In: a number. Out: a colour as `#rrggbb`. A count has the same colour in every picture: words that a bank
-serves, the number of a wavefront, ways. Scales get darker all the way, so that they can be read in grey and by the
-colour-blind; what is wrong is never said by colour alone.
+serves, the number of a wavefront, ways. Scales get darker all the way, so that they can be read in grey and
+by the colour-blind; what is wrong is never said by colour alone.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ In: records. Out: short texts. Left out on purpose: whole sentences (`memsim.rep
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from memsim.analysis import SiteCounts
@@ -49,3 +49,33 @@ def each(count: int | None, requests: int | None, unknown: str) -> str:
 
 def dim3(value: tuple[int, int, int]) -> str:
     return f"({value[0]},{value[1]},{value[2]})"
+
+
+def count(number: int, what: str) -> str:
+    """`1 bank`, `2 banks`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`0-15, 20` for ascending numbers."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+
+
+def size(number: int) -> str:
+    """`4 KiB`, `1.5 GiB`: bytes, to one decimal."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min(len(units) - 1, max(0, (number.bit_length() - 1) // 10))
+    text = f"{number / 1024**power:,.1f}"
+    return f"{text.removesuffix('.0')} {units[power]}"
+
+
+def percent(share: float) -> str:
+    """`50 %`: a share of 0 to 1, whole percents, and never 100 for what is only near."""
+    text = f"{100 * share:.0f}"
+    return "over 99 %" if text == "100" and share < 1 else f"{text} %"

@@ -1,7 +1,7 @@
 """A request in plain words: what it asks for, how it is served, what collides, and what would help.
 
-In: a request taken apart (`memsim.details.request`). Out: sentences, the same for the terminal, the pictures
-and the page. Left out on purpose: tables and pictures.
+In: a request taken apart (`memsim.details.request`). Out: sentences, the same for the terminal, the
+pictures and the page. Left out on purpose: tables and pictures.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memsim.details.request import GlobalRequest, Meeting, Origin, SharedRequest
-from memsim.report.labels import dim3
+from memsim.report.labels import count, dim3, ranges
 
 BANKS = 32
+WORD = 4
 WAVEFRONT_BYTES = 128
-VERBS = {"load": "load", "ldmatrix": "load", "atomic": "update", "reduction": "update", "cp_async": "copy"}
+VERBS = {
+    **{"load": "load", "ldmatrix": "load", "atomic": "update", "reduction": "update", "cp_async": "copy"},
+    **{"store": "store", "stmatrix": "store"},
+}
+PREPOSITIONS = {"load": "from", "update": "of"}
 
 
 def sentences(request: SharedRequest | GlobalRequest) -> list[str]:
@@ -25,72 +30,68 @@ def sentences(request: SharedRequest | GlobalRequest) -> list[str]:
 
 def shared_answer(request: SharedRequest) -> str:
     """The answer in a line."""
-    took = f"{_count(request.wavefronts, 'wavefront')} for this request"
+    took = f"{count(request.wavefronts, 'wavefront')} for this request"
     if request.conflicts:
-        needed = request.wavefronts - request.conflicts
-        return f"{request.ways}-way bank conflict: {took} instead of {needed}."
+        return (
+            f"{request.ways}-way bank conflict: {took} instead of {request.wavefronts - request.conflicts}."
+        )
     if request.wavefronts > 1:
         return f"No bank conflict: {took}, one for each group of lanes."
     return f"No bank conflict: {took}."
 
 
 def _how_shared(request: SharedRequest) -> Iterator[str]:
-    row = request.origin.row
-    asked = len({word for lane in _lanes(request) for word in request.words(lane)})
-    yield f"{_who(request.origin, len(_lanes(request)))} {asked} different words (4 bytes each)."
+    lanes = _lanes(request)
+    words = len({word for lane in lanes for word in request.words(lane)})
+    yield f"{_who(request.origin, len(lanes))} {count(words, 'different word')} of 4 bytes."
     yield _grouping(request)
     collisions = request.collisions()
     if collisions:
         yield from _collisions(request, collisions)
     else:
-        yield "In each group every bank is asked for one word at most, so nothing has to wait."
-    shared = max((len(seat.lanes) for meeting in request.meetings() for seat in meeting.seats), default=1)
-    if request.shares and shared > 1:
-        yield f"Lanes that want the same word share it at no cost (here up to {shared} lanes): that is no conflict."
-    if request.wavefronts > request.conflicts + 1:
-        yield _no_false_alarm(request, len(_lanes(request)) * row.width)
-    free = request.wavefronts - request.conflicts - request.ideal
-    if free > 0:
+        yield _clean(request, words)
+    sharing = max(len(seat.lanes) for meeting in request.meetings() for seat in meeting.seats)
+    if request.shares and sharing > 1:
+        yield f"Lanes that want the same word share it (here up to {sharing}): that is no conflict."
+    if request.groups > 1:
+        yield _no_false_alarm(request, words)
+    if request.wavefronts - request.conflicts > request.ideal:
         yield (
-            f"The same words would fit into {_count(request.ideal, 'wavefront')} if lanes that want the same word "
-            "were neighbours in the warp. That is no conflict and no padding changes it; another order of the "
-            "threads would."
+            f"The same words would fit into {count(request.ideal, 'wavefront')} if lanes that want the same "
+            "word were neighbours in the warp. That is no conflict, and no padding changes it: another order "
+            "of the threads would."
         )
 
 
 def _who(origin: Origin, lanes: int) -> str:
     row = origin.row
-    verb = VERBS.get(row.op, "store")
-    array = origin.array[0] or row.array or "shared memory"
-    place = f"{'of' if verb == 'update' else 'from' if verb == 'load' else 'to'} {array}"
+    verb = VERBS[row.op]
+    array = row.array or f"{row.space} memory"
     return (
-        f"Warp {origin.warp} of block {dim3(origin.block)}: {_count(lanes, 'lane')} {verb}{'s' * (lanes == 1)} "
-        f"{_count(row.width, 'byte')} {'' if lanes == 1 else 'each '}{place},"
+        f"Warp {origin.warp} of block {dim3(origin.block)}: {count(lanes, 'lane')} "
+        f"{verb}{'s' if lanes == 1 else ''} {count(row.width, 'byte')}{'' if lanes == 1 else ' each'} "
+        f"{PREPOSITIONS.get(verb, 'to')} {array},"
     )
 
 
 def _grouping(request: SharedRequest) -> str:
     """Which rule grouped the lanes, and which merged the groups."""
-    row = request.origin.row
-    kind = f"A {row.width}-byte {row.op.replace('_', '.')}"
+    row, lanes = request.origin.row, request.lanes
+    kind = f"A {row.width}-byte {row.op.replace('_', '.')} is served"
+    alone = "" if request.shares else " Each lane counts for itself: equal addresses are not shared."
     if row.op in ("ldmatrix", "stmatrix"):
-        return f"{row.op} is served in groups of 8 lanes, one for each matrix; each lane stands for a row of 16 bytes."
+        return f"{row.op} is served in groups of 8 lanes, one for each matrix; a lane stands for 16 bytes."
     if request.merged:
         return (
-            f"{kind} is served in groups of {request.lanes // 2} lanes. Here every active lane i has lane "
-            f"i^{request.merged} idle or at the same address (the pair rule), so two groups become one of "
-            f"{request.lanes} lanes."
+            f"{kind} in groups of {lanes // 2} lanes. Here every active lane i has lane i^{request.merged} "
+            f"idle or at the same address (the pair rule), so two groups become one of {lanes} lanes."
         )
-    if request.lanes == BANKS:
-        text = f"{kind} is served for the whole warp at once, as one group."
-    else:
-        text = (
-            f"{kind} is served in groups of {request.lanes} lanes, because {request.lanes} x {row.width} bytes are "
-            f"the {WAVEFRONT_BYTES} that 32 banks give in one wavefront."
-        )
-    if not request.shares:
-        text += " Each lane counts for itself: equal addresses are not shared."
-    return text
+    if lanes == BANKS:
+        return f"{kind} for the whole warp at once, as one group.{alone}"
+    return (
+        f"{kind} in groups of {lanes} lanes, because {lanes} x {row.width} bytes are the {WAVEFRONT_BYTES} "
+        f"that {BANKS} banks give in one wavefront.{alone}"
+    )
 
 
 def _collisions(request: SharedRequest, collisions: Sequence[Meeting]) -> Iterator[str]:
@@ -98,101 +99,106 @@ def _collisions(request: SharedRequest, collisions: Sequence[Meeting]) -> Iterat
     worst = [meeting for meeting in collisions if len(meeting.seats) == request.ways]
     banks = sorted({bank for meeting in worst for bank in meeting.banks})
     idle = BANKS - len({bank for meeting in request.meetings() for bank in meeting.banks})
-    waste = f" while {_count(idle, 'bank')} {'stays' if idle == 1 else 'stay'} idle" if idle else ""
+    where = f"each of the banks {ranges(banks)}" if len(banks) > 1 else f"bank {ranges(banks)}"
+    waiting = "1 of them waits" if request.ways == 2 else f"{request.ways - 1} of them wait"
+    waste = f" while {count(idle, 'bank')} {'stays' if idle == 1 else 'stay'} idle" if idle else ""
     yield (
-        f"A bank gives one {unit} in a wavefront, and {request.ways} {unit}s meet in "
-        f"{'each of the banks' if len(banks) > 1 else 'bank'} {ranges(banks)}, "
-        f"so {request.ways - 1} of them {'waits' if request.ways == 2 else 'wait'}"
-        f"{waste}."
+        f"A bank serves one {unit} in a wavefront. Here {request.ways} {unit}s meet in {where}, "
+        f"so {waiting}{waste}."
     )
     first, second = worst[0].seats[:2]
     distance = abs(second.words.start - first.words.start)
     if distance:
         yield (
-            f"For example {_lanes_text(first.lanes)} and {_lanes_text(second.lanes)}: words {first.words.start} and "
-            f"{second.words.start} are {distance:,} words apart, a multiple of 32, so both lie in bank "
-            f"{worst[0].banks.start}."
+            f"For example {lane_names(first.lanes)} and {lane_names(second.lanes)}: "
+            f"{word_name(request.origin, first.words)} and {word_name(request.origin, second.words)} are "
+            f"{distance:,} words apart, a multiple of 32, so both lie in bank {worst[0].banks.start}."
         )
 
 
-def _no_false_alarm(request: SharedRequest, asked: int) -> str:
-    row = request.origin.row
-    groups = request.groups
-    text = (
-        f"Why {groups} wavefronts are no conflict by themselves: the lanes ask for {asked} bytes, a wavefront moves at "
-        f"most {WAVEFRONT_BYTES}, and each of the {groups} groups gets a wavefront of its own."
-    )
-    if row.width >= 8 and not request.conflicts:
-        text += f" A tool that divides wavefronts by requests calls this a {groups}-way conflict; it is none."
-    return text
+def _clean(request: SharedRequest, words: int) -> str:
+    if request.groups > 1 or not request.shares:
+        return "In each group every bank is asked for one word at most, so nothing has to wait."
+    banks = len({bank for meeting in request.meetings() for bank in meeting.banks})
+    lie = f"The {words} words lie in {banks} different banks" if words > 1 else "It is one word in one bank"
+    return f"{lie}, so no bank is asked for two, and nothing has to wait."
+
+
+def _no_false_alarm(request: SharedRequest, words: int) -> str:
+    groups, asked = request.groups, words * WORD
+    why = f"Why {groups} wavefronts are no conflict by themselves: "
+    if asked > WAVEFRONT_BYTES:
+        why += f"the lanes ask for {asked} different bytes, and a wavefront moves at most {WAVEFRONT_BYTES}; "
+    why += f"the lanes are served in {groups} groups, and each group needs a wavefront of its own."
+    if not request.conflicts:
+        why += f" Dividing wavefronts by requests would call this a {groups}-way conflict; it is none."
+    return why
 
 
 def global_answer(request: GlobalRequest) -> str:
     """The answer in a line."""
-    moved, used = request.sectors * 32, request.bytes_used
+    sectors = f"{count(request.sectors, 'sector')} of 32 bytes"
     if request.sectors == request.ideal_sectors:
-        return f"Coalesced: {_count(request.sectors, 'sector')} of 32 bytes, all needed."
+        return f"Coalesced: {sectors}, all needed."
     return (
-        f"Not coalesced: {_count(request.sectors, 'sector')} of 32 bytes where {request.ideal_sectors} would do; "
-        f"{used:,} of the {moved:,} bytes moved are used."
+        f"Not coalesced: {sectors} where {request.ideal_sectors} would do; "
+        f"{request.bytes_used:,} of the {request.sectors * 32:,} bytes moved are used."
     )
 
 
 def _how_global(request: GlobalRequest) -> Iterator[str]:
     row, lanes = request.origin.row, _lanes(request)
-    who = _who(request.origin, len(lanes))
-    yield f"{who} {request.bytes_used:,} different bytes in {_count(len(request.lines), 'line')} of 128 bytes."
+    who, lines = _who(request.origin, len(lanes)), count(len(request.lines), "line")
+    yield f"{who} {request.bytes_used:,} different bytes in {lines} of 128 bytes."
     yield "Global memory moves whole sectors: 32 bytes, aligned, four to a line."
-    start = int(request.addresses[lanes[0]]) % 32
     if request.sectors == request.ideal_sectors:
         if request.stride == 0:
-            yield "All lanes ask for the same address: one sector serves them all."
+            yield "All lanes ask for the same address: one access serves them all."
         elif request.stride == row.width:
             yield "Each lane asks for what follows the lane before it: nothing is moved that nobody wants."
         return
+    then = f"then {count(request.ideal_sectors, 'sector')} would hold all."
     if request.stride == row.width:
-        yield f"The lanes are side by side, but they start {start} bytes into a sector: start at a multiple of 32."
+        start = int(request.addresses[lanes[0]]) % 32
+        yield f"Lanes lie side by side, but {start} bytes into a sector. From a multiple of 32 on, {then}"
     elif request.stride:
         yield (
-            f"Each lane is {request.stride:,} bytes after the lane before it. Coalescing needs neighbouring lanes at "
-            f"neighbouring addresses, {row.width} bytes apart from a multiple of 32 on: then "
-            f"{_count(request.ideal_sectors, 'sector')} would hold all."
+            f"Each lane is {request.stride:,} bytes after the lane before it. Coalescing needs neighbouring "
+            f"lanes at neighbouring addresses, {row.width} bytes apart, from a multiple of 32 on: {then}"
         )
     else:
-        yield (
-            "Coalescing needs the same bytes side by side, from a multiple of 32 on: then "
-            f"{_count(request.ideal_sectors, 'sector')} would hold all."
-        )
+        yield f"Coalescing needs the same bytes side by side, from a multiple of 32 on: {then}"
 
 
-def collision_line(meeting: Meeting) -> str:
-    """`bank 0: word 0 (lane 0) | word 512 (lane 1)`."""
-    banks = ranges(meeting.banks)
-    seats = " | ".join(
-        f"word{'s' * (len(seat.words) > 1)} {ranges(seat.words)} ({_lanes_text(seat.lanes)})"
-        for seat in meeting.seats
-    )
-    return f"bank{'s' * (len(meeting.banks) > 1)} {banks}: {seats}"
+def collision_line(origin: Origin, meeting: Meeting, most: int = 8) -> str:
+    """`bank 0: s_a[0][0] (lane 0) | s_a[4][0] (lane 1)`; of many words, the first `most`."""
+    banks = f"bank{'s' if len(meeting.banks) > 1 else ''} {ranges(meeting.banks)}"
+    seats = [f"{word_name(origin, seat.words)} ({lane_names(seat.lanes)})" for seat in meeting.seats[:most]]
+    more = [f"{len(meeting.seats) - most} more"] if len(meeting.seats) > most else []
+    return f"{banks}: {' | '.join([*seats, *more])}"
 
 
-def ranges(numbers: Sequence[int]) -> str:
-    """`0-15, 20` for ascending numbers."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+def word_name(origin: Origin, words: range) -> str:
+    """`s_a[4][0]`, or `word 512` where the array is not known."""
+    if origin.array is not None:
+        return origin.array.element(words.start * WORD)
+    return f"word {words.start}"
+
+
+def line_name(request: GlobalRequest, line: int) -> str:
+    """`A + 2048 B`: where a line of the request begins."""
+    address = int(request.lines[line])
+    array = request.origin.array
+    if array is None:
+        return hex(address)
+    offset = address - array.first
+    return f"{array.name} {'+' if offset >= 0 else '-'} {abs(offset):,} B"
+
+
+def lane_names(lanes: Sequence[int]) -> str:
+    """`lane 3`, `lanes 0-15`."""
+    return f"lane{'s' if len(lanes) > 1 else ''} {ranges(lanes)}"
 
 
 def _lanes(request: SharedRequest | GlobalRequest) -> list[int]:
-    return [lane for lane in range(32) if request.active[lane]]
-
-
-def _lanes_text(lanes: Sequence[int]) -> str:
-    return f"lane{'s' * (len(lanes) > 1)} {ranges(lanes)}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'s' * (number != 1)}"
+    return [lane for lane in range(len(request.active)) if request.active[lane]]

@@ -19,8 +19,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from memsim.catalog import Spec
 from memsim.errors import MemsimError
+from memsim.kernels import Spec
 from memsim.validate.device import Device, this_device
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
 from memsim.validate.recording import LaunchRecord, Recording, Result

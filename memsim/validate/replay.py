@@ -9,8 +9,8 @@ from collections import defaultdict
 from functools import cache
 
 from memsim.analysis import Analysis
-from memsim.catalog import catalog
 from memsim.errors import MemsimError
+from memsim.kernels import catalog
 from memsim.ptx.program import Function, SourceLine
 from memsim.validate.compare import Calls, Comparison, compare
 from memsim.validate.live import digest

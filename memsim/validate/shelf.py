@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
-from memsim.catalog import Spec
 from memsim.errors import MemsimError
+from memsim.kernels import Spec
 from memsim.validate.recording import Recording, load_recording
 
 

@@ -5,7 +5,7 @@ In: what the user asked for. Out: a problem size, in the order of the kernel's f
 
 from __future__ import annotations
 
-from memsim.catalog import Spec
+from memsim.kernels import Spec
 
 RAGGED = "ragged"
 ODD = (331, 269, 147)  # no multiple of any tile

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.catalog import Plan, Spec, catalog
 from memsim.errors import MemsimError
+from memsim.kernels import Plan, Spec, catalog
 from memsim.launch import ArrayArg, Texture1D
 from memsim.validate.device import load_cupy
 

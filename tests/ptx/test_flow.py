@@ -78,6 +78,11 @@ def test_lanes_that_leave_are_not_waited_for() -> None:
     }
 
 
+def test_lanes_that_work_before_they_leave_may_stand_last_in_the_text() -> None:
+    body = f"@%p1 bra R; @%p2 bra S; {NOP} R: {NOP} bra END; S: {NOP} {NOP} END: ret;"
+    assert meets(body) == {0: 3, 1: 2, 4: None}
+
+
 def test_loop_left_by_returning() -> None:
     assert meets(f"L: {NOP} @%p1 bra END; bra L; END: ret;") == {1: None, 2: 0}
     assert meets(f"L: {NOP} @%p1 ret; @%p2 bra M; {NOP} M: bra L;") == {2: 4, 4: 0}
