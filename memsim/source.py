@@ -95,9 +95,8 @@ def array_shape(text: str, name: str, size: int) -> Shape | None:
     for match in re.finditer(
         rf"__shared__\b([^;()]*(?:\([^;()]*\)[^;()]*)?)\b{re.escape(name)}\s*((?:\[[^][]*\])+)", code
     ):
-        element = next(
-            (ELEMENT_BYTES[word] for word in re.findall(r"\w+", match[1]) if word in ELEMENT_BYTES), 0
-        )
+        types = [word for word in re.findall(r"\w+", match[1]) if word in ELEMENT_BYTES]
+        element = ELEMENT_BYTES[types[-1]] if types else 0  # `unsigned char` is a char
         extents = [_value(extent, constants) for extent in re.findall(r"\[([^][]*)\]", match[2])]
         known = tuple(extent for extent in extents if extent is not None)
         if len(known) == len(extents) and prod(known) * element == size:
@@ -122,10 +121,14 @@ def _constants(code: str) -> dict[str, int]:
         *(tuple(part.split("=", 1)) for text in declared for part in _split(text) if "=" in part),
     ]
     names = [name.strip() for name, _ in pairs]
-    for name, expression in pairs:
-        value = _value(expression, found)
-        if value is not None and names.count(name.strip()) == 1:
-            found[name.strip()] = value
+    for _ in pairs:  # a macro may use constants that come later
+        before = len(found)
+        for name, (_, expression) in zip(names, pairs):
+            value = _value(expression, found)
+            if value is not None and names.count(name) == 1:
+                found[name] = value
+        if len(found) == before:
+            break
     return found
 
 
@@ -149,5 +152,5 @@ def _value(expression: str, constants: Mapping[str, int]) -> int | None:
 
     try:
         return of(ast.parse(expression.strip(), mode="eval").body)
-    except (KeyError, SyntaxError, ValueError, ZeroDivisionError, OverflowError):
+    except (KeyError, SyntaxError, ValueError, ZeroDivisionError, OverflowError, MemoryError):
         return None

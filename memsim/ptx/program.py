@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
-from typing import Union
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +118,19 @@ class CallTarget:
     prototype: str | None = None
 
 
-Operand = Union[
-    Register,
-    Special,
-    Immediate,
-    Symbol,
-    Address,
-    Vector,
-    Selected,
-    Negated,
-    Pair,
-    TextureAddress,
-    CallTarget,
-]
+Operand = (
+    Register
+    | Special
+    | Immediate
+    | Symbol
+    | Address
+    | Vector
+    | Selected
+    | Negated
+    | Pair
+    | TextureAddress
+    | CallTarget
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ def meeting_points(graph: tuple[Block, ...]) -> tuple[int, ...]:
     `len(graph)` stands for the end of the function: they never are. This is the immediate
     post-dominator, with one difference. Lanes that leave (`@p ret`, or a branch to a `ret`)
     wait for nobody and nobody waits for them, so ways out do not count, all but the one that
-    most blocks lead to (of two, the one that is entered from more blocks). An endless loop is given a way out at its last block.
+    most blocks lead to (of two, the one that is entered from more blocks). An endless loop is
+    given a way out at its last block.
     """
     edges = [[target for target in block.successors if not _is_exit(graph, target)] for block in graph]
     leaving = [block.leaves or len(onward) < len(block.successors) for block, onward in zip(graph, edges)]

@@ -159,14 +159,15 @@ def build_load(plan: Plan, instruction: Instruction, data: bool) -> Step:
     if len(outputs) != count:
         raise Unsupported(instruction.name)
     slots = [plan.destination(item) for item in outputs]
-    narrow = [plan.is_narrow(item) for item in outputs]
     size = np.dtype(dtype).itemsize
+    signed = instruction.modifiers[-1].startswith("s")
+    widen = [plan.width(item) > 8 * size and not signed for item in outputs]
     if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in plan.lost:
         return lost_load(plan, instruction, slots, plan.lost[operand.base.name])
     if state_space(instruction) == "param":
         parameter = kernel_parameter(plan, operand)
         if parameter is not None:
-            return parameter_load(plan, instruction, slots, narrow, dtype, *parameter)
+            return parameter_load(plan, instruction, slots, widen, dtype, *parameter)
 
     def move(
         machine: Machine, space: str, address: int | Sum, active: bool | Part, written: bool | Part
@@ -174,7 +175,7 @@ def build_load(plan: Plan, instruction: Instruction, data: bool) -> Step:
         store = machine.memory.space(space)
         for i, slot in enumerate(slots):
             try:
-                value = loaded(store.load(plus(address, i * size), dtype, active), narrow[i])
+                value = loaded(store.load(plus(address, i * size), dtype, active), widen[i])
             except Poisoned as unknown:
                 value = unknown.poison.through(instruction)
             machine.write(slot, value, written)
@@ -209,7 +210,7 @@ def parameter_load(
     plan: Plan,
     instruction: Instruction,
     slots: list[int],
-    narrow: list[bool],
+    widen: list[bool],
     dtype: type,
     content: bytes,
     offset: int,
@@ -221,7 +222,7 @@ def parameter_load(
         raw = np.frombuffer(content, np.uint8)[offset + i * size : offset + (i + 1) * size]
         if raw.size != size:
             raise Unsupported(f"{instruction.name} past the end of the parameter")
-        values.append(loaded(raw.view(dtype)[None, :], narrow[i]))
+        values.append(loaded(raw.view(dtype)[None, :], widen[i]))
     guard = plan.guard(instruction)
 
     def run(machine: Machine) -> None:
@@ -321,7 +322,7 @@ def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
             machine.write(target, store.poison, True)
             return
         if returns:
-            machine.write(target, loaded(signed_view(old), False), written)
+            machine.write(target, loaded(old, False), written)
 
     def lost(machine: Machine, unknown: Poisoned, active: bool | Part) -> None:
         if data:
@@ -335,11 +336,6 @@ def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
 def unknown_form(instruction: Instruction) -> Any:
     """The poison of a form that is counted but not executed."""
     return Poison(f"{instruction.name} is not executed by the emulator", instruction)
-
-
-def signed_view(array: np.ndarray) -> np.ndarray:
-    """Unsigned elements read as signed, as registers hold them."""
-    return array.view(f"i{array.dtype.itemsize}") if array.dtype.kind == "u" else array
 
 
 def update(

@@ -13,10 +13,14 @@ import numpy as np
 
 import memsim.simt.access
 import memsim.simt.bits
+import memsim.simt.carry
 import memsim.simt.compare
 import memsim.simt.convert
+import memsim.simt.floats
 import memsim.simt.integers
 import memsim.simt.lanes
+import memsim.simt.logic
+import memsim.simt.moves
 import memsim.simt.textures  # noqa: F401  (these register what they execute)
 from memsim.arch import get_arch
 from memsim.errors import MemsimError

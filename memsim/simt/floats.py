@@ -1,9 +1,9 @@
-"""Float instructions in f16, f32, f64, packed f16x2 and bf16.
+"""Float arithmetic: `add sub mul fma mad div rcp sqrt neg abs min max copysign testp`, and approximations.
 
-In: register values (values.py). Out: register values, rounded to nearest as the hardware
-rounds. `fma.rn.f32` rounds once. Where PTX asks for an approximation (`.approx`, `.full`,
-`ex2`, `sin`, ...) the correctly rounded result is given, which the chip's may miss by the few
-ulp that the PTX ISA allows. Other rounding modes are not executed.
+In: register values (values.py). Out: register values, rounded as PTX ISA says; f32 and f64 in
+every rounding mode. Where PTX asks for an approximation (`.approx`, `.full`, `ex2`, `sin`, ...)
+the result is the f64 function rounded to the type: the chip's may differ by the few units in the
+last place that the ISA allows. NaNs carry no payload that programs could rely on.
 """
 
 from __future__ import annotations
@@ -14,237 +14,185 @@ from typing import Any
 import numpy as np
 
 from memsim.ptx.program import Instruction
-from memsim.simt.registry import Builder, Compute, Unsupported, alu, scalar_type
-from memsim.simt.values import Part, floats, from_array, from_bools, ints, to_array
+from memsim.simt import exact
+from memsim.simt.fma import fma32, fma64
+from memsim.simt.formats import Format, float_format
+from memsim.simt.registry import Compute, Unsupported, alu, options
+from memsim.simt.rounding import MODES, Array, odd_sum
+from memsim.simt.values import from_bools
 
 Value = Any
-Array = np.ndarray
 
-#: Float forms of opcodes that integers have too; integers.py asks here first.
-FLOAT_BUILDERS: dict[str, Builder] = {}
+# --- arithmetic -----------------------------------------------------------------------------
 
-DTYPES: dict[str, type] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
-
-
-def shared_opcode(*opcodes: str) -> Callable[[Builder], Builder]:
-    """Register the float form of an opcode that integers have too."""
-
-    def register(builder: Builder) -> Builder:
-        for opcode in opcodes:
-            FLOAT_BUILDERS[opcode] = builder
-        return builder
-
-    return register
-
-
-# --- packing --------------------------------------------------------------------------------
-
-
-def unpack_half2(value: Value) -> tuple[Array, Array]:
-    """A 32-bit register as two f16 arrays, low half first."""
-    bits = to_array(ints(value, 32))
-    return tuple((bits >> shift).astype(np.int16).view(np.float16) for shift in (0, 16))  # type: ignore[return-value]
-
-
-def pack_half2(low: Array, high: Array) -> Value:
-    """Two f16 arrays as one 32-bit register."""
-    parts = [np.ascontiguousarray(half).view(np.uint16).astype(np.int64) for half in (low, high)]
-    return from_array((parts[0] | (parts[1] << 16)).astype(np.int32).astype(np.int64))
-
-
-def from_bf16(value: Value) -> Array:
-    """A 16-bit register of bf16 as f32."""
-    return (to_array(ints(value, 16)) << 16).astype(np.int32).view(np.float32)
-
-
-def to_bf16(array: Array) -> Value:
-    """f32 rounded to bf16 (nearest, ties to even), as a 16-bit register."""
-    bits = np.ascontiguousarray(array, np.float32).view(np.uint32).astype(np.int64)
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    rounded = np.where(np.isnan(array), 0x7FFF, rounded)
-    return from_array(rounded.astype(np.int16).astype(np.int64))
-
-
-# --- the plain operations -------------------------------------------------------------------
-
-
-def flush(array: Array) -> Array:
-    """Subnormal f32 numbers become zero of the same sign."""
-    small = np.abs(array) < np.finfo(np.float32).tiny
-    return np.where(small, np.copysign(np.float32(0), array), array)
-
-
-def fma32(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c in f32 with one rounding.
-
-    The product is exact in f64; the f64 sum is right except where it lands on, or is pushed
-    onto, the middle between two f32 numbers. Those few are rounded to odd first.
-    """
-    product = a.astype(np.float64) * b
-    total = product + c
-    middle = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
-    middle |= np.abs(total) < np.finfo(np.float32).tiny
-    if middle.any():
-        total = round_to_odd(product, np.broadcast_to(c.astype(np.float64), total.shape), total)
-    return total.astype(np.float32)
-
-
-def round_to_odd(x: Array, y: Array, total: Array) -> Array:
-    """x + y in f64, rounded so that a later rounding to f32 is right (Boldo and Melquiond, 2008)."""
-    back = total - x
-    error = (x - (total - back)) + (y - back)
-    bits = total.view(np.int64)
-    fix = (error != 0) & np.isfinite(total) & (bits & 1 == 0)
-    outward = (error > 0) == (total > 0)
-    return np.where(fix, np.where(outward, bits + 1, bits - 1), bits).view(np.float64)
-
-
-def fma(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c in the operands' type."""
-    if a.dtype == np.float32:
-        return fma32(a, b, c)
-    if a.dtype == np.float16:
-        return (a.astype(np.float64) * b + c).astype(np.float16)
-    return fma64(a, b, c)
-
-
-def fma64(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c in f64 by error-free products and sums (Dekker); the last bit may be off by a tie."""
-
-    def split(x: Array) -> tuple[Array, Array]:
-        big = x * 134217729.0
-        high = big - (big - x)
-        return high, x - high
-
-    product = a * b
-    (a_hi, a_lo), (b_hi, b_lo) = split(a), split(b)
-    low = ((a_hi * b_hi - product) + a_hi * b_lo + a_lo * b_hi) + a_lo * b_lo
-    total = product + c
-    back = total - product
-    error = (product - (total - back)) + (c - back)
-    exact = total + (error + low)
-    return np.where(np.isfinite(exact), exact, total)
-
-
-def lower(a: Array, b: Array) -> Array:
-    """IEEE minimumNumber: the number where the other is NaN; -0 below +0."""
-    picked = np.fmin(a, b)
-    return np.where((a == b) & np.signbit(a), a, picked)
-
-
-def higher(a: Array, b: Array) -> Array:
-    """IEEE maximumNumber: the number where the other is NaN; +0 above -0."""
-    picked = np.fmax(a, b)
-    return np.where((a == b) & ~np.signbit(a), a, picked)
-
-
-OPERATIONS: dict[str, Callable[..., Array]] = {
+#: In the operands' own type, f32 or f64, rounded to nearest.
+_NATIVE: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "fma": fma,
-    "mad": fma,
+    "fma": lambda a, b, c: fma32(a, b, c) if a.dtype == np.float32 else fma64(a, b, c),
     "div": np.divide,
-    "neg": np.negative,
-    "abs": np.abs,
-    "min": lower,
-    "max": higher,
+    "rcp": lambda a: a.dtype.type(1) / a,
     "sqrt": np.sqrt,
-    "copysign": lambda a, b: np.copysign(b, a),
-    "rcp": lambda a: (1.0 / a.astype(np.float64)).astype(a.dtype),
-    "rsqrt": lambda a: (1.0 / np.sqrt(a.astype(np.float64))).astype(a.dtype),
-    "ex2": lambda a: np.exp2(a.astype(np.float64)).astype(a.dtype),
-    "lg2": lambda a: np.log2(a.astype(np.float64)).astype(a.dtype),
-    "sin": lambda a: np.sin(a.astype(np.float64)).astype(a.dtype),
-    "cos": lambda a: np.cos(a.astype(np.float64)).astype(a.dtype),
-    "tanh": lambda a: np.tanh(a.astype(np.float64)).astype(a.dtype),
 }
 
-_KNOWN = {"rn", "approx", "full", "ftz", "sat", "relu", "NaN"}
+#: In f64, for narrower operands: exact, rounded to odd, or so near that one more rounding is right.
+_WIDE: dict[str, Callable[..., Array]] = {
+    "add": odd_sum,
+    "sub": lambda a, b, mode: odd_sum(a, -b, mode),
+    "mul": lambda a, b, mode: a * b,
+    "fma": lambda a, b, c, mode: odd_sum(a * b, c, mode),
+    "div": lambda a, b, mode: a / b,
+    "rcp": lambda a, mode: 1.0 / a,
+    "sqrt": lambda a, mode: np.sqrt(a),
+}
 
 
-@shared_opcode("add", "sub", "mul", "mad", "div", "neg", "abs", "min", "max")
-@alu("fma", "sqrt", "copysign", "rcp", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
-def build_operation(instruction: Instruction) -> Compute:
-    operation, kind = OPERATIONS[instruction.opcode], scalar_type(instruction)
-    options = set(instruction.modifiers[:-1])
-    if not options <= _KNOWN or {"relu", "NaN"} & options:
+@alu("add", "sub", "mul", "div", sources=2, kind="float")
+@alu("fma", "mad", sources=3, kind="float")
+@alu("rcp", "sqrt", sources=1, kind="float")
+def build_arithmetic(instruction: Instruction) -> Compute:
+    given = options(instruction, *MODES, "approx", "full", "ftz", "sat", "relu")
+    form = float_format(instruction)
+    opcode = "fma" if instruction.opcode == "mad" else instruction.opcode
+    modes = given & set(MODES)
+    half = form.name not in ("f32", "f64")
+    if len(modes) > 1 or (half and (modes - {"rn"} or opcode in ("div", "rcp", "sqrt"))):
         raise Unsupported(instruction.name)
-    ftz, sat = "ftz" in options, "sat" in options
-
-    def finish(result: Array) -> Array:
-        if ftz and result.dtype == np.float32:
-            result = flush(result)
-        return np.clip(np.nan_to_num(result, nan=0.0), 0, 1) if sat else result
-
-    if kind == "f16x2":
-
-        def compute_pair(*sources: Value) -> Value:
-            halves = [unpack_half2(source) for source in sources]
-            return pack_half2(*(finish(operation(*(half[i] for half in halves))) for i in (0, 1)))
-
-        return compute_pair
-    if kind == "bf16":
-        return lambda *sources: to_bf16(finish(operation(*(from_bf16(s) for s in sources))))
-    if kind not in DTYPES:
+    if given & {"approx", "full"} and (modes or opcode not in ("div", "rcp", "sqrt") or form.name != "f32"):
         raise Unsupported(instruction.name)
-    dtype = DTYPES[kind]
-    if not ftz and not sat:
-        return lambda *sources: operation(*(floats(s, dtype) for s in sources))
+    mode = next(iter(modes), "rn")
+    if half or (form.name == "f32" and (mode != "rn" or "ftz" in given)):
+        return on_lanes(form, given, wide(opcode, mode), mode)
+    if mode == "rn":
+        return on_lanes(form, given, _NATIVE[opcode])
+    return on_lanes(form, given, lambda *x: exact.rounded(opcode, mode, _NATIVE[opcode](*x), *x))
+
+
+def wide(opcode: str, mode: str) -> Callable[..., Array]:
+    """An operation done in f64."""
+    operation = _WIDE[opcode]
+    return lambda *sources: operation(*(source.astype(np.float64) for source in sources), mode)
+
+
+def on_lanes(
+    form: Format, given: frozenset[str], operation: Callable[..., Array], mode: str = "rn"
+) -> Compute:
+    """`operation` on each number in the registers, with `.ftz`, `.sat` and `.relu` before and after."""
+    if form.lanes == 1 and not given & {"ftz", "sat", "relu"}:
+        return lambda *sources: form.write(operation(*(form.read(source)[0] for source in sources)), mode)
 
     def compute(*sources: Value) -> Value:
-        arrays = [floats(s, dtype) for s in sources]
-        return finish(operation(*(map(flush, arrays) if ftz and dtype is np.float32 else arrays)))
+        lanes = zip(*(form.read(source) for source in sources))
+        results = [operation(*(map(form.flush, lane) if "ftz" in given else lane)) for lane in lanes]
+        if "ftz" in given:
+            results = form.flush_results(results, mode)
+        written = form.write(*results, mode)
+        if not given & {"sat", "relu"}:
+            return written
+        finish = saturated if "sat" in given else rectified
+        return form.write(*map(finish, form.read(written)), "rn")
 
     return compute
 
 
-@alu("testp")
-def build_testp(instruction: Instruction) -> Compute:
-    kind, name = instruction.modifiers[0], scalar_type(instruction)
-    if name not in DTYPES:
+def rectified(array: Array) -> Array:
+    """Negative numbers and -0 become +0."""
+    return np.where(array <= 0, array.dtype.type(0), array)
+
+
+def saturated(array: Array) -> Array:
+    """Clamped to [0, 1]; NaN and -0 become +0."""
+    return np.where(array > 0, np.minimum(array, 1), 0).astype(array.dtype)
+
+
+# --- sign and order -------------------------------------------------------------------------
+
+
+@alu("neg", "abs", sources=1, kind="float")
+def build_sign(instruction: Instruction) -> Compute:
+    given = options(instruction, "ftz")
+    return on_lanes(float_format(instruction), given, np.negative if instruction.opcode == "neg" else np.abs)
+
+
+@alu("copysign", sources=2, kind="float")
+def build_copysign(instruction: Instruction) -> Compute:
+    return on_lanes(float_format(instruction), options(instruction), lambda a, b: np.copysign(b, a))
+
+
+@alu("min", "max", sources=(2, 3), kind="float")
+def build_min_max(instruction: Instruction) -> Compute:
+    given = options(instruction, "ftz", "NaN", "xorsign", "abs")
+    three = len(instruction.operands) == 4
+    if len(given & {"xorsign", "abs"}) == 1 or (
+        three and (instruction.modifiers[-1] != "f32" or "abs" in given)
+    ):
         raise Unsupported(instruction.name)
-    dtype = DTYPES[name]
-    tests: dict[str, Callable[[Array], Array]] = {
-        "finite": np.isfinite,
-        "infinite": np.isinf,
-        "number": lambda a: ~np.isnan(a),
-        "notanumber": np.isnan,
-        "normal": lambda a: np.isfinite(a) & (np.abs(a) >= np.finfo(dtype).tiny),
-        "subnormal": lambda a: (a != 0) & (np.abs(a) < np.finfo(dtype).tiny),
-    }
-    test = tests[kind]
-    return lambda a: from_bools(test(floats(a, dtype)))
+    pick = lower if instruction.opcode == "min" else higher
+
+    def pick_two(a: Array, b: Array) -> Array:
+        if "abs" not in given:
+            found = pick(a, b)
+        else:
+            size = pick(np.abs(a), np.abs(b))
+            found = np.where(np.signbit(a) ^ np.signbit(b), -size, size)
+        return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), found) if "NaN" in given else found
+
+    def pick_all(first: Array, *others: Array) -> Array:
+        for other in others:
+            first = pick_two(first, other)
+        return first
+
+    return on_lanes(float_format(instruction), given, pick_all)
 
 
-_ORDERED: dict[str, Callable[[Array, Array], Array]] = {
-    "eq": np.equal,
-    "ne": lambda a, b: (a != b) & ~(np.isnan(a) | np.isnan(b)),
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "num": lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+def lower(a: Array, b: Array) -> Array:
+    """IEEE minimumNumber: the number where the other is NaN; -0 below +0."""
+    return np.where((a < b) | np.isnan(b) | ((a == b) & np.signbit(a)), a, b)
+
+
+def higher(a: Array, b: Array) -> Array:
+    """IEEE maximumNumber: the number where the other is NaN; +0 above -0."""
+    return np.where((a > b) | np.isnan(b) | ((a == b) & np.signbit(b)), a, b)
+
+
+_TESTS: dict[str, Callable[[Array, float], Array]] = {
+    "finite": lambda a, tiny: np.isfinite(a),
+    "infinite": lambda a, tiny: np.isinf(a),
+    "number": lambda a, tiny: ~np.isnan(a),
+    "notanumber": lambda a, tiny: np.isnan(a),
+    "normal": lambda a, tiny: np.isfinite(a) & ((np.abs(a) >= tiny) | (a == 0)),
+    "subnormal": lambda a, tiny: (a != 0) & (np.abs(a) < tiny),
 }
 
 
-def float_compare(relation: str, kind: str, ftz: bool) -> Callable[[Value, Value], bool | Part]:
-    """The test that a float comparison names; the `u` forms are true where an operand is NaN."""
-    if kind not in DTYPES:
-        raise Unsupported(f"compare.{kind}")
-    dtype = DTYPES[kind]
-    if relation in _ORDERED:
-        test = _ORDERED[relation]
-    elif relation == "nan":
-        test = lambda a, b: np.isnan(a) | np.isnan(b)  # noqa: E731
-    elif relation[:-1] in _ORDERED and relation.endswith("u"):
-        base = _ORDERED[relation[:-1]]
-        test = lambda a, b: base(a, b) | np.isnan(a) | np.isnan(b)  # noqa: E731
-    else:
-        raise Unsupported(f"compare.{relation}.{kind}")
+@alu("testp", sources=1, kind="float")
+def build_testp(instruction: Instruction) -> Compute:
+    form = float_format(instruction)
+    if len(instruction.modifiers) != 2 or instruction.modifiers[0] not in _TESTS or form.lanes > 1:
+        raise Unsupported(instruction.name)
+    test = _TESTS[instruction.modifiers[0]]
+    return lambda a: from_bools(test(form.read(a)[0], form.tiny))
 
-    def compare(a: Value, b: Value) -> bool | Part:
-        x, y = floats(a, dtype), floats(b, dtype)
-        return from_bools(test(flush(x), flush(y)) if ftz and dtype is np.float32 else test(x, y))
 
-    return compare
+# --- approximations -------------------------------------------------------------------------
+
+#: f64 functions, and the types that PTX has the instruction for.
+_FUNCTIONS: dict[str, tuple[Callable[[Array], Array], tuple[str, ...]]] = {
+    "rsqrt": (lambda a: 1.0 / np.sqrt(a), ("f32", "f64")),
+    "sin": (np.sin, ("f32",)),
+    "cos": (np.cos, ("f32",)),
+    "lg2": (np.log2, ("f32",)),
+    "ex2": (np.exp2, ("f32", "f16", "f16x2", "bf16", "bf16x2")),
+    "tanh": (np.tanh, ("f32", "f16", "f16x2", "bf16", "bf16x2")),
+}
+
+
+@alu("rsqrt", "sin", "cos", "lg2", "ex2", "tanh", sources=1, kind="float")
+def build_function(instruction: Instruction) -> Compute:
+    given = options(instruction, "approx", "ftz")
+    function, types = _FUNCTIONS[instruction.opcode]
+    form = float_format(instruction)
+    if form.name not in types or "approx" not in given or (form.name == "f64" and "ftz" in given):
+        raise Unsupported(instruction.name)
+    return on_lanes(form, given, lambda a: function(a.astype(np.float64)))

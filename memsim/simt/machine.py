@@ -27,9 +27,9 @@ from memsim.ptx.flow import Flow
 from memsim.ptx.program import Instruction, Symbol
 from memsim.simt.barriers import Barriers
 from memsim.simt.bounds import Bounds
-from memsim.simt.lanes import special_value
 from memsim.simt.memory import SHARED_BASE
 from memsim.simt.plan import CONTROL, Plan, Site, Step, where_in_source
+from memsim.simt.specials import special_value
 from memsim.simt.values import (
     Poison,
     Poisoned,

@@ -299,13 +299,12 @@ class Memory:
                 array[...] = raw.view(array.dtype).reshape(array.shape)
 
 
-def loaded(array: np.ndarray, narrow: bool) -> Any:
-    """A loaded element as a register holds it; `narrow`: the register has 16 bits."""
-    if array.dtype.kind == "f":
+def loaded(array: np.ndarray, widen: bool) -> Any:
+    """A loaded element as a register holds it; `widen`: the register has more bits, and they are zero."""
+    if array.dtype.kind == "f" and not widen:
         return array
-    if narrow and array.dtype == np.uint16:
-        array = array.view(np.int16)
-    return from_array(array.astype(np.int64))
+    sign = "u" if widen else "i"
+    return from_array(np.ascontiguousarray(array).view(f"{sign}{array.dtype.itemsize}").astype(np.int64))
 
 
 def to_store(value: Any, dtype: type) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.ptx.flow import CARRY, defs
+from memsim.ptx.flow import CARRY, defs, uses
 from memsim.ptx.program import (
     CallTarget,
     Function,
@@ -30,7 +30,7 @@ from memsim.ptx.program import (
 )
 from memsim.ptx.slice import MEMORY
 from memsim.simt.memory import Memory
-from memsim.simt.registry import ALU, Unsupported
+from memsim.simt.registry import Compute, Unsupported, build
 from memsim.simt.values import Part, Poison, Poisoned, both, from_bools, invert, predicate, wrap_int
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ SYSTEM_CALLS = frozenset(("vprintf", "__assertfail", "malloc", "free"))
 
 #: Instructions without an effect on values or addresses.
 SILENT = frozenset(
-    ("membar", "fence", "nanosleep", "pmevent", "brkpt", "discard", "prefetch", "prefetchu")
-    + ("applypriority", "griddepcontrol", "setmaxnreg", "createpolicy")
+    {"membar", "fence", "nanosleep", "pmevent", "brkpt", "discard", "prefetch", "prefetchu"}
+    | {"applypriority", "griddepcontrol", "setmaxnreg", "createpolicy"}
 )
 
 
@@ -153,9 +153,10 @@ class Plan:
             return [self.destination(operand.first), self.destination(operand.second)]
         return [self.destination(operand)]
 
-    def is_narrow(self, operand: Operand) -> bool:
-        """Does the register have 16 bits?"""
-        return isinstance(operand, Register) and self.function.registers.get(operand.name, "")[1:] == "16"
+    def width(self, operand: Operand) -> int:
+        """Bits of a register; 0 for a predicate, the sink, or what is no register."""
+        kind = self.function.registers.get(operand.name, "") if isinstance(operand, Register) else ""
+        return 32 if kind.endswith("x2") else int(kind[1:]) if kind[1:].isdigit() else 0
 
     def guard(self, instruction: Instruction) -> Callable[[Machine], bool | Part] | None:
         """Reads the guard predicate; None without one."""
@@ -197,21 +198,20 @@ class Plan:
         try:
             if instruction.opcode in STEPS:
                 made = STEPS[instruction.opcode](self, instruction, data)
-            elif instruction.opcode in ALU:
-                made = self.alu_step(instruction)
             else:
-                raise Unsupported(instruction.name)
+                made = self.alu_step(instruction, build(instruction))
         except (Unsupported, KeyError, IndexError, ValueError) as problem:
             made = self.poison_step(instruction, problem)
         self.steps[index] = made
 
-    def alu_step(self, instruction: Instruction) -> Step:
-        """A step that computes from registers and writes the result."""
-        compute = ALU[instruction.opcode](instruction)
+    def alu_step(self, instruction: Instruction, compute: Compute) -> Step:
+        """A step that computes from registers (and the carry bit) and writes the results."""
         kinds = source_kinds(instruction)
         target, *sources = instruction.operands
         slots = [self.operand_reader(operand, kind) for operand, kind in zip(sources, kinds)]
+        slots += [self._registers[CARRY]] if CARRY in uses(instruction) else []
         written = self.destinations(target)
+        written += [self._registers[CARRY]] if CARRY in defs(instruction) else []
         guard = self.guard(instruction)
         if guard is None and len(written) == 1 and all(isinstance(slot, int) for slot in slots):
             return simple_step(instruction, compute, written[0], slots)
@@ -320,6 +320,8 @@ def source_kinds(instruction: Instruction) -> list[str]:
         kinds[2] = "pred"
     elif opcode == "selp":
         kinds[-1] = "pred"
+    elif opcode == "slct" and len(instruction.modifiers) > 1:
+        kinds[:2] = [instruction.modifiers[-2]] * 2
     elif opcode in ("lop3", "prmt", "shf"):
         kinds = ["b32"] * count
     return kinds

@@ -165,7 +165,7 @@ class Sum:
         """The sum written out, int64, of the smallest shape that holds it."""
         if self._array is None:
             first, *rest = (part.array for part in self.parts)
-            total = first + self.s if self.s else first
+            total = first + wrap_int(self.s, 64) if self.s else first
             for other in rest:
                 total = total + other
             self._array = total

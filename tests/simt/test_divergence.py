@@ -6,6 +6,7 @@ returns. Wrong merging, wrong meeting points or wrong liveness would show in som
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -188,10 +189,8 @@ def interpret(program: Any, x: list[int]) -> list[int]:
                 except Broken:
                     pass
 
-    try:
+    with suppress(Returned):
         execute(program, False)
-    except Returned:
-        pass
     return x
 
 

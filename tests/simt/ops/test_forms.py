@@ -1,0 +1,290 @@
+"""Forms that are not executed: refused when the plan is made, and named when a result depends on them."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from memsim.api import load, run
+from memsim.errors import MemsimError
+from memsim.ptx.parser import parse
+from memsim.ptx.program import Immediate, Instruction, Negated, Operand, Pair, Register, Special, Vector
+from memsim.simt import execute  # noqa: F401  (registers the instructions)
+from memsim.simt.memory import Memory
+from memsim.simt.plan import STEPS, Plan
+from memsim.simt.registry import ALU, Unsupported, build
+from memsim.simt.values import Poisoned, from_array, from_bools
+
+REGISTERS = """
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<6>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<4>;
+ret;
+}
+"""
+LANES = ("shfl", "vote", "activemask", "match", "redux", "elect", "mov", "cvta", "isspacep", "cvt")
+TYPES = (
+    *(f"{sign}{bits}" for sign in "sub" for bits in (8, 16, 32, 64, 128)),
+    *(
+        "f16",
+        "f16x2",
+        "bf16",
+        "bf16x2",
+        "f32",
+        "f32x2",
+        "f64",
+        "tf32",
+        "e4m3x2",
+        "e5m2x2",
+        "pred",
+        "u16x2",
+        "s16x2",
+    ),
+)
+WORDS = (
+    *(
+        "lo",
+        "hi",
+        "wide",
+        "sat",
+        "cc",
+        "ftz",
+        "rn",
+        "rz",
+        "rm",
+        "rp",
+        "rni",
+        "rzi",
+        "rmi",
+        "rpi",
+        "rna",
+        "rs",
+    ),
+    *(
+        "approx",
+        "full",
+        "relu",
+        "NaN",
+        "xorsign",
+        "abs",
+        "eq",
+        "ltu",
+        "nan",
+        "lo",
+        "and",
+        "or",
+        "xor",
+        "min",
+        "add",
+    ),
+    *(
+        "sync",
+        "up",
+        "down",
+        "bfly",
+        "idx",
+        "all",
+        "any",
+        "uni",
+        "ballot",
+        "l",
+        "r",
+        "wrap",
+        "clamp",
+        "f4e",
+        "to",
+    ),
+    *(
+        "global",
+        "shared",
+        "local",
+        "const",
+        "param",
+        "shared::cluster",
+        "shiftamt",
+        "finite",
+        "normal",
+        "satfinite",
+    ),
+    *("pack", "BOOL", "oob", "sp", "unknown"),
+)
+
+
+def operands() -> list[Operand]:
+    """One of every kind of operand."""
+    names = ("%p1", "%p2", "%h1", "%h2", "%r1", "%r2", "%r3", "%d1", "%d2", "%f1", "%g1")
+    registers = [Register(name) for name in names]
+    return [
+        *registers,
+        Immediate(3),
+        Immediate(-1),
+        Immediate(1.5),
+        Special("%tid.x"),
+        Negated(Register("%p1")),
+        Pair(Register("%p1"), Register("%p2")),
+        Pair(Register("%r1"), Register("%p1")),
+        Vector((Register("%h1"), Register("%h2"))),
+        Vector((Register("%r1"), Register("%r2"))),
+    ]
+
+
+def random_form(rng: random.Random, opcode: str) -> Instruction:
+    """An instruction of that opcode with modifiers and operands that may or may not make sense."""
+    modifiers = [rng.choice(WORDS) for _ in range(rng.choice([0, 0, 1, 1, 2, 3]))]
+    modifiers += [rng.choice(TYPES) for _ in range(rng.choice([0, 1, 1, 1, 2, 2]))]
+    target, *sources = (rng.choice(operands()) for _ in range(rng.choice([1, 2, 2, 3, 3, 4, 4, 5])))
+    target = rng.choice([target, Register("_")])
+    return Instruction(opcode, tuple(modifiers), (target, *sources))
+
+
+def fresh_plan() -> Plan:
+    module = parse(REGISTERS)
+    return Plan(module.functions["k"], Memory([], [], 0), {"out": bytes(8)})
+
+
+OPCODES = sorted({opcode for opcode, _ in ALU} | set(LANES))
+
+
+def test_all_opcodes_are_tried() -> None:
+    assert set(LANES) <= set(STEPS)
+    assert len(OPCODES) > 60
+
+
+@pytest.mark.parametrize("opcode", OPCODES)
+def test_a_form_is_built_or_refused(opcode: str) -> None:
+    """Nothing but `Unsupported` comes out of a builder, whatever the form."""
+    rng, plan = random.Random(opcode), fresh_plan()
+    built = refused = 0
+    for _ in range(400):
+        instruction = random_form(rng, opcode)
+        try:
+            if opcode in STEPS:
+                STEPS[opcode](plan, instruction, True)
+            else:
+                plan.alu_step(instruction, build(instruction))
+            built += 1
+        except Unsupported:
+            refused += 1
+    assert refused > 0
+    assert built + refused == 400
+
+
+@pytest.mark.parametrize("opcode", sorted({opcode for opcode, _ in ALU}))
+def test_what_is_built_computes(opcode: str) -> None:
+    """A form that is not refused gives a value for any registers, or says that they are of the wrong kind."""
+    rng = random.Random(opcode)
+    thread = np.arange(-4, 28, dtype=np.int64)[None, :]
+    block = np.arange(3, dtype=np.int64)[:, None]
+    values = [
+        *(0, 5, -(2**31), from_array(thread), from_array(block * 1000), from_array(block - thread)),
+        *(True, from_bools(thread > 3), thread.astype(np.float32), block / np.float64(7), None),
+        (thread / 2).astype(np.float16),
+    ]
+    computed = 0
+    words = [(), ("lo",), ("rn",), ("eq",), ("approx",), ("clamp",), ("l", "wrap"), ("normal",), ("s32",)]
+    for (first, last), count in product(product(words, [*TYPES, "u32.s32"]), (1, 2, 3, 4)):
+        registers = (Register("%r1"),) * (1 + count)
+        try:
+            compute = build(Instruction(opcode, (*first, *last.split(".")), registers))
+        except Unsupported:
+            continue
+        for _ in range(20):
+            try:
+                with np.errstate(all="ignore"):
+                    compute(*(rng.choice(values) for _ in range(count)))
+                computed += 1
+            except Poisoned:
+                continue
+    special = (
+        "dp2a",
+        "dp4a",
+        "madc",
+        "mul24",
+        "mad24",
+        "set",
+        "setp",
+        "slct",
+        "testp",
+        "lop3",
+        "szext",
+        "bmsk",
+    )
+    assert computed > 0 or opcode in special
+
+
+def kernel(line: str) -> str:
+    """A kernel that stores what `line` leaves in %r1."""
+    return f"""
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<6>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<4>;
+mov.b32 %r1, 1; mov.b32 %r2, 2; mov.b32 %r3, 3; mov.f32 %f1, 0f3F800000; mov.f64 %g1, 0d3FF0000000000000;
+setp.eq.u32 %p1, %r1, 1;
+{line}
+ld.param.u64 %d1, [out];
+st.global.u32 [%d1], %r1;
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("unknown", "known"),
+    [
+        ("vadd.s32.s32.s32 %r1, %r2, %r3;", "add.s32 %r1, %r2, %r3;"),
+        ("lop3.and.b32 %r1|%p2, %r1, %r2, %r3, 0x80, %p1;", "lop3.b32 %r1, %r1, %r2, %r3, 0x80;"),
+        ("cvt.rn.satfinite.e4m3x2.f32 %r1, %f1, %f1;", "cvt.rn.f16x2.f32 %r1, %f1, %f1;"),
+        ("cvt.rs.f16x2.f32 %r1, %f1, %f1, %r2;", "cvt.rz.f16x2.f32 %r1, %f1, %f1;"),
+        ("cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r1;", "cvt.sat.u8.s32 %r1, %r2;"),
+        ("dp4a.s8.s8 %r1, %r2, %r3, %r1;", "dp4a.s32.u32 %r1, %r2, %r3, %r1;"),
+        ("mul.lo.sat.s32 %r1, %r2, %r3;", "mul.lo.s32 %r1, %r2, %r3;"),
+        ("add.sat.u32 %r1, %r2, %r3;", "add.sat.s32 %r1, %r2, %r3;"),
+        ("shfl.down.b32 %r1, %r2, 1, 31;", "shfl.sync.down.b32 %r1, %r2, 1, 31, -1;"),
+        ("redux.sync.min.f32 %r1, %r2, -1;", "redux.sync.min.s32 %r1, %r2, -1;"),
+        ("prmt.b32.xyz %r1, %r2, %r3, 1;", "prmt.b32.rc8 %r1, %r2, %r3, 1;"),
+        ("setp.lt.nor.s32 %p1, %r2, %r3, %p1; selp.b32 %r1, 1, 0, %p1;", "selp.b32 %r1, 1, 0, %p1;"),
+        (
+            "rcp.approx.ftz.f64 %g1, %g1; cvt.rzi.s32.f64 %r1, %g1;",
+            "rcp.rn.f64 %g1, %g1; cvt.rzi.s32.f64 %r1, %g1;",
+        ),
+        ("multimem.red.add.u32 %r1, %r2;", "mov.b32 %r1, %r2;"),
+    ],
+)
+def test_a_result_that_depends_on_it_is_an_error(unknown: str, known: str) -> None:
+    """The instruction is named; its good twin runs."""
+    out = np.zeros(1, np.uint32)
+    with pytest.raises(MemsimError) as caught:
+        run(load(kernel(unknown))["k"], 1, 1, [out])
+    assert unknown.split()[0] + " is not executed" in str(caught.value)
+    run(load(kernel(known))["k"], 1, 1, [out])
+
+
+def test_the_carry_bit_has_to_be_set_before_it_is_read() -> None:
+    out = np.zeros(1, np.uint32)
+    with pytest.raises(MemsimError, match="never written"):
+        run(load(kernel("addc.u32 %r1, %r2, %r3;"))["k"], 1, 1, [out])
+    run(load(kernel("add.cc.u32 %r1, %r2, -1; addc.u32 %r1, %r2, %r3;"))["k"], 1, 1, [out])
+    assert out[0] == 2 + 3 + 1
+
+
+def test_a_guarded_carry_keeps_the_old_one() -> None:
+    """`@p add.cc` in some threads: the others go on with the carry they had."""
+    line = """
+    mov.u32 %r4, %tid.x; setp.lt.u32 %p2, %r4, 3;
+    add.cc.u32 %r1, %r2, %r3;
+    @%p2 add.cc.u32 %r1, %r2, -1;
+    addc.u32 %r1, 0, 0;
+    ld.param.u64 %d2, [out]; mad.wide.u32 %d2, %r4, 4, %d2; st.global.u32 [%d2+4], %r1;
+    """
+    out = np.zeros(9, np.uint32)
+    run(load(kernel(line))["k"], 1, 8, [out])
+    assert out[1:].tolist() == [1, 1, 1, 0, 0, 0, 0, 0]

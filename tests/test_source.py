@@ -1,0 +1,40 @@
+"""Shapes of shared arrays, as CUDA source declares them."""
+
+from __future__ import annotations
+
+import pytest
+
+from memsim.source import Shape, array_shape
+
+CODE = """\
+#define HALF (BM / 2)  // a macro
+constexpr int BM = 128, BK = 8;
+const int PAD = 4, unknown = run_time();
+template <int T> __global__ void k() {
+    __shared__ __align__(16) float s_a[BK][BM + PAD];   /* float wrong[1]; */
+    __shared__ float2 pairs[2][HALF];
+    __shared__ unsigned char bytes[3 * 7];
+    __shared__ float of_template[T][4], of_unknown[unknown];
+    float local[8];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "extents", "element"),
+    [("s_a", 8 * 132 * 4, (8, 132), 4), ("pairs", 2 * 64 * 8, (2, 64), 8), ("bytes", 21, (21,), 1)],
+)
+def test_extents_are_worked_out(name: str, size: int, extents: tuple[int, ...], element: int) -> None:
+    assert array_shape(CODE, name, size) == Shape(extents, element)
+    assert array_shape(CODE, name, size + 4) is None
+
+
+@pytest.mark.parametrize("name", ["of_template", "of_unknown", "local", "wrong", "nothing"])
+def test_what_is_not_known_is_no_shape(name: str) -> None:
+    assert all(array_shape(CODE, name, size) is None for size in (4, 16, 32, 64))
+
+
+def test_a_name_that_is_defined_twice_is_no_constant() -> None:
+    once = "const int N = 4;\n__shared__ int tile[N];"
+    assert array_shape(once, "tile", 16) == Shape((4,), 4)
+    assert array_shape(f"void f() {{ const int N = 8; }}\n{once}", "tile", 16) is None

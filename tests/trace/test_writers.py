@@ -1,0 +1,57 @@
+"""Who wrote each word of shared memory: what the recorder remembers equals what the kernel says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+import memsim
+from memsim.kernels import catalog
+from memsim.trace.trace import Trace
+from tests.traces import make_trace
+
+KERNEL = """\
+extern "C" __global__ void k(float *out) {
+    __shared__ float tile[4][64];
+    const int t = threadIdx.x;
+    if (t >= 8) tile[0][t] = 1.0f;
+    tile[1][t] = 1.0f;
+    __syncthreads();
+    tile[1][63 - t] = 2.0f;
+    if (t < 16) reinterpret_cast<float4 &>(tile[2][t * 4]) = make_float4(0, 1, 2, 3);
+    if (blockIdx.x == 1) tile[3][t] = 3.0f;
+    __syncthreads();
+    out[blockIdx.x * 64 + t] = tile[t % 4][t];
+}
+"""
+
+
+def test_the_first_thread_of_the_first_block_is_the_owner(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(KERNEL)
+    trace = memsim.analyze(memsim.load(path)["k"], grid=2, block=64, args=[memsim.ArrayArg((128,))]).trace
+    (first,) = [start // 4 for name, _, start, _ in trace.arrays if name == "tile"]
+    padded = np.full(first + 256, -1)
+    padded[: len(trace.writers)] = trace.writers
+    rows = padded[first:].reshape(4, 64)
+    assert rows[0].tolist() == [-1] * 8 + list(range(8, 64))
+    assert rows[1].tolist() == list(range(64))
+    assert rows[2].tolist() == [word // 4 for word in range(64)]
+    assert rows[3].tolist() == [-1] * 64
+
+
+def test_a_loop_with_two_buffers_fills_both() -> None:
+    trace = catalog()["kernel_v5"].trace(size=(128, 128, 32))
+    arrays = {name: (start // 4, size // 4) for name, space, start, size in trace.arrays if space == "shared"}
+    for first, words in arrays.values():
+        owners = trace.writers[first : first + words]
+        assert len(owners) == words
+        assert set(owners.tolist()) == set(range(256))
+
+
+def test_owners_are_saved_and_may_be_unknown(tmp_path: Path) -> None:
+    trace = make_trace(writers=np.array([3, -1, 0], np.int32))
+    trace.save(tmp_path / "t.npz")
+    assert Trace.load(tmp_path / "t.npz").writers.tolist() == [3, -1, 0]
+    assert make_trace().writers.shape == (0,)
