@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 import memsim.simt.access
+import memsim.simt.atomics
 import memsim.simt.bits
 import memsim.simt.carry
 import memsim.simt.compare
 import memsim.simt.convert
+import memsim.simt.copies
 import memsim.simt.floats
 import memsim.simt.integers
 import memsim.simt.lanes
 import memsim.simt.logic
+import memsim.simt.matrices
 import memsim.simt.moves
 import memsim.simt.textures  # noqa: F401  (these register what they execute)
 from memsim.arch import get_arch

@@ -247,7 +247,7 @@ class Plan:
 
     def poison_step(self, instruction: Instruction, problem: Exception) -> Step:
         """An instruction that is not executed: everything it writes is unknown from here on."""
-        poison = Poison(f"{instruction.name} is not executed by the emulator", instruction)
+        poison = unexecuted(instruction)
         written = [self._registers[name] for name in defs(instruction) if name in self._registers]
         touches = touched_spaces(instruction)
 
@@ -260,6 +260,11 @@ class Plan:
                     machine.memory.space(space).poison = poison
 
         return run
+
+
+def unexecuted(instruction: Instruction) -> Poison:
+    """What an instruction gives that the emulator does not execute."""
+    return Poison(f"{instruction.name} is not executed by the emulator", instruction)
 
 
 def is_private(instruction: Instruction) -> bool:

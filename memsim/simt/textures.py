@@ -16,9 +16,9 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.launch import Texture1D
 from memsim.ptx.program import Instruction, TextureAddress
-from memsim.simt.access import items, unknown_form
+from memsim.simt.access import items
 from memsim.simt.lanes import lane_step
-from memsim.simt.plan import Plan, Step, step, where_in_source
+from memsim.simt.plan import Plan, Step, step, unexecuted, where_in_source
 from memsim.simt.registry import Unsupported
 from memsim.simt.values import Part, Poisoned, Sum, ints, to_array
 
@@ -38,7 +38,7 @@ def build_fetch(plan: Plan, instruction: Instruction, data: bool) -> Step:
     def fetch(machine: Machine, active: bool | Part) -> list[np.ndarray]:
         machine.listener.aside("texture fetches", active)
         if not executable:
-            raise Poisoned(unknown_form(instruction))
+            raise Poisoned(unexecuted(instruction))
         texture = texture_of(machine, instruction, ints(machine.slots[handle_slot], 64))
         if not data:
             return []

@@ -1,0 +1,142 @@
+"""Atomics and reductions on shared and global memory.
+
+In: an instruction. Out: a step that reports the addresses and, where the data is wanted, updates
+memory in the order of thread and block numbers: the hardware promises none, this one is legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.ptx.program import Instruction
+from memsim.simt.access import (
+    element,
+    forget_all,
+    memory_step,
+    vector_length,
+)
+from memsim.simt.memory import loaded, to_store
+from memsim.simt.plan import Plan, Step, step, unexecuted
+from memsim.simt.values import (
+    Part,
+    Poisoned,
+    Sum,
+    to_bools,
+)
+
+if TYPE_CHECKING:
+    from memsim.simt.machine import Machine
+
+
+_UFUNC: dict[str, np.ufunc] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+def _by_ufunc(ufunc: np.ufunc) -> Callable[[Any, Any, Any], Any]:
+    return lambda old, b, c: ufunc(old, b)
+
+
+_UPDATE: dict[str, Callable[[Any, Any, Any], Any]] = {
+    **{name: _by_ufunc(ufunc) for name, ufunc in _UFUNC.items()},
+    "exch": lambda old, b, c: b,
+    "cas": lambda old, b, c: np.where(old == b, c, old),
+    "inc": lambda old, b, c: np.where(old >= b, 0, old + 1),
+    "dec": lambda old, b, c: np.where((old == 0) | (old > b), b, old - 1),
+}
+
+
+@step("atom", "red")
+def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
+    names = instruction.modifiers
+    operation = next((name for name in names if name in _UPDATE), None)
+    kind = names[-1]
+    dtype = {"u32": np.uint32, "u64": np.uint64}.get(kind) or element(instruction)
+    returns = instruction.opcode == "atom"
+    operands = list(instruction.operands)
+    target = plan.destination(operands.pop(0)) if returns else plan.sink
+    size = np.dtype(dtype).itemsize * vector_length(instruction)
+    executable = operation is not None and vector_length(instruction) == 1 and kind[:1] in "busf"
+    executable = executable and not kind.endswith("x2") and kind not in ("f16", "bf16")
+    sources = [plan.source(item, kind) for item in operands[1:3]] if data and executable else []
+
+    def move(
+        machine: Machine, space: str, address: int | Sum, active: bool | Part, written: bool | Part
+    ) -> None:
+        store = machine.memory.space(space)
+        try:
+            if not executable:
+                raise Poisoned(unexecuted(instruction))
+            values = [to_store(machine.slots[slot], dtype) for slot in sources]
+            assert operation is not None
+            old = update(store, address, dtype, active, operation, values, returns)
+        except Poisoned as unknown:
+            store.poison = unknown.poison.through(instruction)
+            machine.write(target, store.poison, True)
+            return
+        if returns:
+            machine.write(target, loaded(old, False), written)
+
+    def lost(machine: Machine, unknown: Poisoned, active: bool | Part) -> None:
+        if data:
+            forget_all(instruction)(machine, unknown, active)
+        machine.write(target, unknown.poison.through(instruction), True)
+
+    op = "atomic" if returns else "reduction"
+    return memory_step(plan, instruction, operands[0], op, size, move if data else None, lost)
+
+
+def update(
+    store: Any,
+    address: int | Sum,
+    dtype: type,
+    active: bool | Part,
+    operation: str,
+    values: list[np.ndarray],
+    returns: bool,
+) -> np.ndarray:
+    """Read-modify-write of every active thread, in the order of thread and block numbers.
+
+    Gives the values before each thread's update, shape (B, T). The hardware promises no
+    order; this one is a legal one.
+    """
+    if store.poison:
+        raise Poisoned(store.poison)
+    view = store.view(dtype).reshape(-1)
+    columns = store.view(dtype).shape[1]
+    index = store.positions(address, dtype, active)
+    rows = np.broadcast_to(np.asarray(store.row_of()), store.shape)
+    mask = np.broadcast_to(to_bools(active), store.shape)
+    flat = (rows * columns + index)[mask]
+    b, c = ([np.broadcast_to(v, store.shape)[mask] for v in values] + [None, None])[:2]
+    old = np.zeros(store.shape, dtype)
+    if not returns and operation in _UFUNC:
+        _UFUNC[operation].at(view, flat, b)
+        return old
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    first = np.r_[True, ordered[1:] != ordered[:-1]] if ordered.size else np.zeros(0, bool)
+    start = np.maximum.accumulate(np.where(first, np.arange(ordered.size), 0))
+    rank = np.arange(ordered.size) - start
+    seen = np.zeros(flat.size, dtype)
+    if operation == "add" and np.dtype(dtype).kind in "iu":
+        running: np.ndarray = np.cumsum(b[order], dtype=dtype)
+        before = running - b[order]
+        seen[order] = view[ordered] + before - before[start]
+        np.add.at(view, flat, b)
+    else:
+        for turn in range(int(rank.max(initial=-1)) + 1):
+            who = order[rank == turn]
+            where = flat[who]
+            seen[who] = view[where]
+            view[where] = _UPDATE[operation](view[where], b[who], None if c is None else c[who]).astype(dtype)
+    old[mask] = seen
+    return old
