@@ -36,7 +36,7 @@ def test_between_integers(verify: Verify, target: str, source: str) -> None:
         verify(case(f"cvt.sat.{target}.{source}", target, source, gives, immediates=False))
 
 
-@pytest.mark.parametrize("registers", [(32, 32), (64, 32), (32, 64), (64, 64)])
+@pytest.mark.parametrize("registers", [(64, 32), (32, 64)])
 @pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32"])
 @pytest.mark.parametrize("source", ["s8", "u8", "s16", "u16", "s32", "u32"])
 def test_wider_registers(verify: Verify, registers: tuple[int, int], target: str, source: str) -> None:
