@@ -6,7 +6,8 @@ In: the Markdown files below, and the code they show. Out: the same files with
     ...
     <!-- end generated -->
 
-filled in. `python docs/generate.py` writes; with `--check` it only says what is stale, and exits 1.
+filled in, and pictures (`docs/pictures.py`). `python docs/generate.py` writes; with `--check` it only says
+what is stale, and exits 1.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from docs import performance, pictures  # noqa: E402
 from docs.accuracy import accuracy_table  # noqa: E402
+from docs.kernel_table import kernel_table  # noqa: E402
 
 PART = re.compile(r"(<!-- begin generated: (?P<name>.+?) -->\n).*?(<!-- end generated -->)", re.DOTALL)
 
@@ -36,8 +39,12 @@ def capture_of(command: str) -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture_of("memsim analyze kernel_v4"),
     "accuracy": accuracy_table,
+    "kernels": kernel_table,
+    "speed of analyze": performance.process_table,
+    "speed of the models": performance.model_table,
+    **pictures.PARTS,
 }
-FILES = ("README.md",)
+FILES = ("README.md", "docs/catalog.md", "docs/performance.md", "docs/reading-the-heatmap.md")
 
 
 def filled(text: str) -> str:
@@ -63,7 +70,15 @@ def main(arguments: list[str]) -> int:
         else:
             path.write_text(filled(path.read_text("utf-8")), "utf-8")
             print(f"written: {path.relative_to(ROOT)}")
-    return 1 if stale and "--check" in arguments else 0
+    old = pictures.stale_pictures(ROOT)
+    if old and "--check" not in arguments:
+        pictures.write_pictures(old, ROOT)
+    for path in old:
+        what = "stale" if "--check" in arguments else "drawn"
+        print(
+            f"{what}: {path.relative_to(ROOT)}" + ("; run python docs/generate.py" if what == "stale" else "")
+        )
+    return 1 if (stale or old) and "--check" in arguments else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +94,11 @@ class Analysis:
             _known(site.wavefronts) - _known(site.conflicts) - _known(site.ideal_wavefronts)
             for site in self.sites
         )
+
+    @cached_property
+    def requests_of_sites(self) -> tuple[np.ndarray, ...]:
+        """For each row of `sites`, its rows of the trace: int64 indices."""
+        return tuple(requests for _, requests in rows_of_trace(self.trace))
 
     @property
     def plot(self) -> Plots:

@@ -23,9 +23,14 @@ INTERRUPTED = 130
 VERBS = {
     "list": ("list", "list_kernels"),
     "analyze": ("analyze", "analyze"),
+    "heatmap": ("heatmap", "heatmap"),
+    "explain": ("explain", "explain"),
+    "report": ("report", "report"),
     "check": ("check", "check"),
     "baseline": ("baseline", "baseline"),
+    "compare": ("compare", "compare_"),
     "validate": ("validate", "validate"),
+    "probe": ("probe", "probe"),
 }
 
 
@@ -58,6 +63,8 @@ def cli() -> None:
     First steps:
       memsim list                 the kernels that ship with memsim
       memsim analyze kernel_v4    what one of them costs, line by line
+      memsim heatmap kernel_v4    how its accesses use the banks of shared memory
+      memsim explain kernel_v4    one request taken apart, lane by lane
       memsim analyze --help       the same for a kernel of your own
     """
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memsim.analysis import Analysis, rows_of_trace
+from memsim.analysis import Analysis
 from memsim.model.explain import bank_load
 
 
@@ -35,7 +35,7 @@ def bank_use(analysis: Analysis) -> dict[int, BankUse]:
     """Index in `analysis.sites` -> use of the banks, for each analyzed shared row that made a request."""
     trace = analysis.trace
     found = {}
-    for number, (site, (_, rows)) in enumerate(zip(analysis.sites, rows_of_trace(trace), strict=True)):
+    for number, (site, rows) in enumerate(zip(analysis.sites, analysis.requests_of_sites, strict=True)):
         if site.space != "shared" or not site.requests:
             continue
         load = bank_load(trace.addresses[rows], site.width, site.op, trace.active[rows], analysis.arch)

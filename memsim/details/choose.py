@@ -23,22 +23,30 @@ def dearer(site: SiteCounts) -> float | None:
     return None
 
 
-def worst_site(analysis: Analysis) -> int:
-    """The row to look at first: most conflicts, else most sectors above the ideal, else the first shared one.
+def by_waste(analysis: Analysis) -> list[int]:
+    """The rows that make requests, those to look at first in front.
 
-    Raises:
-        MemsimError: no row has a request that could be analyzed.
+    Most conflicts, then most sectors above the ideal, then shared memory before global.
     """
-    known = [number for number, site in enumerate(analysis.sites) if site.requests]
-    if not known:
-        raise MemsimError(f"{analysis.trace.kernel} has no access that could be analyzed")
 
     def waste(number: int) -> tuple[int, int, bool]:
         site = analysis.sites[number]
         excess = (site.sectors or 0) - (site.ideal_sectors or 0)
-        return site.conflicts or 0, excess, site.space == "shared"
+        return -(site.conflicts or 0), -excess, site.space != "shared"
 
-    return max(known, key=waste)
+    return sorted((number for number, site in enumerate(analysis.sites) if site.requests), key=waste)
+
+
+def worst_site(analysis: Analysis) -> int:
+    """The row to look at first, the first of `by_waste`.
+
+    Raises:
+        MemsimError: no row has a request that could be analyzed.
+    """
+    rows = by_waste(analysis)
+    if not rows:
+        raise MemsimError(f"{analysis.trace.kernel} has no access that could be analyzed")
+    return rows[0]
 
 
 def sites_on_line(analysis: Analysis, place: str) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from memsim.analysis import Analysis, SiteCounts, rows_of_trace
+from memsim.analysis import Analysis, SiteCounts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -38,9 +38,7 @@ def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
 
     graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
     graph.add_node(REGISTERS)
-    for number, (site, (_, rows)) in enumerate(
-        zip(analysis.sites, rows_of_trace(analysis.trace), strict=True)
-    ):
+    for number, (site, rows) in enumerate(zip(analysis.sites, analysis.requests_of_sites, strict=True)):
         source, target = _ends(analysis, site)
         lanes = np.count_nonzero(analysis.trace.active[rows], axis=1)
         asked = int(analysis.trace.count[rows] @ lanes) * site.width

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memsim.analysis import Analysis, SiteCounts, rows_of_trace
+from memsim.analysis import Analysis, SiteCounts
 from memsim.arch import get_arch
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
@@ -200,9 +200,8 @@ def take_apart(analysis: Analysis, site: int) -> SharedRequest | GlobalRequest:
         raise MemsimError(f"site {site} could not be analyzed: {row.unresolved}")
     if not row.requests:
         raise MemsimError(f"site {site} makes no request: no lane is ever active")
-    rows = rows_of_trace(analysis.trace)[site][1]
     apart = _shared_request if row.space == "shared" else _global_request
-    return apart(analysis, site, rows)
+    return apart(analysis, site, analysis.requests_of_sites[site])
 
 
 def _shared_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> SharedRequest:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import PurePath
 
 from memsim.analysis import SiteCounts
@@ -57,7 +58,10 @@ def count(number: int, what: str) -> str:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """`0-15, 20` for ascending numbers."""
+    """`0-15, 20` or `0, 2, ... 30` for ascending numbers."""
+    steps = {after - before for before, after in pairwise(numbers)}
+    if len(numbers) > 3 and len(steps) == 1 and steps != {1}:
+        return f"{numbers[0]}, {numbers[1]}, ... {numbers[-1]}"
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][1] + 1:

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.targets.arguments import DTYPES, read_arguments
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from memsim.ptx.program import Parameter
+from memsim.targets.arguments import DTYPES, read_arguments
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)

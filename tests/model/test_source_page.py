@@ -20,8 +20,8 @@ def test_shared_source_page(recorded: Recorded) -> None:
     known = page.wavefronts != UNKNOWN
     assert np.array_equal(known, page.ideal != UNKNOWN)
     assert known[recorded.active.all(axis=1)].all()
-    # In doubt: 60 of the 153 recorded 16-byte loads with idle lanes, and nothing else.
-    assert np.count_nonzero(~known) == (60 if recorded.name == "LDS128" else 0)
+    # In doubt: 57 of the 153 recorded 16-byte loads with idle lanes, and nothing else.
+    assert np.count_nonzero(~known) == (57 if recorded.name == "LDS128" else 0)
 
     for column, values in (
         ("memory_l1_wavefronts_shared", page.wavefronts),

@@ -1,0 +1,181 @@
+"""The pictures of docs/reading-the-heatmap.md: made from small kernels, stale when their numbers change.
+
+In: `docs/patterns/` and kernels of the catalogue. Out: PNG files in `docs/pictures/`, the Markdown that shows
+them, and `docs/pictures/drawn.json`: a digest of the numbers in each picture. A picture is made anew when its
+numbers change; other pixels, as another release of matplotlib draws them, are no reason.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from functools import cache
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import memsim
+from memsim.analysis import Analysis
+from memsim.details.layout import layouts
+from memsim.details.request import GlobalRequest, SharedRequest, take_apart
+from memsim.report.heat import heat_rows
+from memsim.report.ladder import ladder
+from memsim.report.sentences import sentences
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DOCS = Path(__file__).parent
+FOLDER = Path("docs/pictures")
+DRAWN = "drawn.json"
+DPI = 72
+COLOURS = 96
+
+
+@cache
+def patterns() -> Analysis:
+    """One line for each way to use the banks."""
+    kernel = memsim.load(DOCS / "patterns" / "patterns.ptx")["patterns"]
+    return memsim.analyze(kernel, grid=1, block=(32, 32), args=[memsim.ArrayArg((1024,))])
+
+
+@cache
+def kernel(name: str) -> Analysis:
+    """A kernel of the catalogue at its default size."""
+    return memsim.catalog()[name].analyze()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture: how it is drawn, the numbers in it, and what is said to those who cannot see it."""
+
+    draw: Callable[[], Figure]
+    numbers: Callable[[], Any]
+    alt: Callable[[], str]
+
+    def digest(self) -> str:
+        """Of the numbers; equal numbers, equal digest."""
+        return hashlib.sha256(json.dumps(self.numbers(), default=_plain).encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """numpy arrays and ranges as lists; shares to nine digits, so that the order of a sum is no change."""
+    if isinstance(value, np.ndarray):
+        return np.round(value, 9).tolist() if value.dtype.kind == "f" else value.tolist()
+    return list(value)
+
+
+def heatmap(*analyses: Callable[[], Analysis]) -> Picture:
+    """The bank heatmap of one or two kernels."""
+    return Picture(
+        draw=lambda: analyses[0]().plot.heatmap(*(each() for each in analyses[1:])),
+        numbers=lambda: [
+            [[row.title, row.answer, row.parts, *_use(row)] for row in heat_rows(each())] for each in analyses
+        ],
+        alt=lambda: "Bank heatmap. " + " ".join(_rows(each()) for each in analyses),
+    )
+
+
+def _use(row: Any) -> Iterable[Any]:
+    return () if row.use is None else (row.use.words, row.use.busy, row.use.ways)
+
+
+def _rows(analysis: Analysis) -> str:
+    rows = (f"line {row.site.line} {row.answer}" for row in heat_rows(analysis))
+    return f"{analysis.trace.kernel}: {', '.join(rows)}."
+
+
+def request(analysis: Callable[[], Analysis], line: int, op: str) -> Picture:
+    """One request taken apart: the one of a line."""
+
+    def site() -> int:
+        return next(i for i, s in enumerate(analysis().sites) if (s.line, s.op) == (line, op))
+
+    def numbers() -> Any:
+        apart: SharedRequest | GlobalRequest = take_apart(analysis(), site())
+        served = [apart.wavefront, apart.group] if isinstance(apart, SharedRequest) else [apart.used]
+        return [sentences(apart), apart.addresses, apart.active, *served]
+
+    return Picture(
+        draw=lambda: analysis().plot.lanes(site()),
+        numbers=numbers,
+        alt=lambda: sentences(take_apart(analysis(), site()))[0],
+    )
+
+
+def layout(analysis: Callable[[], Analysis], name: str) -> Picture:
+    """The layout of a shared array."""
+
+    def array() -> Any:
+        return next(each for each in layouts(analysis()) if each.name == name)
+
+    return Picture(
+        draw=lambda: analysis().plot.layout(name),
+        numbers=lambda: [array().bank, array().writer],
+        alt=lambda: (
+            f"Layout of {name}: {array().bank.shape[0]} rows of {array().bank.shape[1]} words, by bank"
+        ),
+    )
+
+
+def flow(analysis: Callable[[], Analysis]) -> Picture:
+    """What moves where."""
+    return Picture(
+        draw=lambda: analysis().plot.flow(),
+        numbers=lambda: asdict(ladder(analysis())),
+        alt=lambda: (
+            f"What {analysis().trace.kernel} moves between global arrays, registers and shared arrays"
+        ),
+    )
+
+
+PICTURES = {
+    "patterns": heatmap(patterns),
+    "two_way": request(patterns, 15, "load"),
+    "broadcast": request(patterns, 17, "load"),
+    "padding": layout(patterns, "padded"),
+    "wide": request(patterns, 20, "load"),
+    "z_order": request(patterns, 22, "load"),
+    "colmajor_and_v4": heatmap(lambda: kernel("kernel_v4_colmajor"), lambda: kernel("kernel_v4")),
+    "scattered": request(lambda: kernel("kernel_v1"), 19, "load"),
+    "flow": flow(lambda: kernel("kernel_v4_colmajor")),
+}
+
+
+def markdown(name: str) -> str:
+    """The picture as Markdown."""
+    return f"![{PICTURES[name].alt()}](pictures/{name}.png)\n"
+
+
+PARTS = {f"picture {name}": (lambda name=name: markdown(name)) for name in PICTURES}
+
+
+def stale_pictures(root: Path) -> list[Path]:
+    """The pictures below `root` that are missing, or whose numbers have changed since they were drawn."""
+    try:
+        drawn = json.loads((root / FOLDER / DRAWN).read_text("utf-8"))
+    except FileNotFoundError:
+        drawn = {}
+    paths = {name: root / FOLDER / f"{name}.png" for name in PICTURES}
+    return [
+        path
+        for name, path in paths.items()
+        if not path.is_file() or drawn.get(name) != PICTURES[name].digest()
+    ]
+
+
+def write_pictures(paths: list[Path], root: Path) -> None:
+    """Draws these pictures, in few colours so that they are small, and writes down of what numbers."""
+    from PIL import Image
+
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = BytesIO()
+        PICTURES[path.stem].draw().savefig(file, dpi=DPI)
+        Image.open(file).convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    digests = {name: picture.digest() for name, picture in PICTURES.items()}
+    (root / FOLDER / DRAWN).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")

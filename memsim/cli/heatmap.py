@@ -1,0 +1,49 @@
+"""`memsim heatmap`: how each shared access uses the 32 banks, in the terminal or as a picture."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memsim.analysis import analyze_trace
+from memsim.cli.output import PAGE, output_option, save_figure, write_text
+from memsim.cli.target import target_options, trace_target
+from memsim.report.terminal import heatmap as terminal
+
+
+@click.command()
+@target_options
+@click.option(
+    "--compare", metavar="OTHER", help="A second TARGET, drawn beside the first on the same scales."
+)
+@output_option(".png, .svg, .pdf or .html; the terminal if left out.")
+@click.pass_context
+def heatmap(
+    ctx: click.Context, /, target: str, arch: str, compare: str | None, output: Path | None, **options: Any
+) -> None:
+    """Shows how each access to shared memory uses the 32 banks.
+
+    A row for each access site, a column for each bank: the colour is the words that the bank serves for one
+    request, a number in a cell a bank conflict. Bars show the ways, and the wavefronts beside the ideal.
+
+    TARGET and its options are those of `memsim analyze`.
+
+    \b
+    Examples:
+      memsim heatmap kernel_v4_colmajor
+      memsim heatmap kernel_v4 --compare kernel_v4_colmajor -o heatmap.png
+    """
+    analyses = [analyze_trace(trace_target(ctx, target, options), arch)]
+    if compare is not None:
+        analyses.append(analyze_trace(trace_target(ctx, compare, options, beside=True), arch))
+    if output is None:
+        terminal.write(analyses, sys.stdout)
+    elif output.suffix == PAGE:
+        from memsim.report.html import heatmap_page
+
+        write_text(output, heatmap_page(analyses))
+    else:
+        save_figure(output, lambda: analyses[0].plot.heatmap(*analyses[1:]))

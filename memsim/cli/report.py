@@ -1,0 +1,61 @@
+"""`memsim report`: everything about a launch as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.cli.output import PAGE, output_option, write_text
+from memsim.cli.target import TARGETS, target_options, trace_target
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.kernels import catalog
+from memsim.report.html import Recorded, report_page
+
+
+@click.command()
+@target_options
+@output_option("an .html page.", required=True)
+@click.pass_context
+def report(ctx: click.Context, /, target: str, arch: str, output: Path, **options: Any) -> None:
+    """Writes a page with all there is to see.
+
+    The source with what each line costs, requests lane by lane, the bank heatmap, the layouts of shared
+    arrays, the flow of memory. The page needs no network. Recorded hardware counters stand beside the
+    predicted ones where there is a recording of the launch.
+
+    TARGET and its options are those of `memsim analyze`.
+
+    \b
+    Example:
+      memsim report kernel_v4_colmajor -o report.html
+    """
+    if output.suffix != PAGE:
+        raise MemsimError("a report is a page", file=str(output), hint=f"call it {output.stem}{PAGE}")
+    analysis = analyze_trace(trace_target(ctx, target, options), arch)
+    write_text(output, report_page(analysis, _recorded(analysis, target, options["size"])))
+
+
+def _recorded(analysis: Analysis, target: str, size: str | None) -> Recorded | str:
+    """The newest recording of the same launch, compared; or why there is none."""
+    if Path(target).suffix in TARGETS:
+        return "recordings are of catalogue kernels"
+    if analysis.trace.blocks_replayed < analysis.trace.launch.blocks:
+        return "a recording is of all blocks"
+    from memsim.validate.replay import replay
+    from memsim.validate.shelf import newest_recording
+    from memsim.validate.sizes import size_of
+
+    spec = catalog()[target].pick(size)
+    try:
+        comparison = replay(newest_recording(data_folder("traces"), spec, size_of(spec, size)))
+    except MemsimError as error:
+        return error.message
+    recording = comparison.recording
+    return Recorded(
+        where=f"{recording.device.gpu}, Nsight Compute {recording.ncu}, {recording.date}",
+        counters={figure.metric: (figure.measured, figure.verdict) for figure in comparison.totals},
+    )

@@ -1,0 +1,133 @@
+"""What a verb is about: the TARGET that most verbs take, with the options that say how it is launched.
+
+In: TARGET (a catalogue kernel, a CUDA or PTX file, a saved trace) and its options. Out: its trace.
+An option that would change nothing is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from memsim import api
+from memsim.cli.progress import Report, progress_bar
+from memsim.errors import MemsimError
+from memsim.kernels import catalog
+from memsim.targets.arguments import read_arguments
+from memsim.trace.trace import Trace
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """`8` or `8,8`."""
+    try:
+        return tuple(int(item) for item in text.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not integers with commas between, such as 8,8") from None
+
+
+OPTIONS = (
+    click.option("--size", metavar="M,N,K", help="Problem size, for a catalogue kernel."),
+    click.option("--kernel", metavar="NAME", help="Which kernel of the file; needed if it has several."),
+    click.option("--grid", type=integers, metavar="X[,Y[,Z]]", help="Blocks in the grid."),
+    click.option("--block", type=integers, metavar="X[,Y[,Z]]", help="Threads in a block."),
+    click.option(
+        "--arg", multiple=True, metavar="VALUE", help="A kernel argument; repeat it, in the kernel's order."
+    ),
+    click.option(
+        "-D", "define", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler; repeatable."
+    ),
+    click.option(
+        "--shared-bytes", type=click.IntRange(0), default=0, help="Dynamic shared memory per block, bytes."
+    ),
+    click.option("--blocks", type=click.IntRange(1), help="Replay only so many blocks of the grid."),
+)
+
+
+def target_options(command: Command) -> Command:
+    """The argument TARGET, the options that say how it is launched, and `--arch`."""
+    arch = click.option(
+        "--arch", default="sm_90", show_default=True, help="The chip whose measured rules to use."
+    )
+    for decorate in (arch, *reversed(OPTIONS), click.argument("target")):
+        command = decorate(command)
+    return command
+
+
+def trace_target(ctx: click.Context, target: str, options: dict[str, Any], *, beside: bool = False) -> Trace:
+    """The trace of TARGET with the `options` of `target_options`.
+
+    beside: it is looked at beside the TARGET that the options are for; they count as far as they make sense.
+
+    Raises:
+        MemsimError, click.UsageError: as the kind of TARGET demands.
+    """
+    what, trace_of, allowed = TARGETS.get(Path(target).suffix, CATALOGUE)
+    if not beside:
+        _refuse_other_options(ctx, what, allowed)
+    with progress_bar(target) as report:
+        return trace_of(target, report, **{name: options[name] for name in allowed})
+
+
+def _refuse_other_options(ctx: click.Context, what: str, allowed: tuple[str, ...]) -> None:
+    """An option that would change nothing is a mistake of the user's."""
+    for parameter in ctx.command.params:
+        name = parameter.name or ""
+        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name in ALL and name not in allowed:
+            raise click.UsageError(f"{parameter.opts[0]} makes no sense with {what}", ctx)
+
+
+def _trace_of_file(
+    target: str,
+    report: Report,
+    kernel: str | None,
+    grid: tuple[int, ...] | None,
+    block: tuple[int, ...] | None,
+    arg: tuple[str, ...],
+    shared_bytes: int,
+    blocks: int | None,
+    define: tuple[str, ...] = (),
+) -> Trace:
+    if grid is None or block is None:
+        raise click.UsageError(f"{target} needs --grid and --block")
+    module = api.load(target, [f"-D{macro}" for macro in define])
+    entry = module[kernel or _only_kernel(target, module.kernels)]
+    arguments = read_arguments(arg, dict(zip(entry.argument_names, entry.parameters, strict=True)))
+    return api.trace(entry, grid, block, arguments, shared_bytes=shared_bytes, blocks=blocks, progress=report)
+
+
+def _only_kernel(target: str, kernels: Sequence[str]) -> str:
+    if len(kernels) == 1:
+        return kernels[0]
+    if not kernels:
+        raise MemsimError("there is no kernel in it", file=target, hint="a kernel is a __global__ function")
+    raise MemsimError(
+        f"there are {len(kernels)} kernels in it",
+        file=target,
+        hint=f"choose one by --kernel: {', '.join(kernels)}",
+    )
+
+
+def _trace_from_catalogue(target: str, report: Report, size: str | None, blocks: int | None) -> Trace:
+    return catalog()[target].trace(size=size, blocks=blocks, progress=report)
+
+
+def _saved_trace(target: str, report: Report) -> Trace:
+    return Trace.load(target)
+
+
+# TARGET's suffix -> what it is, what makes a trace of it, and the options that make sense with it.
+LAUNCH = ("kernel", "grid", "block", "arg", "shared_bytes", "blocks")
+TARGETS: dict[str, tuple[str, Callable[..., Trace], tuple[str, ...]]] = {
+    ".cu": ("a CUDA file", _trace_of_file, (*LAUNCH, "define")),
+    ".ptx": ("a PTX file", _trace_of_file, LAUNCH),
+    ".npz": ("a saved trace", _saved_trace, ()),
+}
+CATALOGUE = ("a catalogue kernel", _trace_from_catalogue, ("size", "blocks"))
+ALL = {"size", "define", *LAUNCH}

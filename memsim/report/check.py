@@ -1,0 +1,102 @@
+"""What `memsim check` found, for people: what is broken and where, and the verdict in the last line.
+
+In: an `Outcome` and a stream. Out: text; on a terminal with colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, TextIO
+
+from memsim.guard.outcome import Finding, Outcome
+from memsim.report.findings import TITLES, Locate, limit, now, place, was
+from memsim.report.labels import access
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+COLUMNS = ("where", "code", "access", "array", "count")
+NUMBERS = ("was", "is", "limit")
+GAP = 2
+INDENT = "  "
+UNLIMITED = 1_000_000  # a console this wide never cuts
+
+
+def write(outcome: Outcome, locate: Locate, stream: TextIO) -> None:
+    """Prints the report on `stream`."""
+    from rich.text import Text
+
+    console = _console(stream)
+    for problem in outcome.problems:
+        who = f"{problem.kernel}: " if problem.kernel else ""
+        console.print(Text(f"error: {who}{problem.error}", style="red"))
+        console.print()
+    for findings in _groups(outcome.findings):
+        first = findings[0]
+        style = "bold red" if first.breaks else "bold green"
+        console.print(Text(f"{first.kernel}: {TITLES[first.kind]}: {first.budget}", style=style))
+        console.print(table(findings, locate))
+        for line in remarks(findings, locate):
+            console.print(Text(f"{INDENT}{line}"))
+        console.print()
+    console.print(Text(outcome.verdict, style="bold green" if outcome.exit_code == 0 else "bold red"))
+
+
+def text(findings: Sequence[Finding], locate: Locate) -> str:
+    """The findings alone, as plain text: what a failed test shows."""
+    from io import StringIO
+
+    stream = StringIO()
+    console = _console(stream)
+    for group in _groups(findings):
+        console.print(f"{group[0].kernel}: {TITLES[group[0].kind]}: {group[0].budget}")
+        console.print(table(group, locate))
+        for line in remarks(group, locate):
+            console.print(f"{INDENT}{line}")
+    return stream.getvalue()
+
+
+def table(findings: Iterable[Finding], locate: Locate) -> Table:
+    """A row for each figure."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=True, padding=(0, GAP, 0, 0), header_style="bold")
+    made.add_column("")
+    for name in COLUMNS:
+        made.add_column(name)
+    for name in NUMBERS:
+        made.add_column(name, justify="right")
+    for finding in findings:
+        site = finding.site
+        shown = [str(place(finding, locate)), site.source, access(site), site.array]
+        figures = [[f.quantity, was(f), now(f), limit(f)] for f in finding.figures] or [["", "-", "-", "-"]]
+        for figure in figures:
+            made.add_row("", *(Text(cell) for cell in (*shown, *figure)))
+            shown = [""] * len(shown)
+    return made
+
+
+def remarks(findings: Iterable[Finding], locate: Locate) -> list[str]:
+    """What there is to say beside the numbers: reasons, and the lanes to blame."""
+    return [
+        f"{place(finding, locate)}: {remark}"
+        for finding in findings
+        for remark in (finding.reason, finding.lanes)
+        if remark
+    ]
+
+
+def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings of one kernel, budget and kind, as they come."""
+    return [list(group) for _, group in groupby(findings, lambda f: (f.kernel, f.budget, f.kind))]
+
+
+def _console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console.width = UNLIMITED
+    return console

@@ -1,0 +1,97 @@
+"""The rows of a bank heatmap, the same for every format.
+
+In: an `Analysis`. Out: `HeatRow`s in the order of the sites. Left out on purpose: colours and drawing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.details.banks import BankUse, bank_use
+from memsim.errors import MemsimError
+from memsim.report.labels import access, each, file_names
+
+SCALE = "words that a bank serves for one request, in requests that use it"
+SHARE = "bar below a cell: share of the requests that use the bank"
+MARK = "number in a cell: words that meet in the bank at once (n-way conflict)"
+WAYS = "ways"
+WAVEFRONTS = "wavefronts a request"
+PARTS = ("ideal", "above ideal, no conflict", "bank conflicts")
+
+
+@dataclass(frozen=True, slots=True)
+class HeatRow:
+    """A shared access site. number: index in `analysis.sites`. use: None where it was not analyzed."""
+
+    number: int
+    site: SiteCounts
+    place: str
+    use: BankUse | None
+
+    @property
+    def title(self) -> str:
+        """`site 2 · kernel_v4.cu:43 · store 4 B · s_a`."""
+        what = access(self.site).removeprefix("shared ")
+        return " · ".join(part for part in (f"site {self.number}", self.place, what, self.site.array) if part)
+
+    @property
+    def parts(self) -> tuple[float, float, float]:
+        """Wavefronts a request: ideal, above the ideal without conflict, conflicts. They add up to all."""
+        site = self.site
+        if not site.requests or site.wavefronts is None:
+            return 0.0, 0.0, 0.0
+        ideal, conflicts = site.ideal_wavefronts or 0, site.conflicts or 0
+        above = site.wavefronts - conflicts - ideal
+        return ideal / site.requests, above / site.requests, conflicts / site.requests
+
+    @property
+    def answer(self) -> str:
+        """`clean`, `2-way conflict`, or why there is no answer."""
+        if self.use is None:
+            return "not analyzed" if self.site.unresolved else "no request"
+        return f"{self.site.max_ways}-way conflict" if self.site.conflicts else "clean"
+
+    @property
+    def wavefronts(self) -> str:
+        """`4 (ideal 2)`: wavefronts a request."""
+        requests = self.site.requests
+        spent, ideal = (each(n, requests, "?") for n in (self.site.wavefronts, self.site.ideal_wavefronts))
+        return spent if spent == ideal else f"{spent} (ideal {ideal})"
+
+
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """How far the bars of all panels of a picture reach: ways, and wavefronts a request."""
+
+    ways: int
+    wavefronts: float
+
+
+def scales(panels: Iterable[Sequence[HeatRow]]) -> Scales:
+    """The scales on which all panels fit."""
+    rows = [row for panel in panels for row in panel]
+    ways = max((row.site.max_ways or 0 for row in rows), default=0)
+    return Scales(max(1, ways), max(1.0, max((sum(row.parts) for row in rows), default=0.0)))
+
+
+def heat_rows(analysis: Analysis) -> list[HeatRow]:
+    """A row for each site that touches shared memory.
+
+    Raises:
+        MemsimError: there is none.
+    """
+    use = bank_use(analysis)
+    files = file_names(site.file for site in analysis.sites)
+    rows = [
+        HeatRow(number, site, f"{files[site.file]}:{site.line}", use.get(number))
+        for number, site in enumerate(analysis.sites)
+        if site.space == "shared"
+    ]
+    if not rows:
+        raise MemsimError(
+            f"{analysis.trace.kernel} does not touch shared memory, so there are no banks to show",
+            hint="memsim explain shows what its accesses to global memory ask for",
+        )
+    return rows

@@ -1,0 +1,93 @@
+"""The source with what each line costs, as the page shows it.
+
+In: an `Analysis`. Out: files with lines. Left out on purpose: all but the neighbourhood of accesses in files
+that are long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.details.choose import dearer
+from memsim.report.labels import file_names
+
+LONG = 1500  # lines; of a longer file only what is around accesses is shown
+AROUND = 8
+WIDEST = 400  # characters of a line
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of source; number 0 is a gap. sites: the rows on it; heat: how many times too dear it is."""
+
+    number: int
+    text: str
+    sites: tuple[int, ...] = ()
+    heat: float = 0.0
+    mark: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether the line wastes anything."""
+        return self.heat > 1
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A source file. `lines` are in order, perhaps with gaps."""
+
+    name: str
+    lines: tuple[Line, ...]
+
+
+def files(analysis: Analysis) -> list[File]:
+    """The files that the analysis names, in its order."""
+    names = file_names(site.file for site in analysis.sites)
+    found = []
+    for path, name in names.items():
+        on_line: dict[int, list[int]] = {}
+        for number, site in enumerate(analysis.sites):
+            if site.file == path:
+                on_line.setdefault(site.line, []).append(number)
+        text = analysis.trace.sources.get(path, "").expandtabs(4).splitlines()
+        found.append(File(name or "unknown file", tuple(_lines(analysis.sites, text, on_line))))
+    return found
+
+
+def _lines(sites: Sequence[SiteCounts], text: Sequence[str], on_line: dict[int, list[int]]) -> Iterator[Line]:
+    last = max(len(text), *on_line)
+    reach = min(AROUND, LONG // (2 * len(on_line)))
+    around = {line + step for line in on_line for step in range(-reach, reach + 1)}
+    known = range(1, len(text) + 1)
+    shown = [
+        n for n in range(1, last + 1) if n in on_line or (n in known and (len(text) <= LONG or n in around))
+    ]
+    before = 0
+    for number in shown:
+        if number > before + 1:
+            yield Line(0, "")
+        before = number
+        code = text[number - 1][:WIDEST] if number in known else ""
+        here = on_line.get(number, [])
+        worst = max((sites[i] for i in here), key=lambda site: dearer(site) or 0, default=None)
+        if worst is None:
+            yield Line(number, code)
+        else:
+            unknown = any(sites[i].unresolved is not None for i in here)
+            yield Line(
+                number, code, tuple(here), dearer(worst) or 0.0, "not analyzed" if unknown else mark(worst)
+            )
+
+
+def mark(site: SiteCounts) -> str:
+    """`2-way conflict`, `8x sectors`, `clean`, `coalesced`, or what is not known."""
+    times = dearer(site)
+    if site.unresolved is not None:
+        return "not analyzed"
+    if times is None:
+        return "no request"
+    if site.space == "shared":
+        return f"{site.max_ways}-way conflict" if site.conflicts else "clean"
+    return f"{times:.3g}x sectors" if times > 1 else "coalesced"

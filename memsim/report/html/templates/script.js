@@ -1,0 +1,47 @@
+// Shows the details of the line, heatmap row or arrow that was chosen; without a script all details are shown.
+(function () {
+  "use strict";
+  var page = document.documentElement;
+  var details = Array.from(document.querySelectorAll(".detail"));
+  var lines = Array.from(document.querySelectorAll(".source a"));
+  var status = document.getElementById("status");
+  page.classList.add("js");
+
+  function sitesOf(line) { return line.dataset.sites.split(" "); }
+
+  function show(sites) {
+    details.forEach(function (one) { one.hidden = !sites.includes(one.dataset.site); });
+    lines.forEach(function (line) {
+      var here = sitesOf(line).some(function (site) { return sites.includes(site); });
+      if (here) line.setAttribute("aria-current", "true"); else line.removeAttribute("aria-current");
+    });
+    var shown = details.filter(function (one) { return !one.hidden; });
+    status.textContent = shown.map(function (one) { return one.dataset.answer; }).join(" ");
+    document.getElementById("left-out").hidden = shown.length > 0;
+  }
+
+  function follow(first) {
+    var hash = location.hash.slice(1);
+    var line = lines.find(function (one) { return one.getAttribute("href") === "#" + hash; });
+    if (line) show(sitesOf(line));
+    else if (/^site-\d+$/.test(hash)) show([hash.slice(5)]);
+    else if (first || !hash) show(page.dataset.worst ? [page.dataset.worst] : []);
+    var current = document.querySelector(".source a[aria-current]");
+    if (!current) return;
+    var box = current.closest(".source");
+    box.scrollTop = current.offsetTop - box.clientHeight / 3;
+    if (/^site-/.test(hash)) document.getElementById("details").scrollIntoView();
+  }
+
+  // Up and down go from access to access in the source.
+  document.addEventListener("keydown", function (event) {
+    var at = lines.indexOf(document.activeElement);
+    var step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (at < 0 || !step || !lines[at + step]) return;
+    event.preventDefault();
+    lines[at + step].focus();
+    lines[at + step].click();
+  });
+  window.addEventListener("hashchange", function () { follow(false); });
+  follow(true);
+})();

@@ -1,0 +1,74 @@
+"""`analysis.plot`: the pictures of an analysis as matplotlib figures.
+
+In: an `Analysis`. Out: figures; a notebook shows them, `figure.savefig` writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis
+from memsim.details.choose import worst_site
+from memsim.details.layout import layouts
+from memsim.details.request import SharedRequest, take_apart
+from memsim.errors import MemsimError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Plots:
+    """Pictures of one analysis. All of them raise a `MemsimError` where matplotlib is not installed."""
+
+    analysis: Analysis
+
+    def heatmap(self, compare: Analysis | None = None) -> Figure:
+        """How each shared access site uses the banks; with `compare`, both side by side on one scale.
+
+        Raises:
+            MemsimError: a kernel does not touch shared memory.
+        """
+        from memsim.report.figures.heatmap import heatmap
+
+        return heatmap([self.analysis] if compare is None else [self.analysis, compare])
+
+    def lanes(self, site: int | None = None) -> Figure:
+        """The worst request of a site, lane by lane. `site`: index in `analysis.sites`, the worst if None.
+
+        For shared memory the lanes by the banks and the conflict graph, for global memory the sectors.
+
+        Raises:
+            MemsimError: no such site, or it was not analyzed.
+        """
+        from memsim.report.figures.lanes import lanes
+        from memsim.report.figures.sectors import sectors
+
+        request = take_apart(self.analysis, worst_site(self.analysis) if site is None else site)
+        return lanes(request) if isinstance(request, SharedRequest) else sectors(request)
+
+    def layout(self, array: str | None = None) -> Figure:
+        """Where the words of a shared array lie and who wrote them. `array`: its name, the first if None.
+
+        Raises:
+            MemsimError: no such array.
+        """
+        from memsim.report.figures.layout import layout
+
+        arrays = {each.name: each for each in layouts(self.analysis)}
+        name = next(iter(arrays), "") if array is None else array
+        if name not in arrays:
+            kernel = self.analysis.trace.kernel
+            raise MemsimError(
+                f"{kernel} touches no shared array {array}" if array else f"{kernel} touches no shared array",
+                hint=f"there are {', '.join(arrays)}" if arrays else None,
+            )
+        return layout(arrays[name])
+
+    def flow(self) -> Figure:
+        """What moves between global arrays, registers and shared arrays."""
+        from memsim.report.figures.flow import flow
+        from memsim.report.ladder import ladder
+
+        return flow(self.analysis.trace.kernel, ladder(self.analysis))

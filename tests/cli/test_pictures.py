@@ -1,0 +1,279 @@
+"""`memsim heatmap`, `explain` and `report`, from the words typed to what is printed and written."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memsim.cli import report as report_verb
+from memsim.kernels import catalog
+from memsim.report.html import heatmap_page, report_page
+from memsim.validate.device import Device
+from memsim.validate.live import digest
+from memsim.validate.recording import LaunchRecord, Recording, Result
+from memsim.validate.report import Counted, Profile
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+
+SMALL = ("--size", "128,128,16")
+SIZE = (128, 128, 16)
+REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".html": b"<!doctype html>"}
+
+
+def refused(done: Done, *words: str) -> None:
+    """One clear error: code 2, nothing on stdout, no traceback."""
+    assert done.code == 2
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    for word in words:
+        assert word in done.err
+
+
+def fine(done: Done) -> list[str]:
+    assert (done.code, done.err) == (0, "")
+    return done.out.splitlines()
+
+
+# --- heatmap ---------------------------------------------------------------------------------
+
+
+def test_a_heatmap_in_the_terminal(memsim: Run) -> None:
+    lines = fine(memsim("heatmap", "kernel_v4_colmajor", *SMALL))
+    assert lines[0].startswith("kernel_v4_colmajor: worst is the store")
+    assert sum("2!" in line for line in lines) == 4
+    assert sum("2!" in line for line in fine(memsim("heatmap", "kernel_v4", *SMALL))) == 0
+
+
+@pytest.mark.parametrize("suffix", STARTS)
+def test_a_heatmap_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
+    one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
+    assert fine(memsim("heatmap", "kernel_v4", *SMALL, "-o", one)) == []
+    fine(memsim("heatmap", "kernel_v4", *SMALL, "--compare", "kernel_v4_colmajor", "--output", two))
+    assert one.read_bytes().startswith(STARTS[suffix]) and two.read_bytes().startswith(STARTS[suffix])
+    assert len(two.read_bytes()) > len(one.read_bytes())
+    if suffix == ".html":
+        names = ("kernel_v4", "kernel_v4_colmajor")
+        assert two.read_text("utf-8") == heatmap_page([catalog()[name].analyze(size=SIZE) for name in names])
+
+
+def test_compare_takes_what_analyze_takes(memsim: Run, tmp_path: Path) -> None:
+    saved = tmp_path / "v4.npz"
+    fine(memsim("analyze", "kernel_v4_colmajor", *SMALL, "--save-trace", saved))
+    lines = fine(memsim("heatmap", "kernel_v4", *SMALL, "--compare", saved))
+    assert sum(line.startswith(("kernel_v4:", "kernel_v4_colmajor:")) for line in lines) == 2
+    assert fine(memsim("heatmap", saved, "--compare", "kernel_v5"))[0].startswith("kernel_v4_colmajor:")
+    refused(memsim("heatmap", "kernel_v4", *SMALL, "--compare", "kernel_v44"), "did you mean kernel_v4")
+
+
+def test_size_and_arch_of_a_heatmap_count(memsim: Run) -> None:
+    small = fine(memsim("heatmap", "kernel_v4_colmajor", *SMALL))
+    large = fine(memsim("heatmap", "kernel_v4_colmajor", "--size", "256,256,16"))
+    assert small[0] != large[0]
+    some = fine(memsim("heatmap", "kernel_v4_colmajor", "--size", "256,256,16", "--blocks", "2"))
+    assert some[0].endswith("; 2 of 4 blocks replayed")
+    refused(memsim("heatmap", "kernel_v4", *SMALL, "--arch", "sm_50"), "known: sm_90")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("kernel_v1", "--size", "64,64,8"), "does not touch shared memory"),
+        (("kernel_v4", *SMALL, "-o", "x.gif"), "known: .png, .svg, .pdf"),
+        (("kernel_v4", *SMALL, "-o", "x"), "without a suffix"),
+        (("kernel_v4", *SMALL, "-o", "no/x.png"), "cannot write"),
+        (("kernel_v4", *SMALL, "-o", "no/x.html"), "cannot write"),
+        (("kernel_v4", "--grid", "8"), "--grid makes no sense with a catalogue kernel"),
+    ],
+)
+def test_a_heatmap_that_cannot_be(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(memsim("heatmap", *words), message)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_only_pictures_are_missing(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memsim.report.figures import canvas
+
+    canvas._figure_class.cache_clear()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    refused(memsim("heatmap", "kernel_v4", *SMALL, "-o", tmp_path / "x.png"), "pip install 'memsim[plot]'")
+    refused(memsim("explain", "kernel_v4", *SMALL, "-o", tmp_path / "x.svg"), "pip install 'memsim[plot]'")
+    fine(memsim("heatmap", "kernel_v4", *SMALL))
+    fine(memsim("heatmap", "kernel_v4", *SMALL, "-o", tmp_path / "x.html"))
+    fine(memsim("explain", "kernel_v4", *SMALL))
+    fine(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "r.html"))
+    canvas._figure_class.cache_clear()
+
+
+# --- explain ---------------------------------------------------------------------------------
+
+
+def test_explain_takes_the_worst_access_by_itself(memsim: Run) -> None:
+    lines = fine(memsim("explain", "kernel_v4_colmajor", *SMALL))
+    assert lines[0] == "2-way bank conflict: 2 wavefronts for this request instead of 1."
+    assert lines[1].startswith("site 2: kernels/kernel_v4_colmajor.cu:40: shared store 4 B s_a")
+    assert "  group 1, bank 0: s_a[0][0] (lane 0) | s_a[4][0] (lane 1)" in lines
+
+
+def test_explain_by_line_and_by_site(memsim: Run) -> None:
+    by_line = fine(memsim("explain", "kernel_v4_colmajor", *SMALL, "--line", "42"))
+    assert by_line == fine(memsim("explain", "kernel_v4_colmajor", *SMALL, "--site", "4"))
+    assert by_line == fine(
+        memsim("explain", "kernel_v4_colmajor", *SMALL, "--line", "kernel_v4_colmajor.cu:42")
+    )
+    assert by_line != fine(memsim("explain", "kernel_v4_colmajor", *SMALL, "--line", "41"))
+    assert any("s_a[2][0]" in line for line in by_line)
+
+
+def test_explain_answers_the_false_alarm(memsim: Run) -> None:
+    text = "\n".join(fine(memsim("explain", "kernel_v4", *SMALL, "--line", "55")))
+    assert text.startswith("No bank conflict: 4 wavefronts")
+    assert "would call this a 4-way conflict; it is none" in text
+
+
+def test_explain_tells_of_other_accesses_on_the_line(memsim: Run) -> None:
+    lines = fine(memsim("explain", "transpose_naive", "--size", "64,64", "--line", "17"))
+    assert lines[-1] == "Also on this line: --site 1, shared store 4 B"
+    assert not any(
+        "Also" in line
+        for line in fine(memsim("explain", "transpose_naive", "--size", "64,64", "--site", "0"))
+    )
+
+
+def test_explain_of_global_memory(memsim: Run) -> None:
+    lines = fine(memsim("explain", "kernel_v1", "--size", "64,64,8"))
+    assert lines[0].startswith("Not coalesced: 32 sectors")
+    assert any("Coalescing needs neighbouring lanes at neighbouring addresses" in line for line in lines)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_explain_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
+    shared, global_ = tmp_path / f"shared{suffix}", tmp_path / f"global{suffix}"
+    assert fine(memsim("explain", "kernel_v4_colmajor", *SMALL, "--line", "42", "-o", shared)) == []
+    assert fine(memsim("explain", "kernel_v4_colmajor", *SMALL, "--site", "0", "-o", global_)) == []
+    assert shared.read_bytes().startswith(STARTS[suffix]) and global_.read_bytes().startswith(STARTS[suffix])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--line", "1"), "kernel_v4.cu:43"),
+        (("--line", "x"), "write 42, or FILE:42"),
+        (("--site", "12"), "sites are numbered 0 to 11"),
+        (("--site", "-1"), "--site"),
+        (("--line", "43", "--site", "2"), "give one"),
+        (("-o", "x.html"), "known: .png, .svg, .pdf"),
+    ],
+)
+def test_explain_of_what_is_not_there(memsim: Run, words: tuple[str, ...], message: str) -> None:
+    refused(memsim("explain", "kernel_v4", *SMALL, *words), message)
+
+
+# --- report ----------------------------------------------------------------------------------
+
+
+def test_a_report_is_written(memsim: Run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    assert fine(memsim("report", "kernel_v4", *SMALL, "-o", page)) == []
+    text = page.read_text("utf-8")
+    assert text.startswith("<!doctype html>")
+    (island,) = re.findall(r'<script type="application/json" id="analysis">(.*?)</script>', text, re.DOTALL)
+    analysis = catalog()["kernel_v4"].analyze(size=SIZE)
+    assert json.loads(island) == json.loads(json.dumps(analysis.to_dict()))
+
+
+def test_a_report_of_a_file_or_a_saved_trace(memsim: Run, scale: Path, tmp_path: Path) -> None:
+    saved, page = tmp_path / "v4.npz", tmp_path / "report.html"
+    launch = (
+        "--grid",
+        "4",
+        "--block",
+        "64",
+        "--arg",
+        "f32[200]",
+        "--arg",
+        "2.0",
+        "--arg",
+        "200",
+        "-DN=64",
+        "-DSTRIDE=2",
+    )
+    fine(memsim("report", scale, *launch, "-o", page))
+    assert "recordings are of catalogue kernels" in page.read_text("utf-8")
+    fine(memsim("analyze", "kernel_v4", *SMALL, "--save-trace", saved))
+    fine(memsim("report", saved, "-o", page))
+    assert page.read_text("utf-8") == report_page(
+        catalog()["kernel_v4"].analyze(size=SIZE), "recordings are of catalogue kernels"
+    )
+
+
+def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
+    refused(memsim("report", "kernel_v4", *SMALL), "Missing option '--output'")
+    refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "r.pdf"), "call it r.html")
+    refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "no" / "r.html"), "cannot write it")
+    assert list(tmp_path.iterdir()) == []
+
+
+def recording(requests: int) -> Recording:
+    """A recording of kernel_v4 at the small size, with one counter."""
+    spec = catalog()["kernel_v4"].pick(SIZE)
+    plan = spec.launch(SIZE)
+    launch = LaunchRecord(
+        spec.sizes(SIZE),
+        0,
+        spec.entry,
+        spec.options,
+        plan.launch.grid,
+        plan.launch.block,
+        plan.launch.shared_bytes,
+    )
+    profile = Profile("kernel_v4", 1, {REQUESTS: Counted(requests, "request")}, 0, 0, ())
+    device = Device("Some GPU", "9.0", "580.1", "13.0", "13.6")
+    result = Result("by hand", True, 0.0)
+    return Recording(
+        "kernel_v4",
+        device,
+        "2025.3",
+        "2026-01-02T03:04:05Z",
+        "PTX",
+        {f"kernels/{spec.source.name}": digest(spec.source.read_text("utf-8"))},
+        digest(spec.ptx()),
+        launch,
+        result,
+        (profile,),
+    )
+
+
+def test_a_recording_stands_beside_the_prediction(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "r.html"
+    monkeypatch.setattr(report_verb, "data_folder", tmp_path.joinpath)
+
+    def text_of(*words: str) -> str:
+        fine(memsim("report", "kernel_v4", *words, "-o", page))
+        return re.sub(r"\s+", " ", page.read_text("utf-8"))
+
+    assert "to compare with: there is no recording of kernel_v4 at 128,128,16" in text_of(*SMALL)
+    assert "to compare with: a recording is of all blocks" in text_of("--size", "256,128,16", "--blocks", "1")
+
+    predicted = catalog()["kernel_v4"].analyze(size=SIZE).totals[REQUESTS]
+    assert predicted is not None
+    for counted, verdict in ((predicted, "exact"), (predicted + 1, "difference")):
+        path = tmp_path / "traces" / "some-gpu" / f"kernel_v4.run{counted}.json"
+        recording(counted).save(path)
+        text = text_of(*SMALL)
+        assert "Recorded: Some GPU, Nsight Compute 2025.3, 2026-01-02T03:04:05Z." in text
+        assert f'<td data-field="recorded">{counted:,}</td><td data-field="verdict">{verdict}</td>' in text
+        path.unlink()

@@ -1,0 +1,276 @@
+"""The pages: their numbers are the records, nothing is fetched, they are bounded, text is only text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.details.banks import bank_use
+from memsim.details.choose import worst_site
+from memsim.details.flow import flow
+from memsim.details.layout import layouts
+from memsim.errors import MemsimError
+from memsim.report.html import Recorded, fragment, heatmap_page, report_page
+from memsim.report.html.page import MOST_ARRAYS, MOST_DETAILS, NUMBERS
+from memsim.report.html.source import AROUND, LONG, files
+from tests.report.cases import SOURCE, kernel, many, mixed
+from tests.traces import LANES, Request, make_trace, site
+
+VOID = {"meta", "link", "br", "rect", "path", "circle", "stop"}
+PAGE_BYTES = 4_000_000
+
+
+class Element:
+    """A tag with its attributes, its text and its children."""
+
+    def __init__(self, tag: str, attributes: dict[str, str]) -> None:
+        self.tag, self.attributes = tag, attributes
+        self.text = ""
+        self.children: list[Element] = []
+
+    def all(self, tag: str, **attributes: str) -> list[Element]:
+        """Elements below with these attributes; `class_` for a class among others."""
+        wanted = attributes.pop("class_", None)
+        found = [child for child in self.children if child.tag == tag]
+        found = [one for one in found if attributes.items() <= one.attributes.items()]
+        found = [one for one in found if wanted is None or wanted in one.attributes.get("class", "").split()]
+        return found + [
+            deeper
+            for child in self.children
+            for deeper in child.all(tag, **attributes, **({"class_": wanted} if wanted else {}))
+        ]
+
+    def whole_text(self) -> str:
+        return self.text + "".join(child.whole_text() for child in self.children)
+
+
+class Reader(HTMLParser):
+    """Builds the tree, and fails on tags that do not match."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Element("root", {})
+        self.open = [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        element = Element(tag, {name: value or "" for name, value in attrs})
+        self.open[-1].children.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open[-1].children.append(Element(tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert tag == self.open.pop().tag
+
+    def handle_data(self, data: str) -> None:
+        self.open[-1].text += data
+
+
+def read(page: str) -> Element:
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == [reader.root]
+    return reader.root
+
+
+def shown(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+@pytest.mark.parametrize("name", ["kernel_v4_colmajor", "kernel_v4", "kernel_v1", "transpose_naive"])
+def test_numbers_are_those_of_the_records(name: str) -> None:
+    analysis = kernel(name)
+    page = read(report_page(analysis))
+    (table,) = page.all("table", class_="numbers")
+    rows = table.all("tr")[1:]
+    for row, site_ in zip(rows, analysis.sites, strict=True):
+        cells = {
+            cell.attributes["data-field"]: cell.text
+            for cell in row.all("td")
+            if "data-field" in cell.attributes
+        }
+        assert cells == {field: shown(getattr(site_, field)) for field in NUMBERS}
+    (totals,) = page.all("table", id="totals")
+    found = {row.attributes["data-metric"]: row.all("td")[0].text for row in totals.all("tr")[1:]}
+    assert found == {metric: shown(total) for metric, total in analysis.totals.items()}
+    (island,) = page.all("script", id="analysis")
+    assert json.loads(island.text) == json.loads(json.dumps(analysis.to_dict()))
+    assert page.all("p", id="verdict")[0].text == analysis.verdict
+
+
+def test_every_number_of_a_row_is_on_the_page() -> None:
+    counts = {
+        f.name for f in dataclasses.fields(mixed().sites[0]) if f.name not in ("line", "column", "width")
+    }
+    assert set(NUMBERS) == counts - {"file", "source", "op", "space", "array", "unresolved"}
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: report_page(mixed()), lambda: heatmap_page([mixed()]), lambda: fragment(mixed())]
+)
+def test_heatmap_cells_are_the_use_of_the_banks(make) -> None:  # type: ignore[no-untyped-def]
+    page, use = read(make()), bank_use(mixed())
+    table = next(t for t in page.all("table", class_="heat") if len(t.all("tr")) > 2)
+    rows = {int(row.attributes["data-site"]): row.all("td", class_="cell") for row in table.all("tr")[1:]}
+    for number, cells in rows.items():
+        if number not in use:
+            assert cells == []
+            continue
+        for quantity in ("words", "busy", "ways"):
+            drawn = [float(cell.attributes[f"data-{quantity}"]) for cell in cells]
+            assert drawn == getattr(use[number], quantity).tolist()
+        assert [("clash" in cell.attributes["class"]) for cell in cells] == [
+            ways > 1 for ways in use[number].ways
+        ]
+    assert set(rows) == {*use, 5}
+
+
+def test_two_kernels_stand_side_by_side_on_one_scale() -> None:
+    page = heatmap_page([kernel("kernel_v4"), kernel("kernel_v4_colmajor")])
+    tables = read(page).all("table", class_="heat")
+    bars = [
+        [i.attributes["style"] for i in row.all("td", class_="ways")[0].all("i")]
+        for t in tables
+        for row in t.all("tr")[1:]
+    ]
+    assert len(tables) == 2
+    assert (bars[0], bars[9]) == (["width:2em"], ["width:4em"])
+    with pytest.raises(MemsimError, match="does not touch shared memory"):
+        heatmap_page([kernel("kernel_v4"), kernel("kernel_v1")])
+
+
+def test_every_line_with_an_access_leads_to_its_details() -> None:
+    for analysis in (mixed(), kernel("kernel_v4"), kernel("transpose_naive")):
+        page = read(report_page(analysis))
+        (box,) = page.all("div", class_="source")
+        links = {
+            int(a.all("span", class_="n")[0].text): a.attributes["data-sites"].split() for a in box.all("a")
+        }
+        expected: dict[int, list[str]] = {}
+        for number, site_ in enumerate(analysis.sites):
+            expected.setdefault(site_.line, []).append(str(number))
+        assert links == expected
+        details = [one.attributes["data-site"] for one in page.all("section", class_="detail")]
+        assert details == [str(number) for number in range(len(analysis.sites))]
+        hidden = [one for one in page.all("section", class_="detail") if "hidden" not in one.attributes]
+        assert len(hidden) == 1
+
+
+def test_the_heat_of_lines() -> None:
+    (file,) = files(mixed())
+    marks = {line.number: (line.mark, line.heat) for line in file.lines if line.sites}
+    assert marks == {
+        2: ("2-way conflict", 2.0),
+        3: ("4-way conflict", 4.0),
+        4: ("8x sectors", 8.0),
+        5: ("not analyzed", 0.0),
+    }
+    assert [line.text for line in file.lines[:4]] == SOURCE.splitlines()
+
+
+def test_layouts_flow_and_graph_have_all_their_parts() -> None:
+    analysis = kernel("transpose_padded")
+    page = read(report_page(analysis))
+    (array,) = layouts(analysis)
+    (svg,) = page.all("svg", class_="layout")
+    drawn = [int(rect.attributes["class"][1:]) for rect in svg.all("rect")]
+    assert drawn == array.bank.ravel().tolist()
+    owners = [text.text for text in svg.all("text") if text.attributes.get("class") in (None, "w")]
+    assert owners == [f"{w // 32}.{w % 32}" if w >= 0 else "" for w in array.writer.ravel().tolist()]
+    (picture,) = page.all("svg", class_="flow")
+    assert len(picture.all("path", class_="rung")) == flow(analysis).number_of_edges()
+    assert len(page.all("svg", class_="graph")) == sum(s.space == "shared" for s in analysis.sites)
+
+
+def test_nothing_is_fetched() -> None:
+    for page in (report_page(mixed()), heatmap_page([mixed()]), fragment(mixed())):
+        assert not re.search(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#|data:)[a-z/]", page)
+        assert "://" not in page and "@import" not in page
+    for page in (report_page(mixed()), heatmap_page([mixed()])):
+        assert "default-src 'none'" in page
+
+
+def test_any_text_is_only_text() -> None:
+    evil = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    plain = make_trace(
+        (site(), [Request(LANES * 4)]),
+        (site(line=4, unresolved=evil), []),
+        sources={"kernel.cu": f"a\nb\n{evil}"},
+    )
+    trace = dataclasses.replace(
+        plain,
+        kernel=evil,
+        notes=(evil,),
+        sites=tuple(dataclasses.replace(s, array=evil) for s in plain.sites),
+    )
+    analysis = analyze_trace(trace)
+    for text in (report_page(analysis), heatmap_page([analysis]), fragment(analysis)):
+        page = read(text)
+        assert page.all("img") == []
+        assert all(
+            "alert" not in script.text or script.attributes.get("type") == "application/json"
+            for script in page.all("script")
+        )
+    (island,) = read(report_page(analysis)).all("script", id="analysis")
+    assert json.loads(island.text)["kernel"] == evil
+
+
+def test_recorded_counters_stand_beside_the_predicted() -> None:
+    analysis = kernel("kernel_v4")
+    metric = next(iter(analysis.totals))
+    page = read(report_page(analysis, Recorded("an H100, today", {metric: (12_345, "difference")})))
+    (totals,) = page.all("table", id="totals")
+    cells = {
+        row.attributes["data-metric"]: [cell.text for cell in row.all("td")] for row in totals.all("tr")[1:]
+    }
+    assert cells[metric][1:] == ["12,345", "difference"]
+    assert all(texts[1:] == ["not recorded", ""] for name, texts in cells.items() if name != metric)
+    assert "an H100, today" in page.whole_text()
+    without = read(report_page(analysis, "it was never run")).whole_text()
+    assert "There is no recording to compare with: it was never run." in without
+
+
+@pytest.mark.parametrize("sites", [60, 400])
+def test_the_page_is_bounded(sites: int) -> None:
+    analysis = many(sites)
+    text = report_page(analysis)
+    assert len(text.encode()) < PAGE_BYTES
+    page = read(text)
+    assert len(page.all("section", class_="detail")) == MOST_DETAILS
+    (first,) = [one for one in page.all("section", class_="detail") if "hidden" not in one.attributes]
+    assert int(first.attributes["data-site"]) == worst_site(analysis)
+    assert len(page.all("table", class_="numbers")[0].all("tr")) == sites + 1
+    assert len(page.all("svg", class_="layout")) == MOST_ARRAYS
+    assert "Not drawn: s4, s5, s6, s7, s8." in page.whole_text()
+    lines = [line for line in files(analysis)[0].lines if line.number]
+    reach = min(AROUND, LONG // (2 * sites))
+    assert len(lines) == sites * (2 * reach + 1) - reach
+
+
+def test_a_short_source_is_shown_whole() -> None:
+    (file,) = files(many(20))
+    assert [line.number for line in file.lines] == list(range(1, 801))
+
+
+def test_real_pages_are_small() -> None:
+    assert len(report_page(kernel("kernel_v4"))) < 800_000
+    assert len(fragment(kernel("kernel_v4"))) < 200_000
+
+
+def test_a_kernel_without_any_access() -> None:
+    page = read(report_page(analyze_trace(make_trace()))).whole_text()
+    assert "no shared or global access was made" in page
+    assert "This kernel does not touch shared memory." in page
+
+
+def test_analysis_shows_itself_in_a_notebook() -> None:
+    analysis: Analysis = kernel("kernel_v4_colmajor")
+    assert analysis._repr_html_() == fragment(analysis)
+    assert read(fragment(kernel("kernel_v1"))).all("table", class_="heat") == []

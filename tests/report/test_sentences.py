@@ -1,0 +1,120 @@
+"""Requests in plain words: each says what happened, and no clean request is called a conflict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from memsim.analysis import analyze_trace
+from memsim.details.request import GlobalRequest, SharedRequest, take_apart
+from memsim.report.sentences import collision_line, sentences
+from memsim.trace.trace import Trace
+from tests.report.cases import COLLIDE, kernel
+from tests.traces import LANES, Request, make_trace, site, traces
+
+
+def said(addresses: np.ndarray, active: Any = True, **fields: Any) -> str:
+    analysis = analyze_trace(make_trace((site(**fields), [Request(addresses, active=active)])))
+    return " ".join(sentences(take_apart(analysis, 0)))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            said(COLLIDE),
+            [
+                "2-way bank conflict: 2 wavefronts for this request instead of 1.",
+                "32 lanes load 4 bytes each from tile, 32 different words of 4 bytes.",
+                "for the whole warp at once, as one group",
+                "2 words meet in each of the banks 0-15, so 1 of them waits while 16 banks stay idle",
+                "lane 0 and lane 1: word 0 and word 512 are 512 words apart, a multiple of 32",
+            ],
+        ),
+        (
+            said(COLLIDE ^ (LANES % 2 * 64)),
+            ["No bank conflict: 1 wavefront", "32 words lie in 32 different banks"],
+        ),
+        (said(LANES * 0), ["It is one word in one bank", "share it (here up to 32)"]),
+        (
+            said(LANES * 128, op="store"),
+            ["32 words meet in bank 0, so 31 of them wait while 31 banks stay idle"],
+        ),
+        (
+            said(LANES * 16, width=16),
+            [
+                "No bank conflict: 4 wavefronts for this request, one for each group of lanes.",
+                "in groups of 8 lanes, because 8 x 16 bytes are the 128 that 32 banks give",
+                "Why 4 wavefronts are no conflict by themselves: the lanes ask for 512 different bytes",
+                "would call this a 4-way conflict; it is none",
+            ],
+        ),
+        (
+            said(LANES // 2 * 16, width=16),
+            ["lane i^1 idle or at the same address (the pair rule)", "16 lanes"],
+        ),
+        (
+            said(LANES % 16 * 16, width=16),
+            ["would fit into 2 wavefronts", "another order of the threads would"],
+        ),
+        (said(LANES * 0, op="atomic"), ["32-way", "Each lane counts for itself", "32 lanes meet in bank 0"]),
+        (said(LANES * 16, width=16, op="ldmatrix"), ["groups of 8 lanes, one for each matrix"]),
+        (said(LANES * 4, active=LANES == 3), ["1 lane loads 4 bytes from tile, 1 different word"]),
+        (
+            said(LANES * 4096, space="global"),
+            [
+                "Not coalesced: 32 sectors of 32 bytes where 4 would do",
+                "128 of the 1,024 bytes moved are used.",
+                "Each lane is 4,096 bytes after the lane before it.",
+                "4 bytes apart, from a multiple of 32 on: then 4 sectors would hold all.",
+            ],
+        ),
+        (said(LANES * 4, space="global"), ["Coalesced: 4 sectors", "follows the lane before it"]),
+        (said(LANES * 0, space="global"), ["Coalesced: 1 sector", "the same address"]),
+        (said(LANES * 4 + 12, space="global"), ["Not coalesced: 5 sectors", "12 bytes into a sector"]),
+        (said(LANES * LANES * 32, space="global"), ["Coalescing needs the same bytes side by side"]),
+    ],
+)
+def test_what_is_said(text: str, parts: list[str]) -> None:
+    for part in parts:
+        assert part in text
+
+
+@settings(max_examples=60)
+@given(traces())
+def test_a_conflict_is_said_where_there_is_one_and_nowhere_else(trace: Trace) -> None:
+    analysis = analyze_trace(trace)
+    for number, row in enumerate(analysis.sites):
+        if not row.requests:
+            continue
+        request = take_apart(analysis, number)
+        answer = sentences(request)[0]
+        if isinstance(request, SharedRequest):
+            assert answer.startswith(
+                f"{row.max_ways}-way bank conflict" if request.conflicts else "No bank conflict"
+            )
+            assert f"{request.wavefronts} wavefront" in answer
+        else:
+            assert isinstance(request, GlobalRequest)
+            assert answer.startswith("Coalesced") == (request.sectors == request.ideal_sectors)
+
+
+def test_elements_have_the_names_of_the_source() -> None:
+    request = take_apart(kernel("kernel_v4_colmajor"), 2)
+    assert isinstance(request, SharedRequest)
+    assert "s_a[0][0] and s_a[4][0] are 512 words apart" in " ".join(sentences(request))
+    assert (
+        collision_line(request.origin, request.collisions()[1])
+        == "bank 1: s_a[0][1] (lane 2) | s_a[4][1] (lane 3)"
+    )
+
+
+def test_a_long_collision_is_cut_and_says_so() -> None:
+    request = take_apart(kernel("transpose_naive"), 2)
+    assert isinstance(request, SharedRequest)
+    line = collision_line(request.origin, request.collisions()[0])
+    assert line.count("lane") == 8 and line.endswith("| 24 more")
+    assert collision_line(request.origin, request.collisions()[0], most=32).count("lane") == 32
