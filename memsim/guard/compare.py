@@ -73,6 +73,38 @@ class Comparison:
         return f"{names}: {counted or 'totals differ'}, of {len(self.lines)} accesses"
 
 
+@dataclass(frozen=True, slots=True)
+class Comparisons:
+    """Several kernels, those that differ first; and the names of those that only one side has."""
+
+    pairs: tuple[Comparison, ...]
+    only_a: tuple[str, ...] = ()
+    only_b: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The answer in one line."""
+        if len(self.pairs) == 1 and not (self.only_a or self.only_b):
+            return self.pairs[0].verdict
+        different = sum(pair.differs for pair in self.pairs)
+        parts = [f"{different} of {len(self.pairs)} kernels changed"]
+        if self.only_a:
+            parts.append(f"only the first has {', '.join(self.only_a)}")
+        if self.only_b:
+            parts.append(f"only the second has {', '.join(self.only_b)}")
+        return "; ".join(parts)
+
+
+def compare_all(a: Mapping[str, Side], b: Mapping[str, Side]) -> Comparisons:
+    """Kernels of the same name; `a` is before, `b` is now."""
+    pairs = [compare(a[name], b[name]) for name in a if name in b]
+    return Comparisons(
+        pairs=tuple(sorted(pairs, key=lambda pair: not pair.differs)),
+        only_a=tuple(name for name in a if name not in b),
+        only_b=tuple(name for name in b if name not in a),
+    )
+
+
 def compare(a: Side, b: Side) -> Comparison:
     """`a` is before, `b` is now."""
     lines = [Line(pair, change_of(pair)) for pair in align(a.sites, b.sites)]

@@ -27,7 +27,7 @@ def _shared(request: SharedRequest) -> str:
     who = _warp(request.origin)
     if request.ways <= 1:
         served = _count(request.wavefronts, "wavefront")
-        return f"no lanes of {who} collide; {served} serve them, and {request.ideal} would be ideal"
+        return f"no lanes of {who} collide; they take {served}, and {request.ideal} would be ideal"
     worst = max(request.meetings(), key=lambda meeting: len(meeting.seats))
     lanes = sorted(lane for seat in worst.seats for lane in seat.lanes)
     first, last = worst.banks[0], worst.banks[-1]

@@ -1,0 +1,73 @@
+"""`memsim baseline`: writes what the kernels of a project cost, to be committed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from memsim.cli.progress import progress_bar
+from memsim.cli.project import open_cache, open_project, project_options
+from memsim.errors import MemsimError
+from memsim.guard.baseline import Entry, entry_of, render
+from memsim.targets.check import read_baseline
+from memsim.targets.run import analyze_all
+
+
+@click.command()
+@project_options
+def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
+    """Writes the counts of every target of a project to one file.
+
+    Commit the file: its diff shows what a change of a kernel does to each of its accesses. memsim check
+    compares with it, and fails where a count is higher.
+    """
+    project = open_project(config)
+    entries: dict[str, Entry] = {}
+    with progress_bar("memsim baseline") as report:
+        for measured in analyze_all(project.targets, open_cache(no_cache), jobs):
+            if measured.error is not None:
+                raise measured.error
+            if measured.analysis is not None:
+                entries[measured.target.name] = entry_of(measured.analysis)
+            if report is not None:
+                report(len(entries) / len(project.targets))
+    before = _before(project.baseline)
+    _write(project.baseline, render(entries))
+    accesses = sum(len(entry.sites) for entry in entries.values())
+    changed = _changed(before, entries)
+    click.echo(f"{project.baseline.name}: {len(entries)} kernels, {accesses} accesses; {changed}")
+
+
+def _before(path: Path) -> dict[str, Entry]:
+    """The entries that are there; none if they cannot be read, for they are about to be replaced."""
+    try:
+        return read_baseline(path) or {}
+    except MemsimError:
+        return {}
+
+
+def _write(path: Path, text: str) -> None:
+    """The file is whole at any time."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.replace(path)
+    except OSError as error:
+        raise MemsimError(f"cannot write the baseline: {error.strerror}", file=str(path)) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _changed(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> str:
+    """Which kernels have other counts than before."""
+    if not before:
+        return "there was none before"
+    other = sorted(name for name in {**before, **now} if _rows(before.get(name)) != _rows(now.get(name)))
+    return f"changed: {', '.join(other)}" if other else "nothing changed"
+
+
+def _rows(entry: Entry | None) -> str:
+    return "" if entry is None else render({"": entry})

@@ -1,0 +1,221 @@
+"""`memsim compare`: two kernels, files, revisions or saved analyses, line by line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from memsim.analysis import analyze_trace
+from memsim.cli.project import open_cache, project_options
+from memsim.cli.target import OPTIONS
+from memsim.errors import MemsimError
+from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
+from memsim.report import comparison
+from memsim.targets.places import repository_root
+from memsim.targets.project import Project, find_project, read_project
+from memsim.targets.revision import files_at, is_revision, targets_at
+from memsim.targets.run import analyze_all
+from memsim.targets.target import CatalogueTarget, FileTarget, Target, catalogue
+from memsim.trace.trace import Trace
+
+FORMATS: dict[str, Callable[[Comparisons], str]] = {
+    "json": comparison.as_json,
+    "markdown": comparison.as_markdown,
+}
+PRESENT = "."
+SOURCES = (".cu", ".ptx")
+FILE_OPTIONS = ("kernel", "grid", "block", "arg", "define", "shared_bytes")
+
+
+@dataclass
+class Operands:
+    """What A and B may mean here. used: the options that made a difference."""
+
+    ctx: click.Context
+    options: dict[str, Any]
+    arch: str
+    config: Path | None
+    jobs: int | None
+    cache: Path | None
+    stack: ExitStack
+    used: set[str] = field(default_factory=set)
+
+    def sides(self, name: str) -> Side | dict[str, Side]:
+        """A side, or the sides of all targets of a project by name."""
+        if name == PRESENT:
+            return self.analyzed(self.project().targets)
+        if Path(name).suffix == ".npz":
+            return side_of(name, analyze_trace(Trace.load(name), self.arch))
+        if Path(name).suffix == ".json":
+            return side_of_document(name, _read_json(Path(name)))
+        if Path(name).suffix in SOURCES and Path(name).is_file():
+            return self.single(name, self.file_target(name, Path.cwd(), name))
+        if name in self.known_targets():
+            return self.single(name, self.known_targets()[name])
+        if name in catalogue():
+            return self.single(name, self.catalogue_target(name))
+        return self.at_revision(name)
+
+    def at_revision(self, name: str) -> Side | dict[str, Side]:
+        """`REV`, `REV:FILE` or `REV:TARGET`."""
+        repository = repository_root(Path.cwd())
+        revision, _, inside = name.partition(":")
+        if not is_revision(repository, revision):
+            raise MemsimError(
+                f"{name!r} is no kernel, no file, no saved analysis and no git revision",
+                hint="memsim list shows the kernels that ship; memsim compare --help what else there is",
+            )
+        tree = self.stack.enter_context(files_at(repository, revision))
+        if Path(inside).suffix in SOURCES:
+            here = Path.cwd().resolve().relative_to(repository.resolve())
+            return self.single(name, self.file_target(name, tree / here, inside))
+        targets = {target.name: target for target in targets_at(self.project(), repository, tree)}
+        if not inside:
+            return self.analyzed(tuple(targets.values()))
+        if inside not in targets:
+            raise MemsimError(f"{revision} has no target {inside!r}", hint=f"it has {', '.join(targets)}")
+        return self.single(name, targets[inside])
+
+    def single(self, name: str, target: Target) -> Side:
+        (side,) = self.analyzed((target,)).values()
+        return Side(name, side.sites, side.totals, side.launch)
+
+    def analyzed(self, targets: tuple[Target, ...]) -> dict[str, Side]:
+        sides = {}
+        for measured in analyze_all(targets, self.cache, self.jobs):
+            if measured.error is not None:
+                raise measured.error
+            if measured.analysis is not None:
+                sides[measured.target.name] = side_of(measured.target.name, measured.analysis)
+        return sides
+
+    def file_target(self, name: str, folder: Path, file: str) -> FileTarget:
+        grid, block = self.option("grid"), self.option("block")
+        if grid is None or block is None:
+            raise click.UsageError(f"{name} needs --grid and --block", self.ctx)
+        return FileTarget(
+            name=name,
+            folder=folder,
+            file=Path(file).as_posix(),
+            grid=grid,
+            block=block,
+            args=self.option("arg"),
+            kernel=self.option("kernel"),
+            shared_bytes=self.option("shared_bytes"),
+            options=tuple(f"-D{macro}" for macro in self.option("define")),
+            blocks=self.option("blocks"),
+            arch=self.arch,
+            where="--arg",
+        )
+
+    def catalogue_target(self, name: str) -> CatalogueTarget:
+        return CatalogueTarget(name, name, self.option("size"), self.option("blocks"), self.arch)
+
+    def option(self, name: str) -> Any:
+        self.used.add(name)
+        return self.options[name]
+
+    def project(self) -> Project:
+        return read_project(self.config or find_project(Path.cwd()))
+
+    def known_targets(self) -> Mapping[str, Target]:
+        """The files that the project guards, by name; none if there is no project here."""
+        try:
+            project = self.project()
+        except MemsimError:
+            if self.config is not None:
+                raise
+            return {}
+        return {target.name: target for target in project.targets if isinstance(target, FileTarget)}
+
+    def refuse_unused(self) -> None:
+        """An option that changed nothing is a mistake of the user's."""
+        for parameter in self.ctx.command.params:
+            name = parameter.name or ""
+            given = self.ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            if given and name in self.options and name not in self.used:
+                raise click.UsageError(f"{parameter.opts[0]} makes no sense with A and B", self.ctx)
+
+
+def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command("compare")
+@click.argument("a")
+@click.argument("b")
+@click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
+@_launch_options
+@click.option("--arch", default="sm_90", show_default=True, help="The chip whose measured rules to use.")
+@project_options
+@click.pass_context
+def compare_(
+    ctx: click.Context,
+    /,
+    a: str,
+    b: str,
+    form: str,
+    arch: str,
+    config: Path | None,
+    jobs: int | None,
+    no_cache: bool,
+    **options: Any,
+) -> None:
+    """Compares what two kernels cost, line by line and in total: A is before, B is now.
+
+    \b
+    A and B are each one of
+      kernel_v3               a kernel from memsim list
+      scale                   a target of this project's configuration
+      scale.cu                a .cu or .ptx file, with --grid, --block and --arg
+      before.json, run.npz    what memsim analyze --json printed or --save-trace wrote
+      HEAD~1:scale.cu         a file at a git revision
+      HEAD~1:scale            a target at a git revision
+      main                    a git revision: all targets of the project
+      .                       all targets of the project as they are now
+
+    \b
+    Examples:
+      memsim compare kernel_v3 kernel_v4
+      memsim compare HEAD . --format markdown
+      memsim compare HEAD:scale.cu scale.cu --grid 8 --block 128 --arg 'f32[1024]'
+    """
+    with ExitStack() as stack:
+        operands = Operands(ctx, options, arch, config, jobs, open_cache(no_cache), stack)
+        first, second = operands.sides(a), operands.sides(b)
+    operands.refuse_unused()
+    found = _compared(first, second)
+    if form == "text":
+        comparison.write(found, sys.stdout)
+    else:
+        click.echo(FORMATS[form](found))
+
+
+def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side]) -> Comparisons:
+    if isinstance(a, Side) and isinstance(b, Side):
+        return Comparisons((compare(a, b),))
+    if isinstance(a, Side) or isinstance(b, Side):
+        raise MemsimError(
+            "one of A and B is one kernel, and the other is a whole project",
+            hint="REVISION:TARGET is one kernel of a revision",
+        )
+    return compare_all(a, b)
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise MemsimError(f"cannot read it: {error.strerror}", file=str(path)) from None
+    except ValueError as error:
+        raise MemsimError(f"no JSON: {error}", file=str(path)) from None

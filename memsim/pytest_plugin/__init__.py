@@ -1,0 +1,80 @@
+"""The pytest plugin: budgets for kernels, as tests.
+
+    @pytest.mark.memsim("ways <= 1", kernel="kernel_v4")
+    def test_no_conflict():
+        pass
+
+    @pytest.mark.memsim("sectors_per_request <= 4")
+    def test_coalesced(memsim):
+        memsim.analyze("scale.cu", grid=8, block=128, args=["f32[1024]", 2.0])
+
+    def test_both(memsim):
+        analysis = memsim.analyze("kernel_v4", size="512,512,512")
+        memsim.check(analysis, "ways <= 1", "excess < 40%")
+
+A broken budget fails the test with the table of the accesses that broke it. docs/ci.md has the options.
+In: markers, the fixture's arguments, ini options. Out: passed and failed tests. A project that uses none
+of it sees nothing of the plugin, and nothing heavy is imported until a kernel is analyzed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from memsim.pytest_plugin.fixture import Guard
+
+MARKER = "memsim"
+MARKER_HELP = (
+    "memsim(*budgets, kernel=, file=, target=, **launch): the kernel keeps within the budgets; "
+    "if it names no kernel: whatever the test analyzes by the fixture memsim does"
+)
+# A marker with one of these names its kernel.
+NAMES = ("kernel", "file", "target")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The ini options."""
+    parser.addini("memsim_budgets", "budgets where a marker gives none", type="linelist", default=[])
+    parser.addini("memsim_config", "the configuration that has the targets and the baseline", default="")
+    parser.addini("memsim_arch", "the chip whose measured rules to use", default="sm_90")
+    parser.addini("memsim_cache", "keep traces between runs", type="bool", default=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the marker known, for --strict-markers."""
+    config.addinivalue_line("markers", MARKER_HELP)
+
+
+@pytest.fixture
+def memsim(request: pytest.FixtureRequest) -> Iterator[Guard]:
+    """Analyzes kernels, and checks them against budgets: see `memsim.pytest_plugin.fixture.Guard`."""
+    from memsim.pytest_plugin.fixture import Guard
+
+    markers = tuple(marker for marker in request.node.iter_markers(MARKER) if not names_kernel(marker))
+    guard = Guard(request.node, markers)
+    yield guard
+    if markers and not guard.judged:
+        pytest.fail("the marker memsim checked nothing: the test analyzed no kernel", pytrace=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Judges the kernels that markers name, before the test itself runs."""
+    for marker in item.iter_markers(MARKER):
+        if names_kernel(marker):
+            from memsim.pytest_plugin.fixture import Guard
+
+            Guard(item).judge_marker(marker)
+        elif MARKER not in getattr(item, "fixturenames", ()):
+            names = ", ".join(f"{name}=" for name in NAMES)
+            message = f"the marker memsim checks nothing: give it one of {names} or use the fixture memsim"
+            pytest.fail(message, pytrace=False)
+
+
+def names_kernel(marker: pytest.Mark) -> bool:
+    """Whether the marker says itself which kernel it is about."""
+    return any(name in marker.kwargs for name in NAMES)

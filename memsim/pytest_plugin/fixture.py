@@ -1,0 +1,180 @@
+"""What the fixture `memsim` is, and what its marker does.
+
+In: a test, and the kernels and budgets that it names. Out: analyses; a failed test where a budget is broken
+or nothing could be judged, with a message and no traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsim.analysis import Analysis
+from memsim.errors import MemsimError
+from memsim.guard.baseline import Entry
+from memsim.guard.budget import parse_budget
+from memsim.guard.check import Subject
+from memsim.guard.judge import Acceptance, Rule, judge
+from memsim.guard.outcome import Outcome
+from memsim.guard.select import parse_selector
+from memsim.report.check import text
+from memsim.targets.cache import cache_folder
+from memsim.targets.check import check_project, read_baseline
+from memsim.targets.project import Project, find_project, read_project
+from memsim.targets.run import analyze_target
+from memsim.targets.target import CatalogueTarget, FileTarget, Target
+
+SOURCES = (".cu", ".ptx")
+
+
+class Guard:
+    """Analyzes and checks kernels in a test. Files are relative to the folder of the test.
+
+    judged: whether a budget was checked.
+    """
+
+    def __init__(self, item: pytest.Item, markers: Sequence[pytest.Mark] = ()) -> None:
+        self.judged = False
+        self._item = item
+        self._markers = markers
+        self._names: list[tuple[Analysis, str]] = []
+
+    def analyze(self, source: str | Path, **launch: Any) -> Analysis:
+        """What a kernel costs, judged by the budgets of the test's marker if it has one.
+
+        Args:
+            source: a kernel of the catalogue, or a `.cu` or `.ptx` file.
+            launch: `size` for the catalogue; `grid`, `block`, `args`, `kernel`, `options` and
+                `shared_bytes` for a file; `blocks`, `arch` and `name` for both.
+        """
+        key = "file" if Path(source).suffix in SOURCES else "kernel"
+        with _plain_failures():
+            analysis = self._analyze(self._target({**launch, key: str(source)}))
+            for marker in self._markers:
+                self._judge(analysis, marker.args, marker.kwargs.get("accept", ()))
+        return analysis
+
+    def check(self, analysis: Analysis, *budgets: str, accept: Sequence[str] = ()) -> None:
+        """Fails the test if a budget is broken, with the table of the accesses that broke it."""
+        with _plain_failures():
+            self._judge(analysis, budgets, accept)
+
+    def judge_marker(self, marker: pytest.Mark) -> None:
+        """Analyzes the kernel that a marker names, and judges it."""
+        launch = dict(marker.kwargs)
+        accept = launch.pop("accept", ())
+        with _plain_failures():
+            if "target" in launch:
+                self._judge_target(launch, marker.args, accept)
+            else:
+                self._judge(self._analyze(self._target(launch)), marker.args, accept)
+
+    # --- what is analyzed
+
+    def _target(self, launch: dict[str, Any]) -> Target:
+        common = {key: launch.pop(key) for key in ("kernel", "blocks", "arch") if key in launch}
+        common.setdefault("arch", self._item.config.getini("memsim_arch"))
+        file, name = launch.pop("file", None), launch.pop("name", None)
+        try:
+            if file is None:
+                return CatalogueTarget(name or common["kernel"], **common, size=_size(launch), **launch)
+            for key in ("grid", "block"):
+                launch[key] = _extent(launch.get(key), key)
+            for key in ("args", "options"):
+                launch[key] = tuple(launch.get(key, ()))
+            name = name or common.get("kernel") or Path(file).stem
+            return FileTarget(name, self._item.path.parent, Path(file).as_posix(), **common, **launch)
+        except TypeError as error:
+            raise MemsimError(f"such a kernel is not launched like that: {error}") from None
+
+    def _analyze(self, target: Target) -> Analysis:
+        analysis = analyze_target(target, self._cache)
+        self._names.append((analysis, target.name))
+        return analysis
+
+    @property
+    def _cache(self) -> Path | None:
+        return cache_folder() if self._item.config.getini("memsim_cache") else None
+
+    def _project(self) -> Project:
+        named = self._item.config.getini("memsim_config")
+        if named:
+            return read_project(self._item.config.rootpath / named)
+        return read_project(find_project(self._item.path.parent))
+
+    # --- how it is judged
+
+    def _judge(self, analysis: Analysis, budgets: Sequence[str], accept: Sequence[str]) -> None:
+        own = (name for other, name in self._names if other is analysis)
+        name = next(own, analysis.trace.kernel)
+        rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
+        entry = self._entry(name) if any(rule.budget.needs_baseline for rule in rules) else None
+        self._settle(judge([Subject(name, analysis, entry)], rules, _acceptances(accept, name)))
+
+    def _entry(self, name: str) -> Entry | None:
+        path = self._project().baseline
+        entries = read_baseline(path)
+        if entries is None:
+            raise MemsimError("there is no baseline", file=str(path), hint="memsim baseline writes it")
+        return entries.get(name)
+
+    def _judge_target(self, launch: dict[str, Any], budgets: Sequence[str], accept: Sequence[str]) -> None:
+        """A target of the configuration; by its own budgets if the marker gives none."""
+        name = launch.pop("target")
+        if launch:
+            raise MemsimError(f"target {name!r} has its own launch: {', '.join(launch)} would change nothing")
+        project = self._project()
+        if budgets:
+            project = replace(project, rules=tuple(_rules(budgets, name)))
+        accepted = (*project.acceptances, *_acceptances(accept, name))
+        project = replace(project, acceptances=accepted)
+        self._settle(check_project(project, project.chosen([name]), self._cache, jobs=1))
+
+    def _settle(self, outcome: Outcome) -> None:
+        self.judged = True
+        if outcome.problems:
+            raise outcome.problems[0].error
+        broken = [finding for finding in outcome.findings if finding.breaks]
+        if broken:
+            _fail(f"{outcome.verdict}\n\n{text(broken, lambda kernel, file: file or kernel)}")
+
+
+def _size(launch: dict[str, Any]) -> str | None:
+    size = launch.pop("size", None)
+    return size if size is None or isinstance(size, str) else ",".join(map(str, size))
+
+
+def _extent(value: Any, key: str) -> tuple[int, ...]:
+    if value is None:
+        raise MemsimError(f"a file needs {key}=, such as {key}=(8, 8)")
+    return (value,) if isinstance(value, int) else tuple(value)
+
+
+def _rules(budgets: Sequence[str], name: str) -> list[Rule]:
+    if not budgets:
+        raise MemsimError("there is no budget, so nothing can fail", hint="such as 'ways <= 1'")
+    return [Rule(parse_budget(text), [name]) for text in budgets]
+
+
+def _acceptances(accept: Sequence[str], name: str) -> list[Acceptance]:
+    return [Acceptance(parse_selector(text), [name]) for text in accept]
+
+
+@contextmanager
+def _plain_failures() -> Iterator[None]:
+    """Turns a `MemsimError` into a failure that shows its message and no traceback."""
+    try:
+        yield
+    except MemsimError as error:
+        if error.file is None and error.source is not None:
+            error.file = "budget"  # a text of the test's own
+        raise pytest.fail.Exception(f"error: {error}", pytrace=False) from None
+
+
+def _fail(message: str) -> None:
+    pytest.fail(message, pytrace=False)

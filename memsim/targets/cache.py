@@ -1,0 +1,100 @@
+"""Traces that were made before: nothing that decides a trace may change without another name for it.
+
+In: `Work`. Out: its trace, from the user's cache folder if it is there. Kept are traces and not counts:
+what they cost is worked out anew each time. A file that is damaged, cannot be read or cannot be written
+is as good as none. Left out on purpose: taking old files away; the folder may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.launch import Texture1D
+from memsim.targets.target import Work
+from memsim.trace.trace import Trace
+
+FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
+
+
+def cache_folder() -> Path:
+    """Where this user's traces are kept; `MEMSIM_CACHE_DIR` says otherwise."""
+    if os.environ.get(FOLDER_VARIABLE):
+        return Path(os.environ[FOLDER_VARIABLE])
+    from platformdirs import user_cache_path
+
+    return user_cache_path("memsim", appauthor=False)
+
+
+def trace_of(work: Work, folder: Path | None) -> Trace:
+    """The trace of a launch; `folder` None makes it anew and keeps nothing.
+
+    Raises:
+        MemsimError: whatever goes wrong in the kernel.
+    """
+    if folder is None:
+        return work.trace()
+    path = folder / f"{key_of(work)}.npz"
+    kept = _read(path)
+    if kept is not None and (kept.kernel, kept.launch) == (work.kernel.name, work.launch):
+        return kept
+    trace = work.trace()
+    _write(trace, path)
+    return trace
+
+
+def key_of(work: Work) -> str:
+    """A name for everything that decides the trace: PTX, sources, launch, arguments and memsim itself."""
+    parts = [
+        model_version(),
+        work.ptx,
+        work.kernel.name,
+        dict(work.kernel.sources),
+        work.launch.grid,
+        work.launch.block,
+        work.launch.shared_bytes,
+        work.blocks,
+        [_argument(value) for value in work.args],
+    ]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@cache
+def model_version() -> str:
+    """A name for this memsim: a hash of its own code, and numpy's version, which fills random arrays."""
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256(np.__version__.encode())
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, Texture1D):
+        return f"texture {_argument(value.array)}"
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+    return f"{type(value).__name__} {value!r}"
+
+
+def _read(path: Path) -> Trace | None:
+    try:
+        return Trace.load(path)
+    except MemsimError:
+        return None
+
+
+def _write(trace: Trace, path: Path) -> None:
+    """The file appears whole or not at all (see `memsim.trace.storage`)."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        trace.save(path)
+    except (MemsimError, OSError):
+        return

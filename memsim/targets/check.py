@@ -1,0 +1,94 @@
+"""Checks a project: analyzes its targets and judges them.
+
+In: a `Project` and which of its targets are meant. Out: an `Outcome`. Left out on purpose: printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from memsim.errors import MemsimError
+from memsim.guard import baseline
+from memsim.guard.baseline import Entry
+from memsim.guard.check import Subject
+from memsim.guard.judge import Rule, judge
+from memsim.guard.outcome import Outcome, Problem
+from memsim.targets.project import Project
+from memsim.targets.run import analyze_all
+from memsim.targets.target import Target
+
+Progress = Callable[[float], None] | None
+
+
+def check_project(
+    project: Project,
+    chosen: Sequence[Target],
+    cache: Path | None,
+    jobs: int | None = None,
+    progress: Progress = None,
+) -> Outcome:
+    """The outcome for the chosen targets; `cache` and `jobs` as in `memsim.targets.run`.
+
+    Raises:
+        MemsimError: the baseline cannot be read, or is needed and not there.
+    """
+    some = len(chosen) < len(project.targets)
+    names = [target.name for target in chosen]
+    rules = [restricted(rule, names) for rule in project.rules if set(rule.kernels) & set(names)]
+    entries = read_baseline(project.baseline)
+    if entries is None and any(rule.budget.needs_baseline for rule in rules):
+        hint = "memsim baseline writes it; then commit it"
+        raise MemsimError("there is no baseline", file=str(project.baseline), hint=hint)
+
+    subjects, problems = [], []
+    for number, measured in enumerate(analyze_all(chosen, cache, jobs), 1):
+        name = measured.target.name
+        if measured.analysis is not None:
+            subjects.append(Subject(name, measured.analysis, (entries or {}).get(name)))
+        if measured.error is not None:
+            problems.append(Problem(name, measured.error))
+        if progress is not None:
+            progress(number / len(chosen))
+    if not some and any(rule.budget.needs_baseline for rule in rules):
+        problems += _left_over(project, entries or {}, names)
+    return judge(subjects, rules, project.acceptances, problems, some=some)
+
+
+def restricted(rule: Rule, names: Sequence[str]) -> Rule:
+    """The rule for these targets only. Of those it was declared for, others may be what it is about."""
+    inside = [name for name in rule.kernels if name in names]
+    return replace(rule, kernels=inside, general=rule.general or len(inside) < len(rule.kernels))
+
+
+def read_baseline(path: Path) -> dict[str, Entry] | None:
+    """The entries of a baseline's file, None if there is no file.
+
+    Raises:
+        MemsimError: it cannot be read, or is no baseline.
+    """
+    try:
+        return baseline.parse(path.read_text(encoding="utf-8"), str(path))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise MemsimError(f"cannot read the baseline: {error.strerror}", file=str(path)) from None
+    except UnicodeDecodeError:
+        raise MemsimError("the baseline is not UTF-8 text", file=str(path)) from None
+
+
+def _left_over(project: Project, entries: dict[str, Entry], names: Sequence[str]) -> list[Problem]:
+    """Kernels that were guarded when the baseline was written, and are no targets any more."""
+    return [
+        Problem(
+            name,
+            MemsimError(
+                f"{name} is in the baseline, and is no target any more",
+                file=str(project.baseline),
+                hint="memsim baseline takes it out",
+            ),
+        )
+        for name in entries
+        if name not in names
+    ]

@@ -1,0 +1,101 @@
+"""A project as it was at a git revision.
+
+In: a repository and a revision. Out: its files in a folder of their own, and the targets in there. The
+repository is only read: no checkout, no worktree, no lock. Left out on purpose: submodules.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.targets.project import Project, read_project
+from memsim.targets.target import CatalogueTarget, FileTarget, Target, catalogue
+
+
+def is_revision(repository: Path, name: str) -> bool:
+    """Whether git knows a commit by this name."""
+    done = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    return done is not None and done.returncode == 0
+
+
+@contextmanager
+def files_at(repository: Path, revision: str) -> Iterator[Path]:
+    """A temporary folder with the repository's files as they were.
+
+    Raises:
+        MemsimError: git is not installed, or has no such revision.
+    """
+    done = _git(repository, "archive", "--format=tar", "--end-of-options", revision)
+    if done is None:
+        raise MemsimError("git is not installed, or cannot be run")
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip()
+        raise MemsimError(f"git cannot read revision {revision!r}: {said}")
+    with tempfile.TemporaryDirectory(prefix="memsim-") as folder:
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            if hasattr(tarfile, "data_filter"):  # refuses what could land outside of the folder
+                archive.extraction_filter = tarfile.data_filter
+            archive.extractall(folder)
+        yield Path(folder)
+
+
+def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Target, ...]:
+    """The targets as the files in `tree` describe them.
+
+    If they have no configuration yet, the present one says how the kernels are launched, and what they do
+    not have is left out.
+
+    Raises:
+        MemsimError: the configuration of then is wrong, or the repository has nothing that could differ.
+    """
+    kernels = _catalogue_in(repository, tree)
+    path = tree / project.path.relative_to(repository)
+    if path.is_file():
+        targets = read_project(path, kernels).targets
+    else:
+        moved = (_moved(target, path.parent, kernels) for target in project.targets)
+        targets = tuple(target for target in moved if _exists(target))
+    if kernels is None and all(isinstance(target, CatalogueTarget) for target in targets):
+        raise MemsimError(
+            "the targets are kernels that ship with memsim, which no revision of this repository changes",
+            file=str(project.path),
+        )
+    return targets
+
+
+def _catalogue_in(repository: Path, tree: Path) -> Path | None:
+    """The catalogue's folder in `tree`, if the one that ships is part of the repository."""
+    present = data_folder("kernels").resolve()
+    if not present.is_relative_to(repository.resolve()):
+        return None
+    return tree / present.relative_to(repository.resolve())
+
+
+def _moved(target: Target, folder: Path, kernels: Path | None) -> Target:
+    if isinstance(target, FileTarget):
+        return replace(target, folder=folder)
+    assert isinstance(target, CatalogueTarget)
+    return replace(target, kernels=kernels)
+
+
+def _exists(target: Target) -> bool:
+    if isinstance(target, CatalogueTarget):
+        is_there = target.kernels is None or (target.kernels / "catalog.toml").is_file()
+        return is_there and target.kernel in catalogue(target.kernels)
+    return (target.folder / target.file).is_file()
+
+
+def _git(repository: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+    try:
+        return subprocess.run(["git", *arguments], cwd=repository, capture_output=True, check=False)
+    except OSError:
+        return None

@@ -1,0 +1,72 @@
+"""Analyzes targets in parallel, each in a process of its own kind.
+
+In: targets. Out: for each, in order, its analysis or the error that kept it from having one.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.errors import MemsimError
+from memsim.targets.cache import trace_of
+from memsim.targets.target import Target
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A target with its analysis, or with the error that kept it from having one."""
+
+    target: Target
+    analysis: Analysis | None = None
+    error: MemsimError | None = None
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def analyze_target(target: Target, cache: Path | None) -> Analysis:
+    """The analysis of one target; its trace from the cache folder if it is there.
+
+    Raises:
+        MemsimError: whatever is wrong with the kernel, its launch or what it does.
+    """
+    return analyze_trace(trace_of(target.load(), cache), target.arch)
+
+
+def analyze_all(targets: Sequence[Target], cache: Path | None, jobs: int | None = None) -> Iterator[Measured]:
+    """The targets in order; `jobs` processes, as many as there are processors if left out."""
+    one = partial(_measured, cache=cache)
+    workers = min(jobs or processors(), len(targets))
+    if workers <= 1:
+        yield from map(one, targets)
+        return
+    # Spawned and not forked: the same on every system, and safe whatever threads the caller has.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, mp_context=context)
+    try:
+        yield from pool.map(one, targets)
+    except BrokenProcessPool:
+        raise MemsimError(
+            "a process that analyzed a kernel was killed", hint="was there not enough memory? try --jobs 1"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _measured(target: Target, cache: Path | None) -> Measured:
+    try:
+        return Measured(target, analyze_target(target, cache))
+    except MemsimError as error:
+        return Measured(target, error=error)

@@ -1,0 +1,157 @@
+"""A configuration file as checked tables: every mistake has a place.
+
+In: a TOML file. Out: `Table`s, whose values have the type that was asked for, or one `MemsimError`
+with file, and line and column where they can be found. Left out on purpose: what the keys mean.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from memsim.errors import MemsimError
+
+# TOMLDecodeError says it in its message only.
+_PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file that was read; `text` is for finding the place of a mistake."""
+
+    path: Path
+    text: str
+
+    def fail(self, message: str, hint: str | None = None) -> NoReturn:
+        """Something is wrong with the file."""
+        raise MemsimError(message, file=str(self.path), hint=hint)
+
+    def locate(self, error: MemsimError) -> MemsimError:
+        """An error about a string of the file (its `source`), on the first line that has that string."""
+        text, column = error.source or "", error.column or 1
+        for number, line in enumerate(self.text.splitlines(), 1):
+            for quoted in (f'"{text}"', f"'{text}'"):
+                at = line.find(quoted)
+                if at >= 0:
+                    column = at + 1 + column
+                    return self._error(error, number, column, line)
+        return self._error(error, None, column, text)
+
+    def _error(self, error: MemsimError, line: int | None, column: int, source: str) -> MemsimError:
+        return MemsimError(
+            error.message, file=str(self.path), line=line, column=column, source=source, hint=error.hint
+        )
+
+
+def read_toml(path: Path) -> tuple[File, dict[str, Any]]:
+    """The file and what is in it.
+
+    Raises:
+        MemsimError: it cannot be read, or is no TOML.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise MemsimError(f"cannot read it: {error.strerror}", file=str(path)) from None
+    except UnicodeDecodeError:
+        raise MemsimError("it is not UTF-8 text", file=str(path)) from None
+    try:
+        return File(path, text), tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = _PLACE.fullmatch(str(error))
+        if place is None:
+            raise MemsimError(f"no TOML: {error}", file=str(path)) from None
+        line = int(place["line"])
+        raise MemsimError(
+            f"no TOML: {place['what']}",
+            file=str(path),
+            line=line,
+            column=int(place["column"]),
+            source=[*text.splitlines(), ""][line - 1],
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a file. name: what errors call it."""
+
+    file: File
+    name: str
+    values: dict[str, Any]
+
+    def check_keys(self, known: Sequence[str]) -> None:
+        """Every key must be one of `known`."""
+        for key in self.values:
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                guess = f"did you mean {near[0]!r}? " if near else ""
+                self.fail(f"unknown key {key!r}", f"{guess}known: {', '.join(known)}")
+
+    def tables(self, key: str) -> list[Table]:
+        """The array of tables under `key`, numbered from 1."""
+        values = self.items(key)
+        if not all(isinstance(value, dict) for value in values):
+            self.fail(f"{key} must be tables", f"[[{key}]] begins one")
+        return [Table(self.file, f"{key} {number}", value) for number, value in enumerate(values, 1)]
+
+    def string(self, key: str, default: str | None = None) -> str:
+        """A string; it must be there if there is no default."""
+        value = self.values.get(key, default)
+        if not isinstance(value, str):
+            self.fail(f"{key} must be a string" + ("" if value is None else f", not {value!r}"))
+        return value
+
+    def strings(self, key: str) -> list[str]:
+        """A list of strings, empty if it is not there."""
+        values = self.items(key)
+        if not all(isinstance(value, str) for value in values):
+            self.fail(f"{key} must be a list of strings")
+        return values
+
+    def items(self, key: str) -> list[Any]:
+        """A list, empty if it is not there."""
+        value = self.values.get(key, [])
+        if not isinstance(value, list):
+            self.fail(f"{key} must be a list")
+        return value
+
+    def integer(self, key: str, least: int) -> int | None:
+        """An integer of at least `least`, or None if it is not there."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not is_integer(value) or value < least:
+            self.fail(f"{key} must be an integer, {least} or more")
+        return int(value)
+
+    def extent(self, key: str) -> tuple[int, ...]:
+        """One to three positive integers, as CUDA's `dim3`; they must be there."""
+        value = self.values.get(key)
+        items: list[Any] = value if isinstance(value, list) else [value]
+        if not 1 <= len(items) <= 3 or not all(is_integer(item) and item > 0 for item in items):
+            self.fail(f"{key} must be one to three positive integers, such as {key} = [8, 8]")
+        return tuple(items)
+
+    def fail(self, message: str, hint: str | None = None) -> NoReturn:
+        """Something is wrong with the table."""
+        self.file.fail(f"{self.name}: {message}", hint)
+
+    def fail_at(self, text: str, message: str, hint: str | None = None) -> NoReturn:
+        """Something is wrong with a string of the table."""
+        error = MemsimError(f"{self.name}: {message}", column=1, source=text, hint=hint)
+        raise self.file.locate(error)
+
+
+def is_integer(value: object) -> bool:
+    """Whether it is an integer; TOML's booleans are none."""
+    return isinstance(value, int) and not isinstance(value, bool)

@@ -1,0 +1,119 @@
+"""Which row is which: by code and order, never by line."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memsim.analysis import SiteCounts
+from memsim.guard.align import align
+from memsim.guard.changes import change_of
+from tests.guard.test_select import SITE
+
+
+def row(source: str, line: int = 1, **fields: Any) -> SiteCounts:
+    counts = {"requests": 8, "wavefronts": 8, "conflicts": 0, "ideal_wavefronts": 8, "max_ways": 1}
+    return dataclasses.replace(SITE, **({"source": source, "line": line, **counts} | fields))
+
+
+A, B, C = row("s[i] = a;", 1), row("s[j] = b;", 2), row("completely = different(code, here);", 3)
+
+
+def kinds(before: list[SiteCounts], now: list[SiteCounts]) -> list[str]:
+    changes = [change_of(pair) for pair in align(before, now)]
+    return [change.kind if change else "=" for change in changes]
+
+
+def test_a_line_that_moved_is_no_change() -> None:
+    moved = [dataclasses.replace(site, line=site.line + 40, file="elsewhere.cu") for site in (A, B, C)]
+    assert kinds([A, B, C], moved) == ["=", "=", "="]
+    assert kinds([A, B, C], moved[::-1]) == ["=", "=", "="]
+
+
+def test_spacing_is_no_change() -> None:
+    assert kinds([row("s[i]  =   a;")], [row("s[i] = a;")]) == ["="]
+    assert kinds([row("s[i]  =   a;")], [row("s[i] = b;")]) == ["changed"]
+
+
+def test_equal_lines_are_told_apart_by_their_order() -> None:
+    twice = [row("x = s[i];", 1, wavefronts=8), row("x = s[i];", 2, wavefronts=16)]
+    assert kinds(twice, twice) == ["=", "="]
+    assert kinds(twice, twice[::-1]) == ["worse", "improved"]
+
+
+def test_a_new_and_a_vanished_access_are_no_changed_ones() -> None:
+    assert kinds([A], [A, C]) == ["=", "new"]
+    assert kinds([A, C], [A]) == ["=", "vanished"]
+    assert kinds([A, C], [A, row("something(else_entirely) + 1;", 9)]) == ["=", "new", "vanished"]
+
+
+def test_an_edited_line_is_one_that_changed() -> None:
+    before = [row("x = s_a[k][ty * TM ^ 16 * (k / 4)];", op="load")]
+    assert kinds(before, [row("x = s_a[k][ty * TM];", op="load", wavefronts=16)]) == ["worse"]
+    assert kinds(before, [row("x = s_a[k][ty * TM];", op="load", wavefronts=4)]) == ["improved"]
+    assert kinds(before, [row("x = s_a[k][ty * TM];", op="load")]) == ["changed"]
+
+
+def test_the_most_alike_lines_belong_together() -> None:
+    before = [row("s_a[a_k + 0][a_col] = a.x;"), row("s_a[a_k + 1][a_col] = a.y;")]
+    now = [row("s_a[a_k + 1][a_m] = a.y;"), row("s_a[a_k + 0][a_m] = a.x;")]
+    assert [pair.before for pair in align(before, now)] == before[::-1]
+
+
+def test_another_width_or_array_in_the_same_code_is_a_change() -> None:
+    wide = row("*p = v;", width=16, wavefronts=4, requests=1)
+    narrow = row("*p = v;", width=4, wavefronts=4, requests=4)
+    (change,) = [change_of(pair) for pair in align([wide], [narrow])]
+    assert change is not None
+    assert change.kind == "worse"  # four requests where there was one
+    assert change.reason == "it was 16 B a lane, and is 4 B"
+    (change,) = [change_of(pair) for pair in align([row("*p = v;")], [row("*p = v;", array="s_b")])]
+    assert change is not None
+    assert (change.kind, change.reason) == ("changed", "its array was s_a")
+
+
+def test_a_store_is_never_a_load() -> None:
+    assert kinds([row("x[i] = s[i];", op="load")], [row("x[i] = s[i];", op="store")]) == ["new", "vanished"]
+
+
+def test_worse_in_one_count_is_worse() -> None:
+    assert kinds([row("a", wavefronts=8)], [row("a", wavefronts=9)]) == ["worse"]
+    assert kinds([row("a", wavefronts=8, max_ways=2)], [row("a", wavefronts=9, max_ways=1)]) == ["worse"]
+    assert kinds([row("a", wavefronts=8, max_ways=2)], [row("a", wavefronts=8, max_ways=1)]) == ["improved"]
+    assert kinds([row("a", ideal_wavefronts=8)], [row("a", ideal_wavefronts=4)]) == ["changed"]
+
+
+def test_what_could_not_be_analyzed() -> None:
+    unknown = row("a", wavefronts=None, requests=None, unresolved="why")
+    assert kinds([unknown], [unknown]) == ["="]
+    assert kinds([unknown], [row("a")]) == ["improved"]
+    assert kinds([row("a")], [unknown]) == ["worse"]
+
+
+ROWS = st.lists(
+    st.builds(
+        row,
+        st.sampled_from(["a = s[i];", "a = s[i + 1];", "b = t[j];", ""]),
+        st.integers(1, 9),
+        op=st.sampled_from(["load", "store"]),
+        width=st.sampled_from([4, 16]),
+        wavefronts=st.integers(0, 3),
+    ),
+    max_size=6,
+)
+
+
+@given(before=ROWS, now=ROWS)
+def test_every_row_has_one_place(before: list[SiteCounts], now: list[SiteCounts]) -> None:
+    pairs = align(before, now)
+    assert [pair.now for pair in pairs if pair.now is not None] == now
+    assert sorted(id(pair.before) for pair in pairs if pair.before is not None) == sorted(map(id, before))
+    assert all(pair.before is not None or pair.now is not None for pair in pairs)
+
+
+@given(rows=ROWS)
+def test_nothing_differs_from_itself(rows: list[SiteCounts]) -> None:
+    assert all(pair.before == pair.now for pair in align(rows, rows))

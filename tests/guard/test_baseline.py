@@ -1,0 +1,103 @@
+"""The baseline's file: what is written is read, and what is damaged is not."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from memsim.analysis import analyze_trace
+from memsim.errors import MemsimError
+from memsim.guard.baseline import entry_of, parse, render
+from memsim.guard.check import Subject
+from memsim.trace.trace import Trace
+from tests.guard.subjects import CLEAN, STORE, checked, entry, out, shared, unresolved
+from tests.traces import traces
+
+FILE = render({"k": entry(shared(CLEAN, STORE), out(CLEAN), unresolved())})
+
+
+def test_a_line_for_each_access() -> None:
+    lines = FILE.splitlines()
+    assert lines[2] == "schema = 1"
+    assert lines[4] == '[kernels."k"]'
+    assert lines[7] == (
+        '  { code = "tile[i] = 1;", access = "shared store 4 B", array = "tile", instructions = 1,'
+        " requests = 1, wavefronts = 1, conflicts = 0, ways = 1, ideal_wavefronts = 1 },"
+    )
+    assert len(lines) == 11
+    tomllib.loads(FILE)
+
+
+def test_no_line_numbers() -> None:
+    moved = [
+        (dataclasses.replace(one, line=one.line + 10), requests)
+        for one, requests in (shared(CLEAN, STORE), out(CLEAN), unresolved())
+    ]
+    sources = {"kernel.cu": "\n" * 10 + "// line 1\n  tile[i] = 1;\nx = tile[i];\nout[i] = x;\n"}
+    assert render({"k": entry(*moved, sources=sources)}) == FILE
+
+
+@given(made=st.lists(traces(), min_size=1, max_size=3))
+def test_what_is_written_is_read(made: list[Trace]) -> None:
+    analyses = {f'k"{i}\x7f\n': analyze_trace(trace) for i, trace in enumerate(made)}
+    entries = parse(render({name: entry_of(analysis) for name, analysis in analyses.items()}), "file")
+    assert entries.keys() == analyses.keys()
+    for name, analysis in analyses.items():
+        of = Subject(name, analysis, entries[name])
+        kinds = {finding.kind for finding in checked("baseline", of).findings}
+        assert kinds <= {"unresolved"}
+    assert render(entries) == render(parse(render(entries), "file"))
+
+
+def test_kernels_are_in_order() -> None:
+    one = entry(shared(CLEAN))
+    assert render({"b": one, "a": one}) == render({"a": one, "b": one})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda text: "", "schema None"),
+        (lambda text: text[: len(text) // 2], "no TOML"),
+        (lambda text: "<<<<<<< HEAD\n" + text, "no TOML"),
+        (lambda text: text.replace("schema = 1", "schema = 2"), "schema 2"),
+        (lambda text: text[: text.index("[kernels")], "no kernels"),
+        (lambda text: text.replace("launch =", "start ="), "kernel k: 'launch'"),
+        (lambda text: text.replace("wavefronts = 1", "wavefronts = -1", 1), "kernel k: counts"),
+        (lambda text: text.replace("wavefronts = 1", "wavefronts = 1.0", 1), "kernel k: counts"),
+        (lambda text: text.replace("wavefronts = 1", "wavefronts = true", 1), "kernel k: counts"),
+        (lambda text: text.replace(" conflicts = 0,", ""), "are missing"),
+        (lambda text: text.replace("conflicts", "konflicts"), "unknown key konflicts"),
+        (lambda text: text.replace("shared store 4 B", "shared store"), "access 'shared store'"),
+        (lambda text: text.replace('array = "tile"', "array = 3"), "are texts"),
+        (lambda text: text.replace('code = "tile[i] = 1;", ', ""), "'code'"),
+    ],
+)
+def test_what_is_damaged_is_refused(spoil: Callable[[str], str], message: str) -> None:
+    assert parse(FILE, "memsim-baseline.toml")["k"].sites[0].wavefronts == 1
+    spoiled = spoil(FILE)
+    assert spoiled != FILE
+    with pytest.raises(MemsimError) as caught:
+        parse(spoiled, "memsim-baseline.toml")
+    assert message in caught.value.message
+    assert caught.value.file == "memsim-baseline.toml"
+    assert caught.value.exit_code == 2
+
+
+def test_the_launch_is_kept() -> None:
+    def launch(**fields: Any) -> str:
+        return entry(shared(CLEAN), **fields).launch
+
+    assert launch() == "grid 2x1x1, block 32x1x1, 0 B dynamic shared memory, 2 of 2 blocks, sm_90"
+    assert launch(blocks_replayed=1) != launch()

@@ -1,0 +1,205 @@
+"""One budget on one kernel: what holds has what breaks beside it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from memsim.errors import MemsimError
+from memsim.guard.outcome import Figure
+from tests.guard.subjects import (
+    BROADCAST,
+    CLEAN,
+    LOAD,
+    OUT,
+    SCATTERED,
+    STORE,
+    TWO_WAY,
+    checked,
+    entry,
+    out,
+    shared,
+    subject,
+    unresolved,
+)
+
+CLEAN_KERNEL = subject(shared(CLEAN, STORE, 10), shared(CLEAN, LOAD, 10), out(CLEAN, 10))
+# Stores 2-way (20 wavefronts of 10 requests), loads clean; 32 sectors a request where 4 would do.
+BAD_KERNEL = subject(shared(TWO_WAY, STORE, 10), shared(CLEAN, LOAD, 10), out(SCATTERED, 10))
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        "ways <= 1", "ways < 2", "ways == 1", "wavefronts <= ideal", "wavefronts <= 20", "conflicts == 0",
+        "conflicts <= 0%", "wavefronts_per_request <= 1", "wavefronts_per_request <= ideal", "sectors <= 40",
+        "sectors <= ideal", "sectors_per_request <= 4", "sectors_per_request <= ideal", "lines <= 10",
+        "lines_per_request <= 1", "excess < 1%", "excess <= 0", "sites(store).conflicts == 0",
+    ],
+)  # fmt: skip
+def test_a_budget_holds_or_is_broken(budget: str) -> None:
+    assert not checked(budget, CLEAN_KERNEL).broken
+    assert checked(budget, BAD_KERNEL).broken
+
+
+@pytest.mark.parametrize(
+    ("holds", "broken"),
+    [
+        ("requests <= 30", "requests < 30"),
+        ("requests >= 30", "requests > 30"),
+        ("requests == 30", "requests == 31"),
+        ("instructions <= 3", "instructions <= 2"),
+    ],
+)
+def test_counts_of_what_is_executed(holds: str, broken: str) -> None:
+    assert not checked(holds, CLEAN_KERNEL).broken
+    assert checked(broken, CLEAN_KERNEL).broken
+
+
+def test_the_row_that_breaks_it_is_named() -> None:
+    (finding,) = checked("ways <= 1", BAD_KERNEL).findings
+    assert (finding.kind, finding.kernel, finding.budget) == ("broken", "k", "ways <= 1")
+    assert (finding.site.file, finding.site.line, finding.site.source) == ("kernel.cu", 2, "tile[i] = 1;")
+    assert finding.figures == (Figure("ways", None, Fraction(2), Fraction(1)),)
+    assert finding.lanes == "lanes 0, 16 of warp 0, block (0,0,0) meet in bank 0: 2 different words"
+
+
+def test_a_limit_in_numbers_is_for_the_sum() -> None:
+    assert not checked("wavefronts <= 30", BAD_KERNEL).broken
+    (finding,) = checked("wavefronts <= 29", BAD_KERNEL).findings
+    assert finding.figures == (Figure("wavefronts", None, Fraction(30), Fraction(29)),)
+    assert finding.site.line == 2  # the row that adds most
+    assert finding.reason == "the sum over 2 rows; this one adds most"
+    assert not checked("sites(load).wavefronts <= 10", BAD_KERNEL).broken
+
+
+def test_ideal_and_baseline_are_limits_of_each_row() -> None:
+    spread = subject(shared(CLEAN, STORE, 10), shared(TWO_WAY, LOAD, 10))
+    (finding,) = checked("wavefronts <= ideal", spread).findings
+    assert finding.site.line == 3
+    # The sum is as before; one row is better and one is worse.
+    before = entry(shared(TWO_WAY, STORE, 10), shared(CLEAN, LOAD, 10))
+    swapped = subject(shared(CLEAN, STORE, 10), shared(TWO_WAY, LOAD, 10), entry=before)
+    (finding,) = checked("wavefronts <= baseline", swapped).findings
+    assert finding.figures == (Figure("wavefronts", Fraction(10), Fraction(20), Fraction(10)),)
+
+
+def test_excess_is_of_each_space_by_itself() -> None:
+    assert checked("excess < 50%", subject(shared(CLEAN, count=1000), out(SCATTERED))).broken
+    assert checked("excess < 50%", subject(shared(SCATTERED), out(CLEAN, 1000))).broken
+    assert not checked("excess < 50%", subject(shared(CLEAN), out(CLEAN))).broken
+    (finding,) = checked("excess < 50%", subject(shared(SCATTERED), out(CLEAN, 1000))).findings
+    assert finding.figures == (Figure("excess", None, Fraction(3100, 32), Fraction(50), "<", True),)
+
+
+def test_a_percentage_is_exact() -> None:
+    quarter = subject(shared(CLEAN, STORE, 2), shared(TWO_WAY, LOAD, 1))  # 1 conflict of 4 wavefronts
+    assert not checked("conflicts <= 25%", quarter).broken
+    assert checked("conflicts < 25%", quarter).broken
+    assert checked("conflicts <= 24.99%", quarter).broken
+
+
+def test_what_was_comes_from_the_baseline() -> None:
+    of = subject(shared(TWO_WAY, STORE), entry=entry(shared(CLEAN, STORE)))
+    (finding,) = checked("ways <= 1", of).findings
+    assert finding.figures[0].was == 1
+    (finding,) = checked("conflicts == 0", of).findings
+    assert finding.figures[0].was == 0
+
+
+# --- the baseline
+
+
+def test_every_count_is_compared() -> None:
+    before = entry(shared(CLEAN, STORE, 10), out(CLEAN, 10))
+    same = checked("baseline", subject(shared(CLEAN, STORE, 10), out(CLEAN, 10), entry=before))
+    assert (same.rows, same.findings) == (2, ())
+    (finding,) = checked(
+        "baseline", subject(shared(TWO_WAY, STORE, 10), out(CLEAN, 10), entry=before)
+    ).findings
+    assert finding.kind == "worse"
+    assert [(f.quantity, f.was, f.now) for f in finding.figures] == [
+        ("wavefronts", 10, 20), ("conflicts", 0, 10), ("ways", 1, 2),
+    ]  # fmt: skip
+    assert "meet in bank 0" in finding.lanes
+
+
+def test_better_breaks_nothing() -> None:
+    of = subject(shared(CLEAN, STORE), entry=entry(shared(TWO_WAY, STORE)))
+    result = checked("baseline", of)
+    assert [finding.kind for finding in result.findings] == ["improved"]
+    assert not result.broken
+
+
+def test_new_and_vanished_break_it() -> None:
+    before = entry(shared(CLEAN, STORE))
+    result = checked("baseline", subject(shared(CLEAN, STORE), out(CLEAN), entry=before))
+    assert [(f.kind, f.site.line) for f in result.findings] == [("new", 4)]
+    assert result.broken
+    before = entry(shared(CLEAN, STORE), out(CLEAN))
+    result = checked("baseline", subject(shared(CLEAN, STORE), entry=before))
+    assert [(f.kind, f.site.source, f.site.file) for f in result.findings] == [
+        ("vanished", "out[i] = x;", "kernel.cu")
+    ]
+    assert result.broken
+
+
+def test_a_kernel_without_a_baseline_cannot_be_judged() -> None:
+    for budget in ("baseline", "wavefronts <= baseline"):
+        with pytest.raises(MemsimError, match="the baseline has no kernel k"):
+            checked(budget, subject(shared(CLEAN)))
+    assert not checked("ways <= 1", subject(shared(CLEAN))).broken
+
+
+def test_another_launch_is_another_baseline() -> None:
+    before = entry(shared(CLEAN), blocks_replayed=1)
+    with pytest.raises(MemsimError, match="another launch") as caught:
+        checked("baseline", subject(shared(CLEAN), entry=before))
+    assert "2 of 2 blocks" in str(caught.value.hint)
+    same = entry(shared(CLEAN), blocks_replayed=2)
+    assert not checked("baseline", subject(shared(CLEAN), entry=same)).broken
+
+
+def test_a_new_access_breaks_a_limit_by_the_baseline() -> None:
+    of = subject(shared(CLEAN, STORE), shared(CLEAN, LOAD), entry=entry(shared(CLEAN, STORE)))
+    assert [finding.kind for finding in checked("wavefronts <= baseline", of).findings] == ["new"]
+    assert not checked("sites(store).wavefronts <= baseline", of).broken
+
+
+# --- accesses that could not be analyzed
+
+
+@pytest.mark.parametrize(
+    "budget",
+    ["ways <= 1", "wavefronts <= ideal", "conflicts < 100%", "wavefronts <= 1_000_000_000", "excess < 100%",
+     "sites(load).ways <= 32", "sites(array=other).ways <= 32", "requests >= 0", "baseline"],
+)  # fmt: skip
+def test_an_unknown_access_breaks_whatever_it_might_fall_under(budget: str) -> None:
+    before = entry(shared(CLEAN, STORE), unresolved(LOAD))
+    of = subject(shared(CLEAN, STORE), unresolved(LOAD), entry=before)
+    result = checked(budget, of)
+    assert [(finding.kind, finding.site.line) for finding in result.findings] == [("unresolved", 3)]
+    assert "it depends on a call" in result.findings[0].reason
+    assert not checked(budget, of, "sites(array=tile, load)").broken  # accepted by name
+    assert checked(budget, of, "sites(line=99)").broken
+
+
+@pytest.mark.parametrize("budget", ["sites(store).ways <= 1", "sites(line=2).ways <= 1", "sectors >= 0"])
+def test_an_unknown_access_breaks_nothing_else(budget: str) -> None:
+    of = subject(shared(CLEAN, STORE), unresolved(LOAD), out(CLEAN))
+    result = checked(budget, of)
+    assert result.rows == 1
+    assert not result.broken
+
+
+def test_how_often_it_ran_is_known() -> None:
+    of = subject(shared(CLEAN, STORE), unresolved(LOAD, instructions=7))
+    assert not checked("instructions <= 8", of).broken
+    assert checked("instructions <= 7", of).broken
+
+
+def test_a_global_access_has_no_ways() -> None:
+    assert checked("ways <= 1", subject(out(SCATTERED))).rows == 0
+    assert checked("sectors <= 4", subject(shared(SCATTERED, OUT))).rows == 1
+    assert checked("ways <= 1", subject(shared(BROADCAST))).rows == 1

@@ -1,0 +1,260 @@
+"""`memsim check` and `memsim baseline`: exit codes, the last line, and every kind of emptiness."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from memsim.targets.project import read_project
+from tests.guard.conftest import TARGET, TILE, Folder
+
+Tile = Callable[..., Folder]
+# Where a block runs is nothing that memsim could know.
+UNKNOWN = """\
+extern "C" __global__ void scatter(const float *A, float *C) {
+    __shared__ float tile[32];
+    int lane = threadIdx.x;
+    unsigned where;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(where));
+    tile[lane] = A[lane];
+    __syncthreads();
+    C[where & 31] = tile[lane];
+}
+"""
+SCATTER = '[[targets]]\nfile = "scatter.cu"\ngrid = 1\nblock = 32\nargs = ["f32[32]", "f32[32]"]\n'
+
+
+def verdict(text: str) -> str:
+    return text.splitlines()[-1]
+
+
+def test_a_budget_that_holds(tile: Tile) -> None:
+    done = tile("ways <= 1", "excess < 1%").run("check")
+    assert (done.code, done.err) == (0, "")
+    assert verdict(done.out) == "OK: 1 kernel, 2 checks passed"
+
+
+def test_a_budget_that_is_broken_says_everything(tile: Tile) -> None:
+    project = tile("ways <= 1")
+    assert project.run("baseline").code == 0
+    project.edit("memsim.toml", "-DPAD=1", "-DPAD=0")
+    done = project.run("check")
+    assert done.code == 1
+    assert verdict(done.out) == "FAILED: 1 of 1 check failed, in tile"
+    (row,) = [line for line in done.out.splitlines() if line.strip().startswith("tile.cu:6  ")]
+    assert [cell.strip() for cell in row.split("  ") if cell] == [
+        "tile.cu:6", "C[y * n + x] = tile[x][y];", "shared load 4 B", "tile", "ways", "1", "32", "<= 1",
+    ]  # fmt: skip
+    assert "lanes 0-31 of warp 0, block (0,0,0) meet in bank 0: 32 different words" in done.out
+
+
+def test_the_baseline_is_the_budget_where_there_is_none(tile: Tile) -> None:
+    project = tile()
+    assert project.run("check").code == 2
+    written = project.run("baseline")
+    assert written.code == 0
+    assert "1 kernels, 4 accesses" in written.out
+    assert project.run("check").out.splitlines()[-1] == "OK: 1 kernel, 1 check passed"
+    assert "nothing changed" in project.run("baseline").out
+
+
+def test_worse_fails_and_better_says_so(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    project.edit("memsim.toml", "-DPAD=1", "-DPAD=0")
+    worse = project.run("check")
+    assert worse.code == 1
+    assert "worse than the baseline" in worse.out
+    assert "changed: tile" in project.run("baseline").out
+    project.edit("memsim.toml", "-DPAD=0", "-DPAD=1")
+    better = project.run("check")
+    assert better.code == 0
+    assert verdict(better.out) == "OK: 1 kernel, 1 check passed; improved: run memsim baseline"
+
+
+def test_moving_a_line_is_no_change(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    before = project.read("memsim-baseline.toml")
+    project.write(
+        "tile.cu", "// a word\n\n" + TILE.replace("    tile[y][x]", "\n    // more\n    tile[y][x]")
+    )
+    assert verdict(project.run("check").out) == "OK: 1 kernel, 1 check passed"
+    project.run("baseline")
+    assert project.read("memsim-baseline.toml") == before
+
+
+def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    project.edit("tile.cu", "    C[y", "    tile[0][y] = 1.0f;\n    C[y")
+    done = project.run("check")
+    assert done.code == 1
+    assert "tile: new access: baseline" in done.out
+    assert "tile.cu:6: a new access" in done.out
+    project.run("baseline")
+    project.write("tile.cu", TILE)
+    done = project.run("check")
+    assert done.code == 1
+    assert "tile: access vanished: baseline" in done.out
+    assert "the kernel no longer makes it" in done.out
+
+
+# --- a guard that cannot fail
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (TARGET, "", "there are no targets"),
+        ("tile.cu", "gone.cu", "there is no file gone.cu"),
+        ("'ways <= 1'", "'sites(array=gone).ways <= 1'", "falls under this budget"),
+        ("'ways <= 1'", "'way <= 1'", "no quantity 'way'"),
+        ("block = [32, 32]", "block = [32, 33]", "has 1056 threads"),
+        ("-DPAD=1", "-DPADD=1", "does not compile"),
+        ('["f32[1024]", ', "[", "takes 3 arguments"),
+        ('"f32[1024]", 32]', '"f32[1024]", 64]', "out-of-bounds"),
+        ("budgets = ['ways <= 1']", "budgets = ['ways <= 1']\naccept = ['sites(load)']", "accepts nothing"),
+    ],
+)
+def test_what_cannot_be_judged_is_exit_code_2(tile: Tile, old: str, new: str, message: str) -> None:
+    project = tile("ways <= 1")
+    assert project.run("check").code == 0
+    project.edit("memsim.toml", old, new)
+    done = project.run("check")
+    assert done.code == 2
+    assert message in done.out + done.err
+
+
+def test_a_kernel_that_no_longer_compiles(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    project.edit("tile.cu", "__syncthreads();", "__syncthreads()")
+    done = project.run("check")
+    assert done.code == 2
+    assert "tile.cu:6" in done.out
+    assert verdict(done.out) == "NOT JUDGED: 1 problem"
+    assert project.run("baseline").code == 2
+    project.edit("tile.cu", "__syncthreads()", "__syncthreads();")
+    assert project.run("check").code == 0
+
+
+@pytest.mark.parametrize("spoiled", ["", "schema = 1\n", "not toml at all", "<<<<<<< ours\n"])
+def test_a_baseline_that_cannot_be_read(tile: Tile, spoiled: str) -> None:
+    project = tile("ways <= 1")  # which needs no baseline
+    project.run("baseline")
+    assert project.run("check").code == 0
+    project.write("memsim-baseline.toml", spoiled)
+    done = project.run("check")
+    assert done.code == 2
+    assert "memsim-baseline.toml" in done.err
+
+
+def test_a_target_that_was_taken_out(folder: Folder) -> None:
+    both = '[[targets]]\nkernel = "permuted_write*"\nsize = "64,64"\n'
+    folder.write("memsim.toml", both)
+    folder.run("baseline")
+    assert folder.run("check").code == 0
+    folder.write("memsim.toml", both.replace("write*", "write"))
+    done = folder.run("check")
+    assert done.code == 2
+    assert "permuted_write_fixed@64,64 is in the baseline, and is no target any more" in done.out
+    folder.run("baseline")
+    assert folder.run("check").code == 0
+
+
+def test_a_target_that_the_baseline_does_not_have(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    project.edit("memsim.toml", 'file = "tile.cu"', 'file = "tile.cu"\nname = "other"')
+    done = project.run("check", "other")
+    assert done.code == 2
+    assert "the baseline has no kernel other" in done.out
+
+
+def test_a_filter_that_names_nothing(folder: Folder) -> None:
+    folder.write(
+        "memsim.toml",
+        'budgets = ["ways <= 1", "sectors <= ideal"]\n'
+        '[[targets]]\nkernel = "transpose_padded"\nsize = "64,64"\n'
+        '[[targets]]\nkernel = "opt_2_naive"\nsize = "64,64,64"\n',
+    )
+    assert folder.run("check").code == 0
+    some = folder.run("check", "opt_*")  # whose kernel has no shared memory: ways are not about it
+    assert (some.code, verdict(some.out)) == (0, "OK: 1 kernel, 1 check passed")
+    done = folder.run("check", "opt_*", "nothing*")
+    assert done.code == 2
+    assert "no target is called 'nothing*'" in done.err
+
+
+def test_no_configuration(folder: Folder) -> None:
+    done = folder.run("check")
+    assert done.code == 2
+    assert "there is no memsim.toml" in done.err
+    assert "[[targets]]" in done.err
+
+
+def test_an_access_that_could_not_be_analyzed_breaks_what_it_might_fall_under(folder: Folder) -> None:
+    folder.write("scatter.cu", UNKNOWN)
+    folder.write("memsim.toml", "budgets = ['ways <= 1', 'sectors_per_request <= 4']\n" + SCATTER)
+    done = folder.run("check")
+    assert done.code == 1
+    assert "scatter: access not analyzed: sectors_per_request <= 4" in done.out
+    assert "scatter.cu:8: could not be analyzed:" in done.out
+    assert verdict(done.out) == "FAILED: 1 of 2 checks failed, in scatter"
+
+    folder.edit("memsim.toml", "[[targets]]", "accept = ['sites(global, store)']\n[[targets]]")
+    assert folder.run("check").code == 0
+    folder.edit("memsim.toml", "'ways <= 1', ", "'ways <= 1', 'baseline', ")
+    assert folder.run("baseline").code == 0
+    assert "unresolved = " in folder.read("memsim-baseline.toml")
+    assert folder.run("check").code == 0
+    folder.edit("memsim.toml", "accept = ['sites(global, store)']\n", "")
+    assert folder.run("check").code == 1
+
+
+# --- options
+
+
+def test_the_cache_changes_nothing(tile: Tile) -> None:
+    project = tile("sites(load).ways <= 1")
+    assert project.run("check").out == project.run("check", "--no-cache").out
+
+
+def test_processes_change_nothing(tile: Tile) -> None:
+    project = tile("ways <= 1")
+    project.write("memsim.toml", project.read("memsim.toml") + TARGET + 'name = "again"\n')
+    one = project.run("check", "--no-cache")
+    two = project.run("check", "--no-cache", "--jobs", "2")
+    assert (two.code, two.out) == (one.code, one.out)
+    assert verdict(one.out) == "OK: 2 kernels, 2 checks passed"
+
+
+def test_another_configuration(tile: Tile) -> None:
+    project = tile("ways <= 1")
+    project.write("strict.toml", project.read("memsim.toml").replace("ways <= 1", "ways <= 0"))
+    assert project.run("check").code == 0
+    assert project.run("check", "--config", "strict.toml").code == 1
+    assert project.run("check", "--config", "none.toml").code == 2
+
+
+def test_output_to_a_file(tile: Tile) -> None:
+    project = tile("ways <= 1")
+    done = project.run("check", "--format", "json", "--output", "out.json")
+    assert verdict(done.out) == "OK: 1 kernel, 1 check passed"
+    assert json.loads(project.read("out.json"))["verdict"] == verdict(done.out)
+    assert json.loads(project.run("check", "--format", "json").out)["exit_code"] == 0
+    assert project.run("check", "--output", "out.json").code == 2
+    assert project.run("check", "--format", "json", "--output", "no/folder/out.json").code == 2
+
+
+def test_files_are_relative_to_the_configuration(tile: Tile, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tile("ways <= 0")
+    inside = project.path / "deep" / "down"
+    inside.mkdir(parents=True)
+    monkeypatch.chdir(inside)
+    done = project.run("check")
+    assert done.code == 1
+    assert str(read_project(project.path / "memsim.toml").folder / "tile.cu") in done.out

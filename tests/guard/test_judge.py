@@ -1,0 +1,96 @@
+"""All budgets together: what cannot fail is a problem."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+
+from memsim.errors import MemsimError
+from memsim.guard.budget import parse_budget
+from memsim.guard.check import Subject
+from memsim.guard.judge import Acceptance, Rule, judge
+from memsim.guard.outcome import Outcome, Problem
+from memsim.guard.select import parse_selector
+from tests.guard.subjects import CLEAN, STORE, TWO_WAY, entry, out, shared, subject, unresolved
+
+SHARED = dataclasses.replace(subject(shared(CLEAN)), name="shared")
+GLOBAL = dataclasses.replace(subject(out(CLEAN)), name="global")
+BAD = dataclasses.replace(subject(shared(TWO_WAY)), name="bad")
+UNKNOWN = dataclasses.replace(subject(shared(CLEAN, STORE), unresolved()), name="unknown")
+
+
+def judged(subjects: Sequence[Subject], *budgets: str, some: bool = False, accept: str = "") -> Outcome:
+    names = [one.name for one in subjects]
+    rules = [Rule(parse_budget(text), names, general=True) for text in budgets]
+    accepted = [Acceptance(parse_selector(accept), names, general=True)] if accept else []
+    return judge(subjects, rules, accepted, some=some)
+
+
+def test_what_holds_is_zero_and_what_breaks_is_one() -> None:
+    good = judged([SHARED], "ways <= 1", "excess < 1%")
+    assert (good.exit_code, good.verdict) == (0, "OK: 1 kernel, 2 checks passed")
+    bad = judged([SHARED, BAD], "ways <= 1")
+    assert (bad.exit_code, bad.verdict) == (1, "FAILED: 1 of 2 checks failed, in bad")
+
+
+def test_no_kernel_is_a_problem() -> None:
+    assert judged([], "ways <= 1").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "idle", ["sites(array=nothing).ways <= 1", "sites(line=99).ways <= 1", "sectors <= 1"]
+)
+def test_a_budget_about_nothing_is_a_problem(idle: str) -> None:
+    outcome = judged([SHARED], "ways <= 1", idle)
+    assert outcome.exit_code == 2
+    (problem,) = outcome.problems
+    assert "no access of shared falls under this budget" in problem.error.message
+    assert problem.error.source == idle
+    assert judged([SHARED], "ways <= 1", "sites(line=3).ways <= 1").exit_code == 0
+
+
+def test_a_general_budget_needs_one_kernel_that_it_is_about() -> None:
+    assert judged([SHARED, GLOBAL], "ways <= 1", "sectors <= ideal").exit_code == 0
+    assert judged([SHARED], "ways <= 1", "sectors <= ideal").exit_code == 2
+    # Only some of the kernels were asked for: the others are what it is about.
+    assert judged([SHARED], "ways <= 1", "sectors <= ideal", some=True).exit_code == 0
+
+
+def test_a_kernel_that_no_budget_is_about_is_a_problem() -> None:
+    outcome = judged([SHARED, GLOBAL], "ways <= 1")
+    assert outcome.exit_code == 2
+    assert [problem.kernel for problem in outcome.problems] == ["global"]
+    assert judged([SHARED, GLOBAL], "requests > 0").exit_code == 0
+    assert judged([GLOBAL], "ways <= 1", some=True).exit_code == 2
+
+
+def test_an_acceptance_that_nothing_needs_is_a_problem() -> None:
+    assert judged([UNKNOWN], "ways <= 1").exit_code == 1
+    assert judged([UNKNOWN], "ways <= 1", accept="sites(load)").exit_code == 0
+    assert judged([SHARED], "ways <= 1", accept="sites(load)").exit_code == 2
+    assert judged([SHARED], "ways <= 1", accept="sites(load)", some=True).exit_code == 0
+
+
+def test_a_kernel_that_could_not_be_analyzed_outweighs_a_broken_budget() -> None:
+    problem = Problem("lost", MemsimError("does not compile", file="lost.cu", line=3))
+    rule = Rule(parse_budget("ways <= 1"), ["bad", "lost"])
+    outcome = judge([BAD], [rule], problems=[problem])
+    assert outcome.exit_code == 2
+    assert outcome.verdict.startswith("FAILED: 1 of 1 check failed, in bad; 1 problem")
+
+
+def test_a_better_kernel_says_so() -> None:
+    better = dataclasses.replace(subject(shared(CLEAN)), entry=entry(shared(TWO_WAY)))
+    outcome = judged([better], "baseline")
+    assert outcome.exit_code == 0
+    assert outcome.verdict.endswith("; improved: run memsim baseline")
+    same = dataclasses.replace(subject(shared(CLEAN)), entry=entry(shared(CLEAN)))
+    assert "baseline" not in judged([same], "baseline").verdict
+
+
+def test_what_breaks_is_told_first() -> None:
+    before = entry(shared(TWO_WAY, STORE), shared(CLEAN))
+    of = dataclasses.replace(subject(shared(CLEAN, STORE), shared(TWO_WAY)), entry=before)
+    assert [finding.kind for finding in judged([of], "baseline").findings] == ["worse", "improved"]
