@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from memsim.arch import get_arch
 from memsim.model.globalmem import global_access
-from memsim.model.requests import Lanes, Mask, check_requests
+from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.shared import Counts, Rule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1
@@ -49,8 +49,9 @@ def shared_source_page(
 ) -> SharedSource:
     """The Source page's shared-memory numbers; arguments and errors as in `shared_access`.
 
-    Unknown: `cp_async`, and 16-byte loads of a warp with idle lanes where a half-warp could be
-    served in one wavefront instead of two. Everything else is exact on every recorded pattern.
+    Unknown: `cp_async`, and 16-byte loads of a warp with idle lanes, from several addresses, where a
+    half-warp could be served in one wavefront instead of two. Everything else is exact on every
+    recorded pattern.
     """
     chip = get_arch(arch)
     requests = check_requests(addresses, width, op, active, chip, "shared")
@@ -68,7 +69,8 @@ def shared_source_page(
 def _wavefronts(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
     """As the hardware, but a merge happens only where the merged group has no conflict.
 
-    For 16-byte loads the profiler looks at the pair rule in each half-warp by itself.
+    For 16-byte loads the profiler looks at the pair rule in each half-warp by itself. If all active lanes
+    ask for one address it takes sixteen of them at a time, wherever they are.
     """
     apart = group_costs(units, active, rule, rule.lanes).astype(np.int64)
     if not rule.merges:
@@ -83,6 +85,10 @@ def _wavefronts(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
     if active is not None and rule.widest < units.shape[1]:
         in_doubt = ((together == 1) & (apart == 2)).any(axis=1) & ~active.all(axis=1)
         wavefronts[in_doubt] = UNKNOWN
+        filled = fill_idle(units, active)
+        one_address = (filled == filled[:, :1]).all(axis=1)
+        lanes = np.count_nonzero(active, axis=1)
+        wavefronts = np.where(one_address, _ceil_div(lanes, rule.widest), wavefronts)
     return wavefronts
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from memsim.arch import get_arch
+from memsim.arch import ARCHS
 from memsim.errors import MemsimError
 
 
@@ -43,7 +43,7 @@ def this_device() -> Device:
     """The first GPU of this machine.
 
     Raises:
-        MemsimError: no CuPy, no driver, no GPU, or a chip that was never measured.
+        MemsimError: no CuPy, no driver or no GPU.
     """
     cupy = load_cupy()
     runtime = cupy.cuda.runtime
@@ -53,18 +53,26 @@ def this_device() -> Device:
     except runtime.CUDARuntimeError as error:
         raise _without_gpu(str(error)) from None
     name = properties["name"]
-    device = Device(
+    return Device(
         gpu=name.decode() if isinstance(name, bytes) else name,
         compute_capability=f"{properties['major']}.{properties['minor']}",
         driver=_driver_version(),
         cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
         cupy=cupy.__version__,
     )
-    try:
-        get_arch(device.arch)
-    except MemsimError as error:
-        raise MemsimError(f"{device.gpu}: {error.message}", hint=error.hint) from None
-    return device
+
+
+def check_chip(device: Device) -> None:
+    """That there are rules for this chip, without which there is nothing to compare.
+
+    Raises:
+        MemsimError: it was never measured.
+    """
+    if device.arch not in ARCHS:
+        raise MemsimError(
+            f"there are no measured rules for {device.gpu} ({device.arch}), only for {', '.join(ARCHS)}",
+            hint="memsim probe --live says which of them hold on this GPU",
+        )
 
 
 def load_cupy() -> Any:

@@ -21,10 +21,10 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.kernels import Spec
-from memsim.validate.device import Device, this_device
+from memsim.validate.device import Device, check_chip, this_device
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
 from memsim.validate.recording import LaunchRecord, Recording, Result
-from memsim.validate.report import Profile, load_reader, read_report
+from memsim.validate.report import Profile, read_report
 from memsim.validate.sass import access_of
 
 CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"
@@ -64,7 +64,7 @@ def measure(launches: Launches, progress: Progress = None) -> list[Recording]:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; a kernel that fails.
     """
     device, profiler = this_device(), find_profiler()
-    load_reader()
+    check_chip(device)
     counter = _Counter(len(launches) * (1 + len(ONE_PASS)), progress)
 
     results, first = _run(profiler, launches, ("--section", "SourceCounters", *_asked(EVERYTHING)), counter)

@@ -96,7 +96,7 @@ def profile(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env=_environment(),
+        env=child_environment(),
     ) as process:
         for line in process.stdout or ():
             lines.append(line)
@@ -114,8 +114,8 @@ def profile(
     return printed
 
 
-def _environment() -> dict[str, str]:
-    """This process's, with this package to be found by the program under ncu."""
+def child_environment() -> dict[str, str]:
+    """This process's environment, with this package to be found in it."""
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH", "")) if part)
     return {**os.environ, "PYTHONPATH": path}

@@ -16,11 +16,10 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.validate.device import Device
-from memsim.validate.report import SOURCE_METRICS, Counted, Profile, SassRow
+from memsim.validate.report import Profile, SassRow
 
 SCHEMA = 1
 SCHEMA_FILE = Path(__file__).with_name("recording.schema.json")
-COLUMNS = ("offset", "file", "line", "sass", *SOURCE_METRICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ class Recording:
             "device": asdict(self.device),
             "launch": asdict(self.launch),
             "result": asdict(self.result),
-            "profiles": [_profile_to_dict(profile) for profile in self.profiles],
+            "profiles": [_without_kernel(profile.to_dict()) for profile in self.profiles],
         }
 
     @staticmethod
@@ -119,7 +118,9 @@ class Recording:
             device=Device(**record["device"]),
             launch=LaunchRecord(**{**launch, **triples}),
             result=Result(**record["result"]),
-            profiles=tuple(_profile_from_dict(record["kernel"], profile) for profile in record["profiles"]),
+            profiles=tuple(
+                Profile.from_dict({**profile, "kernel": launch["entry"]}) for profile in record["profiles"]
+            ),
         )
 
     def save(self, path: Path) -> None:
@@ -172,30 +173,9 @@ def _check(record: dict[str, Any], file: str | None) -> None:
         raise MemsimError(f"not a recording: {message}", file=file, hint=f"see {SCHEMA_FILE.name}") from None
 
 
-def _profile_to_dict(profile: Profile) -> dict[str, Any]:
-    """Rows as lists under one heading: a kernel has hundreds of them."""
-    return {
-        "passes": profile.passes,
-        "counters": {name: [counted.value, counted.unit] for name, counted in profile.counters.items()},
-        "instructions": profile.instructions,
-        "with_line": profile.with_line,
-        "columns": list(COLUMNS),
-        "rows": [[row.offset, row.file, row.line, row.sass, *row.counts] for row in profile.rows],
-    }
-
-
-def _profile_from_dict(kernel: str, record: dict[str, Any]) -> Profile:
-    return Profile(
-        kernel=kernel,
-        passes=record["passes"],
-        counters={name: Counted(*pair) for name, pair in record["counters"].items()},
-        instructions=record["instructions"],
-        with_line=record["with_line"],
-        rows=tuple(
-            SassRow(offset, file, line, sass, tuple(counts))
-            for offset, file, line, sass, *counts in record["rows"]
-        ),
-    )
+def _without_kernel(profile: dict[str, Any]) -> dict[str, Any]:
+    """The launch says the kernel's name already."""
+    return {name: value for name, value in profile.items() if name != "kernel"}
 
 
 def _text(value: Any, indent: str = "") -> str:

@@ -1,21 +1,25 @@
 """What an ncu report says: counters of each launch, and a row for each of its instructions.
 
-In: a report file. Out: `Profile`s in the order of the launches. Read with `ncu_report`, the module that
-comes with every Nsight Compute. Left out on purpose: ncu's CSV pages, which list an instruction
-under several source lines when a function was inlined.
+In: a report file. Out: `Profile`s in the order of the launches. Read with `ncu_report`, the module that comes
+with every Nsight Compute, in a process of its own: it is native code, which can end a process that has
+loaded much else. Left out on purpose: ncu's CSV pages, which list an instruction under several source
+lines where a function was inlined.
 """
 
 from __future__ import annotations
 
 import importlib
+import json
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.validate.profiler import folders_with
+from memsim.validate.profiler import child_environment, folders_with
 from memsim.validate.sass import is_memory_access
 
 MODULE = "ncu_report"
@@ -30,6 +34,7 @@ SOURCE_METRICS = (
     "memory_l2_theoretical_sectors_global_ideal",
     "memory_l1_tag_requests_global",
 )
+COLUMNS = ("offset", "file", "line", "sass", *SOURCE_METRICS)
 PASSES = "profiler__replayer_passes"
 # Of all that a report holds: what counts something. The rest describes the chip, or is sampled.
 COUNTERS = (
@@ -83,6 +88,30 @@ class Profile:
     with_line: int
     rows: tuple[SassRow, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; rows as lists under one heading, because a kernel has hundreds of them."""
+        return {
+            "kernel": self.kernel,
+            "passes": self.passes,
+            "counters": {name: [counted.value, counted.unit] for name, counted in self.counters.items()},
+            "instructions": self.instructions,
+            "with_line": self.with_line,
+            "columns": list(COLUMNS),
+            "rows": [[row.offset, row.file, row.line, row.sass, *row.counts] for row in self.rows],
+        }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> Profile:
+        """The inverse of `to_dict`."""
+        return Profile(
+            **{name: record[name] for name in ("kernel", "passes", "instructions", "with_line")},
+            counters={name: Counted(*pair) for name, pair in record["counters"].items()},
+            rows=tuple(
+                SassRow(offset, file, line, sass, tuple(counts))
+                for offset, file, line, sass, *counts in record["rows"]
+            ),
+        )
+
 
 def read_report(path: Path) -> list[Profile]:
     """The launches in a report file, in order.
@@ -90,82 +119,87 @@ def read_report(path: Path) -> list[Profile]:
     Raises:
         MemsimError: `ncu_report` is not found or does not load, or it cannot read the file.
     """
-    module = load_reader()
-    try:
-        report = module.load_report(str(path))
-    except Exception as error:  # the module raises its own kinds
-        raise MemsimError(f"ncu's report cannot be read: {error}", file=str(path)) from None
-    return [
-        _profile(scope.action_by_idx(number))
-        for scope in (report.range_by_idx(i) for i in range(report.num_ranges()))
-        for number in range(scope.num_actions())
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        result = Path(folder) / "profiles.json"
+        command = [sys.executable, "-m", __name__, str(path), str(result)]
+        environment = child_environment()
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode or not result.is_file():
+            said = done.stderr.strip().splitlines()
+            raise MemsimError(
+                f"{MODULE} of Nsight Compute cannot read ncu's report (exit code {done.returncode})"
+                + (f": {said[-1]}" if said else ""),
+                hint=f"{MODULE}.py lies in extras/python of a Nsight Compute installation, and needs a Python "
+                "that its native part can be loaded in; put that folder on PYTHONPATH if it is elsewhere",
+            )
+        return [Profile.from_dict(record) for record in json.loads(result.read_text("utf-8"))]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Reads the report `arguments[0]` and writes its profiles to `arguments[1]`."""
+    report = load_reader().load_report(arguments[0])
+    profiles = []
+    for i in range(report.num_ranges()):
+        scope = report.range_by_idx(i)
+        for number in range(scope.num_actions()):
+            action = scope.action_by_idx(number)
+            profiles.append(profile_of(action).to_dict())
+    Path(arguments[1]).write_text(json.dumps(profiles), "utf-8")
+    return 0
 
 
 def load_reader() -> Any:
     """NVIDIA's module `ncu_report`, from the path or from where Nsight Compute is installed.
 
     Raises:
-        MemsimError: it is not found, or it does not load in this Python.
+        ImportError: it is not found, or it does not load in this Python.
     """
-    folders = [str(folder) for folder in folders_with(f"{MODULE}.py")]
-    sys.path.extend(folders)
-    try:
-        return importlib.import_module(MODULE)
-    except ImportError as error:
-        raise MemsimError(
-            f"Nsight Compute's Python module {MODULE} does not load: {error}",
-            hint="it lies in extras/python of a Nsight Compute installation; put that folder on PYTHONPATH",
-        ) from None
-    finally:
-        for folder in folders:
-            sys.path.remove(folder)
+    sys.path.extend(str(folder) for folder in folders_with(f"{MODULE}.py"))
+    return importlib.import_module(MODULE)
 
 
-def _profile(action: Any) -> Profile:
+def profile_of(action: Any) -> Profile:
+    """One launch; `action` is ncu_report's `IAction`."""
     names = set(action.metric_names())
     counters = {}
     for name in sorted(names):
         if name.startswith(COUNTERS) and ("." not in name or name.endswith(".sum")):
             metric = action.metric_by_name(name)
             counters[name] = Counted(whole(metric.as_double()), metric.unit())
-    listed = [name for name in SOURCE_METRICS if name in names]
-    instances = {name: dict(_instances(action.metric_by_name(name))) for name in listed}
-    executed = sorted(instances.get(SOURCE_METRICS[0], {}))
-    lines = {pc: _place(action.source_info(pc)) for pc in executed}
-    return Profile(
-        kernel=action.name(),
-        passes=int(action.metric_by_name(PASSES).as_double()),
-        counters=counters,
-        instructions=len(executed),
-        with_line=sum(line > 0 for _, line in lines.values()),
-        rows=tuple(
-            SassRow(pc - executed[0], *lines[pc], sass, _counts(instances, pc))
-            for pc in executed
-            if is_memory_access(sass := " ".join(action.sass_by_pc(pc).split()))
-        ),
-    )
+    instances = {
+        name: dict(_instances(action.metric_by_name(name))) if name in names else {}
+        for name in SOURCE_METRICS
+    }
+    executed = sorted(instances[SOURCE_METRICS[0]])
+    rows = []
+    with_line = 0
+    for pc in executed:
+        info = action.source_info(pc)
+        with_line += info is not None and info.line() > 0
+        if not any(pc in instances[name] for name in SOURCE_METRICS[2:]):
+            continue  # touches no memory, which is most of them
+        sass = " ".join(action.sass_by_pc(pc).split())
+        if is_memory_access(sass):
+            file, line = (info.file_name(), info.line()) if info is not None else ("", 0)
+            counts = tuple(instances[name].get(pc) for name in SOURCE_METRICS)
+            rows.append(SassRow(pc - executed[0], file, line, sass, counts))
+    passes = int(action.metric_by_name(PASSES).as_double())
+    return Profile(action.name(), passes, counters, len(executed), with_line, tuple(rows))
 
 
-def _instances(metric: Any) -> Iterator[tuple[int, int | float]]:
+def _instances(metric: Any) -> Iterator[tuple[int, int]]:
     """(address of the instruction, value)."""
     if not metric.has_correlation_ids():
         return
     addresses = metric.correlation_ids()
     for i in range(metric.num_instances()):
-        yield int(addresses.as_uint64(i)), whole(metric.as_double(i))
-
-
-def _counts(instances: dict[str, dict[int, int | float]], pc: int) -> tuple[int | None, ...]:
-    values = (instances.get(name, {}).get(pc) for name in SOURCE_METRICS)
-    return tuple(None if value is None else int(value) for value in values)
-
-
-def _place(info: Any) -> tuple[str, int]:
-    """File and line; ("", 0) where ncu knows none."""
-    return (info.file_name(), info.line()) if info is not None else ("", 0)
+        yield int(addresses.as_uint64(i)), int(metric.as_double(i))
 
 
 def whole(value: float) -> int | float:
     """Counts are whole numbers, which ncu keeps as floats."""
     return int(value) if float(value).is_integer() else value
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""Whether the model's rules hold for what a probe measured.
+
+In: a `ProbeRecording`. Out: for each instruction, how many figures and counters are as predicted.
+Left out on purpose: tolerance. What the model has no rule for is not compared: the shared side of `cp.async`
+from scattered addresses and of `cp.async.cg`, and the sectors of global atomics in the hardware's counters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsim.arch import ARCHS, SM_90
+from memsim.model import global_access, global_source_page, shared_access, shared_source_page
+from memsim.model.sourcepage import UNKNOWN
+from memsim.validate.predict import SECTORS, TAGS
+from memsim.validate.predict import WAVEFRONTS as PAGE_WAVEFRONTS
+from memsim.validate.probe.instructions import EMPTY, INSTRUCTIONS, Instruction
+from memsim.validate.probe.measure import CONFLICTS, GLOBAL, WAVEFRONTS
+from memsim.validate.probe.recording import Probed, ProbeRecording
+from memsim.validate.report import SOURCE_METRICS
+
+Columns = dict[str, np.ndarray]
+
+LOADS = f"{GLOBAL}_ld.sum"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One instruction: for each of ncu's names, (equal, compared) over patterns or over launches."""
+
+    name: str
+    space: str
+    op: str
+    width: int
+    figures: dict[str, tuple[int, int]]
+    counters: dict[str, tuple[int, int]]
+
+    @property
+    def holds(self) -> bool:
+        """Whether all that was compared is equal."""
+        return all(equal == compared for equal, compared in (*self.figures.values(), *self.counters.values()))
+
+
+def judge_probe(recording: ProbeRecording) -> list[Held]:
+    """What held, for each instruction that was probed. An unknown chip is judged by the rules of sm_90."""
+    arch = recording.device.arch if recording.device.arch in ARCHS else SM_90.name
+    return [_judge(recording, INSTRUCTIONS[name], arch) for name in recording.probed if name in INSTRUCTIONS]
+
+
+def _judge(recording: ProbeRecording, instruction: Instruction, arch: str) -> Held:
+    probed = recording.probed[instruction.name]
+    harness = recording.probed[EMPTY.name].counters[0]
+    figures, counters = _expected(instruction, probed, arch)
+
+    equal_figures = {}
+    for metric, expected in figures.items():
+        measured = probed.figures[..., SOURCE_METRICS.index(metric)]
+        known = (measured >= 0) & (expected != UNKNOWN)
+        equal_figures[metric] = int((measured == expected)[known].sum()), int(known.sum())
+    equal_counters = {}
+    for metric, expected in counters.items():
+        column = recording.metrics.index(metric)
+        measured = probed.counters[:, column]
+        known = measured >= 0
+        tables = 2 if instruction.copies and metric.endswith(LOADS) else 1  # each is loaded alike
+        equal = measured - tables * harness[column] == expected.sum(axis=1)
+        equal_counters[metric] = int(equal[known].sum()), int(known.sum())
+    return Held(
+        *(instruction.name, instruction.space, instruction.op, instruction.width),
+        figures=equal_figures,
+        counters=equal_counters,
+    )
+
+
+def _expected(instruction: Instruction, probed: Probed, arch: str) -> tuple[Columns, Columns]:
+    """Figures for each pattern and counters as sums of patterns; arrays [launches, patterns]."""
+    if instruction.copies:
+        return _expected_of_copy(instruction, probed, arch)
+    request = probed.addresses, instruction.width, instruction.op, probed.active, arch
+    if instruction.space == "shared":
+        page, cost = shared_source_page(*request), shared_access(*request)
+        return (
+            {PAGE_WAVEFRONTS: page.wavefronts, f"{PAGE_WAVEFRONTS}_ideal": page.ideal},
+            {
+                f"{WAVEFRONTS}_op_{instruction.counter}.sum": cost.wavefronts,
+                f"{CONFLICTS}_op_{instruction.counter}.sum": cost.conflicts,
+            },
+        )
+    figures, counters = _global_side(probed.addresses, instruction, probed, arch)
+    if instruction.counter in ("atom", "red"):
+        counters = {metric: counts for metric, counts in counters.items() if "t_requests" in metric}
+    return figures, counters
+
+
+def _expected_of_copy(instruction: Instruction, probed: Probed, arch: str) -> tuple[Columns, Columns]:
+    """Its reads count as loads. `.cg` goes past the L1 cache, where only the requests are known."""
+    figures, counters = _global_side(probed.origins, instruction, probed, arch)
+    if ".cg." in instruction.ptx:
+        return {}, {metric: counts for metric, counts in counters.items() if "t_requests" in metric}
+    if not instruction.scattered:
+        request = probed.addresses, instruction.width, instruction.op, probed.active, arch
+        counters[f"{CONFLICTS}_op_{instruction.counter}.sum"] = shared_access(*request).conflicts
+    return figures, counters
+
+
+def _global_side(
+    addresses: np.ndarray, instruction: Instruction, probed: Probed, arch: str
+) -> tuple[Columns, Columns]:
+    op, counter = ("load", "ld") if instruction.copies else (instruction.op, instruction.counter)
+    request = addresses, instruction.width, op, probed.active, arch
+    page, cost = global_source_page(*request), global_access(*request)
+    return (
+        {SECTORS: page.sectors, f"{SECTORS}_ideal": page.ideal, TAGS: page.tag_requests},
+        {
+            f"l1tex__t_requests_{GLOBAL}_{counter}.sum": np.asarray(np.any(probed.active, axis=2)),
+            f"l1tex__t_sectors_{GLOBAL}_{counter}.sum": cost.sectors,
+            f"l1tex__t_set_accesses_{GLOBAL}_{counter}.sum": cost.lines,
+        },
+    )

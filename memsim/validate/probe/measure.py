@@ -1,0 +1,169 @@
+"""Runs the probe on this machine's GPU.
+
+In: a seed. Out: `ProbeRecording`; nothing is written. Two runs of the profiler: one for instructions of
+shared memory and one for those of global memory, because fewer counters need fewer passes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.validate.device import Device, this_device
+from memsim.validate.probe.instructions import (
+    ACTIVE_BIT,
+    EMPTY,
+    FILE,
+    INSTRUCTIONS,
+    Instruction,
+    program,
+)
+from memsim.validate.probe.patterns import make_patterns, side_by_side
+from memsim.validate.probe.recording import Probed, ProbeRecording
+from memsim.validate.probe.target import ERROR
+from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
+from memsim.validate.report import SOURCE_METRICS, Profile, read_report
+from memsim.validate.sass import never_runs
+
+PATTERNS = 256  # in a launch
+LAUNCHES = 2  # of an instruction
+SEED = 0
+
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
+GLOBAL = "pipe_lsu_mem_global_op"
+SHARED_METRICS = (
+    *(f"{WAVEFRONTS}_op_{op}.sum" for op in ("ld", "st", "atom")),
+    *(f"{CONFLICTS}_op_{op}.sum" for op in ("ld", "st", "atom", "ldgsts")),
+    f"{WAVEFRONTS}.sum",
+    f"{WAVEFRONTS}_op_misc.sum",
+)
+GLOBAL_METRICS = (
+    *(f"l1tex__t_requests_{GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
+    *(f"l1tex__t_sectors_{GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
+    *(f"l1tex__t_set_accesses_{GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
+    *(f"l1tex__t_output_wavefronts_{GLOBAL}_{op}.sum" for op in ("ld", "st")),
+)
+METRICS = (*SHARED_METRICS, *GLOBAL_METRICS)
+
+Progress = Callable[[float], None] | None
+Tables = tuple[np.ndarray, np.ndarray, np.ndarray]  # addresses, active lanes, addresses in global memory
+
+
+def run_probe(progress: Progress = None, seed: int = SEED) -> ProbeRecording:
+    """Measures every instruction that the chip has.
+
+    Raises:
+        MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing.
+    """
+    device, profiler = this_device(), find_profiler()
+    rng = np.random.default_rng(seed)
+    there = [i for i in INSTRUCTIONS.values() if float(device.compute_capability) * 10 >= i.since]
+    shared = [EMPTY, *(i for i in there if i.space == "shared")]
+    copies = [i for i in there if i.copies]
+    reach = [EMPTY, *(i for i in there if i.space == "global"), *copies]
+    tables = {i.name: _tables(i, rng) for i in (EMPTY, *there)}
+
+    total, done = LAUNCHES * (len(shared) + len(reach)), 0
+
+    def launched() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(min(1.0, done / total))
+
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    measured: dict[str, list[list[Profile]]] = {}
+    for instructions, metrics in ((shared, SHARED_METRICS), (reach, GLOBAL_METRICS)):
+        for name, profiles in _run(device, profiler, instructions, metrics, tables, launched).items():
+            measured.setdefault(name, []).append(profiles)
+    probed = {name: _probed(tables[name], runs) for name, runs in measured.items()}
+    return ProbeRecording(device, profiler.version, date, seed, METRICS, probed)
+
+
+def _tables(instruction: Instruction, rng: np.random.Generator) -> Tables:
+    """Addresses, active lanes and addresses in global memory of all launches."""
+    count, width = LAUNCHES * PATTERNS, instruction.width
+    every = instruction.matrices > 0
+    addresses, active = make_patterns(count, width, rng, instruction.lanes, every)
+    origins = np.zeros_like(addresses)
+    if instruction.copies:
+        origins = (
+            make_patterns(count, width, rng)[0] if instruction.scattered else side_by_side(count, width, rng)
+        )
+    shape = LAUNCHES, PATTERNS, 32
+    rows = addresses.reshape(shape).astype(np.uint32)
+    return rows, active.reshape(shape), origins.reshape(shape).astype(np.uint32)
+
+
+def _run(
+    device: Device,
+    profiler: Profiler,
+    instructions: Sequence[Instruction],
+    metrics: Sequence[str],
+    tables: dict[str, Tables],
+    launched: Callable[[], None],
+) -> dict[str, list[Profile]]:
+    """One run of the profiler; the launches of each instruction."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        arrays = {}
+        for instruction in instructions:
+            code = program(instruction, PATTERNS, device.compute_capability)
+            (folder / f"{instruction.name}.ptx").write_text(code, "utf-8")
+            addresses, active, origins = tables[instruction.name]
+            arrays[f"{instruction.name}_table"] = addresses | active.astype(np.uint32) << ACTIVE_BIT
+            arrays[f"{instruction.name}_origins"] = origins
+        np.savez(folder / "tables.npz", **arrays)
+        (folder / "names.json").write_text(json.dumps([i.name for i in instructions]), "utf-8")
+        report = folder / f"report{REPORT_SUFFIX}"
+        what = ("--section", "SourceCounters", "--metrics", ",".join(metrics))
+        command = [sys.executable, "-m", "memsim.validate.probe.target", str(folder)]
+        try:
+            profile(profiler, report, what, command, launched)
+        except MemsimError:
+            if (folder / ERROR).is_file():
+                told = json.loads((folder / ERROR).read_text("utf-8"))
+                raise MemsimError(told["error"], hint=told["hint"]) from None
+            raise
+        profiles = read_report(report)
+    if len(profiles) != LAUNCHES * len(instructions):
+        raise MemsimError(f"ncu measured {len(profiles)} launches of {LAUNCHES * len(instructions)}")
+    return {
+        instruction.name: profiles[LAUNCHES * i : LAUNCHES * (i + 1)]
+        for i, instruction in enumerate(instructions)
+    }
+
+
+def _probed(tables: Tables, runs: list[list[Profile]]) -> Probed:
+    """`runs`: the launches of one instruction, in each run of the profiler that had it."""
+    figures = np.full((LAUNCHES, PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
+    counters = np.full((LAUNCHES, len(METRICS)), -1, np.int64)
+    for profiles in runs:
+        for launch, measured in enumerate(profiles):
+            figures[launch] = _figures(measured)
+            for column, metric in enumerate(METRICS):
+                if metric in measured.counters:
+                    counters[launch, column] = measured.counters[metric].value
+    return Probed(*tables, figures, counters)
+
+
+def _figures(measured: Profile) -> np.ndarray:
+    """ncu's figures for each pattern; -1 where it shows none, or several instructions for one pattern."""
+    figures = np.full((PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
+    seen = set()
+    for row in measured.rows:
+        if row.file != FILE or not 1 <= row.line <= PATTERNS or never_runs(row.sass):
+            continue
+        once = row.line not in seen
+        seen.add(row.line)
+        counts = [-1 if count is None else count for count in row.counts]
+        figures[row.line - 1] = counts if once else -1
+    return figures

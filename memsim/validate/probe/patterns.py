@@ -1,0 +1,115 @@
+"""Address patterns: which bytes the 32 lanes of a request ask for, and which lanes ask.
+
+In: an instruction's width and lanes, and a source of randomness. Out: addresses and active lanes.
+Structured ones are what kernels do (rows, strides, broadcasts, swizzles); random ones are what they don't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+LANE = np.arange(32)
+# How far apart addresses are: from a few words that many lanes share to the whole tile.
+WINDOWS = (64, 128, 256, 512, 1024, 4096, 32_768)
+ROOM = 32_768
+
+Rng = np.random.Generator
+
+
+def _random(rng: Rng, width: int) -> np.ndarray:
+    return rng.integers(0, max(1, int(rng.choice(WINDOWS)) // width), 32)
+
+
+def _stride(rng: Rng, width: int) -> np.ndarray:
+    return LANE * rng.integers(0, 40) + rng.integers(0, 8)
+
+
+def _rows(rng: Rng, width: int) -> np.ndarray:
+    """Lanes in rows, as a tile of a matrix is read."""
+    columns = 2 ** rng.integers(0, 6)
+    units: np.ndarray = LANE // columns * rng.integers(0, 40) + LANE % columns * rng.integers(0, 3)
+    return units
+
+
+def _shared_by_neighbours(rng: Rng, width: int) -> np.ndarray:
+    """Groups of lanes at one address each: lanes that agree in some bits of their number."""
+    kept = int(rng.integers(0, 32))
+    units: np.ndarray = _random(rng, width)[LANE & kept]
+    return units
+
+
+def _half_by_half(rng: Rng, width: int) -> np.ndarray:
+    """Another pattern in each half-warp."""
+    return np.where(LANE < 16, _shared_by_neighbours(rng, width), _shared_by_neighbours(rng, width))
+
+
+def _permuted(rng: Rng, width: int) -> np.ndarray:
+    units: np.ndarray = rng.permutation(32) + rng.integers(0, 32)
+    return units
+
+
+def _xor(rng: Rng, width: int) -> np.ndarray:
+    units: np.ndarray = (LANE % 8 ^ LANE // int(rng.choice([1, 2, 4, 8]))) + LANE // 8 * rng.integers(0, 40)
+    return units
+
+
+def _nearly(rng: Rng, width: int) -> np.ndarray:
+    """A regular pattern with one lane out of place."""
+    regular = (_rows, _shared_by_neighbours, _stride)
+    units = regular[rng.integers(len(regular))](rng, width)
+    units[rng.integers(0, 32)] = rng.integers(0, 64)
+    return units
+
+
+SHAPES: tuple[Callable[[Rng, int], np.ndarray], ...] = (
+    *(_random, _random, _stride, _rows, _shared_by_neighbours),
+    *(_shared_by_neighbours, _half_by_half, _permuted, _xor, _nearly),
+)
+
+
+def _every(rng: Rng) -> np.ndarray:
+    return np.ones(32, np.bool_)
+
+
+def _some(rng: Rng) -> np.ndarray:
+    return rng.random(32) < rng.random()
+
+
+def _first(rng: Rng) -> np.ndarray:
+    return np.less(LANE, rng.integers(1, 33))
+
+
+def _by_bits(rng: Rng) -> np.ndarray:
+    """Quarters, halves, even or odd lanes."""
+    kept = int(rng.integers(0, 32))
+    mask: np.ndarray = np.equal(LANE & kept, 0)
+    return mask
+
+
+MASKS: tuple[Callable[[Rng], np.ndarray], ...] = (_every, _every, _every, _some, _some, _first, _by_bits)
+
+
+def make_patterns(
+    count: int, width: int, rng: Rng, lanes: int = 32, every: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Addresses int64 [count, 32], aligned to `width`, below `ROOM`; active bool [count, 32], one at least.
+
+    Lanes from `lanes` on are never active; `every`: those before it always are. Idle lanes have address 0.
+    """
+    addresses = np.zeros((count, 32), np.int64)
+    active = np.zeros((count, 32), np.bool_)
+    for number in range(count):
+        units = SHAPES[number % len(SHAPES)](rng, width)
+        addresses[number] = units * width % ROOM
+        mask = MASKS[0](rng) if every else MASKS[rng.integers(len(MASKS))](rng)
+        active[number] = mask & (lanes > LANE)
+        if not active[number].any():
+            active[number, rng.integers(lanes)] = True
+    return np.where(active, addresses, 0), active
+
+
+def side_by_side(count: int, width: int, rng: Rng) -> np.ndarray:
+    """Addresses in global memory as most copies have them: lane after lane, from a line's start."""
+    return LANE * width + rng.integers(0, 64, (count, 1)) * 128
