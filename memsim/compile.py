@@ -50,6 +50,7 @@ HEADERS = {"cstdint": STDINT, "stdint.h": STDINT}
 # `kernel.cu(12): error: text`, as NVRTC and nvcc write it.
 _ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic |fatal )?error: (?P<text>.*)$", re.M)
 _COMPILER = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)$", re.M)
+BUILTIN_HEADER = "__nv_nvrtc_builtin_header.h"
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]*)(")', re.M)
 _HOST_CODE = re.compile(r"<<<|\bmain\s*\(")
 
@@ -230,7 +231,10 @@ def _rename(text: str, true_name: str, name: str) -> str:
 
 def _rename_files(ptx: str, true_name: str, name: str) -> str:
     def renamed(found: re.Match[str]) -> str:
-        return found[1] + _rename(found[2].replace("\\", "/"), true_name, name) + found[3]
+        path = found[2].replace("\\", "/")
+        if path.endswith("/" + BUILTIN_HEADER):  # NVRTC puts its own header into the current folder
+            path = BUILTIN_HEADER
+        return found[1] + _rename(path, true_name, name) + found[3]
 
     return _FILE.sub(renamed, ptx)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from memsim.validate.replay import replay
 from memsim.validate.shelf import new_path, newest_of_each, newest_recording
 from memsim.validate.sizes import RAGGED, size_of
 
-FAILED = 1
+FAILED, MISSING = 1, 2
 
 
 @click.command()
@@ -83,8 +82,22 @@ def validate(
     else:
         recordings = _recorded(folder, size, gpu)
 
-    pairs = list(_judged(recordings))
-    _show(pairs, as_json)
+    known = gaps.read_gaps(data_folder("traces") / gaps.FILE)
+    pairs: list[tuple[Comparison, Judgement]] = []
+    stale = 0
+    for recording in recordings:
+        try:
+            comparison = replay(recording)
+        except MemsimError as error:
+            if not everything:
+                raise
+            click.echo(f"error: {error}", err=True)
+            stale += 1
+        else:
+            pairs.append((comparison, gaps.judge(comparison, known)))
+    _show(pairs, as_json, everything)
+    if stale:
+        ctx.exit(MISSING)
     ctx.exit(0 if all(judgement.passed for _, judgement in pairs) else FAILED)
 
 
@@ -138,20 +151,14 @@ def _recorded(folder: Path, size: str | None, gpu: str | None) -> list[Recording
     return found
 
 
-def _judged(recordings: Iterable[Recording]) -> Iterator[tuple[Comparison, Judgement]]:
-    known = gaps.read_gaps(data_folder("traces") / gaps.FILE)
-    for recording in recordings:
-        comparison = replay(recording)
-        yield comparison, gaps.judge(comparison, known)
-
-
-def _show(pairs: list[tuple[Comparison, Judgement]], as_json: bool) -> None:
-    """One comparison in full; of several, a line for each."""
+def _show(pairs: list[tuple[Comparison, Judgement]], as_json: bool, everything: bool) -> None:
+    """One comparison in full; of everything, a line for each and the sum."""
     if as_json:
         records: list[Any] = [validation.to_dict(*pair) for pair in pairs]
-        click.echo(json.dumps(records[0] if len(records) == 1 else records, indent=2))
-    elif len(pairs) == 1:
+        click.echo(json.dumps(records if everything else records[0], indent=2))
+    elif not everything:
         validation.write(*pairs[0], sys.stdout)
     else:
         for pair in pairs:
             click.echo(validation.headline(*pair))
+        click.echo(validation.summary(pairs))

@@ -72,6 +72,7 @@ def _problem(error: str) -> str:
 
 def code(text: str) -> str:
     """Source in a cell, cut where it is long."""
+    text = " ".join(text.split())
     if not text:
         return ""
     cut = text if len(text) <= LONGEST_CODE else text[: LONGEST_CODE - 3] + "..."

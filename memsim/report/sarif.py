@@ -55,11 +55,12 @@ def _level(kind: str) -> str:
 
 def _result(finding: Finding, locate: Locate) -> dict[str, Any]:
     where = place(finding, locate)
-    physical: dict[str, Any] = {"artifactLocation": _artifact(where.path)}
+    region: dict[str, Any] = {"startLine": 1}  # code scanning takes no result without a line
     if where.line is not None:
-        physical["region"] = {"startLine": where.line, "snippet": {"text": finding.site.source}}
-        if where.column is not None:
-            physical["region"]["startColumn"] = where.column
+        region = {"startLine": where.line, "snippet": {"text": finding.site.source}}
+    if where.column is not None:
+        region["startColumn"] = where.column
+    physical = {"artifactLocation": _artifact(where.path), "region": region}
     return {
         "ruleId": finding.kind,
         "ruleIndex": list(TITLES).index(finding.kind),

@@ -7,6 +7,7 @@ Left out on purpose: deciding what is equal (`memsim.validate`).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO
@@ -49,6 +50,14 @@ def headline(comparison: Comparison, judgement: Judgement) -> str:
         answer = "as predicted"
     size = ",".join(map(str, recording.size))
     return f"{recording.kernel} {size} on {recording.device.gpu}: {answer} ({counts})"
+
+
+def summary(pairs: Sequence[tuple[Comparison, Judgement]]) -> str:
+    """All launches in a line: how many figures of which kind."""
+    count = Counter(figure.verdict for comparison, _ in pairs for figure in comparison.figures)
+    counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
+    passed = sum(judgement.passed for _, judgement in pairs)
+    return f"{passed} of {len(pairs)} launches as predicted or with known differences: {counts}"
 
 
 def write(comparison: Comparison, judgement: Judgement, stream: TextIO) -> None:

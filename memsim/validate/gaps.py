@@ -5,7 +5,7 @@ nothing left to explain. Both are faults. Left out on purpose: how a difference 
 
     [[gap]]
     kernels = ["guide_v4"]                             # one or more
-    sizes = ["331,269,147"]                            # if not all
+    sizes = ["331,269,147"]                            # where it was seen and must be; all, if left out
     where = ["kernels/guide_v4.cu:44 shared load"]     # source lines and accesses, or names of metrics
     change = "merged"                                  # what ptxas did, as it was proven; or "unknown"
     reason = "..."                                     # why
@@ -34,7 +34,7 @@ OPTIONAL = {"sizes"}
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A difference in every one of `kernels` and `where`; at every size if there are no `sizes`."""
+    """A difference in every one of `kernels` and `where`; at other sizes than `sizes` it may be absent."""
 
     kernels: tuple[str, ...]
     sizes: tuple[str, ...]
@@ -42,11 +42,10 @@ class Gap:
     change: str
     reason: str
 
-    def covers(self, comparison: Comparison) -> bool:
-        """Whether it speaks of this launch."""
-        recording = comparison.recording
-        size = ",".join(map(str, recording.size))
-        return recording.kernel in self.kernels and (not self.sizes or size in self.sizes)
+    def was_seen(self, comparison: Comparison) -> bool:
+        """Whether the difference was seen in this launch, and so must still be there."""
+        size = ",".join(map(str, comparison.recording.size))
+        return comparison.recording.kernel in self.kernels and (not self.sizes or size in self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +69,14 @@ class Judgement:
 def judge(comparison: Comparison, gaps: Iterable[Gap]) -> Judgement:
     """Sets the differences of a launch beside the known ones."""
     differences = comparison.differences
-    expected = {
-        (where, gap.change): gap.reason for gap in gaps if gap.covers(comparison) for where in gap.where
-    }
+    of_kernel = [gap for gap in gaps if comparison.recording.kernel in gap.kernels]
+    reasons = {(where, gap.change): gap.reason for gap in of_kernel for where in gap.where}
+    seen = [(where, gap.change) for gap in of_kernel if gap.was_seen(comparison) for where in gap.where]
+    known = {where: reasons[where, what] for where, what in differences.items() if (where, what) in reasons}
     return Judgement(
-        known={
-            where: expected[where, what] for where, what in differences.items() if (where, what) in expected
-        },
-        unexplained={where: what for where, what in differences.items() if (where, what) not in expected},
-        gone={where: what for where, what in expected if differences.get(where) != what},
+        known=known,
+        unexplained={where: what for where, what in differences.items() if where not in known},
+        gone={where: what for where, what in seen if differences.get(where) != what},
     )
 
 

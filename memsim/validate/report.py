@@ -129,8 +129,8 @@ def read_report(path: Path) -> list[Profile]:
             raise MemsimError(
                 f"{MODULE} of Nsight Compute cannot read ncu's report (exit code {done.returncode})"
                 + (f": {said[-1]}" if said else ""),
-                hint=f"{MODULE}.py lies in extras/python of a Nsight Compute installation, and needs a Python "
-                "that its native part can be loaded in; put that folder on PYTHONPATH if it is elsewhere",
+                hint=f"{MODULE}.py lies in extras/python of Nsight Compute; if it was not found, put that "
+                "folder on PYTHONPATH",
             )
         return [Profile.from_dict(record) for record in json.loads(result.read_text("utf-8"))]
 

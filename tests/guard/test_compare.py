@@ -1,0 +1,240 @@
+"""Two sides, line by line: kernels, files, saved analyses, targets, and git revisions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import memsim.report
+from memsim.data import data_folder
+from memsim.guard.compare import compare, compare_all, side_of
+from tests.guard.conftest import TARGET, TILE, Folder
+from tests.guard.subjects import CLEAN, STORE, TWO_WAY, out, shared, subject, unresolved
+from tests.traces import site
+
+Tile = Callable[..., Folder]
+LAUNCH = ("--grid", "1", "--block", "32,32", "--arg", "f32[1024]", "--arg", "f32[1024]", "--arg", "32")
+SCHEMA: dict[str, Any] = json.loads(
+    (Path(memsim.report.__file__).parent / "comparison.schema.json").read_text("utf-8")
+)
+
+
+UNKNOWN = unresolved(site(line=1, array="index"))
+
+
+def document(folder: Folder, *arguments: str) -> dict[str, Any]:
+    done = folder.run("compare", *arguments, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    made: dict[str, Any] = json.loads(done.out)
+    jsonschema.validate(made, SCHEMA)
+    return made
+
+
+def git(folder: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def history(tile: Tile) -> Folder:
+    """A repository with the padded kernel in HEAD~1, without padding in HEAD and in the working tree."""
+    project = tile()
+    git(project.path, "init", "-q")
+    git(project.path, "add", "tile.cu", "memsim.toml")
+    git(project.path, "commit", "-qm", "padded")
+    project.edit("memsim.toml", "-DPAD=1", "-DPAD=0")
+    project.edit("tile.cu", "    __sync", "    // read along a column\n    __sync")
+    git(project.path, "commit", "-qam", "not padded")
+    return project
+
+
+# --- the comparison itself
+
+
+def test_differences_come_first() -> None:
+    a = side_of("a", subject(shared(CLEAN, STORE), shared(TWO_WAY), out(CLEAN)).analysis)
+    b = side_of("b", subject(shared(CLEAN, STORE), shared(CLEAN), out(TWO_WAY), UNKNOWN).analysis)
+    made = compare(a, b)
+    kinds = [line.change.kind if line.change else "=" for line in made.lines]
+    assert kinds == ["worse", "new", "improved", "="]
+    changed = [total.before != total.now for total in made.totals]
+    assert changed == sorted(changed, reverse=True)
+    assert made.verdict.startswith("a -> b: 1 worse, 1 new, 1 improved, of 4")
+
+
+def test_equal_is_equal() -> None:
+    a = side_of("a", subject(shared(CLEAN), out(CLEAN)).analysis)
+    made = compare(a, a)
+    assert not made.differs
+    assert made.verdict == "a: no difference in 2 accesses"
+
+
+def test_kernels_that_only_one_side_has() -> None:
+    one = side_of("k", subject(shared(CLEAN)).analysis)
+    other = side_of("k", subject(shared(TWO_WAY)).analysis)
+    made = compare_all({"k": one, "same": one, "gone": one}, {"same": one, "k": other, "new": one})
+    assert [(pair.a.name, pair.differs) for pair in made.pairs] == [("k", True), ("k", False)]
+    assert (made.only_a, made.only_b) == (("gone",), ("new",))
+    assert made.verdict == "1 of 2 kernels changed; only the first has gone; only the second has new"
+
+
+# --- what A and B may be
+
+
+def test_two_kernels(folder: Folder) -> None:
+    done = folder.run("compare", "kernel_v4_colmajor", "kernel_v4", "--size", "128,128,16")
+    assert done.code == 0
+    lines = done.out.splitlines()
+    assert lines[0] == "kernel_v4_colmajor -> kernel_v4: 4 improved, 2 changed, of 12 accesses"
+    assert lines[3].split()[:2] == ["change", "where"]
+    assert lines[4].startswith("improved  kernel_v4_colmajor.cu:40 -> kernel_v4.cu:43  ")
+    assert lines[4].rstrip().endswith("-16")  # 32 wavefronts were, 16 are
+    assert any(line.startswith("=  ") for line in lines)
+    assert any(line.startswith("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum") for line in lines)
+
+
+def test_two_files(tile: Tile) -> None:
+    project = tile()
+    project.write("other.cu", TILE.replace("tile[x][y]", "tile[y][x]"))
+    made = document(project, "tile.cu", "other.cu", *LAUNCH, "-D", "PAD=0")
+    (pair,) = made["kernels"]
+    assert pair["verdict"] == "tile.cu -> other.cu: 1 improved, 1 changed, of 4 accesses"
+    first = pair["lines"][0]
+    assert (first["change"], first["a"]["max_ways"], first["b"]["max_ways"]) == ("improved", 32, 1)
+    assert {"quantity": "ways", "a": 32, "b": 1} in first["differences"]
+    assert project.run("compare", "tile.cu", "other.cu").code == 2  # with no launch
+
+
+def test_saved_analyses_and_traces(tile: Tile) -> None:
+    project = tile()
+    options = (*LAUNCH, "-D", "PAD=1")
+    project.write("before.json", project.run("analyze", "tile.cu", *options, "--json").out)
+    project.run("analyze", "tile.cu", *options, "--save-trace", "before.npz")
+    assert not document(project, "before.json", "before.npz")["kernels"][0]["differs"]
+    made = document(project, "before.json", "tile.cu", *LAUNCH, "-D", "PAD=0")
+    assert made["kernels"][0]["verdict"] == "before.json -> tile.cu: 1 worse, of 4 accesses"
+
+
+def test_targets_of_the_project(tile: Tile) -> None:
+    project = tile()
+    more = TARGET.replace("-DPAD=1", "-DPAD=0") + 'name = "bare"\n'
+    project.write("memsim.toml", project.read("memsim.toml") + more)
+    made = document(project, "tile", "bare")
+    assert made["verdict"] == "tile -> bare: 1 worse, of 4 accesses"
+
+
+def test_two_revisions(history: Folder) -> None:
+    made = document(history, "HEAD~1", "HEAD")
+    (pair,) = made["kernels"]
+    assert pair["verdict"] == "tile: 1 worse, of 4 accesses"
+    line = pair["lines"][0]
+    assert (line["a"]["line"], line["b"]["line"], line["b"]["max_ways"]) == (6, 7, 32)
+    assert not document(history, "HEAD", ".")["kernels"][0]["differs"]
+    assert history.run("compare", "HEAD~1", ".").out.startswith("tile: 1 worse")
+
+
+def test_a_file_and_a_target_of_a_revision(history: Folder) -> None:
+    history.edit("tile.cu", "tile[x][y]", "tile[y][x]")
+    made = document(history, "HEAD:tile.cu", "tile.cu", *LAUNCH, "-D", "PAD=0")
+    assert made["kernels"][0]["verdict"] == "HEAD:tile.cu -> tile.cu: 1 improved, 1 changed, of 4 accesses"
+    made = document(history, "HEAD~1:tile", "HEAD:tile")
+    assert made["verdict"] == "HEAD~1:tile -> HEAD:tile: 1 worse, of 4 accesses"
+
+
+def test_a_repository_is_only_read(history: Folder) -> None:
+    before = {path: path.read_bytes() for path in (history.path / ".git").rglob("*") if path.is_file()}
+    history.run("compare", "HEAD~1", "HEAD")
+    after = {path: path.read_bytes() for path in (history.path / ".git").rglob("*") if path.is_file()}
+    assert before == after
+
+
+def test_a_revision_from_before_the_configuration(history: Folder) -> None:
+    git(history.path, "rm", "-q", "--cached", "memsim.toml")
+    git(history.path, "commit", "-qm", "no configuration")
+    assert not document(history, "HEAD", ".")["kernels"][0]["differs"]
+    (history.path / "memsim.toml").write_text(TARGET + TARGET.replace("tile.cu", "new.cu"))
+    history.write("new.cu", TILE)
+    made = document(history, "HEAD", ".")
+    assert (made["only_a"], made["only_b"]) == ([], ["new"])
+
+
+def test_kernels_that_ship_do_not_change_with_another_repository(folder: Folder) -> None:
+    folder.write("memsim.toml", '[[targets]]\nkernel = "transpose_xor"\nsize = "64,64"\n')
+    git(folder.path, "init", "-q")
+    git(folder.path, "add", ".")
+    git(folder.path, "commit", "-qm", "one")
+    done = folder.run("compare", "HEAD", ".")
+    assert done.code == 2
+    assert "no revision of this repository changes" in done.err
+
+
+def test_kernels_that_ship_change_with_their_own_repository(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = data_folder("kernels")
+    for path in (ours / "catalog.toml", *ours.rglob("*.cu"), *ours.rglob("*.cuh"), *ours.rglob("*.ptx")):
+        folder.write(f"kernels/{path.relative_to(ours).as_posix()}", path.read_text("utf-8"))
+    monkeypatch.setattr("memsim.targets.revision.data_folder", lambda name: folder.path / name)
+    folder.write("memsim.toml", '[[targets]]\nkernel = "transpose_xor"\nsize = "64,64"\n')
+    git(folder.path, "init", "-q")
+    git(folder.path, "add", ".")
+    git(folder.path, "commit", "-qm", "as it is")
+    ptx = "kernels/ptx/transpose_xor.ptx"
+    assert (folder.path / ptx).is_file()
+    folder.write(
+        ptx, folder.read("kernels/ptx/transpose_naive.ptx").replace("transpose_naive", "transpose_xor")
+    )
+    git(folder.path, "commit", "-qam", "another kernel")
+    made = document(folder, "HEAD~1", "HEAD")
+    assert made["kernels"][0]["differs"]
+    assert not document(folder, "HEAD~1", ".")["kernels"][0]["differs"]  # the catalogue that is installed
+
+
+# --- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("kernel_v4", "nothing"), "no kernel, no file"),
+        (("HEAD", "kernel_v4"), "is a whole project"),
+        (("HEAD:gone", "HEAD"), "HEAD has no target 'gone'"),
+        (("HEAD:gone.cu", "HEAD:tile.cu", *LAUNCH), "no such file"),
+        (("HEAD:tile.cu", "HEAD:tile"), "needs --grid and --block"),
+        (("kernel_v4", "kernel_v5", "--grid", "1"), "--grid makes no sense"),
+        (("HEAD", ".", "--size", "64,64"), "--size makes no sense"),
+        (("gone.npz", "kernel_v4"), "no such file"),
+        (("gone.json", "kernel_v4"), "cannot read it"),
+        (("memsim.toml", "kernel_v4"), "no kernel, no file"),
+        (("no.json", "kernel_v4"), "no saved analysis"),
+        (("other.json", "kernel_v4"), "has schema 99"),
+        (("bad.json", "kernel_v4"), "no JSON"),
+    ],
+)
+def test_what_it_cannot_compare(history: Folder, arguments: tuple[str, ...], message: str) -> None:
+    history.write("no.json", "{}")
+    history.write("other.json", '{"schema": 99, "sites": [], "totals": {}}')
+    history.write("bad.json", "{")
+    done = history.run("compare", *arguments)
+    assert done.code == 2
+    assert message in done.err
+
+
+# --- formats
+
+
+def test_markdown_has_the_differences_only(history: Folder) -> None:
+    text = history.run("compare", "HEAD~1", "HEAD", "--format", "markdown").out
+    assert text.startswith("### tile: 1 worse, of 4 accesses\n")
+    assert "| worse | tile.cu:6 -\\> tile.cu:7 | `C[y * n + x] = tile[x][y];` |" in text
+    assert "| ways | 1 | 32 | +31 |" in text
+    assert "A[y" not in text
+    assert history.run("compare", "HEAD", ".", "--format", "markdown").out.strip() == (
+        "### tile: no difference in 4 accesses"
+    )

@@ -1,0 +1,335 @@
+"""The pytest plugin, in a pytest of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.guard.conftest import TARGET, TILE
+
+pytest_plugins = ("pytester",)
+LAUNCH = 'grid=1, block=(32, 32), args=["f32[1024]", "f32[1024]", 32]'
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, traces_kept: Path) -> None:
+    monkeypatch.setenv("MEMSIM_CACHE_DIR", str(traces_kept))
+
+
+def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return pytester.runpytest_inprocess("--strict-markers", "-p", "no:cacheprovider", *arguments)
+
+
+def test_a_marker_that_names_a_kernel(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.memsim("ways <= 1", kernel="transpose_padded", size=(64, 64))
+        def test_good():
+            pass
+
+        @pytest.mark.memsim("ways <= 1", kernel="transpose_naive", size="64,64")
+        def test_bad():
+            raise AssertionError("the test itself must not run")
+    """)
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    text = result.stdout.str()
+    result.stdout.fnmatch_lines(
+        [
+            "*test_bad*",
+            "FAILED: 1 of 1 check failed, in transpose_naive",
+            "transpose_naive: budget broken: ways <= 1",
+            "*where*code*access*array*count*was*is*limit*",
+            "*kernels/transpose_naive.cu:22*= tile[[]tx[]][[]ty[]];*shared load 4 B*tile*ways*-*32*<= 1*",
+            "*lanes 0-31 of warp 0, block (0,0,0) meet in bank 0: 32 different words",
+        ]
+    )
+    assert "Traceback" not in text
+    assert "pytest_plugin" not in text
+    assert "must not run" not in text
+
+
+def test_a_marker_that_names_a_file(pytester: pytest.Pytester) -> None:
+    (pytester.path / "src").mkdir()
+    (pytester.path / "src" / "tile.cu").write_text(TILE)
+    (pytester.path / "tests").mkdir()
+    (pytester.path / "tests" / "test_tile.py").write_text(f"""
+import numpy as np
+import pytest
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.memsim("ways <= 1", "sectors <= ideal", file="../src/tile.cu", {LAUNCH}, options=["-DPAD=1"])
+def test_good(n):
+    pass
+
+@pytest.mark.memsim("ways <= 1", file="../src/tile.cu", {LAUNCH}, options=["-DPAD=0"])
+def test_bad():
+    pass
+
+@pytest.mark.memsim("ways <= 1", file="../src/tile.cu", grid=(1,), block=(32, 32), options=["-DPAD=1"],
+                    args=[np.zeros((32, 32), np.float32), "f32[32,32]=zeros", 32])
+def test_arrays():
+    pass
+""")
+    result = run(pytester, "tests")
+    result.assert_outcomes(passed=3, failed=1)
+    result.stdout.fnmatch_lines(["*../src/tile.cu:6*shared load 4 B*"])
+
+
+def test_the_fixture_analyzes_and_checks(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        def test_good(memsim):
+            analysis = memsim.analyze("transpose_naive", size=(64, 64))
+            assert max(site.max_ways or 0 for site in analysis.sites) == 32
+            memsim.check(analysis, "ways <= 32", "sites(global).sectors <= ideal")
+
+        def test_bad(memsim):
+            analysis = memsim.analyze("transpose_naive", size=(64, 64))
+            memsim.check(analysis, "ways <= 32", "ways <= 1")
+
+        @pytest.mark.memsim("ways <= 1")
+        def test_marked_good(memsim):
+            memsim.analyze("transpose_padded", size=(64, 64))
+
+        @pytest.mark.memsim("ways <= 1")
+        def test_marked_bad(memsim):
+            memsim.analyze("transpose_naive", size=(64, 64))
+    """)
+    result = run(pytester, "-rA")
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["FAILED*test_bad*", "FAILED*test_marked_bad*"])
+
+
+def test_the_marker_of_a_class_and_of_a_module(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        pytestmark = pytest.mark.memsim("requests > 0", kernel="transpose_xor", size=(64, 64))
+
+        @pytest.mark.memsim("ways <= 1", kernel="transpose_naive", size=(64, 64))
+        class TestKernels:
+            def test_one(self): pass
+
+        def test_two(): pass
+
+        @pytest.mark.xfail(strict=True)
+        @pytest.mark.memsim("ways <= 1", kernel="transpose_naive", size=(64, 64))
+        def test_known(): pass
+    """)
+    run(pytester).assert_outcomes(passed=1, failed=1, xfailed=1)
+
+
+@pytest.mark.parametrize(
+    ("marker", "fixture", "message"),
+    [
+        ('"ways <= 1"', False, "the marker memsim checks nothing: give it one of kernel=, file=, target="),
+        ('"ways <= 1"', True, "the marker memsim checked nothing: the test analyzed no kernel"),
+        ('kernel="transpose_xor"', False, "there is no budget"),
+        (
+            '"sites(array=x).ways <= 1", kernel="transpose_xor", size="64,64"',
+            False,
+            "falls under this budget",
+        ),
+        ('"way <= 1", kernel="transpose_xor"', False, "budget:1: there is no quantity 'way'"),
+        ('"ways <= 1", kernel="transpose_xxx"', False, "there is no kernel 'transpose_xxx'"),
+        ('"ways <= 1", kernel="transpose_xor", sise="64,64"', False, "not launched like that"),
+        ('"ways <= 1", file="gone.cu", grid=1, block=1', False, "there is no such file"),
+        ('"ways <= 1", file="gone.cu"', False, "a file needs grid="),
+        ('"ways <= 1", target="gone"', False, "there is no memsim.toml"),
+        ('"baseline", kernel="transpose_xor", size="64,64"', False, "there is no memsim.toml"),
+        (
+            '"ways <= 1", kernel="transpose_xor", size="64,64", accept=["sites(load)"]',
+            False,
+            "accepts nothing",
+        ),
+    ],
+)
+def test_what_cannot_be_judged_fails_without_a_traceback(
+    pytester: pytest.Pytester, marker: str, fixture: bool, message: str
+) -> None:
+    pytester.makepyfile(f"""
+        import pytest
+
+        @pytest.mark.memsim({marker})
+        def test_it({"memsim" if fixture else ""}):
+            pass
+    """)
+    result = run(pytester)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    text = result.stdout.str()
+    assert message in text
+    assert "Traceback" not in text
+    assert "During handling" not in text
+
+
+def test_a_target_of_the_configuration(pytester: pytest.Pytester) -> None:
+    (pytester.path / "tile.cu").write_text(TILE)
+    budgets = "budgets = ['ways <= 1']\n"
+    bare = TARGET.replace("-DPAD=1", "-DPAD=0") + "name = 'bare'\n"
+    (pytester.path / "memsim.toml").write_text(budgets + TARGET + bare)
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.memsim(target="tile")
+        def test_its_own_budgets(): pass
+
+        @pytest.mark.memsim(target="bare")
+        def test_its_own_budgets_broken(): pass
+
+        @pytest.mark.memsim("ways <= 32", target="bare")
+        def test_other_budgets(): pass
+
+        @pytest.mark.memsim("ways <= 32", target="bare", grid=8)
+        def test_a_launch_that_would_change_nothing(): pass
+
+        @pytest.mark.memsim("ways <= 32", target="gone")
+        def test_no_such_target(): pass
+    """)
+    result = run(pytester, "-rA")
+    result.assert_outcomes(passed=2, failed=3)
+    result.stdout.fnmatch_lines(["*would change nothing*", "*no target is called 'gone'*"])
+
+
+def test_the_baseline_of_the_configuration(
+    pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from memsim.cli import main
+
+    (pytester.path / "memsim.toml").write_text("[[targets]]\nkernel = 'transpose_xor'\nsize = '64,64'\n")
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.memsim("baseline", kernel="transpose_xor", size="64,64", name="transpose_xor@64,64")
+        def test_same(): pass
+
+        @pytest.mark.memsim("baseline", kernel="transpose_naive", size="64,64", name="transpose_xor@64,64")
+        def test_worse(): pass
+    """)
+    result = run(pytester)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["*there is no baseline*"])
+    assert main(["baseline", "--jobs", "1"]) == 0
+    result = run(pytester)
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*worse than the baseline*"])
+
+
+# --- ini options
+
+
+KERNEL_TEST = """
+import pytest
+
+@pytest.mark.memsim(kernel="transpose_naive", size="64,64")
+def test_it(): pass
+"""
+
+
+def test_memsim_budgets(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(KERNEL_TEST)
+    run(pytester).assert_outcomes(failed=1)
+    pytester.makeini("[pytest]\nmemsim_budgets =\n    ways <= 32\n    sites(global).sectors <= ideal\n")
+    run(pytester).assert_outcomes(passed=1)
+    pytester.makeini("[pytest]\nmemsim_budgets =\n    ways <= 32\n    ways <= 1\n")
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*budget broken: ways <= 1"])
+
+
+def test_memsim_arch(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(KERNEL_TEST.replace("kernel=", '"requests > 0", kernel='))
+    pytester.makeini("[pytest]\nmemsim_arch = sm_90\n")
+    run(pytester).assert_outcomes(passed=1)
+    pytester.makeini("[pytest]\nmemsim_arch = sm_12\n")
+    result = run(pytester)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*no measured rules for architecture 'sm_12'*"])
+
+
+def test_memsim_config(pytester: pytest.Pytester) -> None:
+    (pytester.path / "ci").mkdir()
+    (pytester.path / "ci" / "guard.toml").write_text(
+        "[[targets]]\nname = 'x'\nkernel = 'transpose_xor'\nsize = '64,64'\nbudgets = ['ways <= 1']\n"
+    )
+    pytester.makepyfile("import pytest\n@pytest.mark.memsim(target='x')\ndef test_it(): pass\n")
+    run(pytester).assert_outcomes(failed=1)
+    pytester.makeini("[pytest]\nmemsim_config = ci/guard.toml\n")
+    run(pytester).assert_outcomes(passed=1)
+
+
+def test_memsim_cache(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = pytester.path / "kept"
+    monkeypatch.setenv("MEMSIM_CACHE_DIR", str(kept))
+    pytester.makepyfile(KERNEL_TEST.replace("kernel=", '"requests > 0", kernel='))
+    pytester.makeini("[pytest]\nmemsim_cache = false\n")
+    run(pytester).assert_outcomes(passed=1)
+    assert not kept.exists()
+    pytester.makeini("[pytest]\nmemsim_cache = true\n")
+    run(pytester).assert_outcomes(passed=1)
+    assert len(list(kept.iterdir())) == 1
+
+
+# --- in the company of others
+
+
+def test_with_several_processes(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.parametrize("n", range(4))
+        @pytest.mark.memsim("ways <= 1", kernel="transpose_padded", size=(64, 64))
+        def test_good(n):
+            pass
+
+        @pytest.mark.memsim("ways <= 1")
+        def test_bad(memsim):
+            memsim.analyze("transpose_naive", size=(64, 64))
+    """)
+    result = pytester.runpytest_subprocess("-n", "auto", "--maxprocesses", "2", "--strict-markers")
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(["transpose_naive: budget broken: ways <= 1"])
+
+
+def test_it_is_on_once_installed_and_off_when_asked(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(memsim): pass\n")
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
+    pytester.runpytest_subprocess("-p", "no:memsim").assert_outcomes(errors=1)
+
+
+def test_it_shows_its_marker_and_its_options(pytester: pytest.Pytester) -> None:
+    run(pytester, "--markers").stdout.fnmatch_lines(["@pytest.mark.memsim(*budgets, kernel=*"])
+    text = run(pytester, "--help").stdout.str()
+    for option in ("memsim_budgets", "memsim_config", "memsim_arch", "memsim_cache"):
+        assert option in text
+
+
+def test_nothing_heavy_is_imported_before_a_kernel_is_analyzed() -> None:
+    code = (
+        "import sys; import memsim.pytest_plugin; "
+        "print([name for name in ('numpy', 'click', 'rich', 'networkx', 'tomllib') if name in sys.modules], "
+        "sorted(name for name in sys.modules if name.startswith('memsim')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] ['memsim', 'memsim.pytest_plugin']"
+
+
+def test_a_project_that_does_not_use_it_sees_nothing_of_it(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import sys
+
+        def test_it():
+            assert "memsim.pytest_plugin" in sys.modules
+            assert "memsim.analysis" not in sys.modules
+            assert "numpy" not in sys.modules
+    """)
+    result = pytester.runpytest_subprocess(
+        "-p", "no:xdist", "-p", "no:benchmark", "-p", "no:hypothesispytest"
+    )
+    result.assert_outcomes(passed=1)
+    assert "memsim" not in result.stdout.str()
