@@ -45,7 +45,13 @@ PARTS: dict[str, Callable[[], str]] = {
     **pictures.PARTS,
     **measured.PARTS,
 }
-FILES = ("README.md", "docs/catalog.md", "docs/performance.md", "docs/reading-the-heatmap.md", "docs/validation.md")
+FILES = (
+    "README.md",
+    "docs/catalog.md",
+    "docs/performance.md",
+    "docs/reading-the-heatmap.md",
+    "docs/validation.md",
+)
 
 
 def filled(text: str) -> str:

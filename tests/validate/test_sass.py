@@ -1,0 +1,42 @@
+"""What a machine instruction's name says."""
+
+from __future__ import annotations
+
+import pytest
+
+from memsim.validate.sass import access_of, is_guarded, never_runs, opcode, width_of
+
+
+@pytest.mark.parametrize(
+    ("sass", "access", "width"),
+    [
+        ("LDS R6, [R21+UR4]", "shared load", 4),
+        ("@!P3 LDS.U8 R6, [R21+UR4]", "shared load", 1),
+        ("LDS.S16 R6, [R21]", "shared load", 2),
+        ("LDS.64 R2, [R6]", "shared load", 8),
+        ("STS.128 [R0+UR4], RZ", "shared store", 16),
+        ("LDSM.16.M88.4 R12, [R16+UR4]", "shared ldmatrix", 16),
+        ("STSM.16.MT88.2 [R4], R6", "shared stmatrix", 16),
+        ("ATOMS.POPC.INC.32 RZ, [R4+UR4]", "shared atomic", 4),
+        ("@P0 LDG.E.128.CONSTANT R4, desc[UR4][R8.64]", "global load", 16),
+        ("STG.E.U8 desc[UR4][R8.64], RZ", "global store", 1),
+        ("ATOMG.E.ADD.64.STRONG.GPU PT, R4, desc[UR4][R6.64], R8", "global atomic", 8),
+        ("REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R5", "global atomic", 4),
+        ("LDGSTS.E.BYPASS.128 desc[UR6][R2.64], [R7]", "cp.async", 16),
+    ],
+)
+def test_accesses_and_widths(sass: str, access: str, width: int) -> None:
+    assert (access_of(sass), width_of(sass)) == (access, width)
+
+
+@pytest.mark.parametrize(
+    "sass", ["FFMA R1, R2, R3, R4", "LDC.64 R2, c[0x0][0x210]", "LDL R1, [R2]", "BAR.SYNC.DEFER_BLOCKING 0x0"]
+)
+def test_everything_else_is_no_access(sass: str) -> None:
+    assert access_of(sass) is None
+
+
+def test_guards() -> None:
+    assert opcode("@!P0 LDG.E R4, desc[UR4][R2.64]") == "LDG.E"
+    assert is_guarded("@P6 STS [R1], R2") and not is_guarded("STS [R1], R2")
+    assert never_runs("@!PT LDS RZ, [RZ]") and not never_runs("@!P0 LDS R0, [R1]")
