@@ -232,13 +232,18 @@ def _totals(sites: Sequence[SiteCounts]) -> dict[str, int | None]:
         for quantity in of_op:
             of_op[quantity] += _known(getattr(site, quantity))
     known = totals(sums)
-    short = {(site.space, site.op) for site in sites if site.unresolved is not None}
+    short = {(site.space, counted_as(site.op)) for site in sites if site.unresolved is not None}
     return {
         counter.metric: None
         if any((counter.space, op) in short for op in counter.ops)
         else known.get(counter.metric)
         for counter in COUNTERS
     }
+
+
+def counted_as(op: str) -> str:
+    """The operation under whose metrics the chip counts `op`: atomics of every kind are atomics."""
+    return "atomic" if op.startswith("atomic_") else op
 
 
 def _verdict(trace: Trace, sites: Sequence[SiteCounts]) -> str:

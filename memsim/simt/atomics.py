@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import Immediate, Instruction
 from memsim.simt.access import (
     element,
     forget_all,
     memory_step,
+    state_space,
     vector_length,
 )
 from memsim.simt.memory import loaded, to_store
@@ -54,6 +55,23 @@ _UPDATE: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+def shared_form(instruction: Instruction, operation: str | None) -> str | None:
+    """A name of its own for shared atomics that the chip serves in another way than the plain ones.
+
+    Seen on an H100: compare-and-swap takes twice the wavefronts, adding the constant 1 counts equal
+    addresses once, float additions are loops. None of these is modelled.
+    """
+    if state_space(instruction) != "shared":
+        return None
+    if operation == "cas":
+        return "atomic_cas"
+    if operation == "add" and instruction.modifiers[-1].startswith(("f", "bf")):
+        return "atomic_float_add"
+    if operation == "add" and instruction.operands[-1] == Immediate(1):
+        return "atomic_add_1"
+    return None
+
+
 @step("atom", "red")
 def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
     names = instruction.modifiers
@@ -90,7 +108,7 @@ def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
             forget_all(instruction)(machine, unknown, active)
         machine.write(target, unknown.poison.through(instruction), True)
 
-    op = "atomic" if returns else "reduction"
+    op = shared_form(instruction, operation) or ("atomic" if returns else "reduction")
     return memory_step(plan, instruction, operands[0], op, size, move if data else None, lost)
 
 

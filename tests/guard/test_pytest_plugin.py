@@ -16,6 +16,8 @@ from tests.guard.conftest import TARGET, TILE
 
 pytest_plugins = ("pytester",)
 LAUNCH = 'grid=1, block=(32, 32), args=["f32[1024]", "f32[1024]", 32]'
+# Without the other plugins: they take most of the time.
+ALONE = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "xdist", "benchmark")]
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +26,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, traces_kept: Path) -> None:
 
 
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return pytester.runpytest_inprocess("--strict-markers", "-p", "no:cacheprovider", *arguments)
+    return pytester.runpytest_inprocess("--strict-markers", *ALONE, *arguments)
 
 
 def test_a_marker_that_names_a_kernel(pytester: pytest.Pytester) -> None:
@@ -301,8 +303,8 @@ def test_with_several_processes(pytester: pytest.Pytester) -> None:
 
 def test_it_is_on_once_installed_and_off_when_asked(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(memsim): pass\n")
-    pytester.runpytest_subprocess().assert_outcomes(passed=1)
-    pytester.runpytest_subprocess("-p", "no:memsim").assert_outcomes(errors=1)
+    pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(*ALONE, "-pno:memsim").assert_outcomes(errors=1)
 
 
 def test_it_shows_its_marker_and_its_options(pytester: pytest.Pytester) -> None:
@@ -331,9 +333,7 @@ def test_a_project_that_does_not_use_it_sees_nothing_of_it(pytester: pytest.Pyte
             assert "memsim.analysis" not in sys.modules
             assert "numpy" not in sys.modules
     """)
-    result = pytester.runpytest_subprocess(
-        "-p", "no:xdist", "-p", "no:benchmark", "-p", "no:hypothesispytest"
-    )
+    result = pytester.runpytest_subprocess(*ALONE)
     result.assert_outcomes(passed=1)
     lines = [line for line in result.stdout.str().splitlines() if not line.startswith("plugins: ")]
     assert "memsim" not in "\n".join(lines)

@@ -247,3 +247,25 @@ extern "C" __global__ void k(unsigned *out) {
     assert sorted(first for _, space, first, _ in found.arrays if space == "shared")[0] == 0
     rows = found.addresses[[found.sites[i].space == "shared" for i in found.site]]
     assert rows.min() == 0
+
+
+def test_shared_atomics_that_the_chip_serves_differently_are_not_plain_ones(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(int *out) {
+    __shared__ unsigned s[32];
+    s[threadIdx.x] = 0;
+    atomicAdd(&s[threadIdx.x / 2], 1u);
+    atomicAdd(&s[threadIdx.x / 2], threadIdx.x);
+    atomicCAS(&s[threadIdx.x], 3u, 4u);
+    atomicAdd((float *)&s[threadIdx.x], 2.0f);
+    out[threadIdx.x] = s[threadIdx.x];
+}"""
+    found = analyze(kernel(tmp_path, text), 1, 32, [np.zeros(32, np.int32)])
+    atomics = {site.line: (site.op, site.wavefronts) for site in found.sites if "atomic" in site.op}
+    assert atomics == {
+        5: ("atomic_add_1", None),
+        6: ("atomic", 2),
+        7: ("atomic_cas", None),
+        8: ("atomic_float_add", None),
+    }
+    assert found.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] is None
