@@ -22,7 +22,8 @@ class AccessSite:
     """One memory instruction of the kernel.
 
     `op`: load, store, atomic, reduction, ldmatrix, stmatrix, cp_async, or the name of an atomic of
-    its own kind. `space`: shared or global. `width`: bytes a lane. `array`: the variable or parameter it touches (names joined by `|`
+    its own kind. `space`: shared or global.
+    `width`: bytes a lane. `array`: the variable or parameter it touches (names joined by `|`
     if several; "" if unknown). `instructions`: warp instructions executed, those with every
     lane predicated off included. `unresolved`: why its addresses are not known, else None;
     then `instructions` still counts it and it has no rows, or not all of them.

@@ -31,9 +31,8 @@ pathlib.Path(path).write_text(" ".join(sys.argv))
 
 def fake_ncu(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = folder / "ncu"
-    path.write_text(
-        f"#!{sys.executable}\nimport sys\nif '--version' in sys.argv:\n    print({VERSION!r})\n    sys.exit()\n{code}"
-    )
+    version = f"if '--version' in sys.argv:\n    print({VERSION!r})\n    sys.exit()\n"
+    path.write_text(f"#!{sys.executable}\nimport sys\n{version}{code}")
     path.chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
     return path
@@ -54,7 +53,7 @@ def test_ncu_is_found_where_the_installer_puts_it(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(profiler, "KNOWN_FOLDERS", (f"{tmp_path}/ncu/*",))
     assert find_profiler().path == newer / "ncu"
-    assert list(profiler.folders_with("ncu_report.py"))[0] == newer / "extras" / "python"
+    assert next(iter(profiler.folders_with("ncu_report.py"))) == newer / "extras" / "python"
 
 
 def test_no_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +91,7 @@ def test_a_run_reports_each_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             "https://developer.nvidia.com/ERR_NVGPUCTRPERM",
         ),
         (
-            "print('==ERROR== Failed to initialize the profiler: LibraryNotLoaded')\nprint('bye')\nsys.exit(9)",
+            "print('==ERROR== Failed to initialize the profiler: LibraryNotLoaded')\nsys.exit(9)",
             r"ncu failed \(exit code 9\): Failed to initialize the profiler: LibraryNotLoaded",
             "",
         ),
