@@ -28,10 +28,7 @@ def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
     entries: dict[str, Entry] = {}
     with progress_bar("memsim baseline") as report:
         for measured in analyze_all(project.targets, open_cache(no_cache), jobs):
-            if measured.error is not None:
-                raise measured.error
-            if measured.analysis is not None:
-                entries[measured.target.name] = entry_of(measured.analysis)
+            entries[measured.target.name] = entry_of(measured.result())
             if report is not None:
                 report(len(entries) / len(project.targets))
     before = _before(project.baseline)

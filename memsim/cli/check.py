@@ -14,12 +14,13 @@ import memsim
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache, open_project, project_options
 from memsim.errors import MemsimError
-from memsim.guard.outcome import Outcome
+from memsim.guard.outcome import Outcome, Problem
 from memsim.report import check as terminal
 from memsim.report import check_json, github, junit, markdown, sarif
 from memsim.report.findings import Locate
 from memsim.targets.check import check_project
 from memsim.targets.places import locator, repository_root
+from memsim.targets.target import Target
 
 FORMATS: dict[str, Callable[[Outcome, Locate], str]] = {
     "github": github.render,
@@ -64,14 +65,20 @@ def check(
     """
     if output is not None and form == "text":
         raise click.UsageError("--output needs a --format", ctx)
-    project = open_project(config)
-    chosen = project.chosen(target)
-    with progress_bar("memsim check") as report:
-        outcome = check_project(project, chosen, open_cache(no_cache), jobs, report)
+    here = folder = Path.cwd()
+    targets: tuple[Target, ...] = ()
+    try:
+        project = open_project(config)
+        folder, targets = project.folder, project.targets
+        with progress_bar("memsim check") as report:
+            chosen = project.chosen(target)
+            outcome = check_project(project, chosen, open_cache(no_cache), jobs, report)
+    except MemsimError as error:  # whoever reads the format must see it too
+        outcome = Outcome((), (), (Problem("", error),))
 
-    in_repository = locator(project.targets, repository_root(project.folder))
+    in_repository = locator(targets, repository_root(folder))
     if form == "text" or output is not None:
-        terminal.write(outcome, locator(project.targets, Path.cwd()), sys.stdout)
+        terminal.write(outcome, locator(targets, here), sys.stdout)
     if form != "text":
         _give(FORMATS[form](outcome, in_repository), output)
     if form == "github" and os.environ.get(SUMMARY):

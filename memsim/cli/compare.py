@@ -89,13 +89,8 @@ class Operands:
         return Side(name, side.sites, side.totals, side.launch)
 
     def analyzed(self, targets: tuple[Target, ...]) -> dict[str, Side]:
-        sides = {}
-        for measured in analyze_all(targets, self.cache, self.jobs):
-            if measured.error is not None:
-                raise measured.error
-            if measured.analysis is not None:
-                sides[measured.target.name] = side_of(measured.target.name, measured.analysis)
-        return sides
+        measured = analyze_all(targets, self.cache, self.jobs)
+        return {one.target.name: side_of(one.target.name, one.result()) for one in measured}
 
     def file_target(self, name: str, folder: Path, file: str) -> FileTarget:
         grid, block = self.option("grid"), self.option("block")

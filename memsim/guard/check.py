@@ -61,11 +61,17 @@ def check(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -
         pairs = [pair for pair in subject.pairs if any(pair.now is site for site in rows)] + vanished
         found = (_against_baseline(budget, subject, pair) for pair in pairs)
         findings = [finding for finding in found if finding is not None]
-        return Checked(subject.name, budget.text, len(pairs), tuple(findings))
+        rows_that_count = sum(map(_happens, rows)) + len(vanished)
+        return Checked(subject.name, budget.text, rows_that_count, tuple(findings))
     findings = [_unresolved(budget, subject, site) for site in rows if budget.quantity.of(site) is None]
     known = [site for site in rows if budget.quantity.of(site) is not None]
     findings += _limited(budget, budget.quantity, subject, known)
-    return Checked(subject.name, budget.text, len(rows), tuple(findings))
+    return Checked(subject.name, budget.text, sum(map(_happens, rows)), tuple(findings))
+
+
+def _happens(site: SiteCounts) -> bool:
+    """Whether the access was made at all: what no lane ever does keeps within every budget."""
+    return site.unresolved is not None or bool(site.requests)
 
 
 def _check_entry(subject: Subject) -> None:

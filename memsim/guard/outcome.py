@@ -65,7 +65,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One budget on one kernel. rows: how many rows it could be broken by."""
+    """One budget on one kernel.
+
+    rows: how many rows it could be broken by; an access that no lane ever makes is none.
+    """
 
     kernel: str
     budget: str

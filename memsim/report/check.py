@@ -63,7 +63,7 @@ def table(findings: Iterable[Finding], locate: Locate) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    made = Table(box=None, pad_edge=True, padding=(0, GAP, 0, 0), header_style="bold")
+    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     made.add_column("")
     for name in COLUMNS:
         made.add_column(name)

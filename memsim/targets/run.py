@@ -28,6 +28,18 @@ class Measured:
     analysis: Analysis | None = None
     error: MemsimError | None = None
 
+    def result(self) -> Analysis:
+        """The analysis.
+
+        Raises:
+            MemsimError: the error, with the target's name.
+        """
+        if self.analysis is not None:
+            return self.analysis
+        error = self.error or MemsimError("was not analyzed")
+        error.message = f"{self.target.name}: {error.message}"
+        raise error
+
 
 def processors() -> int:
     """How many processors this process may use."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from memsim.compile import compile_cuda
 from memsim.targets.project import read_project
 from tests.guard.conftest import TARGET, TILE, Folder
 
@@ -149,7 +150,7 @@ def test_a_baseline_that_cannot_be_read(tile: Tile, spoiled: str) -> None:
     project.write("memsim-baseline.toml", spoiled)
     done = project.run("check")
     assert done.code == 2
-    assert "memsim-baseline.toml" in done.err
+    assert "memsim-baseline.toml" in done.out
 
 
 def test_a_target_that_was_taken_out(folder: Folder) -> None:
@@ -186,14 +187,15 @@ def test_a_filter_that_names_nothing(folder: Folder) -> None:
     assert (some.code, verdict(some.out)) == (0, "OK: 1 kernel, 1 check passed")
     done = folder.run("check", "opt_*", "nothing*")
     assert done.code == 2
-    assert "no target is called 'nothing*'" in done.err
+    assert "no target is called 'nothing*'" in done.out
 
 
 def test_no_configuration(folder: Folder) -> None:
     done = folder.run("check")
     assert done.code == 2
-    assert "there is no memsim.toml" in done.err
-    assert "[[targets]]" in done.err
+    assert "there is no memsim.toml" in done.out
+    assert "[[targets]]" in done.out
+    assert verdict(done.out) == "NOT JUDGED: 1 problem"
 
 
 def test_an_access_that_could_not_be_analyzed_breaks_what_it_might_fall_under(folder: Folder) -> None:
@@ -213,6 +215,22 @@ def test_an_access_that_could_not_be_analyzed_breaks_what_it_might_fall_under(fo
     assert folder.run("check").code == 0
     folder.edit("memsim.toml", "accept = ['sites(global, store)']\n", "")
     assert folder.run("check").code == 1
+
+
+def test_a_ptx_file(tile: Tile) -> None:
+    project = tile("ways <= 1")
+    ptx = compile_cuda(project.path / "tile.cu", ["-DPAD=1"], name="tile.cu")
+    project.write("build/tile.ptx", ptx)
+    target = TARGET.replace("tile.cu", "build/tile.ptx")
+    project.write("memsim.toml", f"budgets = ['ways <= 0']\n{target}")
+    assert "is PTX already" in project.run("check").out
+    project.edit("memsim.toml", 'options = ["-DPAD=1"]', "")
+    done = project.run("check", "--format", "json")
+    assert done.code == 1
+    (finding, *_) = json.loads(done.out)["checks"][0]["findings"]
+    assert finding["line"] == 4
+    project.edit("memsim.toml", "ways <= 0", "ways <= 1")
+    assert project.run("check").code == 0
 
 
 # --- options

@@ -13,7 +13,7 @@ from memsim.guard.check import Subject
 from memsim.guard.judge import Acceptance, Rule, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.guard.select import parse_selector
-from tests.guard.subjects import CLEAN, STORE, TWO_WAY, entry, out, shared, subject, unresolved
+from tests.guard.subjects import CLEAN, LOAD, STORE, TWO_WAY, entry, out, shared, subject, unresolved
 
 SHARED = dataclasses.replace(subject(shared(CLEAN)), name="shared")
 GLOBAL = dataclasses.replace(subject(out(CLEAN)), name="global")
@@ -64,6 +64,16 @@ def test_a_kernel_that_no_budget_is_about_is_a_problem() -> None:
     assert [problem.kernel for problem in outcome.problems] == ["global"]
     assert judged([SHARED, GLOBAL], "requests > 0").exit_code == 0
     assert judged([GLOBAL], "ways <= 1", some=True).exit_code == 2
+
+
+def test_an_access_that_no_lane_makes_guards_nothing() -> None:
+    never = dataclasses.replace(subject((LOAD, [])), name="never")
+    assert judged([never], "ways <= 1").exit_code == 2
+    assert judged([never, SHARED], "ways <= 1").exit_code == 2  # nothing is said about one of them
+    both = dataclasses.replace(subject((LOAD, []), shared(CLEAN, STORE)), name="both")
+    assert judged([both], "ways <= 1").exit_code == 0
+    before = entry((LOAD, []))
+    assert judged([dataclasses.replace(never, entry=before)], "baseline").exit_code == 2
 
 
 def test_an_acceptance_that_nothing_needs_is_a_problem() -> None:
