@@ -49,6 +49,19 @@ def test_the_python(folder: Path) -> None:
     assert printed[5] == "[32]"
 
 
+def test_the_guard(tmp_path: Path) -> None:
+    (tmp_path / "memsim.toml").write_text(block("toml", "budgets"))
+    for line in block("sh", "memsim check").splitlines():
+        assert run(tmp_path, "-m", *shlex.split(line, comments=True))
+    assert (tmp_path / "memsim-baseline.toml").is_file()
+
+
+def test_the_pictures(tmp_path: Path) -> None:
+    for line in block("sh", "memsim heatmap").splitlines():
+        assert run(tmp_path, "-m", *shlex.split(line, comments=True))
+    assert (tmp_path / "report.html").is_file()
+
+
 def test_ci_runs_both_commands_of_the_readme() -> None:
     marked = re.findall(
         r"^<!-- command: (\w+) -->\n```sh\n(.*?)```\n<!-- end -->$", README, re.DOTALL | re.MULTILINE

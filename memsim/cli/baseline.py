@@ -35,7 +35,8 @@ def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
     _write(project.baseline, render(entries))
     accesses = sum(len(entry.sites) for entry in entries.values())
     changed = _changed(before, entries)
-    click.echo(f"{project.baseline.name}: {len(entries)} kernels, {accesses} accesses; {changed}")
+    kernels = f"{len(entries)} kernel{'s' * (len(entries) != 1)}"
+    click.echo(f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}")
 
 
 def _before(path: Path) -> dict[str, Entry]:

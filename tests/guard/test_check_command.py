@@ -56,7 +56,7 @@ def test_the_baseline_is_the_budget_where_there_is_none(tile: Tile) -> None:
     assert project.run("check").code == 2
     written = project.run("baseline")
     assert written.code == 0
-    assert "1 kernels, 4 accesses" in written.out
+    assert "1 kernel, 4 accesses" in written.out
     assert project.run("check").out.splitlines()[-1] == "OK: 1 kernel, 1 check passed"
     assert "nothing changed" in project.run("baseline").out
 
