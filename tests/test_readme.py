@@ -57,8 +57,10 @@ def test_the_guard(tmp_path: Path) -> None:
 
 
 def test_the_pictures(tmp_path: Path) -> None:
-    for line in block("sh", "memsim heatmap").splitlines():
+    heatmap, explain, report = block("sh", "memsim heatmap").splitlines()
+    for line in heatmap, explain:
         assert run(tmp_path, "-m", *shlex.split(line, comments=True))
+    run(tmp_path, "-m", *shlex.split(report, comments=True))
     assert (tmp_path / "report.html").is_file()
 
 
