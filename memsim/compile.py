@@ -69,8 +69,8 @@ def compile_cuda(
             unless another standard is given.
         arch: `sm_90` makes PTX for `compute_90`.
         name: what the PTX and the errors call the file; the path as given if left out, `kernel.cu` for
-            text. Headers in the file's folder are named by the folder of `name`. The PTX says nothing else
-            about where the file was, so one compiler writes the same PTX on every machine.
+            text. Headers are named as if from where `name` is relative to. The PTX says nothing else about
+            where the file was, so one compiler writes the same PTX on every machine.
 
     Raises:
         MemsimError: no such file; NVRTC absent; an unknown option; code that does not compile, with the
@@ -221,9 +221,12 @@ def _nvcc(text: str, folder: Path, name: str, options: list[str]) -> tuple[str |
 
 
 def _rename(text: str, true_name: str, name: str) -> str:
-    """`text` with `true_name`, and its folder where a line starts with it, called as `name` calls it."""
-    here = Path(true_name).parent.as_posix().rstrip("/") + "/"
-    there = Path(name).parent.as_posix().rstrip("/") + "/"
+    """`text` with `true_name`, and the folders around it where a line starts so, called as by `name`."""
+    true_folder, folder = Path(true_name).parent, Path(name).parent
+    while folder.name not in ("", "..") and folder.name == true_folder.name:
+        true_folder, folder = true_folder.parent, folder.parent  # headers beside the file's folder, too
+    here = true_folder.as_posix().rstrip("/") + "/"
+    there = folder.as_posix().rstrip("/") + "/"
     there = "" if there == "./" else there
     lines = text.replace(true_name, name).splitlines(keepends=True)
     return "".join(there + line[len(here) :] if line.startswith(here) else line for line in lines)

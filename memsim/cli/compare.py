@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from memsim.analysis import analyze_trace
 from memsim.cli.project import open_cache, project_options
-from memsim.cli.target import OPTIONS
+from memsim.cli.target import OPTIONS, compiler_options
 from memsim.errors import MemsimError
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.report import comparison
@@ -32,7 +32,7 @@ FORMATS: dict[str, Callable[[Comparisons], str]] = {
 }
 PRESENT = "."
 SOURCES = (".cu", ".ptx")
-FILE_OPTIONS = ("kernel", "grid", "block", "arg", "define", "shared_bytes")
+FILE_OPTIONS = ("kernel", "grid", "block", "arg", "define", "include", "shared_bytes")
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Operands:
             args=self.option("arg"),
             kernel=self.option("kernel"),
             shared_bytes=self.option("shared_bytes"),
-            options=tuple(f"-D{macro}" for macro in self.option("define")),
+            options=compiler_options(self.option("define"), self.option("include")),
             blocks=self.option("blocks"),
             arch=self.arch,
             where="--arg",

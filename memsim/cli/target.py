@@ -15,9 +15,9 @@ from click.core import ParameterSource
 
 from memsim import api
 from memsim.cli.progress import Report, progress_bar
-from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.targets.arguments import read_arguments
+from memsim.targets.target import only_kernel
 from memsim.trace.trace import Trace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -42,6 +42,7 @@ OPTIONS = (
     click.option(
         "-D", "define", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler; repeatable."
     ),
+    click.option("-I", "include", multiple=True, metavar="DIR", help="A folder of headers; repeatable."),
     click.option(
         "--shared-bytes", type=click.IntRange(0), default=0, help="Dynamic shared memory per block, bytes."
     ),
@@ -93,25 +94,19 @@ def _trace_of_file(
     shared_bytes: int,
     blocks: int | None,
     define: tuple[str, ...] = (),
+    include: tuple[str, ...] = (),
 ) -> Trace:
     if grid is None or block is None:
         raise click.UsageError(f"{target} needs --grid and --block")
-    module = api.load(target, [f"-D{macro}" for macro in define])
-    entry = module[kernel or _only_kernel(target, module.kernels)]
+    module = api.load(target, compiler_options(define, include))
+    entry = module[kernel or only_kernel(target, module.kernels)]
     arguments = read_arguments(arg, dict(zip(entry.argument_names, entry.parameters, strict=True)))
     return api.trace(entry, grid, block, arguments, shared_bytes=shared_bytes, blocks=blocks, progress=report)
 
 
-def _only_kernel(target: str, kernels: Sequence[str]) -> str:
-    if len(kernels) == 1:
-        return kernels[0]
-    if not kernels:
-        raise MemsimError("there is no kernel in it", file=target, hint="a kernel is a __global__ function")
-    raise MemsimError(
-        f"there are {len(kernels)} kernels in it",
-        file=target,
-        hint=f"choose one by --kernel: {', '.join(kernels)}",
-    )
+def compiler_options(define: Sequence[str], include: Sequence[str]) -> tuple[str, ...]:
+    """`-D` and `-I` as the compiler takes them."""
+    return *(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)
 
 
 def _trace_from_catalogue(target: str, report: Report, size: str | None, blocks: int | None) -> Trace:
@@ -125,9 +120,9 @@ def _saved_trace(target: str, report: Report) -> Trace:
 # TARGET's suffix -> what it is, what makes a trace of it, and the options that make sense with it.
 LAUNCH = ("kernel", "grid", "block", "arg", "shared_bytes", "blocks")
 TARGETS: dict[str, tuple[str, Callable[..., Trace], tuple[str, ...]]] = {
-    ".cu": ("a CUDA file", _trace_of_file, (*LAUNCH, "define")),
+    ".cu": ("a CUDA file", _trace_of_file, (*LAUNCH, "define", "include")),
     ".ptx": ("a PTX file", _trace_of_file, LAUNCH),
     ".npz": ("a saved trace", _saved_trace, ()),
 }
 CATALOGUE = ("a catalogue kernel", _trace_from_catalogue, ("size", "blocks"))
-ALL = {"size", "define", *LAUNCH}
+ALL = {"size", "define", "include", *LAUNCH}

@@ -1,6 +1,9 @@
 """Which CUDA line an instruction comes from: `.file`, `.loc` and the names in `.debug_str`.
 
-In: PTX text. Out: `SourceLine` records. Left out: all other debug information.
+In: PTX text. Out: `SourceLine` records.
+
+What was inlined from a header of the CUDA toolkit (`y[i] = x` of `__half2` is a function in `cuda_fp16.hpp`)
+comes from the line that called it: nobody can change such a header. Left out: all other debug information.
 
 Forms: PTX ISA, "Debugging Directives". Both `.file` and `.debug_str` may stand behind the
 code that uses them, so they are read first.
@@ -22,6 +25,12 @@ _LOC = re.compile(
     rf"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?"
     rf"(?:\s*,\s*function_name\s+({NAME})(?:\s*\+\s*(\d+))?\s*,"
     r"\s*inlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?)?"
+)
+
+# Where headers lie: CUDA's pip packages, toolkits on Linux and Windows, and NVRTC's own.
+_TOOLKIT = re.compile(
+    r"/(nvidia/(cuda_runtime|cu\d+)|targets/[\w-]+|cuda(-[\d.]+)?|CUDA/v[\d.]+)/include/"
+    r"|(^|/)__nv_nvrtc_builtin_header\.h$"
 )
 
 
@@ -59,7 +68,7 @@ class SourceLines:
             inlined_at = self.latest.get(at) or self._line(at)
         found = self._line(place, function, inlined_at)
         self.latest[place] = found
-        return found
+        return _outside_the_toolkit(found)
 
     def _line(
         self,
@@ -75,6 +84,12 @@ class SourceLines:
             return None
         start = self.labels[label] + addend
         return self.strings[start:].partition(b"\0")[0].decode(errors="replace")
+
+
+def _outside_the_toolkit(line: SourceLine) -> SourceLine:
+    while line.inlined_at is not None and _TOOLKIT.search(line.file.replace("\\", "/")):
+        line = line.inlined_at
+    return line
 
 
 def _debug_strings(text: str) -> tuple[bytes, dict[str, int]]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, Texture1D
+from memsim.ptx.demangle import demangle
 from memsim.ptx.program import Function, Parameter
 
 _SCALARS = {
@@ -55,13 +56,13 @@ def check(function: Function, arguments: Sequence[Any], names: Sequence[str]) ->
     wanted = ", ".join(f"{name}: {describe(p)}" for name, p in zip(names, function.parameters))
     if len(arguments) != len(function.parameters):
         raise MemsimError(
-            f"{function.name} takes {len(function.parameters)} arguments, {len(arguments)} given",
+            f"{demangle(function.name)} takes {len(function.parameters)} arguments, {len(arguments)} given",
             hint=f"it wants {wanted}" if wanted else None,
         )
     for name, parameter, argument in zip(names, function.parameters, arguments):
         if not _fits(parameter, argument):
             raise MemsimError(
-                f"argument {name} of {function.name} is {describe(parameter)}, not {_say(argument)}"
+                f"argument {name} of {demangle(function.name)} is {describe(parameter)}, not {_say(argument)}"
             )
         if isinstance(argument, np.ndarray) and is_array(argument) and not argument.flags.c_contiguous:
             raise MemsimError(f"argument {name} is not C-contiguous", hint="pass np.ascontiguousarray(...)")

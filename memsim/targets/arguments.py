@@ -1,7 +1,8 @@
 """What an argument means that is given as text, by `--arg` or in a configuration.
 
 In: the texts in the kernel's order and the kernel's parameters, by whose types they are read. Out: numbers,
-`ArrayArg`s (made only when somebody reads them) and arrays from `.npy` files. Left out: structs by value.
+`ArrayArg`s (made only when somebody reads them), arrays from `.npy` files, and structs as their bytes.
+Left out: structs with pointers in them.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from memsim.ptx.program import Parameter
 
-Argument: TypeAlias = int | float | ArrayArg | np.ndarray
+Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray
 
 NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
 DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
 POINTER_BYTES = 8
 FILLS = ("random", "zeros", "iota")
 ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
-EXAMPLES = "examples: 1024, 1.0, 'f32[1024,1024]', 'f32[1024,1024]=zeros', 'i32[64]=iota', @matrix.npy"
+PART = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
+EXAMPLES = (
+    "examples: 1024, 1.0, 'f32[1024,1024]', 'f32[1024,1024]=zeros', 'i32[64]=iota', @matrix.npy, "
+    "a struct 'f32(1,2)+i32(3)'"
+)
 
 
 def read_arguments(
@@ -67,6 +72,10 @@ def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -
         return _array_from_file(text, folder)
     if is_array:
         return _array(text)
+    if "(" in text:
+        return _struct(text, name, parameter)
+    if parameter.size * 8 != int(parameter.type.lstrip("bfsu")):
+        raise _error(text, 1, f"a number for {name}, which is a struct of {parameter.size} bytes")
     number = float if parameter.type.startswith("f") else _integer
     try:
         return number(text)
@@ -82,15 +91,45 @@ def _array(text: str) -> ArrayArg:
     match = ARRAY.fullmatch(text)
     if match is None:
         raise _error(text, text.index("[") + 1, "an array is TYPE[SHAPE] or TYPE[SHAPE]=CONTENT")
-    if match["dtype"] not in DTYPES:
-        raise _error(text, 1, f"no array type {match['dtype']!r}; known: {', '.join(DTYPES)}")
+    dtype = _dtype(text, match)
     extents = match["shape"].split(",")
     if not all(extent.strip().isdecimal() and int(extent) > 0 for extent in extents):
         raise _error(text, match.start("shape") + 1, "a shape is positive integers with commas between")
     fill = match["fill"]
     if fill is not None and fill not in FILLS:
         raise _error(text, match.start("fill") + 1, f"no content {fill!r}; known: {', '.join(FILLS)}")
-    return ArrayArg(tuple(int(extent) for extent in extents), DTYPES[match["dtype"]], fill or FILLS[0])
+    return ArrayArg(tuple(int(extent) for extent in extents), dtype, fill or FILLS[0])
+
+
+def _struct(text: str, name: str, parameter: Parameter) -> bytes:
+    """Numbers packed one after another: `f16(1,1)` is a `__half2`, `f32(1)+i32(2)` a struct of both."""
+    packed, end = b"", 0
+    for match in PART.finditer(text):
+        if text[end : match.start()] != ("+" if end else ""):
+            break
+        packed += _packed(text, match)
+        end = match.end()
+    if end != len(text):
+        raise _error(text, end + 1, "a struct is TYPE(NUMBER,...), several of them with + between")
+    if len(packed) != parameter.size:
+        raise _error(text, 1, f"{len(packed)} bytes for {name}, which has {parameter.size}")
+    return packed
+
+
+def _packed(text: str, match: re.Match[str]) -> bytes:
+    dtype = _dtype(text, match)
+    number = float if dtype.startswith("f") else _integer
+    try:
+        return np.array([number(value) for value in match["values"].split(",")], dtype).tobytes()
+    except (ValueError, OverflowError):
+        raise _error(text, match.start("values") + 1, f"no {match['dtype']} numbers") from None
+
+
+def _dtype(text: str, match: re.Match[str]) -> str:
+    if match["dtype"] not in DTYPES:
+        known = ", ".join(DTYPES)
+        raise _error(text, match.start("dtype") + 1, f"no type {match['dtype']!r}; known: {known}")
+    return DTYPES[match["dtype"]]
 
 
 def _array_from_file(text: str, folder: Path) -> np.ndarray:

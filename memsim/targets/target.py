@@ -5,6 +5,7 @@ In: names and texts, as a configuration or a command line has them. Out: `Work`,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -16,6 +17,7 @@ from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
+from memsim.ptx.demangle import demangle
 from memsim.targets.arguments import read_arguments
 
 if TYPE_CHECKING:
@@ -101,7 +103,10 @@ class CatalogueTarget:
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """A kernel of a `.cu` or `.ptx` file, relative to `folder`. args: as `read_arguments` takes them."""
+    """A kernel of a `.cu` or `.ptx` file, relative to `folder`, as folders of headers in `options` are.
+
+    args: as `read_arguments` takes them.
+    """
 
     name: str
     folder: Path
@@ -134,12 +139,19 @@ class FileTarget:
         from memsim.compile import compile_cuda
 
         # Named by what the project calls it: the PTX, and so the cache, is the same wherever the project is.
-        ptx = compile_cuda(path, self.options, name=self.file)
+        options = [_relative_to(self.folder, option) for option in self.options]
+        ptx = compile_cuda(path, options, name=self.file)
         module = api.load(ptx)
         names = module.program.files.values()
         files = {name: self.folder / name for name in names if (self.folder / name).is_file()}
         sources = {name: file.read_text(encoding="utf-8", errors="replace") for name, file in files.items()}
         return ptx, replace(module, sources=sources)
+
+
+def _relative_to(folder: Path, option: str) -> str:
+    """`-Iinclude` with the folder that it means; other options as they are."""
+    match = re.fullmatch(r"(-I|--include-path=)(.+)", option)
+    return option if match is None else f"{match[1]}{folder / match[2]}"
 
 
 @cache
@@ -159,5 +171,7 @@ def only_kernel(file: str, kernels: Sequence[str]) -> str:
     if not kernels:
         raise MemsimError("there is no kernel in it", file=file, hint="a kernel is a __global__ function")
     raise MemsimError(
-        f"there are {len(kernels)} kernels in it", file=file, hint=f"choose one: {', '.join(kernels)}"
+        f"there are {len(kernels)} kernels in it",
+        file=file,
+        hint=f"choose one by --kernel, or by kernel in a configuration: {', '.join(map(demangle, kernels))}",
     )

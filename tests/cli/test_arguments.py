@@ -15,6 +15,7 @@ from memsim.targets.arguments import DTYPES, read_arguments
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)
 FLOAT = Parameter("f_param_2", "f32", 4, 4, 12)
+STRUCT = Parameter("f_param_3", "b8", 4, 8, 16)
 
 
 def read(text: str, parameter: Parameter) -> object:
@@ -52,6 +53,18 @@ def test_an_array_by_type_and_shape(text: str, value: ArrayArg) -> None:
     assert read(text, POINTER) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("f32(1,-2)", np.array([1, -2], np.float32).tobytes()),
+        ("f16(1, 2, 3, 4)", np.array([1, 2, 3, 4], np.float16).tobytes()),
+        ("i32(0x10)+f32(1e+5)", np.int32(16).tobytes() + np.float32(1e5).tobytes()),
+    ],
+)
+def test_a_struct_is_its_numbers(text: str, value: bytes) -> None:
+    assert read(text, STRUCT) == value
+
+
 def test_every_type_name_is_one_of_numpy() -> None:
     assert len(DTYPES) == 11
     for name, dtype in DTYPES.items():
@@ -79,7 +92,7 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
         ("f32[8", POINTER, "TYPE", 4),
         ("f32[8]zeros", POINTER, "TYPE", 4),
         ("[8]", POINTER, "TYPE", 1),
-        ("float[8]", POINTER, "no array type 'float'; known: f16", 1),
+        ("float[8]", POINTER, "no type 'float'; known: f16", 1),
         ("f32[]", POINTER, "a shape", 5),
         ("f32[8,,8]", POINTER, "a shape", 5),
         ("f32[0]", POINTER, "a shape", 5),
@@ -87,6 +100,15 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
         ("f32[8x8]", POINTER, "a shape", 5),
         ("f32[8]=ones", POINTER, "no content 'ones'; known: random", 8),
         ("f32[8]=", POINTER, "no content ''", 8),
+        ("1", STRUCT, "a number for x, which is a struct of 8 bytes", 1),
+        ("f32(1)", STRUCT, "4 bytes for x, which has 8", 1),
+        ("f32(1,2)", INT, "8 bytes for x, which has 4", 1),
+        ("f32(1)f32(2)", STRUCT, "with + between", 7),
+        ("f32(1)+", STRUCT, "with + between", 7),
+        ("f32(1)+float(2)", STRUCT, "no type 'float'; known: f16", 8),
+        ("f32(1)+i32(1.5)", STRUCT, "no i32 numbers", 12),
+        ("f32(1)+u8(1,2,3,256)", STRUCT, "no u8 numbers", 11),
+        ("f32()", STRUCT, "no f32 numbers", 5),
         ("@none.npy", POINTER, "cannot read none.npy: No such file", 2),
     ],
 )

@@ -91,6 +91,19 @@ def test_ptx_does_not_depend_on_the_folder(tmp_path: Path) -> None:
     assert '.file\t2 "kernels/twice.cuh"' in text
 
 
+def test_headers_beside_the_folder_are_named_as_the_file_is(tmp_path: Path) -> None:
+    source, header = tmp_path / "src" / "scale.cu", tmp_path / "include" / "twice.cuh"
+    for path in (source, header):
+        path.parent.mkdir()
+    header.write_text("__device__ inline float twice(const float *x) { return *x * 2.0f; }\n")
+    source.write_text('#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)"))
+    options = [f"-I{header.parent}"]
+    text = compile_cuda(source, options, name="src/scale.cu")
+    assert '.file\t1 "src/scale.cu"' in text
+    assert '.file\t2 "include/twice.cuh"' in text
+    assert f'.file\t2 "{header.as_posix()}"' in compile_cuda(source, options, name="scale.cu")
+
+
 def test_fixed_width_integers_need_no_toolkit(no_nvcc: None) -> None:
     for header in ("cstdint", "stdint.h"):
         assert ".entry scale" in compile_cuda(f"#include <{header}>\n" + GOOD.replace("int n", "int32_t n"))

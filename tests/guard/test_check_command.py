@@ -233,6 +233,18 @@ def test_a_ptx_file(tile: Tile) -> None:
     assert project.run("check").code == 0
 
 
+def test_folders_of_headers_are_the_project_s(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.write("include/tile.cuh", TILE)
+    folder.write("src/tile.cu", '#include "tile.cuh"')
+    target = TARGET.replace("tile.cu", "src/tile.cu").replace('"-DPAD=1"', '"-DPAD=0", "-Iinclude"')
+    folder.write("memsim.toml", f"budgets = ['ways <= 1']\n{target}")
+    monkeypatch.chdir(folder.path / "src")
+    done = folder.run("check", "--format", "json")
+    assert done.code == 1
+    (finding,) = json.loads(done.out)["checks"][0]["findings"]
+    assert (finding["file"], finding["line"]) == ("include/tile.cuh", 6)
+
+
 # --- options
 
 

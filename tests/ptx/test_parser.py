@@ -118,6 +118,41 @@ def test_source_lines() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("header", "belongs_to_the_toolkit"),
+    [
+        ("/x/site-packages/nvidia/cuda_runtime/include/cuda_fp16.hpp", True),
+        ("/x/site-packages/nvidia/cu13/include/cuda_fp16.hpp", True),
+        ("/usr/local/cuda/bin/../targets/x86_64-linux/include/cuda/pipeline", True),
+        ("/usr/local/cuda-12.4/include/cuda_pipeline_helpers.h", True),
+        ("C:\\\\NVIDIA GPU Computing Toolkit\\\\CUDA\\\\v12.4\\\\include\\\\mma.h", True),
+        ("__nv_nvrtc_builtin_header.h", True),
+        ("include/tile.cuh", False),
+        ("/home/me/cuda-kernels/include/tile.cuh", False),
+        ("/home/me/cuda_fp16.hpp", False),
+    ],
+)
+def test_what_is_inlined_from_the_toolkit_is_the_caller_s(header: str, belongs_to_the_toolkit: bool) -> None:
+    text = f"""
+    .entry k() {{
+      .loc 1 40 3
+      .loc 1 5 2, function_name $L0, inlined_at 1 40 3
+      .loc 2 9 2, function_name $L0, inlined_at 1 5 2
+      ret;
+      .loc 2 12 2, function_name $L0, inlined_at 2 9 2
+      ret;
+      .loc 2 7 7
+      ret;
+    }}
+    .file 1 "kernel.cu"
+    .file 2 "{header}"
+    """
+    places = [(i.source.file, i.source.line) for i in module(text).functions["k"].instructions if i.source]
+    name = header.replace("\\\\", "\\")
+    inside = [("kernel.cu", 5)] * 2 if belongs_to_the_toolkit else [(name, 9), (name, 12)]
+    assert places == [*inside, (name, 7)]
+
+
 def test_source_line_does_not_pass_into_the_next_function() -> None:
     found = module(".entry a { .loc 1 2 3 ret; } .entry b { ret; }").functions
     assert [f.instructions[0].source for f in found.values()] == [SourceLine("<file 1>", 2, 3), None]
