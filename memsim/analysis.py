@@ -180,7 +180,7 @@ def _site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, 
     """One row: `members` are its sites, `requests` its rows of the trace."""
     first = members[0]
     unresolved = next((site.unresolved for site in members if site.unresolved is not None), None)
-    if first.width not in chip.widths(first.space, first.op):
+    if unresolved is None and first.width not in chip.widths(first.space, first.op):
         unresolved = f"{first.space} {first.op} of {first.width} bytes a lane was not measured on {chip.name}"
     return SiteCounts(
         file=first.file,

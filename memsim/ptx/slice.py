@@ -20,6 +20,7 @@ from memsim.ptx.program import Address, Function, Instruction, Register, Symbol
 
 MEMORY = frozenset(
     {"ld", "ldu", "st", "atom", "red", "cp", "ldmatrix", "stmatrix", "wmma", "tex", "tld4", "suld", "sust"}
+    | {"mbarrier"}
 )
 _READS = frozenset({"ld", "ldu", "atom", "ldmatrix", "cp"})
 _WRITES = frozenset({"st", "atom", "red", "cp", "stmatrix"})

@@ -15,8 +15,9 @@ from memsim.launch import WARP, Launch
 
 
 def access(site: SiteCounts) -> str:
-    """`shared load 16 B`."""
-    return f"{site.space} {site.op.replace('_', '.')} {site.width} B"
+    """`shared load 16 B`; no width where it is not known."""
+    width = f" {site.width} B" if site.width else ""
+    return f"{site.space} {site.op.replace('_', '.')}{width}"
 
 
 def lanes_of_warp_0(launch: Launch) -> str:

@@ -23,6 +23,7 @@ import memsim.simt.integers
 import memsim.simt.lanes
 import memsim.simt.logic
 import memsim.simt.matrices
+import memsim.simt.mbarriers
 import memsim.simt.moves
 import memsim.simt.textures  # noqa: F401  (these register what they execute)
 from memsim.arch import get_arch

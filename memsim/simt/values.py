@@ -50,12 +50,15 @@ class Poison:
     def story(self) -> str:
         """The reason and the way, in words."""
         way = [self.origin, *self.via] if self.origin is not None else list(self.via)
-        steps = []
-        for instruction in way:
-            where = instruction.source
-            at = f"{where.file}:{where.line}" if where else f"PTX line {instruction.line}"
-            steps.append(f"{instruction.name} ({at})")
+        steps = [f"{instruction.name} ({_place(instruction)})" for instruction in way]
+        if self.origin is not None and self.reason.startswith(self.origin.name):
+            return " -> ".join([f"{self.reason} ({_place(self.origin)})", *steps[1:]])
         return self.reason + (": " + " -> ".join(steps) if steps else "")
+
+
+def _place(instruction: Instruction) -> str:
+    where = instruction.source
+    return f"{where.file}:{where.line}" if where else f"PTX line {instruction.line}"
 
 
 class Poisoned(Exception):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api import run
+from memsim.api import analyze, run
 from tests.simt.cuda import kernel
 
 
@@ -167,3 +167,42 @@ extern "C" __global__ void k(int *out, int limit) {
             assert (out[block, 0] == min(96, limit + block)).all()
             assert (out[block, 1] == (limit == 96)).all()
             assert (out[block, 2] == (limit < 96)).all()
+
+
+# `cuda::barrier` in the instructions that it is made of: all arrive, and each waits for the others.
+OBJECT = """
+extern "C" __global__ void k(int *out, const int *at) {
+    __shared__ unsigned long long bar;
+    __shared__ int s[64];
+    unsigned b = (unsigned)__cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 64;" :: "r"(b) : "memory");
+    __syncthreads();
+    s[threadIdx.x] = at[threadIdx.x];
+    unsigned long long state;
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(state) : "r"(b) : "memory");
+    WAITS {
+        int done = 0;
+        while (!done)
+            asm volatile("{ .reg .pred p; mbarrier.try_wait.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
+                         : "=r"(done) : "r"(b), "l"(state) : "memory");
+    }
+    out[s[63 - threadIdx.x]] = threadIdx.x;
+}"""
+
+
+def test_a_wait_at_an_object_is_over_when_all_are_there(tmp_path: Path) -> None:
+    k = kernel(tmp_path, OBJECT.replace("WAITS", ""))
+    out, at = np.zeros(64, np.int32), np.arange(64, dtype=np.int32)[::-1].copy()
+    run(k, 1, 64, [out, at])
+    assert (out[at[63 - np.arange(64)]] == np.arange(64)).all()
+    analysis = analyze(k, 1, 64, [out, at])
+    assert analysis.trace.notes == ("mbarrier operations (5 requests)",)
+    assert [site.unresolved for site in analysis.sites] == [None] * len(analysis.sites)
+
+
+def test_nobody_knows_what_a_wait_of_some_says(tmp_path: Path) -> None:
+    k = kernel(tmp_path, OBJECT.replace("WAITS", "if (threadIdx.x < 32)"))
+    with pytest.raises(
+        MemsimError, match=r"try_wait.* is not executed by the emulator \(.*test\.cu:14\) -> selp"
+    ):
+        run(k, 1, 64, [np.zeros(64, np.int32), np.arange(64, dtype=np.int32)])
