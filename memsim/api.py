@@ -245,6 +245,9 @@ class _Deaf:
     def aside(self, *event: Any) -> None:
         """Nothing to do."""
 
+    def unsure(self, what: str) -> None:
+        """Nothing to do."""
+
 
 def run(
     kernel: Kernel,

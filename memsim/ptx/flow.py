@@ -7,6 +7,7 @@ which registers one instruction reads and writes. Left out: memory as a carrier 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from memsim.ptx.blocks import BRANCHES, Block, blocks
 from memsim.ptx.program import (
@@ -22,7 +23,8 @@ from memsim.ptx.program import (
     TextureAddress,
     Vector,
 )
-from memsim.ptx.reconvergence import meeting_points
+from memsim.ptx.reconvergence import gatherings, meeting_points
+from memsim.ptx.shape import Shape
 
 # The carry bit that `add.cc` leaves for `addc`: a register without a name in PTX (CC.CF in the ISA).
 CARRY = "CC.CF"
@@ -35,25 +37,73 @@ _NO_DESTINATION = frozenset(
 _CARRY_READERS = frozenset({"addc", "subc", "madc"})
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A `Gathering` by first instructions of blocks.
+
+    `pc`: where lanes meet. `beyond`: where all lanes that open it meet later, the last place first.
+    """
+
+    pc: int
+    beyond: tuple[int, ...]
+    region: frozenset[int]
+    contested: bool
+
+
 class Flow:
     """The flow of one function, worked out once; instructions are named by index.
 
     `reconvergence`: for each branch, the instruction where lanes that part there meet again,
-    None if they never do.
+    None if they never do. `gatherings`: for the first instruction of a block, those that it opens,
+    the outermost first. `yields`: the first instructions of loops in which lanes may wait for
+    others, and so let those of their warp go on that wait for them. `starts`: those of all blocks.
     """
 
     def __init__(self, function: Function) -> None:
         self.blocks = blocks(function)
         self.reconvergence: dict[int, int | None] = {}
-        for block, meeting in zip(self.blocks, meeting_points(self.blocks)):
+        meetings = meeting_points(self.blocks)
+        for block, meeting in zip(self.blocks, meetings):
             if function.instructions[block.end - 1].opcode in BRANCHES:
                 there = self.blocks[meeting].start if meeting < len(self.blocks) else None
                 self.reconvergence[block.end - 1] = there
+        self.starts = frozenset(block.start for block in self.blocks)
+        self.gatherings = self._gatherings(meetings)
+        self.yields = frozenset(
+            self.blocks[entry].start
+            for entry, inside in Shape(self.blocks).loops.items()
+            if any(_may_wait(code) for number in inside for code in self._code(function, number))
+        )
         self._live = live_in(function, self.blocks)
+
+    def _code(self, function: Function, number: int) -> tuple[Instruction, ...]:
+        return function.instructions[self.blocks[number].start : self.blocks[number].end]
+
+    def _gatherings(self, meetings: tuple[int, ...]) -> dict[int, list[Opening]]:
+        start = [block.start for block in self.blocks]
+        found: dict[int, list[Opening]] = {}
+        for one in gatherings(self.blocks, meetings):
+            beyond, block = [], meetings[one.opens]
+            while block < len(start):
+                if block not in one.region and block != one.block:
+                    beyond.append(start[block])
+                block = meetings[block]
+            region = frozenset(start[block] for block in one.region)
+            opening = Opening(start[one.block], tuple(reversed(beyond)), region, one.contested)
+            found.setdefault(start[one.opens], []).append(opening)
+        return found
 
     def live_in(self, index: int) -> int:
         """Registers that may be read from instruction `index` on, as `register_bits`; 0 at the end."""
         return self._live[index] if index < len(self._live) else 0
+
+
+def _may_wait(instruction: Instruction) -> bool:
+    """Whether a loop with this may wait for other lanes: then ptxas makes it let them go on (YIELD)."""
+    opcode, modifiers = instruction.opcode, set(instruction.modifiers)
+    if opcode == "ld":
+        return bool(modifiers & {"volatile", "relaxed", "acquire"})
+    return opcode == "atom" or (opcode == "mbarrier" and bool(modifiers & {"try_wait", "test_wait"}))
 
 
 def defs(instruction: Instruction) -> tuple[str, ...]:

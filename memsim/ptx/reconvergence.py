@@ -1,11 +1,31 @@
 """Where the lanes of a warp are together again after a branch that parted them.
 
-In: basic blocks. Out: for each, the block where they meet. Left out: the lanes themselves.
+In: basic blocks. Out: for each, the block where they meet, and those where some of them meet earlier.
+Left out: the lanes themselves.
+Source: where ptxas 13.0 puts BSSY, BREAK and BSYNC, and `%activemask` recorded on an H100.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from memsim.ptx.blocks import Block
+from memsim.ptx.shape import Shape, immediate_post_dominators
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """A block where lanes meet that come to it by different ways, though others never come.
+
+    In `if (a && b) x; else y;` the lanes that fail `a` and those that fail `b` run `y` together. Lanes are on
+    their way to it from block `opens` on until they leave the blocks `region`, or come to `opens` again.
+    `contested`: it shares blocks with another, and ptxas may give a barrier to only one of them.
+    """
+
+    block: int
+    opens: int
+    region: frozenset[int]
+    contested: bool = False
 
 
 def meeting_points(graph: tuple[Block, ...]) -> tuple[int, ...]:
@@ -30,8 +50,40 @@ def meeting_points(graph: tuple[Block, ...]) -> tuple[int, ...]:
     while 0 in (ways_out := _reachable(edges, leaving)):
         leaving[max(number for number, reached in enumerate(ways_out) if not reached)] = True
     end = len(graph)
-    return immediate_post_dominators(
+    meetings = immediate_post_dominators(
         [[*onward, end] if leaves else onward for onward, leaves in zip(edges, leaving)]
+    )
+    shape = Shape(graph)
+    return tuple(_in_this_turn(shape, meetings, number, edges[number]) for number in range(end))
+
+
+def _in_this_turn(shape: Shape, meetings: tuple[int, ...], block: int, onward: list[int]) -> int:
+    """The meeting point of a branch, but none that some lanes only come to in the next turn of the loop."""
+    inside = shape.innermost_loop(block)
+    meeting = meetings[block]
+    while meeting in inside and not all(shape.leads(target, meeting) for target in onward):
+        meeting = meetings[meeting]
+    return meeting
+
+
+def gatherings(graph: tuple[Block, ...], meetings: tuple[int, ...]) -> tuple[Gathering, ...]:
+    """The gatherings beside `meetings` (of `meeting_points`), each before those inside it.
+
+    A gathering is where forward ways from a branch come together whose own meeting point lies beyond.
+    """
+    shape = Shape(graph)
+    found = []
+    for block in sorted(shape.forward):
+        if len(shape.forward[block]) < 2:
+            continue
+        region = shape.ways(shape.dominator[block], block)
+        known = region | {block}
+        if any(len(graph[number].successors) > 1 and meetings[number] not in known for number in region):
+            found.append(Gathering(block, shape.dominator[block], frozenset(region)))
+    found.sort(key=lambda one: -len(one.region))
+    return tuple(
+        replace(one, contested=any(other is not one and other.region & one.region for other in found))
+        for one in found
     )
 
 
@@ -50,30 +102,6 @@ def _reachable(edges: list[list[int]], wanted: list[bool]) -> list[int]:
                 reached[number] = found
                 changed = True
     return reached
-
-
-def immediate_post_dominators(edges: list[list[int]]) -> tuple[int, ...]:
-    """For every node, the first other node that every way to the end goes through.
-
-    `edges[n]` are the successors of n; the end is node `len(edges)`, and every node must get to it.
-    """
-    end = len(edges)
-    everything = (1 << end + 1) - 1
-    dominators = [everything] * end + [1 << end]  # bit sets: the node itself and all its post-dominators
-    changed = True
-    while changed:
-        changed = False
-        for number in reversed(range(end)):
-            common = everything
-            for target in edges[number]:
-                common &= dominators[target]
-            common |= 1 << number
-            if common != dominators[number]:
-                dominators[number] = common
-                changed = True
-    # Without the node itself, its set is the set of its immediate post-dominator.
-    owner = {members: number for number, members in enumerate(dominators)}
-    return tuple(owner[dominators[number] & ~(1 << number)] for number in range(end))
 
 
 def _is_exit(graph: tuple[Block, ...], number: int) -> bool:

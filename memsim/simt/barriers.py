@@ -20,7 +20,8 @@ from memsim.simt.plan import where_in_source
 from memsim.simt.values import Poisoned, both, from_array, from_bools, ints, invert, predicate, to_array
 
 if TYPE_CHECKING:
-    from memsim.simt.machine import Fragment, Machine
+    from memsim.simt.joins import Fragment
+    from memsim.simt.machine import Machine
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,10 @@ class Barriers:
                 if entry.votes is not None
             ]
             votes = np.logical_or.reduce(cast) if cast else None
+            before = len(self.machine.ready)
             for entry in entries:
                 self.let_go(entry, from_bools(complete[:, None]), votes, here)
+            self.machine.joins.unite(before)
         return released
 
     def here(self, number: int) -> np.ndarray:

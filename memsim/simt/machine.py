@@ -14,7 +14,6 @@ Left out on purpose: timing, caches, the order of warps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -27,6 +26,7 @@ from memsim.ptx.flow import Flow
 from memsim.ptx.program import Instruction, Symbol
 from memsim.simt.barriers import Barriers
 from memsim.simt.bounds import Bounds
+from memsim.simt.joins import Fragment, Join, Joins
 from memsim.simt.memory import SHARED_BASE
 from memsim.simt.plan import CONTROL, Plan, Site, Step, where_in_source
 from memsim.simt.specials import special_value
@@ -36,7 +36,6 @@ from memsim.simt.values import (
     Sum,
     both,
     choose,
-    either,
     from_bools,
     ints,
     invert,
@@ -64,25 +63,8 @@ class Listener(Protocol):
     def aside(self, what: str, active: Any) -> None:
         """Threads `active` read or wrote memory by a way that is not counted; `what` is its name."""
 
-
-@dataclass
-class Join:
-    """A place where parted threads meet: instruction `pc`; `outstanding` fragments still to come."""
-
-    pc: int
-    parent: Join | None
-    entered: Any
-    outstanding: int = 2
-    arrived: Any = False
-
-
-@dataclass
-class Fragment:
-    """Threads with one program counter."""
-
-    pc: int
-    mask: Any
-    join: Join | None
+    def unsure(self, what: str) -> None:
+        """`what` is the compiler's choice, and so the requests behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +95,7 @@ class Machine:
         self.alive: Any = True
         self.protected = 0
         self.ready: list[Fragment] = []
-        self.joins: list[Join] = []
+        self.joins = Joins(self)
         self.barriers = Barriers(self)
         self.bounds = Bounds(self)
 
@@ -149,16 +131,15 @@ class Machine:
         whole = self.launch.threads == self.threads
         self.alive = True if whole else from_bools((np.arange(self.threads) < self.launch.threads)[None, :])
         self.steps_left = self.budget
-        self.joins = []
-        self.barriers, self.bounds = Barriers(self), Bounds(self)
+        self.barriers, self.bounds, self.joins = Barriers(self), Bounds(self), Joins(self)
         self.listener.start_chunk(self)
         self.ready = [Fragment(0, self.alive, None)]
         while True:
             while self.ready:
                 self.advance(self.ready.pop())
-            if not self.barriers.waiting and not self.joins:
+            if not self.barriers.waiting and not self.joins.all:
                 return
-            if not self.barriers.release() and not self.release_warps():
+            if not self.barriers.release() and not self.joins.release_warps():
                 raise self.barriers.deadlock()
 
     def advance(self, fragment: Fragment) -> None:
@@ -167,9 +148,8 @@ class Machine:
         self.protected = self.read_by_others()
         pc, join = fragment.pc, fragment.join
         while True:
-            if join is not None and pc == join.pc:
-                join.arrived = either(join.arrived, self.mask)
-                self.leave(join)
+            join, goes_on = self.joins.enter(pc, join)
+            if not goes_on:
                 return
             segment = self.segments[pc]
             self.steps_left -= segment.size
@@ -195,9 +175,8 @@ class Machine:
             live |= self.flow.live_in(other.pc)
         for entry in self.barriers.waiting:
             live |= self.flow.live_in(entry.fragment.pc)
-        for join in self.joins:
-            if join.arrived is not False:
-                live |= self.flow.live_in(join.pc)
+        for join in self.joins.with_somebody:
+            live |= self.flow.live_in(join.pc)
         return live
 
     def control(self, instruction: Instruction, following: int, join: Join | None) -> int | None:
@@ -232,7 +211,7 @@ class Machine:
         target = self.target(instruction)
         if rest is False:
             return target
-        self.part(following, [(following, rest), (target, active)], join)
+        self.joins.part(following - 1, [(following, rest), (target, active)], join)
         return None
 
     def barrier(
@@ -276,35 +255,13 @@ class Machine:
                 ways.append((target, mask))
         if len(ways) == 1:
             return ways[0][0]
-        self.part(following, ways, join)
+        self.joins.part(following - 1, ways, join)
         return None
-
-    def part(self, following: int, ways: Sequence[tuple[int, Any]], join: Join | None) -> None:
-        """The running fragment splits into several, to meet again at the post-dominator."""
-        meet = self.flow.reconvergence.get(following - 1)
-        if meet is not None and (join is None or join.pc != meet):
-            join = Join(meet, join, self.mask, outstanding=1)
-            self.joins.append(join)
-        if join is not None:
-            join.outstanding += len(ways) - 1
-        self.ready.extend(Fragment(pc, mask, join) for pc, mask in ways)
 
     def finish(self, mask: Any, join: Join | None) -> None:
         """These threads have ended."""
         self.alive = both(self.alive, invert(mask)) if mask is not True else False
-        self.leave(join)
-
-    def leave(self, join: Join | None) -> None:
-        """One fragment fewer is on its way to `join`; the last one lets all that have come go on."""
-        while join is not None:
-            join.outstanding -= 1
-            if join.outstanding:
-                return
-            self.joins.remove(join)
-            if join.arrived is not False:
-                self.ready.append(Fragment(join.pc, join.arrived, join.parent))
-                return
-            join = join.parent
+        self.joins.leave(join)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -317,27 +274,7 @@ class Machine:
 
     def is_alone(self) -> bool:
         """Are all threads that have not ended in the running fragment?"""
-        return not (self.ready or self.barriers.waiting or any(j.arrived is not False for j in self.joins))
-
-    def release_warps(self) -> bool:
-        """Let whole warps leave a meeting point where they wait for other warps only."""
-        for join in self.joins:
-            if join.arrived is False:
-                continue
-            arrived = self.full(join.arrived)
-            missing = self.full(join.entered) & self.full(self.alive) & ~arrived
-            by_warp = (len(self.blocks), -1, 32)
-            free = arrived.reshape(by_warp).any(2) & ~missing.reshape(by_warp).any(2)
-            if not free.any():
-                continue
-            going = from_bools(arrived & np.repeat(free, 32, axis=1))
-            join.arrived = both(join.arrived, invert(going))
-            join.entered = both(join.entered, invert(going))
-            if join.parent is not None:
-                join.parent.outstanding += 1
-            self.ready.append(Fragment(join.pc, going, join.parent))
-            return True
-        return False
+        return not (self.ready or self.barriers.waiting or self.joins.with_somebody)
 
     # --- registers and memory -----------------------------------------------------------
 

@@ -50,13 +50,14 @@ class Poison:
     def story(self) -> str:
         """The reason and the way, in words."""
         way = [self.origin, *self.via] if self.origin is not None else list(self.via)
-        steps = [f"{instruction.name} ({_place(instruction)})" for instruction in way]
+        steps = [f"{instruction.name} ({place_of(instruction)})" for instruction in way]
         if self.origin is not None and self.reason.startswith(self.origin.name):
-            return " -> ".join([f"{self.reason} ({_place(self.origin)})", *steps[1:]])
+            return " -> ".join([f"{self.reason} ({place_of(self.origin)})", *steps[1:]])
         return self.reason + (": " + " -> ".join(steps) if steps else "")
 
 
-def _place(instruction: Instruction) -> str:
+def place_of(instruction: Instruction) -> str:
+    """`kernel.cu:12`, or the line of the PTX."""
     where = instruction.source
     return f"{where.file}:{where.line}" if where else f"PTX line {instruction.line}"
 

@@ -75,6 +75,7 @@ class Recorder:
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.warps = 1
         self.requests_aside: Counter[str] = Counter()
+        self.not_sure: set[str] = set()
         self.writers = Writers()
         self.chunks = 0
 
@@ -126,10 +127,15 @@ class Recorder:
         """Count requests that go another way than through shared or global memory's pipe."""
         self.requests_aside[what] += self.count_warps(active)
 
+    def unsure(self, what: str) -> None:
+        """Keep what the compiler decides."""
+        self.not_sure.add(what)
+
     @property
     def notes(self) -> list[str]:
-        """What was seen and is not in the trace."""
-        return [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
+        """What was seen and is not in the trace, and what is not sure."""
+        aside = [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
+        return aside + sorted(self.not_sure)
 
     def count_warps(self, mask: Any) -> int:
         """How many warps have a thread in the mask."""

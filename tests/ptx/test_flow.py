@@ -61,7 +61,8 @@ def test_loops() -> None:
     nested = f"O: {NOP} I: @%p1 bra I; @%p2 bra O; {NOP} ret;"
     assert meets(nested) == {1: 2, 2: 3}
     assert meets(f"L: @%p1 bra B; {NOP} @%p2 bra L; B: {NOP} ret;") == {0: 3, 2: 3}
-    assert meets(f"L: @%p2 bra C; @%p1 bra B; {NOP} C: {NOP} bra L; B: {NOP} ret;") == {0: 1, 1: 5, 4: 0}
+    # All that continue come to instruction 1 some time, but not in this turn of the loop.
+    assert meets(f"L: @%p2 bra C; @%p1 bra B; {NOP} C: {NOP} bra L; B: {NOP} ret;") == {0: 5, 1: 5, 4: 0}
 
 
 def test_lanes_that_leave_are_not_waited_for() -> None:
@@ -143,12 +144,18 @@ def test_meeting_points_exist_in_any_graph(edges: list[list[int]]) -> None:
 
 @given(graphs(ending=True))
 def test_meeting_points_are_post_dominators_where_nobody_leaves_early(edges: list[list[int]]) -> None:
-    """With one way out, a block that every other leads to, nothing is special."""
+    """With one way out, a block that every other leads to; in a loop it may be a later one."""
     end = len(edges)
     joined = [[*targets] for targets in edges] + [[]]
     graph = tuple(Block(2 * n, 2 * n + 2, tuple(targets), n == end) for n, targets in enumerate(joined))
     expected = immediate_post_dominators([*joined[:-1], [end + 1]])
-    assert meeting_points(graph) == expected
+    loops = nx.DiGraph([(a, b) for a, targets in enumerate(joined) for b in targets])
+    together = {node: members for members in nx.strongly_connected_components(loops) for node in members}
+    for block, meeting in enumerate(meeting_points(graph)):
+        first = after = expected[block]
+        while after != meeting:
+            after = expected[after]  # an IndexError at the end: no post-dominator at all
+        assert meeting == first or first in together[block]
 
 
 # --- definitions and uses -----------------------------------------------------------------

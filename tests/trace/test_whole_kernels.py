@@ -59,6 +59,9 @@ class BruteForce:
     def aside(self, *event: Any) -> None:
         pass
 
+    def unsure(self, what: str) -> None:
+        raise AssertionError(f"the catalogue's flow is simple: {what}")
+
     def unknown(self, *event: Any) -> None:
         raise AssertionError("no address of the catalogue is unknown")
 

@@ -13,13 +13,3 @@ from tests.simt.harness import Case, verify_on_chip, verify_on_emulator
 def verify(request: pytest.FixtureRequest) -> Callable[[Case], None]:
     """Checks a case: the emulator against the reference, or against the chip."""
     return verify_on_emulator if request.param == "emulator" else verify_on_chip
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a GPU unless `-m` asks for it."""
-    if "gpu" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("gpu")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("gpu")]

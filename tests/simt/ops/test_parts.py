@@ -35,6 +35,9 @@ class Addresses:
     def aside(self, *event: Any) -> None:
         raise AssertionError("no such access here")
 
+    def unsure(self, what: str) -> None:
+        raise AssertionError(what)
+
 
 def addresses(body: str, grid: int = GRID, block: int = BLOCK) -> list[Any]:
     """The byte offsets of a load: `body` makes %index of %x = blockIdx.x * 256 + threadIdx.x."""
