@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs import guard, measured, performance, pictures  # noqa: E402
+from docs import guard, measured, performance, pictures, speed  # noqa: E402
 from docs.accuracy import accuracy_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 
@@ -42,6 +42,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "kernels": kernel_table,
     "speed of analyze": performance.process_table,
     "speed of the models": performance.model_table,
+    "speed of the kernels": speed.section,
     **guard.PARTS,
     **pictures.PARTS,
     **measured.PARTS,

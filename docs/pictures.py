@@ -1,8 +1,8 @@
-"""The pictures of docs/reading-the-heatmap.md: made from small kernels, stale when their numbers change.
+"""The pictures of docs/reading-the-heatmap.md, made from small kernels, and those of docs/performance.md.
 
-In: `docs/patterns/` and kernels of the catalogue. Out: PNG files in `docs/pictures/`, the Markdown that shows
-them, and `docs/pictures/drawn.json`: a digest of the numbers in each picture. A picture is made anew when its
-numbers change; other pixels, as another release of matplotlib draws them, are no reason.
+In: `docs/patterns/`, kernels of the catalogue, recordings of speed. Out: PNG files in `docs/pictures/`, the
+Markdown that shows them, and `docs/pictures/drawn.json`: a digest of the numbers in each picture. A picture
+is made anew when its numbers change; other pixels, as another matplotlib draws them, are no reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import memsim
+from docs import speed
 from memsim.analysis import Analysis
 from memsim.details.layout import layouts
 from memsim.details.request import GlobalRequest, SharedRequest, take_apart
@@ -133,6 +134,14 @@ def flow(analysis: Callable[[], Analysis]) -> Picture:
     )
 
 
+SPEED = {
+    speed.name(recording): Picture(
+        draw=partial(speed.draw, recording),
+        numbers=partial(speed.numbers, recording),
+        alt=partial(speed.alt, recording),
+    )
+    for recording in speed.recordings()
+}
 PICTURES = {
     "patterns": heatmap(patterns),
     "two_way": request(patterns, 15, "load"),
@@ -143,6 +152,7 @@ PICTURES = {
     "colmajor_and_v4": heatmap(lambda: kernel("kernel_v4_colmajor"), lambda: kernel("kernel_v4")),
     "scattered": request(lambda: kernel("kernel_v1"), 19, "load"),
     "flow": flow(lambda: kernel("kernel_v4_colmajor")),
+    **SPEED,
 }
 
 
@@ -151,7 +161,7 @@ def markdown(name: str) -> str:
     return f"![{PICTURES[name].alt()}](pictures/{name}.png)\n"
 
 
-PARTS = {f"picture {name}": (lambda name=name: markdown(name)) for name in PICTURES}
+PARTS = {f"picture {name}": (lambda name=name: markdown(name)) for name in PICTURES if name not in SPEED}
 
 
 def stale_pictures(root: Path) -> list[Path]:

@@ -31,6 +31,7 @@ VERBS = {
     "compare": ("compare", "compare_"),
     "validate": ("validate", "validate"),
     "probe": ("probe", "probe"),
+    "bench": ("bench", "bench"),
 }
 
 

@@ -7,15 +7,12 @@ Left out on purpose: which recordings there are (`memsim.validate.shelf`), and w
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from memsim.errors import MemsimError
 from memsim.validate.device import Device
+from memsim.validate.files import check_record, read_record, write_record
 from memsim.validate.report import Profile, SassRow
 
 SCHEMA = 1
@@ -105,12 +102,7 @@ class Recording:
         Raises:
             MemsimError: not as the schema says.
         """
-        version = record.get("schema") if isinstance(record, dict) else None
-        if version != SCHEMA:
-            raise MemsimError(
-                f"a recording of schema {version!r}, and this memsim reads schema {SCHEMA}", file=file
-            )
-        _check(record, file)
+        check_record(record, SCHEMA, SCHEMA_FILE, file)
         launch = record["launch"]
         triples = {name: tuple(launch[name]) for name in ("options", "grid", "block")}
         return Recording(
@@ -129,16 +121,7 @@ class Recording:
         Raises:
             MemsimError: the file exists, or cannot be written.
         """
-        if path.exists():
-            raise MemsimError("a recording is never written over", file=str(path))
-        draft = path.with_suffix(f".{os.getpid()}.tmp")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft.write_text(_text(self.to_dict()) + "\n", "utf-8")
-            draft.replace(path)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+        write_record(self.to_dict(), path)
 
 
 def load_recording(path: Path) -> Recording:
@@ -147,43 +130,9 @@ def load_recording(path: Path) -> Recording:
     Raises:
         MemsimError: no such file, not JSON, or not as the schema says.
     """
-    try:
-        record = json.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise MemsimError(f"cannot read the recording: {error.strerror}", file=str(path)) from None
-    except ValueError as error:
-        raise MemsimError(f"not a JSON file: {error}", file=str(path)) from None
-    return Recording.from_dict(record, str(path))
-
-
-@cache
-def _validator() -> Any:
-    import fastjsonschema
-
-    return fastjsonschema.compile(json.loads(SCHEMA_FILE.read_text("utf-8")))
-
-
-def _check(record: dict[str, Any], file: str | None) -> None:
-    import fastjsonschema
-
-    try:
-        _validator()(record)
-    except fastjsonschema.JsonSchemaException as error:
-        message = str(error).removeprefix("data.")
-        raise MemsimError(f"not a recording: {message}", file=file, hint=f"see {SCHEMA_FILE.name}") from None
+    return Recording.from_dict(read_record(path), str(path))
 
 
 def _without_kernel(profile: dict[str, Any]) -> dict[str, Any]:
     """The launch says the kernel's name already."""
     return {name: value for name, value in profile.items() if name != "kernel"}
-
-
-def _text(value: Any, indent: str = "") -> str:
-    """JSON with a line for each counter and each row, so that people can read and compare it."""
-    inner = indent + " "
-    if isinstance(value, dict):
-        items = [f"{inner}{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]
-        return "{\n" + ",\n".join(items) + f"\n{indent}}}" if items else "{}"
-    if isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value):
-        return "[\n" + ",\n".join(inner + _text(item, inner) for item in value) + f"\n{indent}]"
-    return json.dumps(value)

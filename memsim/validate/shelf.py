@@ -11,26 +11,27 @@ The name of a file is for people; what a recording is stands in it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import count
 from pathlib import Path
 
 from memsim.errors import MemsimError
 from memsim.kernels import Spec
+from memsim.validate.files import free_path
 from memsim.validate.recording import Recording, load_recording
+
+OTHERS = {"bench"}  # files beside them that hold something else
 
 
 def recording_paths(folder: Path, kernel: str = "*") -> list[Path]:
     """All recordings of a kernel, whatever GPU and size."""
-    return sorted({*folder.glob(f"*/{kernel}.json"), *folder.glob(f"*/{kernel}.*.json")})
+    paths = {*folder.glob(f"*/{kernel}.json"), *folder.glob(f"*/{kernel}.*.json")}
+    return sorted(path for path in paths if path.name.partition(".")[0] not in OTHERS)
 
 
 def new_path(folder: Path, recording: Recording, default_size: Sequence[int]) -> Path:
     """A path for a new recording, where nothing is yet."""
     size = "" if recording.size == tuple(default_size) else "." + "x".join(map(str, recording.size))
     stem = f"{recording.kernel}{size}"
-    home = folder / recording.device.slug
-    names = (f"{stem}.json" if run == 1 else f"{stem}.run{run}.json" for run in count(1))
-    return next(home / name for name in names if not (home / name).exists())
+    return free_path(folder / recording.device.slug, stem)
 
 
 def newest_recording(folder: Path, spec: Spec, size: Sequence[int], gpu: str | None = None) -> Recording:

@@ -19,12 +19,11 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.kernels import Plan, Spec, catalog
-from memsim.launch import ArrayArg, Texture1D
 from memsim.validate.device import load_cupy
+from memsim.validate.onchip import launcher, make_arrays, refusals
 
 REFERENCE = "the same in float64 on the GPU, by CuPy (products by cuBLAS)"
 UNIT_ROUNDOFF = 2.0**-24  # of float32
-STATIC_SHARED_BYTES = 49_152  # more needs opting in
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -47,52 +46,23 @@ def run(kernel: str, size: Sequence[int], seed: int) -> dict[str, Any]:
     """
     spec = catalog()[kernel].pick(size)
     cupy = load_cupy()
-    try:
+    with refusals(cupy, kernel, size):
         arrays = launch(cupy, spec, spec.launch(size, seed))
         return {"kernel": kernel, "size": list(size), **check(cupy, spec, spec.sizes(size), arrays)}
-    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-        raise MemsimError(f"{kernel} does not run on this GPU: {error}") from None
-    except cupy.cuda.memory.OutOfMemoryError as error:
-        raise MemsimError(f"{kernel} at {size} does not fit this GPU: {error}") from None
 
 
 def launch(cupy: Any, spec: Spec, plan: Plan) -> dict[str, Any]:
     """The launch itself, between the profiler's start and stop; the arrays by name, on the device."""
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
 
-    arrays: dict[str, Any] = {}
-    arguments = []
-    for name, value, parameter in zip(plan.argument_names, plan.args, spec.kernel().parameters, strict=True):
-        if isinstance(value, ArrayArg):
-            arrays[name] = cupy.asarray(value.make())
-            arguments.append(arrays[name])
-        elif isinstance(value, Texture1D):
-            arrays[name] = cupy.asarray(value.texels.reshape(value.array.shape))
-            arguments.append(texture(cupy, arrays[name]))
-        else:
-            kind = "f" if parameter.type.startswith("f") else "i"
-            arguments.append(np.dtype(f"{kind}{parameter.size}").type(value))
+    arrays = make_arrays(cupy, plan)
     for name in plan.outputs:
         arrays[name].fill(np.nan)  # so that an element that the kernel leaves out is seen
-
-    function = cupy.RawModule(path=str(spec.ptx_path)).get_function(spec.entry)
-    shared_bytes = plan.launch.shared_bytes
-    if shared_bytes > STATIC_SHARED_BYTES:
-        function.max_dynamic_shared_size_bytes = shared_bytes
+    run_once = launcher(cupy, spec, plan, arrays)
     cupy.cuda.Device().synchronize()
     with profile():
-        function(plan.launch.grid, plan.launch.block, tuple(arguments), shared_mem=shared_bytes)
+        run_once()
     return arrays
-
-
-def texture(cupy: Any, array: Any) -> Any:
-    """A texture object over a float32 array, as `Texture1D` describes it."""
-    texture, runtime = cupy.cuda.texture, cupy.cuda.runtime
-    channels = texture.ChannelFormatDescriptor(32, 32, 32, 32, runtime.cudaChannelFormatKindFloat)
-    resource = texture.ResourceDescriptor(
-        runtime.cudaResourceTypeLinear, arr=array, chDesc=channels, sizeInBytes=array.nbytes
-    )
-    return texture.TextureObject(resource, texture.TextureDescriptor())
 
 
 def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:

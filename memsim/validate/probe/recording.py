@@ -5,6 +5,7 @@ In: measurements, or a file. Out: `ProbeRecording`, and its `.npz` file, which i
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zipfile
@@ -74,7 +75,8 @@ class ProbeRecording:
             np.savez_compressed(draft, head=np.array(head), metrics=np.array(self.metrics), **arrays)
             draft.replace(path)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                draft.unlink()
             raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
         return path
 

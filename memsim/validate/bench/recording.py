@@ -1,0 +1,153 @@
+"""A recording of speed: how long each launch took, of kernels and of cuBLAS in the same run.
+
+In: measurements, or a file. Out: `BenchRecording`, and its file, which `bench.schema.json` beside this file
+describes and which is never written over.
+Left out on purpose: medians and ratios (`memsim.validate.bench.table`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.validate.device import Device
+from memsim.validate.files import check_record, free_path, read_record, write_record
+
+SCHEMA = 1
+SCHEMA_FILE = Path(__file__).with_name("bench.schema.json")
+STEM = "bench"
+CUBLAS = "cuBLAS"  # stands in for a kernel's name
+TEXTS = ("date", "code", "cublas", "multiprocessors", "max_clock_mhz", "seed")
+
+Size = tuple[int, int, int]  # M, N, K
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """SHA-256 of what a kernel was made of: its sources by name, and the PTX that ran."""
+
+    sources: dict[str, str]
+    ptx: str
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Launches of a kernel, or of cuBLAS, at one size. times_ms: each launch's own, in their order."""
+
+    kernel: str
+    size: Size
+    times_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRecording:
+    """One run of the bench.
+
+    date: UTC, ISO 8601. code: what ran, in words. cublas: its version. max_clock_mhz: of the
+    multiprocessors. seed: of the inputs. kernels: all that were timed, but for cuBLAS.
+    """
+
+    device: Device
+    date: str
+    code: str
+    cublas: str
+    multiprocessors: int
+    max_clock_mhz: int
+    seed: int
+    kernels: dict[str, Code]
+    timings: tuple[Timing, ...]
+
+    @property
+    def sizes(self) -> tuple[Size, ...]:
+        """The sizes, in the order in which they were timed."""
+        return tuple(dict.fromkeys(timing.size for timing in self.timings))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The recording as its file holds it."""
+        return {
+            "schema": SCHEMA,
+            **{name: getattr(self, name) for name in TEXTS},
+            "device": asdict(self.device),
+            "kernels": {name: asdict(code) for name, code in self.kernels.items()},
+            "timings": [
+                {"kernel": timing.kernel, "size": list(timing.size), "times_ms": list(timing.times_ms)}
+                for timing in self.timings
+            ],
+        }
+
+    @staticmethod
+    def from_dict(record: dict[str, Any], file: str | None = None) -> BenchRecording:
+        """The inverse of `to_dict`.
+
+        Raises:
+            MemsimError: not as the schema says, or a time without its kernel's code or cuBLAS's time.
+        """
+        check_record(record, SCHEMA, SCHEMA_FILE, file)
+        timings = tuple(
+            Timing(timing["kernel"], tuple(timing["size"]), tuple(timing["times_ms"]))
+            for timing in record["timings"]
+        )
+        there = {(timing.kernel, timing.size) for timing in timings}
+        for kernel, size in sorted(there):
+            if kernel not in {CUBLAS, *record["kernels"]}:
+                raise MemsimError(f"not a recording: no code of {kernel}", file=file)
+            if (CUBLAS, size) not in there:
+                raise MemsimError(f"not a recording: no time of {CUBLAS} at {size}", file=file)
+        if len(there) < len(timings):
+            raise MemsimError("not a recording: a kernel twice at one size", file=file)
+        return BenchRecording(
+            **{name: record[name] for name in TEXTS},
+            device=Device(**record["device"]),
+            kernels={name: Code(**code) for name, code in record["kernels"].items()},
+            timings=timings,
+        )
+
+    def save(self, folder: Path) -> Path:
+        """Writes a new file in the folder of the GPU below `folder`; its path.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        path = free_path(folder / self.device.slug, STEM)
+        write_record(self.to_dict(), path)
+        return path
+
+
+def bench_paths(folder: Path) -> list[Path]:
+    """All recordings of the bench, whatever GPU."""
+    return sorted({*folder.glob(f"*/{STEM}.json"), *folder.glob(f"*/{STEM}.run*.json")})
+
+
+def load_bench(path: Path) -> BenchRecording:
+    """The recording in a file.
+
+    Raises:
+        MemsimError: no such file, not JSON, or not a recording.
+    """
+    return BenchRecording.from_dict(read_record(path), str(path))
+
+
+def newest_bench(folder: Path, gpu: str | None = None) -> BenchRecording:
+    """The newest recording of the bench, on the GPU of that folder name or on any.
+
+    Raises:
+        MemsimError: there is none; then the error says on which GPUs there are.
+    """
+    paths = bench_paths(folder)
+    fitting = [load_bench(path) for path in paths if gpu in (None, path.parent.name)]
+    if not fitting:
+        there = sorted({path.parent.name for path in paths})
+        raise MemsimError(
+            "there is no recording of the bench" + (f" on {gpu}" if gpu else ""),
+            hint=f"there are: {', '.join(there)}"
+            if there
+            else "memsim bench --live --record makes one, on a machine with a GPU",
+        )
+    return max(fitting, key=lambda recording: recording.date)
+
+
+def newest_of_each_gpu(folder: Path) -> list[BenchRecording]:
+    """The newest recording of each GPU, by the GPU's name."""
+    return [newest_bench(folder, gpu) for gpu in sorted({path.parent.name for path in bench_paths(folder)})]

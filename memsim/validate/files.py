@@ -1,0 +1,94 @@
+"""The file of a recording: JSON that a schema describes, written once and never again.
+
+In: a record of plain values, or a file. Out: the file, or the record that it holds, checked.
+Left out on purpose: what a record means.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from memsim.errors import MemsimError
+
+
+def read_record(path: Path) -> Any:
+    """What a file holds, not checked.
+
+    Raises:
+        MemsimError: no such file, or not JSON.
+    """
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise MemsimError(f"cannot read the recording: {error.strerror}", file=str(path)) from None
+    except ValueError as error:
+        raise MemsimError(f"not a JSON file: {error}", file=str(path)) from None
+
+
+def check_record(record: Any, version: int, schema: Path, file: str | None = None) -> None:
+    """That a record is of schema `version`, which the file `schema` describes.
+
+    Raises:
+        MemsimError: it is not.
+    """
+    found = record.get("schema") if isinstance(record, dict) else None
+    if found != version:
+        raise MemsimError(
+            f"a recording of schema {found!r}, and this memsim reads schema {version}", file=file
+        )
+    import fastjsonschema
+
+    try:
+        _validator(schema)(record)
+    except fastjsonschema.JsonSchemaException as error:
+        message = str(error).removeprefix("data.")
+        raise MemsimError(f"not a recording: {message}", file=file, hint=f"see {schema.name}") from None
+
+
+def write_record(record: dict[str, Any], path: Path) -> None:
+    """Writes a new file: whole, or not at all.
+
+    Raises:
+        MemsimError: the file exists, or cannot be written.
+    """
+    if path.exists():
+        raise MemsimError("a recording is never written over", file=str(path))
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(_text(record) + "\n", "utf-8")
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+
+
+def free_path(home: Path, stem: str) -> Path:
+    """`STEM.json` in the folder `home`, or the first of `STEM.run2.json` and so on that is not there yet."""
+    names = (f"{stem}.json" if run == 1 else f"{stem}.run{run}.json" for run in count(1))
+    return next(home / name for name in names if not (home / name).exists())
+
+
+@cache
+def _validator(schema: Path) -> Any:
+    import fastjsonschema
+
+    return fastjsonschema.compile(json.loads(schema.read_text("utf-8")))
+
+
+def _text(value: Any, indent: str = "") -> str:
+    """JSON with a line for each item, and one for a list of plain values, for people to read and compare."""
+    inner = indent + " "
+    if isinstance(value, dict):
+        items = [f"{inner}{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(items) + f"\n{indent}}}" if items else "{}"
+    if isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value):
+        return "[\n" + ",\n".join(inner + _text(item, inner) for item in value) + f"\n{indent}]"
+    return json.dumps(value)

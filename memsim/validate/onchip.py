@@ -1,0 +1,75 @@
+"""A kernel of the catalogue on the GPU: its arrays, its arguments, and its launch.
+
+In: a `Spec` and its `Plan`. Out: arrays of CuPy, and a function that launches. What runs is the shipped PTX;
+the driver compiles it, and keeps its source lines.
+Left out on purpose: measuring, and judging results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.kernels import Plan, Spec
+from memsim.launch import ArrayArg, Texture1D
+
+STATIC_SHARED_BYTES = 49_152  # more needs opting in
+
+
+def make_arrays(cupy: Any, plan: Plan) -> dict[str, Any]:
+    """The arrays of a launch by name, on the device."""
+    arguments = {
+        name: value.array if isinstance(value, Texture1D) else value
+        for name, value in zip(plan.argument_names, plan.args, strict=True)
+    }
+    return {
+        name: cupy.asarray(array.make()) for name, array in arguments.items() if isinstance(array, ArrayArg)
+    }
+
+
+def launcher(cupy: Any, spec: Spec, plan: Plan, arrays: Mapping[str, Any]) -> Callable[[], None]:
+    """A function that launches the kernel on `arrays`, by name, and does not wait for it."""
+    arguments = []
+    for name, value, parameter in zip(plan.argument_names, plan.args, spec.kernel().parameters, strict=True):
+        if isinstance(value, Texture1D):
+            arguments.append(_texture(cupy, arrays[name]))
+        elif name in arrays:
+            arguments.append(arrays[name])
+        else:
+            kind = "f" if parameter.type.startswith("f") else "i"
+            arguments.append(np.dtype(f"{kind}{parameter.size}").type(value))
+
+    function = cupy.RawModule(path=str(spec.ptx_path)).get_function(spec.entry)
+    shape = plan.launch
+    if shape.shared_bytes > STATIC_SHARED_BYTES:
+        function.max_dynamic_shared_size_bytes = shape.shared_bytes
+    return lambda: function(shape.grid, shape.block, tuple(arguments), shared_mem=shape.shared_bytes)
+
+
+def _texture(cupy: Any, array: Any) -> Any:
+    """A texture object over a float32 array, as `Texture1D` describes it."""
+    texture, runtime = cupy.cuda.texture, cupy.cuda.runtime
+    channels = texture.ChannelFormatDescriptor(32, 32, 32, 32, runtime.cudaChannelFormatKindFloat)
+    resource = texture.ResourceDescriptor(
+        runtime.cudaResourceTypeLinear, arr=array, chDesc=channels, sizeInBytes=array.nbytes
+    )
+    return texture.TextureObject(resource, texture.TextureDescriptor())
+
+
+@contextmanager
+def refusals(cupy: Any, kernel: str, size: Sequence[int]) -> Iterator[None]:
+    """What CUDA says about a kernel, as errors for people.
+
+    Raises:
+        MemsimError: CUDA refuses the kernel or its launch, or there is not enough memory.
+    """
+    try:
+        yield
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise MemsimError(f"{kernel} does not run on this GPU: {error}") from None
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise MemsimError(f"{kernel} at {size} does not fit this GPU: {error}") from None

@@ -1,0 +1,116 @@
+"""What a machine lacks is one sentence with a way out, and exit code 2, for each verb that measures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsim.validate import profiler
+from tests.cli.conftest import Done
+from tests.validate.fake_gpu import CUDARuntimeError, FakeGpu, gpu
+from tests.validate.test_profiler import fake_ncu
+
+__all__ = ["gpu"]  # a fixture
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="a program by its first line")
+
+VERBS = {
+    "validate": ("validate", "transpose_xor", "--live", "--size", "32,32"),
+    "probe": ("probe", "--live"),
+    "bench": ("bench", "kernel_v4", "--live", "--size", "64"),
+}
+NO_PERMISSION = (
+    "print('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access')\nsys.exit(1)"
+)
+
+
+class Machine:
+    """A machine where everything is there; each method takes one thing away."""
+
+    def __init__(self, gpu: FakeGpu, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gpu, self.folder, self.monkeypatch = gpu, folder, monkeypatch
+        fake_ncu(folder, "print('==ERROR== this ncu measures nothing')\nsys.exit(9)", monkeypatch)
+
+    def no_cupy(self) -> None:
+        self.monkeypatch.setitem(sys.modules, "cupy", None)
+
+    def no_driver(self) -> None:
+        self._no_device("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
+
+    def no_gpu(self) -> None:
+        self._no_device("cudaErrorNoDevice: no CUDA-capable device is detected")
+
+    def _no_device(self, problem: str) -> None:
+        def properties(number: int) -> Any:
+            raise CUDARuntimeError(problem)
+
+        self.monkeypatch.setattr(self.gpu.cupy.cuda.runtime, "getDeviceProperties", properties)
+
+    def unknown_chip(self) -> None:
+        there = {"name": b"NVIDIA GeForce RTX 4090", "major": 8, "minor": 9}
+        self.monkeypatch.setattr(self.gpu.cupy.cuda.runtime, "getDeviceProperties", lambda number: there)
+
+    def no_ncu(self) -> None:
+        (self.folder / "ncu").unlink()
+        self.monkeypatch.setattr(profiler, "KNOWN_FOLDERS", ())
+
+    def no_permission(self) -> None:
+        fake_ncu(self.folder, NO_PERMISSION, self.monkeypatch)
+
+    def no_cublas(self) -> None:
+        self.monkeypatch.setitem(sys.modules, "cupy.cublas", None)
+
+
+SAYS = {
+    Machine.no_cupy: "CuPy ",
+    Machine.no_driver: "there is no NVIDIA driver that CuPy can use",
+    Machine.no_gpu: "there is no NVIDIA GPU here",
+    Machine.unknown_chip: "there are no measured rules for NVIDIA GeForce RTX 4090 (sm_89), only for sm_90",
+    Machine.no_ncu: "ncu, Nsight Compute's command line, was not found",
+    Machine.no_permission: "this user may not read the GPU's performance counters (ERR_NVGPUCTRPERM)",
+    Machine.no_cublas: "cuBLAS cannot be loaded",
+}
+UNUSED = {
+    "validate": {Machine.no_cublas},
+    "probe": {
+        Machine.no_cublas,
+        Machine.unknown_chip,
+    },  # it tells which rules hold on a chip that is not known
+    "bench": {Machine.no_ncu, Machine.no_permission},
+}
+MISSING = [(verb, part) for verb in VERBS for part in SAYS if part not in UNUSED[verb]]
+
+
+@pytest.mark.parametrize(("verb", "take_away"), MISSING, ids=lambda value: getattr(value, "__name__", value))
+def test_a_missing_part(
+    verb: str,
+    take_away: Callable[[Machine], None],
+    memsim: Callable[..., Done],
+    gpu: FakeGpu,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    take_away(Machine(gpu, tmp_path, monkeypatch))
+    done = memsim(*VERBS[verb], "--record", "--traces", tmp_path / "traces")
+    assert (done.code, done.out) == (2, "")
+    error, hint = done.err.splitlines()
+    assert error.startswith(f"error: {SAYS[take_away]}")
+    assert hint.startswith("hint: ")
+    assert not (tmp_path / "traces").exists()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_with_all_parts_it_gets_further(
+    verb: str, memsim: Callable[..., Done], gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMSIM_CACHE_DIR", str(tmp_path / "cache"))
+    Machine(gpu, tmp_path, monkeypatch)
+    done = memsim(*VERBS[verb])
+    if verb == "bench":
+        assert (done.code, done.err) == (0, "")
+    else:
+        assert (done.code, done.err) == (2, "error: ncu failed (exit code 9): this ncu measures nothing\n")

@@ -1,0 +1,65 @@
+"""`memsim probe`: what was recorded, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsim.validate.probe.recording import newest_probe
+from tests.cli.conftest import Done
+from tests.validate.conftest import H100, TRACES
+
+Run = Callable[..., Done]
+
+
+def test_the_newest_recording(memsim: Run) -> None:
+    done = memsim("probe", "--gpu", H100)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "NVIDIA H100 80GB HBM3: the rules hold for 41 of 41 instructions"
+    row = next(line.split() for line in lines if line.startswith("LDS32 "))
+    assert " ".join(row) == "LDS32 shared load 4 B 2,048 of 2,048 8 of 8 holds"
+
+
+def test_json(memsim: Run) -> None:
+    record = json.loads(memsim("probe", "--json", "--gpu", H100).out)
+    assert record["device"]["compute_capability"] == "9.0" and len(record["instructions"]) == 41
+    assert record["instructions"][0]["figures"]["memory_l1_wavefronts_shared"] == [1024, 1024]
+
+
+def test_live_and_record(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    recording = newest_probe(TRACES, H100)
+    names = ("EMPTY", "LDS8", "STS8")
+    few = replace(recording, probed={name: recording.probed[name] for name in names})
+    from memsim.cli import probe
+
+    monkeypatch.setattr(probe, "run_probe", lambda progress: few)
+    assert memsim("probe", "--live", "--traces", tmp_path).code == 0
+    assert not list(tmp_path.iterdir())
+    done = memsim("probe", "--live", "--record", "--traces", tmp_path)
+    assert done.err == f"recorded: {tmp_path / H100 / 'probe.npz'}\n"
+    assert memsim("probe", "--traces", tmp_path).out == done.out
+
+    counters = few.probed["STS8"].counters + 1
+    wrong: Any = {**few.probed, "STS8": replace(few.probed["STS8"], counters=counters)}
+    monkeypatch.setattr(probe, "run_probe", lambda progress: replace(few, probed=wrong))
+    done = memsim("probe", "--live")
+    assert done.code == 1
+    assert done.out.splitlines()[0].endswith("the rules hold for 1 of 2 instructions, not for STS8")
+    assert "STS8: l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum: 0 of 4 equal" in done.out
+
+
+def test_bad_input(memsim: Run, tmp_path: Path) -> None:
+    for arguments, says in (
+        (("--record",), "--record makes no sense without --live"),
+        (("--live", "--gpu", "x"), "--gpu chooses among recordings"),
+        (("--traces", tmp_path), "memsim probe --live --record makes one"),
+    ):
+        done = memsim("probe", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert says in done.err

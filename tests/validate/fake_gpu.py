@@ -1,0 +1,193 @@
+"""A GPU made of memsim: what memsim asks of CuPy and cuBLAS, done by the emulator and numpy.
+
+In: the calls that `memsim.validate` makes. Out: the same results as a GPU would give. Time is made up: each
+launch moves a clock on by what the test says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.launch import Texture1D
+from memsim.validate import device
+from memsim.validate.onchip import STATIC_SHARED_BYTES
+
+CUBLAS = "cuBLAS"
+TF32_BITS = np.uint32(0xFFFFE000)
+
+
+class CUDARuntimeError(Exception):
+    pass
+
+
+class CUBLASError(Exception):
+    pass
+
+
+class OutOfMemoryError(Exception):
+    pass
+
+
+class Function:
+    """A kernel of a PTX file."""
+
+    def __init__(self, path: Path, entry: str) -> None:
+        self.kernel = memsim.load(path)[entry]
+        self.max_dynamic_shared_size_bytes = STATIC_SHARED_BYTES
+
+    def __call__(self, grid: Any, block: Any, arguments: tuple[Any, ...], shared_mem: int = 0) -> None:
+        if shared_mem > self.max_dynamic_shared_size_bytes:
+            raise CUDARuntimeError("cudaErrorInvalidValue: invalid argument")
+        memsim.run(self.kernel, grid, block, arguments, shared_bytes=shared_mem)
+
+
+def spoiled(spoil: Callable[[np.ndarray], None]) -> type[Function]:
+    """A kernel that computes what it should, and then does this to its output."""
+
+    class Wrong(Function):
+        def __call__(self, grid: Any, block: Any, arguments: tuple[Any, ...], shared_mem: int = 0) -> None:
+            super().__call__(grid, block, arguments, shared_mem)
+            spoil(arguments[2 if len(arguments) > 4 else 1])
+
+    return Wrong
+
+
+def leave_out(array: np.ndarray) -> None:
+    array[-1, -1] = np.nan
+
+
+def add_little(array: np.ndarray) -> None:
+    array[0, 0] += 1e-3
+
+
+class Event:
+    """A CUDA event that takes the time of the made-up clock."""
+
+    def __init__(self, gpu: FakeGpu) -> None:
+        self.gpu, self.time = gpu, -1.0
+
+    def record(self) -> None:
+        self.time = self.gpu.clock
+
+    def synchronize(self) -> None:
+        self.gpu.waits += 1
+
+
+class FakeGpu:
+    """What was launched, in which time.
+
+    milliseconds: by the kernel's name in its PTX, or `CUBLAS`: how long a launch takes, by how many there
+    were before; 100 if not named. tf32: whether cuBLAS drops bits.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.waits, self.clock = 0, 0.0
+        self.launched: list[str] = []
+        self.milliseconds: dict[str, Callable[[int], float]] = {}
+        self.tf32 = False
+        cupy: Any = ModuleType("cupy")
+        cupy.__version__ = "14.2.0"
+        cupy.asarray, cupy.abs, cupy.nan_to_num, cupy.empty_like = (
+            np.array,
+            np.abs,
+            np.nan_to_num,
+            np.empty_like,
+        )
+        cupy.RawModule = lambda path: SimpleNamespace(
+            get_function=lambda entry: Timed(self, entry, self.function(Path(path), entry))
+        )
+        cupy.cublas = SimpleNamespace(gemm=self.gemm)
+        cupy.cuda = SimpleNamespace(
+            Device=lambda: SimpleNamespace(synchronize=lambda: None),
+            Event=lambda: Event(self),
+            get_elapsed_time=lambda start, stop: stop.time - start.time,
+            device=SimpleNamespace(get_cublas_handle=lambda: 1),
+            cublas=SimpleNamespace(
+                CUBLASError=CUBLASError,
+                CUBLAS_DEFAULT_MATH=0,
+                setMathMode=lambda handle, mode: None,
+                getVersion=lambda handle: 130_002,
+            ),
+            runtime=SimpleNamespace(
+                CUDARuntimeError=CUDARuntimeError,
+                cudaResourceTypeLinear=2,
+                cudaChannelFormatKindFloat=2,
+                cudaDevAttrClockRate=13,
+                cudaDevAttrMultiProcessorCount=16,
+                deviceGetAttribute=lambda attribute, number: {13: 1_980_000, 16: 132}[attribute],
+                getDeviceProperties=lambda number: {"name": b"NVIDIA H100 80GB HBM3", "major": 9, "minor": 0},
+                driverGetVersion=lambda: 13000,
+            ),
+            driver=SimpleNamespace(CUDADriverError=CUDARuntimeError),
+            memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+            texture=SimpleNamespace(
+                ChannelFormatDescriptor=lambda *bits: bits,
+                ResourceDescriptor=lambda kind, arr, chDesc, sizeInBytes: arr,  # noqa: N803
+                TextureDescriptor=lambda: None,
+                TextureObject=lambda array, descriptor: Texture1D(array),
+            ),
+        )
+        profiler: Any = ModuleType("cupyx.profiler")
+        profiler.profile = contextlib.nullcontext
+        monkeypatch.setitem(sys.modules, "cupy", cupy)
+        monkeypatch.setitem(sys.modules, "cupy.cublas", cupy.cublas)
+        monkeypatch.setitem(sys.modules, "cupy.cuda", cupy.cuda)
+        monkeypatch.setitem(sys.modules, "cupyx", ModuleType("cupyx"))
+        monkeypatch.setitem(sys.modules, "cupyx.profiler", profiler)
+        monkeypatch.setattr(device, "_driver_version", lambda: "580.159.04")
+        self.cupy = cupy
+
+    def function(self, path: Path, entry: str) -> Any:
+        """The kernel; tests put something else in its place."""
+        return Function(path, entry)
+
+    def gemm(self, transa: str, transb: str, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+        """cuBLAS's product of row-major matrices."""
+        assert (transa, transb) == ("N", "N")
+        if self.tf32:
+            a, b = ((each.view(np.uint32) & TF32_BITS).view(np.float32) for each in (a, b))
+        np.matmul(a, b, out=out)
+        self.launch(CUBLAS)
+
+    def launch(self, name: str) -> None:
+        """Moves the clock on."""
+        times = self.milliseconds.get(name, lambda number: 100.0)
+        self.clock += times(self.launched.count(name))
+        self.launched.append(name)
+
+
+class Timed:
+    """A kernel whose launches take time."""
+
+    def __init__(self, gpu: FakeGpu, entry: str, function: Any) -> None:
+        self.gpu, self.entry, self.function = gpu, entry, function
+
+    def allow(self, shared_bytes: int) -> None:
+        self.function.max_dynamic_shared_size_bytes = shared_bytes
+
+    max_dynamic_shared_size_bytes = property(None, allow)
+
+    def __call__(self, *arguments: Any, **options: Any) -> None:
+        self.function(*arguments, **options)
+        self.gpu.launch(self.entry)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
+    return FakeGpu(monkeypatch)
+
+
+@pytest.fixture(params=["emulator", pytest.param("chip", marks=pytest.mark.gpu)])
+def any_gpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test runs on the emulator; with `-m gpu` the same test runs on this machine's GPU."""
+    if request.param == "emulator":
+        FakeGpu(monkeypatch)
