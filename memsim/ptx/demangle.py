@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import defaultdict
 from collections.abc import Sequence
 from difflib import get_close_matches
 
@@ -73,11 +74,12 @@ def resolve(names: Sequence[str], wanted: str) -> str:
             raise MemsimError(f"{wanted!r} fits {len(fitting)} kernels", hint=f"one of {candidates}")
     if not names:
         raise MemsimError(f"there is no kernel {wanted!r}: there are no kernels at all")
-    known = {
-        **{_bare(_normal(text)): text for text in shown.values()},
-        **{text: text for text in shown.values()},
-    }
-    near = list(dict.fromkeys(known[text] for text in get_close_matches(wanted, known, cutoff=0.5)))
+    known: defaultdict[str, list[str]] = defaultdict(list)
+    for text in shown.values():
+        for spelling in {_bare(_normal(text)), text}:
+            known[spelling].append(text)
+    close = get_close_matches(wanted, known, cutoff=0.5)
+    near = list(dict.fromkeys(text for spelling in close for text in known[spelling]))
     hint = f"did you mean {', '.join(near)}?" if near else f"there is {', '.join(sorted(shown.values()))}"
     raise MemsimError(f"there is no kernel {wanted!r}", hint=hint)
 

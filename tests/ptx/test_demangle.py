@@ -135,6 +135,7 @@ def test_resolve(wanted: str, name: str) -> None:
         ("kt", "'kt' fits 2 kernels", "one of kt<float const*>, kt<unsigned char>"),
         ("sg<128,1>", "there is no kernel 'sg<128,1>'", "did you mean sg<128,0>, sg<64,1>?"),
         ("sgem", "there is no kernel 'sgem'", "did you mean ns::inner::sgemm<128,64,float>"),
+        ("kkt", "there is no kernel 'kkt'", "did you mean kt<float const*>, kt<unsigned char>"),
         ("aad", "there is no kernel 'aad'", "did you mean add?"),
         ("zzzz", "there is no kernel 'zzzz'", "there is add, ke<(ns::inner::E)5>, "),
     ],
