@@ -71,6 +71,12 @@ def process_table() -> str:
             f"| `memsim analyze kernel_v4 --size {extent},{extent},{extent}` | {bench['median_s']:.2f} s |"
             f" {bench['memory_requests']:,} | {bench['peak_mib']} MiB |"
         )
+    for cache, said in (("cold", "nothing kept"), ("warm", "traces from the cache")):
+        bench = benchmarks[f"test_check_the_whole_catalogue[{cache}]"]
+        rows.append(
+            f"| `memsim check`, the {bench['kernels']} kernels of the catalogue, {said} |"
+            f" {bench['median_s']:.1f} s | | |"
+        )
     for name, code in (("test_import", "import memsim"), ("test_python_alone", "pass")):
         rows.append(f"| `python -c '{code}'` | {benchmarks[name]['median_s']:.3f} s | | |")
     return "\n".join(rows) + "\n"
