@@ -4,8 +4,8 @@
 //
 // cp.async copies 4 bytes at a time, so that the A tile is still transposed on its way:
 //   blocks_a[a_k][a_m + 4*i]      a warp copies four neighbouring rows at a time, to 8 lines, each 4 banks further on:
-//                                 clean. With four rows to a thread, as in sgemm_128x128x8, four lanes would meet in
-//                                 each of 8 banks: 4 ways
+//                                 clean to write. With four rows to a thread, as in sgemm_128x128x8, four lanes would
+//                                 meet in each of 8 banks: 4 ways
 //   blocks_b[b_k][b_n + 32*i]     32 neighbouring floats: clean
 // A warp makes 32 x 128 of C, a thread eight 4 x 4 accumulators; the patterns of lanes are those of sgemm_128x128x8:
 //   blocks_a[k][m ...]            lanes l and l^2 read the same: 2 wavefronts of 16 lanes each

@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.arch import Arch, get_arch
-from memsim.model import COUNTERS, global_access, shared_access, totals
+from memsim.model import COUNTERS, totals
+from memsim.model.choice import UNCOUNTED, global_cost, shared_cost, why_no_cost
+from memsim.model.copies import is_certain
 from memsim.model.counters import QUANTITIES
+from memsim.model.shared import PASSES
 from memsim.trace.trace import AccessSite, Trace
 
 if TYPE_CHECKING:
@@ -28,8 +31,10 @@ SCHEMA = 1
 # The first line speaks of global memory beside shared only if this share of the sectors is not needed.
 BADLY_COALESCED = 0.25
 
-# `red` differs from `atom` in what it returns, not in what its addresses cost.
-MODEL_OPS = {"reduction": "atomic"}
+NO_WAVEFRONTS = ("wavefronts", "conflicts", "ideal_wavefronts", "max_ways")
+
+# Under which operations the chip counts an atomic that could not be analyzed.
+COUNTED_AS = {"atomic_loop": ("load", "atomic"), "atomic_generic": ("atomic",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +46,9 @@ class SiteCounts:
 
     instructions: warp instructions executed, those with every lane predicated off included.
     requests: warp instructions with an active lane.
-    wavefronts, conflicts, ideal_wavefronts, max_ways: shared memory only, else None;
-        `max_ways` is the worst of all requests, the others are sums.
+    wavefronts, conflicts, ideal_wavefronts, max_ways: shared memory only, else None; `max_ways` is the
+        worst of all requests, the others are sums. Of cp_async they are for data in the L1 cache; for
+        cp_async_cg the chip counts none, so they are 0.
     sectors, ideal_sectors, lines: global memory only, else None; sums. Lines have 128 bytes.
 
     None says "does not apply", never 0. A row with `unresolved` (why its addresses are not known)
@@ -68,6 +74,11 @@ class SiteCounts:
     lines: int | None = None
     unresolved: str | None = None
 
+    @property
+    def wavefronts_of_conflicts(self) -> int:
+        """How many wavefronts would be saved without conflicts; 0 if that is not known."""
+        return _known(self.conflicts) * PASSES.get(self.op, 1)
+
 
 @dataclass(frozen=True)
 class Analysis:
@@ -75,7 +86,7 @@ class Analysis:
 
     trace: what it was worked out from. arch: whose rules. sites: rows by file, line and first
     instruction. totals: ncu metric name -> predicted value; None where an access that would count
-    in it could not be analyzed. verdict: the answer in one line.
+    in it could not be analyzed, or counts by more than its addresses. verdict: the answer in one line.
     """
 
     trace: Trace
@@ -91,7 +102,7 @@ class Analysis:
         Wavefronts less conflicts less ideal, over the rows that could be analyzed.
         """
         return sum(
-            _known(site.wavefronts) - _known(site.conflicts) - _known(site.ideal_wavefronts)
+            _known(site.wavefronts) - site.wavefronts_of_conflicts - _known(site.ideal_wavefronts)
             for site in self.sites
         )
 
@@ -151,7 +162,18 @@ def analyze_trace(trace: Trace, arch: str = "sm_90") -> Analysis:
         _site_counts(trace, [trace.sites[i] for i in members], requests, chip)
         for members, requests in rows_of_trace(trace)
     )
-    return Analysis(trace, arch, sites, _totals(sites), _verdict(trace, sites))
+    return Analysis(trace, arch, sites, _totals(sites, hits_matter(trace, arch)), _verdict(trace, sites))
+
+
+def hits_matter(trace: Trace, arch: str) -> bool:
+    """Whether some `cp.async.ca` takes other wavefronts if its data are not in the L1 cache."""
+    for number, site in enumerate(trace.sites):
+        if (site.space, site.op) == ("shared", "cp_async"):
+            rows = trace.site == number
+            active, partner = trace.active[rows], trace.partner[rows]
+            if not is_certain(partner, site.width, active, partner >= 0, arch).all():
+                return True
+    return False
 
 
 def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
@@ -180,8 +202,11 @@ def _site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, 
     """One row: `members` are its sites, `requests` its rows of the trace."""
     first = members[0]
     unresolved = next((site.unresolved for site in members if site.unresolved is not None), None)
-    if unresolved is None and first.width not in chip.widths(first.space, first.op):
-        unresolved = f"{first.space} {first.op} of {first.width} bytes a lane was not measured on {chip.name}"
+    if unresolved is None:
+        lanes = trace.active[requests], trace.partner[requests]
+        unresolved = why_no_cost(first.width, first.op, first.space, *lanes, chip)
+    if unresolved is None and (first.space, first.op) == ("global", "cp_async_cg") and _writes_zeros(trace):
+        unresolved = "a cp.async.cg that writes zeros in some lanes was not measured"
     return SiteCounts(
         file=first.file,
         line=first.line,
@@ -200,9 +225,12 @@ def _site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, 
 def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> dict[str, int]:
     """The counts of `SiteCounts` that apply to the site's space, each distinct request times its count."""
     addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
+    asked = addresses, site.width, site.op, active, trace.partner[requests], chip.name
     made = int(times @ active.any(axis=1))
+    if (site.space, site.op) in UNCOUNTED:
+        return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}
     if site.space == "shared":
-        shared = shared_access(addresses, site.width, site.op, active, chip.name)
+        shared = shared_cost(*asked)
         return {
             "requests": made,
             "wavefronts": int(times @ shared.wavefronts),
@@ -210,7 +238,7 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
             "ideal_wavefronts": int(times @ shared.ideal),
             "max_ways": int(shared.ways.max(initial=0)),
         }
-    cost = global_access(addresses, site.width, site.op, active, chip.name)
+    cost = global_cost(*asked)
     return {
         "requests": made,
         "sectors": int(times @ cost.sectors),
@@ -219,31 +247,38 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
     }
 
 
+def _writes_zeros(trace: Trace) -> bool:
+    """Whether a lane of some `cp.async.cg` writes and does not read."""
+    ops = np.array([site.space == "shared" and site.op == "cp_async_cg" for site in trace.sites])
+    rows = ops[trace.site]
+    return bool((trace.active[rows] & (trace.partner[rows] < 0)).any())
+
+
 def _source_line(text: str, line: int) -> str:
     lines = text.splitlines()
     return lines[line - 1].strip() if 1 <= line <= len(lines) else ""
 
 
-def _totals(sites: Sequence[SiteCounts]) -> dict[str, int | None]:
+def _totals(sites: Sequence[SiteCounts], hits_matter: bool) -> dict[str, int | None]:
     """ncu metric -> predicted value; None if an access that counts in it is unresolved or not settled."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     for site in sites:
         of_op = sums.setdefault((site.space, site.op), dict.fromkeys(QUANTITIES[site.space], 0))
         for quantity in of_op:
             of_op[quantity] += _known(getattr(site, quantity))
-    known = totals(sums)
-    short = {(site.space, counted_as(site.op)) for site in sites if site.unresolved is not None}
+    known = totals(sums, hits_matter)
+    short = {
+        (site.space, op)
+        for site in sites
+        if site.unresolved is not None
+        for op in COUNTED_AS.get(site.op, (site.op,))
+    }
     return {
         counter.metric: None
         if any((counter.space, op) in short for op in counter.ops)
         else known.get(counter.metric)
         for counter in COUNTERS
     }
-
-
-def counted_as(op: str) -> str:
-    """The operation under whose metrics the chip counts `op`: atomics of every kind are atomics."""
-    return "atomic" if op.startswith("atomic_") else op
 
 
 def _verdict(trace: Trace, sites: Sequence[SiteCounts]) -> str:

@@ -35,6 +35,7 @@ class Request:
     addresses: Any
     count: int = 1
     active: Any = True
+    partner: Any = -1
 
 
 def site(**fields: Any) -> AccessSite:
@@ -55,6 +56,7 @@ def make_trace(*accesses: tuple[AccessSite, Sequence[Request]], **fields: Any) -
         "count": np.array([request.count for _, request in requests], np.int64),
         "addresses": np.array([request.addresses for _, request in requests], np.int64).reshape(n, 32),
         "active": np.array([np.broadcast_to(r.active, 32) for _, r in requests], bool).reshape(n, 32),
+        "partner": np.array([np.broadcast_to(r.partner, 32) for _, r in requests], np.int64).reshape(n, 32),
         "block": np.zeros(n, np.int64),
         "warp": np.zeros(n, np.int32),
         "sources": {"kernel.cu": SOURCE},
@@ -81,16 +83,20 @@ def sites(draw: st.DrawFn) -> AccessSite:
 
 
 @st.composite
-def requests(draw: st.DrawFn, width: int) -> Request:
+def requests(draw: st.DrawFn, of: AccessSite) -> Request:
     lanes = draw(st.lists(st.integers(0, 500), min_size=32, max_size=32))
     active = draw(st.lists(st.booleans(), min_size=32, max_size=32))
-    return Request(np.array(lanes) * width, draw(st.integers(1, 2**40)), active)
+    partner: Any = -1
+    if of.op.startswith("cp_async"):
+        other = draw(st.lists(st.integers(0, 500), min_size=32, max_size=32, unique=of.op == "cp_async_cg"))
+        partner = np.where(active, np.array(other) * of.width, -1)
+    return Request(np.array(lanes) * of.width, draw(st.integers(1, 2**40)), active, partner)
 
 
 @st.composite
 def traces(draw: st.DrawFn) -> Trace:
     of_sites = draw(st.lists(sites(), max_size=4))
-    accesses = [(one, draw(st.lists(requests(one.width), max_size=3))) for one in of_sites]
+    accesses = [(one, draw(st.lists(requests(one), max_size=3))) for one in of_sites]
     return make_trace(
         *accesses,
         kernel=draw(st.text("kernel_4<>,: Ä", min_size=1, max_size=10)),

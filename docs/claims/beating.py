@@ -10,6 +10,7 @@ TITLE = "Beating cuBLAS in Single-Precision General Matrix Multiplication"
 SMALL, LARGE = "sgemm_128x128x8", "sgemm_128x256x8"
 LOAD_A, LOAD_B, LOAD_C = "LDG_IF(a[i], from_a", "LDG_IF(b[i], from_b", "LDG_IF(c[1], to"
 STORE_A, STORE_B, STORE_C = "STS4(shared_a + sts_a", "STS1(shared_b + sts_b", "STG_IF(to, c[0]"
+COPY_A = "CP_ASYNC_IF(shared_a"
 STAGE, FROM_STAGE = "STS4(stage + ", "LDS1(c[0], stage + "
 FRAGMENT_A, FRAGMENT_B = "LDS4(r_a[", "LDS4(r_b["
 
@@ -340,17 +341,24 @@ def unused_memory(kernels: Kernels) -> Finding:
 def plain_replacement(kernels: Kernels) -> Finding:
     stores = kernels.cost(SMALL, STORE_A)
     copies = shared_request(132 * (LANES % 8) + 4 * (LANES // 8), op="cp_async")
-    ours = kernels.cost(LARGE, "CP_ASYNC_IF(shared_a", "shared cp_async")
+    ours, words = (get(LARGE, COPY_A, "shared cp_async") for get in (kernels.cost, kernels.words))
+    written = [shared_request(row, op="cp_async").ways for row in words]
     return finding(
         f"A by the threads of `{SMALL}`: {stores.wavefronts_each:g} wavefronts for a float4 of each lane by stores; by four "
-        f"copies of a float, {copies.wavefronts} each, {counted(copies.ways, 'way')}; `{LARGE}`: {ours}",
+        f"copies of a float, {copies.wavefronts} each, {counted(copies.ways, 'way')} where they write; `{LARGE}`: {ours}, "
+        f"{counted(max(written), 'way')} where they write",
         claimed={
             "it costs more": 4 * copies.wavefronts > stores.wavefronts_each,
             "with no cause in memory": copies.ways == 1,
         },
-        why="A copy cannot put four floats of a column into one place. Replaced as it is, it brings a conflict that the "
-        "stores did not have; with the rows of a thread four apart there is none.",
-        facts={"none in the larger kernel": ours.conflicts == 0},
+        why="A copy cannot put four floats of a column into one place. Replaced as it is, it brings conflicts that the "
+        "stores did not have. With the rows of a thread four apart it writes clean; but a copy meets others where it reads, "
+        "too, and four rows of A, 4,096 bytes apart, lie in the same banks of the cache.",
+        facts={
+            "clean where it writes": set(written) == {1},
+            "4 ways where it reads": ours.ways == 4,
+            "4,096 bytes apart": 4 * kernels.sizes(LARGE)["K"] == 4096,
+        },
     )
 
 
@@ -365,7 +373,7 @@ def the_larger_tile(kernels: Kernels) -> Finding:
         return Cost(a.requests + b.requests, 16, a.wavefronts + b.wavefronts)
 
     small, large = fragments(SMALL), fragments(LARGE)
-    copies = kernels.cost(LARGE, "CP_ASYNC_IF(shared_a", "shared cp_async")
+    copies = kernels.cost(LARGE, COPY_A, "shared cp_async")
     loads = kernels.cost(SMALL, LOAD_A)
     return finding(
         f"wavefronts of the fragments: {small.wavefronts:,} in `{SMALL}`, {large.wavefronts:,} in `{LARGE}`; requests for A: "

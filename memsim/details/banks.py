@@ -32,11 +32,11 @@ class BankUse:
 
 
 def bank_use(analysis: Analysis) -> dict[int, BankUse]:
-    """Index in `analysis.sites` -> use of the banks, for each analyzed shared row that made a request."""
+    """Index in `analysis.sites` -> use of the banks, for each shared row that takes wavefronts."""
     trace = analysis.trace
     found = {}
     for number, (site, rows) in enumerate(zip(analysis.sites, analysis.requests_of_sites, strict=True)):
-        if site.space != "shared" or not site.requests:
+        if not site.wavefronts:
             continue
         load = bank_load(trace.addresses[rows], site.width, site.op, trace.active[rows], analysis.arch)
         times = trace.count[rows]

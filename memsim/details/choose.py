@@ -16,15 +16,15 @@ def dearer(site: SiteCounts) -> float | None:
 
     Shared memory: wavefronts over those that are no conflicts. Global memory: sectors over ideal sectors.
     """
-    if site.wavefronts and site.conflicts is not None:
-        return site.wavefronts / (site.wavefronts - site.conflicts)
+    if site.wavefronts:
+        return site.wavefronts / (site.wavefronts - site.wavefronts_of_conflicts)
     if site.sectors and site.ideal_sectors:
         return site.sectors / site.ideal_sectors
     return None
 
 
 def by_waste(analysis: Analysis) -> list[int]:
-    """The rows that make requests, those to look at first in front.
+    """The rows whose requests cost something, those to look at first in front.
 
     Most conflicts, then most sectors above the ideal, then shared memory before global.
     """
@@ -34,7 +34,8 @@ def by_waste(analysis: Analysis) -> list[int]:
         excess = (site.sectors or 0) - (site.ideal_sectors or 0)
         return -(site.conflicts or 0), -excess, site.space != "shared"
 
-    return sorted((number for number, site in enumerate(analysis.sites) if site.requests), key=waste)
+    costly = (number for number, site in enumerate(analysis.sites) if site.wavefronts or site.sectors)
+    return sorted(costly, key=waste)
 
 
 def worst_site(analysis: Analysis) -> int:

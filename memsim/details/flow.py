@@ -58,7 +58,7 @@ def _ends(analysis: Analysis, site: SiteCounts) -> tuple[Place, Place]:
     place = Place(site.space, site.array)
     if site.op in READS:
         return place, REGISTERS
-    if site.op != "cp_async":
+    if not site.op.startswith("cp_async"):
         return REGISTERS, place
     other = next((s for s in analysis.sites if _is_other_side(site, s)), None)
     far = REGISTERS if other is None else Place(other.space, other.array)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,8 +18,8 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.arch import get_arch
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
-from memsim.model import global_access, shared_access
-from memsim.model.explain import serve_lanes
+from memsim.model.choice import UNCOUNTED, global_cost, shared_cost
+from memsim.model.explain import serve_copies, serve_lanes
 from memsim.model.shared import shared_rule
 from memsim.source import Shape, array_shape
 from memsim.trace.trace import Trace
@@ -94,7 +95,9 @@ class SharedRequest:
 
     addresses: bytes. lanes: lanes of a group. merged: the distance of the lanes whose equal addresses let
     groups merge (1 or 2), or 0. shares: whether lanes that want the same word share it.
-    wavefronts, conflicts, ways, ideal: as `shared_access` counts.
+    wavefronts, conflicts, ways, ideal: as `shared_access` counts, for a copy `copy_access`.
+    passes: how often every wavefront is taken. origins: of a copy, the address in global memory that each
+    lane reads, -1 where it reads none.
     """
 
     origin: Origin
@@ -109,6 +112,8 @@ class SharedRequest:
     conflicts: int
     ways: int
     ideal: int
+    passes: int
+    origins: NDArray[np.int64]
 
     def words(self, lane: int) -> range:
         """The 4-byte words that a lane touches."""
@@ -143,6 +148,13 @@ class SharedRequest:
     def collisions(self) -> tuple[Meeting, ...]:
         """The meetings that cost more than one wavefront."""
         return tuple(meeting for meeting in self.meetings() if len(meeting.seats) > 1)
+
+    def read_together(self) -> tuple[tuple[int, ...], ...]:
+        """Lanes of a copy that want the same banks of the L1 cache, two or more of a group."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for lane in np.flatnonzero(self.active & (self.origins >= 0)).tolist():
+            found.setdefault((int(self.group[lane]), int(self.origins[lane]) % LINE), []).append(lane)
+        return tuple(tuple(lanes) for lanes in found.values() if len(lanes) > 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,18 +212,25 @@ def take_apart(analysis: Analysis, site: int) -> SharedRequest | GlobalRequest:
         raise MemsimError(f"site {site} could not be analyzed: {row.unresolved}")
     if not row.requests:
         raise MemsimError(f"site {site} makes no request: no lane is ever active")
+    if (row.space, row.op) in UNCOUNTED:
+        raise MemsimError(f"site {site} is a cp.async.cg, for which the chip counts no shared wavefront")
     apart = _shared_request if row.space == "shared" else _global_request
     return apart(analysis, site, analysis.requests_of_sites[site])
 
 
 def _shared_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> SharedRequest:
     trace, row = analysis.trace, analysis.sites[site]
-    cost = shared_access(trace.addresses[rows], row.width, row.op, trace.active[rows], analysis.arch)
+    asked = trace.addresses[rows], row.width, row.op, trace.active[rows], trace.partner[rows], analysis.arch
+    cost = shared_cost(*asked)
     seen = -trace.block[rows], -trace.warp[rows]
     worst = _last(cost.ways, cost.wavefronts - cost.ideal, cost.wavefronts, trace.count[rows], *seen)
     chosen = rows[worst]
-    addresses, active = trace.addresses[chosen], trace.active[chosen]
-    service = serve_lanes(addresses, row.width, row.op, active, analysis.arch)
+    addresses, active, origins = trace.addresses[chosen], trace.active[chosen], trace.partner[chosen]
+    if row.op == "cp_async":
+        service = serve_copies(addresses, origins, row.width, active, origins >= 0, analysis.arch)
+    else:
+        service = serve_lanes(addresses, row.width, row.op, active, analysis.arch)
+    rule = shared_rule(row.op, row.width, get_arch(analysis.arch))
     return SharedRequest(
         origin=_origin(analysis, site, rows, chosen),
         addresses=addresses,
@@ -220,17 +239,20 @@ def _shared_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> S
         wavefront=service.wavefront,
         lanes=int(service.lanes),
         merged=int(service.pairs),
-        shares=shared_rule(row.op, row.width, get_arch(analysis.arch)).shares,
+        shares=rule.shares,
         wavefronts=int(cost.wavefronts[worst]),
         conflicts=int(cost.conflicts[worst]),
         ways=int(cost.ways[worst]),
         ideal=int(cost.ideal[worst]),
+        passes=rule.passes,
+        origins=origins,
     )
 
 
 def _global_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> GlobalRequest:
     trace, row = analysis.trace, analysis.sites[site]
-    cost = global_access(trace.addresses[rows], row.width, row.op, trace.active[rows], analysis.arch)
+    asked = trace.addresses[rows], row.width, row.op, trace.active[rows], trace.partner[rows], analysis.arch
+    cost = global_cost(*asked)
     seen = -trace.block[rows], -trace.warp[rows]
     worst = _last(cost.sectors - cost.ideal_sectors, cost.sectors, trace.count[rows], *seen)
     chosen = rows[worst]
@@ -291,10 +313,12 @@ def _coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, in
 
 def conflict_graph(request: SharedRequest) -> nx.Graph[Any]:
     """The lanes that cannot be served together: an edge between two lanes of a group that want different
-    words of the same bank (where lanes do not share: between any two that want the same bank).
+    words of the same bank (where lanes do not share: between any two that want the same bank; in a copy
+    also between two that read from the same banks of the cache).
 
     Nodes are the active lanes, with `group` and `wavefront`; edges have `banks`, a range.
-    The wavefronts of a group are the fewest colours that its lanes can be painted with.
+    The wavefronts of a group are the fewest colours that its lanes can be painted with; of a copy, a
+    lane's wavefront is one after the last of its neighbours before it.
     """
     import networkx as nx
 
@@ -305,4 +329,8 @@ def conflict_graph(request: SharedRequest) -> nx.Graph[Any]:
         for i, seat in enumerate(meeting.seats):
             for other in meeting.seats[i + 1 :]:
                 graph.add_edges_from(((a, b) for a in seat.lanes for b in other.lanes), banks=meeting.banks)
+    for lanes in request.read_together():
+        first = int(request.origins[lanes[0]]) % LINE // WORD
+        banks = range(first, first + request.origin.row.width // WORD)
+        graph.add_edges_from(combinations(lanes, 2), banks=banks)
     return graph

@@ -16,7 +16,7 @@ from memsim.details.request import GlobalRequest, Origin, SharedRequest, take_ap
 
 def worst_request(analysis: Analysis, site: SiteCounts) -> str:
     """The lanes of the row's dearest request that collide, or "" if no request of it is known."""
-    if site.unresolved is not None or not site.requests:
+    if not (site.wavefronts or site.sectors):
         return ""
     number = next(i for i, other in enumerate(analysis.sites) if other is site)
     request = take_apart(analysis, number)
@@ -28,6 +28,10 @@ def _shared(request: SharedRequest) -> str:
     if request.ways <= 1:
         served = _count(request.wavefronts, "wavefront")
         return f"no lanes of {who} collide; they take {served}, and {request.ideal} would be ideal"
+    if request.read_together():
+        readers = lane_list(max(request.read_together(), key=len))
+        turns = f"{request.ways} accesses one after the other"
+        return f"{readers} of {who} read from one bank of the L1 cache: {turns}"
     worst = max(request.meetings(), key=lambda meeting: len(meeting.seats))
     lanes = sorted(lane for seat in worst.seats for lane in seat.lanes)
     first, last = worst.banks[0], worst.banks[-1]

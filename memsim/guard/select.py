@@ -22,7 +22,10 @@ from pathlib import PurePosixPath
 from memsim.analysis import SiteCounts
 from memsim.guard.scanner import Scanner
 
-OPS = ("load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp_async")
+OPS = (
+    *("load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp_async", "cp_async_cg"),
+    *("atomic_inc", "atomic_cas", "atomic_loop", "atomic_generic"),
+)
 SPACES = ("shared", "global")
 Match = bool | None
 

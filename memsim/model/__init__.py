@@ -3,16 +3,20 @@
 Left out on purpose: where the addresses come from. Rules and sources: docs/model.md.
 """
 
+from memsim.model.copies import bypass_access, copy_access
 from memsim.model.counters import COUNTERS, Counter, totals
 from memsim.model.globalmem import GlobalCost, global_access
 from memsim.model.shared import SharedCost, shared_access
-from memsim.model.sourcepage import global_source_page, shared_source_page
+from memsim.model.sourcepage import copy_source_page, global_source_page, shared_source_page
 
 __all__ = [
     "COUNTERS",
     "Counter",
     "GlobalCost",
     "SharedCost",
+    "bypass_access",
+    "copy_access",
+    "copy_source_page",
     "global_access",
     "global_source_page",
     "shared_access",

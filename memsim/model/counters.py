@@ -3,7 +3,7 @@
 In: sums of the model's numbers for each space and operation. Out: totals under ncu's names.
 Left out on purpose: metrics with no measured rule (`l1tex__data_pipe_lsu_wavefronts_mem_shared.sum`
 without an op, which has wavefronts of no instruction's own; everything of global atomics but the
-Source page's columns; `t_output_wavefronts`; caches).
+Source page's columns; `t_output_wavefronts`, which needs true addresses; caches).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Counter:
     """One ncu metric: the sum of `quantity` over `ops` in `space`.
 
     accuracy: what the comparison with hardware showed. unsettled: operations whose share in this
-    metric was not measured; a kernel that uses one gets no total under this name.
+    metric was not measured; a kernel that uses one gets no total under this name. by_hits: it depends
+    on what the L1 cache has as well, unless all requests are certain (`memsim.model.copies.is_certain`).
     """
 
     metric: str
@@ -38,50 +39,56 @@ class Counter:
     ops: tuple[str, ...]
     accuracy: str = EXACT
     unsettled: tuple[str, ...] = ()
+    by_hits: bool = False
 
 
 _LOADS = ("load", "ldmatrix")
 _STORES = ("store", "stmatrix")
 _ATOMICS = ("atomic", "reduction")
+_SHARED_ATOMICS = (*_ATOMICS, "atomic_inc", "atomic_cas")
 _SHARED_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
 _SHARED_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
 _GLOBAL = "pipe_lsu_mem_global_op_"
-_CP = ("cp_async",)
-_ANY_GLOBAL = ("load", "store", *_ATOMICS)
+_BYPASS = ("cp_async_cg",)
+_READS = ("load", "cp_async")
+_ANY_GLOBAL = ("load", "store", *_ATOMICS, "cp_async")
 
 COUNTERS = (
     Counter(f"{_SHARED_WAVEFRONTS}ld.sum", "shared", "wavefronts", _LOADS),
     Counter(f"{_SHARED_WAVEFRONTS}st.sum", "shared", "wavefronts", _STORES, ARBITRATION),
-    Counter(f"{_SHARED_WAVEFRONTS}atom.sum", "shared", "wavefronts", _ATOMICS),
+    Counter(f"{_SHARED_WAVEFRONTS}atom.sum", "shared", "wavefronts", _SHARED_ATOMICS),
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
     Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
-    Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),
-    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", _CP),
-    Counter(f"l1tex__t_requests_{_GLOBAL}ld.sum", "global", "requests", ("load",), unsettled=_CP),
+    Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _SHARED_ATOMICS),
+    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", ("cp_async",), by_hits=True),
+    Counter(f"l1tex__t_requests_{_GLOBAL}ld.sum", "global", "requests", (*_READS, *_BYPASS)),
     Counter(f"l1tex__t_requests_{_GLOBAL}st.sum", "global", "requests", ("store",)),
-    Counter(f"l1tex__t_sectors_{_GLOBAL}ld.sum", "global", "sectors", ("load",), unsettled=_CP),
+    Counter(f"l1tex__t_sectors_{_GLOBAL}ld.sum", "global", "sectors", (*_READS, *_BYPASS)),
     Counter(f"l1tex__t_sectors_{_GLOBAL}st.sum", "global", "sectors", ("store",)),
-    Counter(f"l1tex__t_set_accesses_{_GLOBAL}ld.sum", "global", "lines", ("load",), unsettled=_CP),
-    Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _ANY_GLOBAL, unsettled=_CP),
-    Counter("memory_l1_tag_requests_global", "global", "lines", _ANY_GLOBAL, unsettled=_CP),
+    Counter(f"l1tex__t_set_accesses_{_GLOBAL}ld.sum", "global", "lines", (*_READS, *_BYPASS)),
+    Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _ANY_GLOBAL, unsettled=_BYPASS),
+    Counter("memory_l1_tag_requests_global", "global", "lines", _ANY_GLOBAL, unsettled=_BYPASS),
 )
 
 
-def totals(sums: Mapping[tuple[str, str], Mapping[str, int]]) -> dict[str, int]:
+def totals(sums: Mapping[tuple[str, str], Mapping[str, int]], hits_matter: bool = False) -> dict[str, int]:
     """Totals under ncu's names, for a kernel that makes the accesses in `sums`.
 
     Args:
         sums: for each (space, op) that occurs, such as ("shared", "load"), the sum over all
             requests of each quantity in `QUANTITIES[space]`. An op whose requests could not all be
             resolved belongs here all the same, with what is known; the caller says that it is short.
+        hits_matter: whether it makes copies whose wavefronts depend on what the L1 cache has.
 
     Returns:
         Metric name -> count, in the order of `COUNTERS`; 0 where nothing occurs. A metric is
-        left out if the kernel uses an op whose share in it was not measured.
+        left out if the kernel uses an op whose share in it was not measured, or hits decide.
     """
     result = {}
     for counter in COUNTERS:
         if any((counter.space, op) in sums for op in counter.unsettled):
+            continue
+        if counter.by_hits and hits_matter:
             continue
         keys = ((counter.space, op) for op in counter.ops)
         result[counter.metric] = sum(int(sums[key][counter.quantity]) for key in keys if key in sums)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import get_arch
+from memsim.model.copies import copy_turns
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.shared import Counts, Rule, partners_agree, shared_rule
 
@@ -25,6 +26,7 @@ class Service:
 
     group [..., 32]: the group that the lane belongs to, from 1; 0 for an idle lane.
     wavefront [..., 32]: the wavefront that serves the lane, from 1 over the whole request; 0: idle.
+        A compare-and-swap takes each of them twice.
     lanes [...]: lanes of a group.
     pairs [...]: the distance at which the pair rule holds and groups merge, 1 or 2; 0 if they do not merge.
     """
@@ -68,6 +70,29 @@ def serve_lanes(
         wavefront.reshape(by_lane),
         lanes.reshape(requests.shape),
         pairs.reshape(requests.shape),
+    )
+
+
+def serve_copies(
+    addresses: ArrayLike,
+    origins: ArrayLike,
+    width: int,
+    active: ArrayLike | None = None,
+    read: ArrayLike | None = None,
+    arch: str = "sm_90",
+) -> Service:
+    """The same for `cp.async.ca`. Arguments and errors: as `copy_access`."""
+    turns, lanes, shape = copy_turns(addresses, origins, width, active, read, arch)
+    warp = turns.shape[1]
+    by_group = turns.reshape(len(turns), warp // lanes, lanes)
+    cost = by_group.max(axis=2)
+    before = np.cumsum(cost, axis=1) - cost
+    wavefront = np.where(by_group > 0, by_group + before[:, :, None], 0).reshape(*shape, warp)
+    return Service(
+        np.where(wavefront > 0, np.arange(warp) // lanes + 1, 0),
+        wavefront,
+        np.full(shape, lanes),
+        np.zeros(shape, np.int64),
     )
 
 

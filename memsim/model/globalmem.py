@@ -1,8 +1,8 @@
 """What a warp's request to global memory touches: sectors and 128-byte lines.
 
 In: byte addresses of 32 lanes, width, operation. Out: `GlobalCost`, one number of each kind for
-each request. Left out on purpose: caches (hits and misses), DRAM, and `cp.async`, whose sectors
-were not measured.
+each request. Left out on purpose: caches (hits and misses), DRAM, and `cp.async.cg`
+(`memsim.model.copies.bypass_access`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def global_access(
     Args:
         addresses: integers (..., 32), byte addresses, one row for each warp request.
         width: bytes a lane: 1, 2, 4, 8 or 16.
-        op: load, store, atomic or reduction; all are counted alike.
+        op: load, store, atomic, reduction or cp_async (`.ca`); all are counted alike. cp_async_cg:
+            as if it were a load, which is what the Source page shows as tag requests.
         active: booleans that broadcast to (..., 32); None means every lane. The addresses of
             lanes that are not active are ignored.
         arch: the chip whose measured rules to use.

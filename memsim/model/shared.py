@@ -45,17 +45,25 @@ class Rule:
     lanes: how many lanes make a group. merges: two neighbouring groups become one where the pair
     rule holds. shares: lanes that touch the same word share it; otherwise each active lane counts.
     unit: bytes that a lane touches, at least one bank's; a group covers the banks once.
+    passes: how often every wavefront is taken; those of the second time are no conflicts.
     """
 
     lanes: int
     unit: int
     merges: bool
     shares: bool
+    passes: int = 1
 
     @property
     def widest(self) -> int:
         """Lanes of the largest group that can ever be served together."""
         return 2 * self.lanes if self.merges else self.lanes
+
+
+# Operations in which lanes with equal addresses do not share.
+COUNTS_LANES = ("atomic", "reduction", "atomic_cas", "cp_async")
+# Operations that take every wavefront more than once, and how often.
+PASSES = {"atomic_cas": 2}
 
 
 def shared_rule(op: str, width: int, arch: Arch) -> Rule:
@@ -65,7 +73,8 @@ def shared_rule(op: str, width: int, arch: Arch) -> Rule:
         lanes=arch.banks * arch.bank_bytes // unit,
         unit=unit,
         merges=op == "load" and width >= 8,
-        shares=op not in ("atomic", "reduction", "cp_async"),
+        shares=op not in COUNTS_LANES,
+        passes=PASSES.get(op, 1),
     )
 
 
@@ -77,8 +86,12 @@ def shared_access(
     Args:
         addresses: integers (..., 32), byte addresses or offsets, one row for each warp request.
         width: bytes a lane: 1, 2, 4, 8 or 16; 16 for ldmatrix and stmatrix.
-        op: load, store, atomic, reduction, ldmatrix, stmatrix or cp_async. For ldmatrix and
-            stmatrix the active lanes say which rows are given: lanes 0-7 for .x1.
+        op: load, store, atomic, reduction, atomic_inc, atomic_cas, ldmatrix, stmatrix or cp_async.
+            For ldmatrix and stmatrix the active lanes say which rows are given: lanes 0-7 for .x1.
+            atomic_inc: adding the constant 1 without a result, which has an instruction of its own.
+            atomic_cas: compare and swap. Of 8 bytes, atomic is an exchange; the other 64-bit
+            operations are loops, which have no cost of their own. cp_async: `.ca`, whose lanes read
+            side by side in global memory; for any other `copy_access`.
         active: booleans that broadcast to (..., 32); None means every lane. The addresses of
             lanes that are not active are ignored.
         arch: the chip whose measured rules to use.
@@ -97,10 +110,11 @@ def shared_access(
     wavefronts, conflicts, ways, ideal = np.zeros((4, len(requests.addresses)), np.int64)
     for rows, units, mask in requests.chunks(rule.unit):
         costs, groups = serve(units, mask, rule)
-        wavefronts[rows] = costs.sum(axis=1, dtype=np.int64)
-        conflicts[rows] = wavefronts[rows] - groups
+        turns = costs.sum(axis=1, dtype=np.int64)
+        wavefronts[rows] = turns * rule.passes
+        conflicts[rows] = turns - groups
         ways[rows] = costs.max(axis=1)
-        ideal[rows] = _ideal(units, mask, rule)
+        ideal[rows] = _ideal(units, mask, rule) * rule.passes
     return SharedCost(*(column.reshape(requests.shape) for column in (wavefronts, conflicts, ways, ideal)))
 
 

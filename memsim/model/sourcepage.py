@@ -2,7 +2,8 @@
 
 In: a request, as in `memsim.model.shared` and `.globalmem`. Out: the numbers of ncu's SourceCounters
 section. They are themselves a model that the profiler computes from addresses; here so that a
-recording of them can be compared exactly. Left out on purpose: `cp.async`, which was not measured.
+recording of them can be compared exactly. Left out on purpose: `cp.async.cg`. What ncu 2025.3.1 prints for
+it depends on the predicate register that guards it, which is ptxas's choice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import get_arch
+from memsim.model.copies import check_copies
 from memsim.model.globalmem import global_access
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.shared import Counts, Rule, group_costs, pair_rule, shared_rule
@@ -49,8 +51,8 @@ def shared_source_page(
 ) -> SharedSource:
     """The Source page's shared-memory numbers; arguments and errors as in `shared_access`.
 
-    Unknown: `cp_async`, and 16-byte loads of a warp with idle lanes, from several addresses, where a
-    half-warp could be served in one wavefront instead of two. Everything else is exact on every
+    Unknown: 16-byte loads of a warp with idle lanes, lane 31 active, in whose lower half every active
+    lane has its partner of the pair rule, but not all lanes are active. All else is exact on every
     recorded pattern.
     """
     chip = get_arch(arch)
@@ -59,37 +61,94 @@ def shared_source_page(
 
     wavefronts = np.zeros(len(requests.addresses), np.int64)
     for rows, units, mask in requests.chunks(rule.unit):
-        wavefronts[rows] = UNKNOWN if op == "cp_async" else _wavefronts(units, mask, rule)
-    ideal = np.minimum(
-        wavefronts, _ceil_div(_bytes(requests.active, len(wavefronts), width), chip.line_bytes)
-    )
+        wavefronts[rows] = _wavefronts(units, mask, rule)
+    fewest = _ceil_div(_bytes(requests.active, len(wavefronts), width), chip.line_bytes) * rule.passes
+    ideal = np.minimum(wavefronts, fewest)
     return SharedSource(wavefronts.reshape(requests.shape), ideal.reshape(requests.shape))
 
 
-def _wavefronts(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
-    """As the hardware, but a merge happens only where the merged group has no conflict.
+def copy_source_page(
+    addresses: ArrayLike,
+    origins: ArrayLike,
+    width: int,
+    active: ArrayLike | None = None,
+    read: ArrayLike | None = None,
+    arch: str = "sm_90",
+) -> SharedSource:
+    """The Source page's shared-memory numbers of `cp.async.ca`; arguments and errors as in `copy_access`.
 
-    For 16-byte loads the profiler looks at the pair rule in each half-warp by itself. If all active lanes
-    ask for one address it takes sixteen of them at a time, wherever they are.
+    Each group takes as many wavefronts as its worst lane meets lanes, itself included. Two lanes meet if they
+    read from the same banks of the cache, or write to the same banks.
     """
+    chip = get_arch(arch)
+    writes, reads = check_copies(addresses, origins, width, active, read, chip)
+    slots = chip.line_bytes // width
+    wavefronts = np.zeros(len(writes.addresses), np.int64)
+    for (rows, to, on), (_, source, reading) in zip(writes.chunks(width), reads.chunks(width), strict=True):
+        meet = _same_slot(to, on, slots) | _same_slot(source, on if reading is None else reading, slots)
+        wavefronts[rows] = np.count_nonzero(meet, axis=3).max(axis=2).sum(axis=1)
+    fewest = _ceil_div(_bytes(writes.active, len(wavefronts), width), chip.line_bytes)
+    ideal = np.minimum(wavefronts, fewest)
+    return SharedSource(wavefronts.reshape(writes.shape), ideal.reshape(writes.shape))
+
+
+def _same_slot(units: Lanes, active: Mask | None, slots: int) -> Mask:
+    """Which lanes of a group use the same banks: bool [m, groups, lane, lane]."""
+    shape = (len(units), -1, slots)
+    keys = (units & units.dtype.type(slots - 1)).reshape(shape)
+    same: Mask = keys[..., :, None] == keys[..., None, :]
+    if active is None:
+        return same
+    on = active.reshape(shape)
+    return same & on[..., :, None] & on[..., None, :]
+
+
+def _wavefronts(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
+    """As the hardware, but a merge happens only where the merged group has no conflict."""
     apart = group_costs(units, active, rule, rule.lanes).astype(np.int64)
     if not rule.merges:
-        alone: Counts = apart.sum(axis=1)
+        alone: Counts = apart.sum(axis=1) * rule.passes
         return alone
     together = group_costs(units, active, rule, rule.widest).astype(np.int64)
     apart = apart.reshape(*together.shape, 2).sum(axis=2)
     on = None if active is None else active.reshape(-1, rule.widest)
     paired = pair_rule(units.reshape(-1, rule.widest), on).reshape(together.shape)
+    if active is None or together.shape[1] == 1:
+        wavefronts: Counts = np.where(paired & (together == 1), together, apart).sum(axis=1)
+        return wavefronts
+    return _with_idle_lanes(units, active, rule, paired, apart, together)
 
+
+def _with_idle_lanes(
+    units: Lanes, active: Mask, rule: Rule, paired: Mask, apart: Counts, together: Counts
+) -> Counts:
+    """16-byte loads, where the profiler looks at the pair rule in each half-warp by itself [m].
+
+    As long as lane 31 is idle, it takes the rule for given in the lower half. If that lane is active, an
+    idle partner breaks the rule there. If all active lanes ask for one address, it takes sixteen of them
+    at a time, wherever they are. No reason is known for any of this; it fits every recorded pattern.
+    """
+    lower, whole = units[:, : rule.widest], active[:, : rule.widest]
+    last = active[:, -1]
+    full = whole.all(axis=1)
+    paired[:, 0] &= full
+    paired[:, 0] |= ~last
     wavefronts: Counts = np.where(paired & (together == 1), together, apart).sum(axis=1)
-    if active is not None and rule.widest < units.shape[1]:
-        in_doubt = ((together == 1) & (apart == 2)).any(axis=1) & ~active.all(axis=1)
-        wavefronts[in_doubt] = UNKNOWN
-        filled = fill_idle(units, active)
-        one_address = (filled == filled[:, :1]).all(axis=1)
-        lanes = np.count_nonzero(active, axis=1)
-        wavefronts = np.where(one_address, _ceil_div(lanes, rule.widest), wavefronts)
-    return wavefronts
+
+    in_pairs = np.logical_or.reduce([_all_paired(lower, whole, distance) for distance in (1, 2)])
+    wavefronts[in_pairs & ~full & last & (together[:, 0] == 1) & (apart[:, 0] == 2)] = UNKNOWN
+
+    filled = fill_idle(units, active)
+    one_address = (filled == filled[:, :1]).all(axis=1)
+    lanes = np.count_nonzero(active, axis=1)
+    return np.where(one_address, _ceil_div(lanes, rule.widest), wavefronts)
+
+
+def _all_paired(units: Lanes, active: Mask, distance: int) -> Mask:
+    """Whether every active lane i has lane i^distance active and at the same address [m]."""
+    partner = np.arange(units.shape[1]) ^ distance
+    paired: Mask = (~active | (active[:, partner] & (units == units[:, partner]))).all(axis=1)
+    return paired
 
 
 def global_source_page(

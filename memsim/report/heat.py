@@ -23,7 +23,7 @@ PARTS = ("ideal", "above ideal, no conflict", "bank conflicts")
 
 @dataclass(frozen=True, slots=True)
 class HeatRow:
-    """A shared access site. number: index in `analysis.sites`. use: None where it was not analyzed."""
+    """A shared access site. number: index in `analysis.sites`. use: None where no wavefronts are known."""
 
     number: int
     site: SiteCounts
@@ -42,7 +42,7 @@ class HeatRow:
         site = self.site
         if not site.requests or site.wavefronts is None:
             return 0.0, 0.0, 0.0
-        ideal, conflicts = site.ideal_wavefronts or 0, site.conflicts or 0
+        ideal, conflicts = site.ideal_wavefronts or 0, site.wavefronts_of_conflicts
         above = site.wavefronts - conflicts - ideal
         return ideal / site.requests, above / site.requests, conflicts / site.requests
 
@@ -50,7 +50,8 @@ class HeatRow:
     def answer(self) -> str:
         """`clean`, `2-way conflict`, or why there is no answer."""
         if self.use is None:
-            return "not analyzed" if self.site.unresolved else "no request"
+            missing = "no wavefront counted" if self.site.requests else "no request"
+            return "not analyzed" if self.site.unresolved else missing
         return f"{self.site.max_ways}-way conflict" if self.site.conflicts else "clean"
 
     @property

@@ -15,8 +15,9 @@ BANKS = 32
 WORD = 4
 WAVEFRONT_BYTES = 128
 VERBS = {
-    **{"load": "load", "ldmatrix": "load", "atomic": "update", "reduction": "update", "cp_async": "copy"},
-    **{"store": "store", "stmatrix": "store"},
+    **{"load": "load", "ldmatrix": "load", "store": "store", "stmatrix": "store"},
+    **dict.fromkeys(("atomic", "reduction", "atomic_inc", "atomic_cas"), "update"),
+    **dict.fromkeys(("cp_async", "cp_async_cg"), "copy"),
 }
 PREPOSITIONS = {"load": "from", "update": "of"}
 
@@ -32,10 +33,9 @@ def shared_answer(request: SharedRequest) -> str:
     """The answer in a line."""
     took = f"{count(request.wavefronts, 'wavefront')} for this request"
     if request.conflicts:
-        return (
-            f"{request.ways}-way bank conflict: {took} instead of {request.wavefronts - request.conflicts}."
-        )
-    if request.wavefronts > 1:
+        clean = request.wavefronts - request.conflicts * request.passes
+        return f"{request.ways}-way bank conflict: {took} instead of {clean}."
+    if request.groups > 1 and request.passes == 1:
         return f"No bank conflict: {took}, one for each group of lanes."
     return f"No bank conflict: {took}."
 
@@ -46,16 +46,20 @@ def _how_shared(request: SharedRequest) -> Iterator[str]:
     yield f"{_who(request.origin, len(lanes))} {count(words, 'different word')} of 4 bytes."
     yield _grouping(request)
     collisions = request.collisions()
-    if collisions:
+    if request.read_together():
+        yield from _read_together(request)
+    elif collisions:
         yield from _collisions(request, collisions)
     else:
         yield _clean(request, words)
     sharing = max(len(seat.lanes) for meeting in request.meetings() for seat in meeting.seats)
     if request.shares and sharing > 1:
         yield f"Lanes that want the same word share it (here up to {sharing}): that is no conflict."
+    if request.passes > 1:
+        yield "A compare-and-swap takes every wavefront twice."
     if request.groups > 1:
         yield _no_false_alarm(request, words)
-    if request.wavefronts - request.conflicts > request.ideal:
+    if request.wavefronts - request.conflicts * request.passes > request.ideal:
         yield (
             f"The same words would fit into {count(request.ideal, 'wavefront')} if lanes that want the same "
             "word were neighbours in the warp. That is no conflict, and no padding changes it: another order "
@@ -70,7 +74,7 @@ def _who(origin: Origin, lanes: int) -> str:
     return (
         f"Warp {origin.warp} of block {dim3(origin.block)}: {count(lanes, 'lane')} "
         f"{verb}{'s' if lanes == 1 else ''} {count(row.width, 'byte')}{'' if lanes == 1 else ' each'} "
-        f"{PREPOSITIONS.get(verb, 'to')} {array},"
+        f"{'from' if verb == 'copy' and row.space == 'global' else PREPOSITIONS.get(verb, 'to')} {array},"
     )
 
 
@@ -116,6 +120,23 @@ def _collisions(request: SharedRequest, collisions: Sequence[Meeting]) -> Iterat
         )
 
 
+def _read_together(request: SharedRequest) -> Iterator[str]:
+    """A copy whose lanes meet where they read."""
+    groups = request.read_together()
+    worst = max(groups, key=len)
+    yield (
+        "Its lanes read from the L1 cache, where a 128-byte line lies over the same 32 banks. A lane comes "
+        "one wavefront after the last lane before it, in its group, that reads from one of its banks or "
+        "writes to one."
+    )
+    first = int(request.origins[worst[0]]) % WAVEFRONT_BYTES // WORD
+    banks = range(first, first + request.origin.row.width // WORD)
+    yield (
+        f"Here {lane_names(worst)} all read from bank{'s' * (len(banks) > 1)} {ranges(banks)} of the cache"
+        f"{', and lanes meet where they write as well' if request.collisions() else ''}."
+    )
+
+
 def _clean(request: SharedRequest, words: int) -> str:
     if request.groups > 1 or not request.shares:
         return "In each group every bank is asked for one word at most, so nothing has to wait."
@@ -151,6 +172,13 @@ def _how_global(request: GlobalRequest) -> Iterator[str]:
     who, lines = _who(request.origin, len(lanes)), count(len(request.lines), "line")
     yield f"{who} {request.bytes_used:,} different bytes in {lines} of 128 bytes."
     yield "Global memory moves whole sectors: 32 bytes, aligned, four to a line."
+    if row.op == "cp_async_cg":
+        yield (
+            "A cp.async.cg goes past the L1 cache, and the chip counts a sector for each pair of a sector of "
+            "shared memory that is written and a line that is read."
+        )
+        if request.sectors != request.touched.sum():
+            return
     if request.sectors == request.ideal_sectors:
         if request.stride == 0:
             yield "All lanes ask for the same address: one access serves them all."

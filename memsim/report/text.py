@@ -22,6 +22,7 @@ GAP = 2
 NARROWEST_CODE = 8
 UNLIMITED = 1_000_000  # a console this wide never cuts
 
+COPIES = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
 LEFT_OUT = ("arbitration between warps", "caches", "time")
 
 
@@ -120,6 +121,13 @@ def _footer(analysis: Analysis) -> Iterator[str]:
         yield (
             "Wavefronts above the requests are no conflict by themselves: accesses of 8 or 16 B are served "
             "in up to 2 or 4 groups of lanes; ways count what collides in a group."
+        )
+    if any(site.op == "cp_async" and site.unresolved is None for site in analysis.sites) and (
+        analysis.totals[COPIES] is None
+    ):
+        yield (
+            f"Wavefronts of cp.async are for data in the L1 cache; {COPIES} is not known, because lanes that "
+            "read from several lines take more or fewer where they miss."
         )
     if analysis.excess_wavefronts:
         yield (

@@ -28,8 +28,9 @@ class Cell:
 
 def lane_cells(request: SharedRequest) -> list[Cell]:
     """A cell for each lane and each bank that it needs; rows are the lanes."""
+    reading = {lane for lanes in request.read_together() for lane in lanes}
     return [
-        Cell(lane, word % BANKS, word, (lane,), seat.wavefront, len(meeting.seats) > 1)
+        Cell(lane, word % BANKS, word, (lane,), seat.wavefront, len(meeting.seats) > 1 or lane in reading)
         for meeting in request.meetings()
         for seat in meeting.seats
         for lane in seat.lanes

@@ -94,12 +94,14 @@ def memory_step(
     move: Callable[[Machine, str, int | Sum, bool | Part, bool | Part], None] | None,
     lost: Callable[[Machine, Poisoned, bool | Part], None],
     lanes: int = 32,
+    generic_op: str | None = None,
 ) -> Step:
     """The frame that all memory instructions share.
 
     `move(machine, space, address, active, written)` moves the data of the `active` threads and
     writes registers in those `written` (True: wherever the program is); None where only
     addresses are wanted. `lost` is told where the address or the guard is not known.
+    `generic_op`: what `op` is called where a generic address lies in shared memory.
     """
     space = state_space(instruction)
     read_address = address_reader(plan, operand, space)
@@ -138,7 +140,8 @@ def memory_step(
             if name == "local":
                 machine.listener.aside("local memory", part)
             if name in ("shared", "global"):
-                machine.access(plan.site(instruction, op, name, width), local, part)
+                kind = generic_op if generic_op and name == "shared" else op
+                machine.access(plan.site(instruction, kind, name, width), local, part)
             if move is not None and part is not False:
                 move(machine, name, local, part, True if guard is None and len(pieces) == 1 else part)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.ptx.flow import defs, uses
 from memsim.ptx.program import Immediate, Instruction
 from memsim.simt.access import (
     element,
@@ -55,21 +56,32 @@ _UPDATE: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def shared_form(instruction: Instruction, operation: str | None) -> str | None:
+def shared_form(plan: Plan, instruction: Instruction, operation: str | None) -> str | None:
     """A name of its own for shared atomics that the chip serves in another way than the plain ones.
 
-    Seen on an H100: compare-and-swap takes twice the wavefronts, adding the constant 1 counts equal
-    addresses once, float additions are loops. None of these is modelled.
+    As ptxas compiles them for sm_90: adding the constant 1 without a use of the result is ATOMS.POPC.INC,
+    compare-and-swap ATOMS.CAS; additions of floats, 16 bits, and 64 bits except exchange and
+    compare-and-swap are loops around a load and a compare-and-swap.
     """
     if state_space(instruction) != "shared":
         return None
+    kind = instruction.modifiers[-1]
+    if "16" in kind or kind.startswith("f") or (kind.endswith("64") and operation not in ("exch", "cas")):
+        return "atomic_loop"
     if operation == "cas":
         return "atomic_cas"
-    if operation == "add" and instruction.modifiers[-1].startswith(("f", "bf")):
-        return "atomic_float_add"
-    if operation == "add" and instruction.operands[-1] == Immediate(1):
-        return "atomic_add_1"
+    counts = (operation, instruction.operands[-1]) in (("add", Immediate(1)), ("inc", Immediate(-1)))
+    if counts and kind == "u32" and not is_used(plan, instruction):
+        return "atomic_inc"
     return None
+
+
+def is_used(plan: Plan, instruction: Instruction) -> bool:
+    """Whether any instruction reads what an atomic gives back."""
+    if instruction.opcode == "red":
+        return False
+    result = defs(instruction)
+    return any(name in uses(other) for other in plan.function.instructions for name in result)
 
 
 @step("atom", "red")
@@ -108,8 +120,9 @@ def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
             forget_all(instruction)(machine, unknown, active)
         machine.write(target, unknown.poison.through(instruction), True)
 
-    op = shared_form(instruction, operation) or ("atomic" if returns else "reduction")
-    return memory_step(plan, instruction, operands[0], op, size, move if data else None, lost)
+    op = shared_form(plan, instruction, operation) or ("atomic" if returns else "reduction")
+    moved = move if data else None
+    return memory_step(plan, instruction, operands[0], op, size, moved, lost, generic_op="atomic_generic")
 
 
 def update(

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memsim.ptx.program import Immediate, Instruction
-from memsim.simt.access import (
-    address_reader,
-)
+from memsim.simt.access import address_reader
+from memsim.simt.machine import OtherSide
+from memsim.simt.memory import SHARED_BASE
 from memsim.simt.plan import Plan, Step, active_lanes, step
 from memsim.simt.registry import Unsupported
 from memsim.simt.values import (
@@ -53,8 +53,9 @@ def build_cp_async(plan: Plan, instruction: Instruction, data: bool) -> Step:
     policy = any(m.endswith("cache_hint") for m in names)
     limit = plan.source(rest[0], "b32") if rest and not policy else None
     guard = plan.guard(instruction)
-    shared = plan.site(instruction, "cp_async", "shared", width)
-    wide = plan.site(instruction, "cp_async", "global", width)
+    op = "cp_async_cg" if "cg" in names else "cp_async"
+    shared = plan.site(instruction, op, "shared", width)
+    wide = plan.site(instruction, op, "global", width)
 
     def run(machine: Machine) -> None:
         active: bool | Part = machine.mask
@@ -68,8 +69,8 @@ def build_cp_async(plan: Plan, instruction: Instruction, data: bool) -> Step:
             machine.unknown_access(wide, poison, active)
             machine.memory.space("shared").poison = poison
             return
-        machine.access(shared, destination, active)
-        machine.access(wide, origin, copied)
+        machine.access(shared, destination, active, OtherSide(origin, copied))
+        machine.access(wide, origin, copied, OtherSide(plus(destination, -SHARED_BASE), copied))
         if not data or active is False:
             return
         into = machine.memory.space("shared")

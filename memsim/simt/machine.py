@@ -45,16 +45,32 @@ from memsim.simt.values import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class OtherSide:
+    """The other end of a copy: the bytes `address`, in the other state space, of the threads in `active`."""
+
+    address: int | Sum
+    active: Any
+
+
 class Listener(Protocol):
     """Who wants to know about accesses."""
 
     def start_chunk(self, machine: Machine) -> None:
         """A new chunk of blocks begins."""
 
-    def access(self, site: Site, address: int | Sum, mask: Any, active: Any, arrays: frozenset[str]) -> None:
+    def access(
+        self,
+        site: Site,
+        address: int | Sum,
+        mask: Any,
+        active: Any,
+        arrays: frozenset[str],
+        other: OtherSide | None = None,
+    ) -> None:
         """`site` ran for the threads in `mask`; those in `active` accessed `address` (bytes).
 
-        Shared addresses count from the kernel's first byte of shared memory.
+        Shared addresses count from the kernel's first byte of shared memory. `other`: a copy's other end.
         """
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
@@ -297,14 +313,14 @@ class Machine:
         old = self.slots[slot]
         self.slots[slot] = value if old is None else choose(where, value, old)
 
-    def access(self, site: Site, address: int | Sum, active: Any) -> None:
+    def access(self, site: Site, address: int | Sum, active: Any, other: OtherSide | None = None) -> None:
         """Threads `active` touch `address` at `site`: check it and tell the listener."""
         arrays: frozenset[str] = frozenset()
         if active is not False:
             arrays = self.bounds.check(site.instruction, site.space, site.width, address, active)
         if site.space == "shared":
             address = plus(address, -SHARED_BASE)
-        self.listener.access(site, address, self.mask, active, arrays)
+        self.listener.access(site, address, self.mask, active, arrays, other)
 
     def unknown_access(self, site: Site, poison: Poison, active: Any) -> None:
         """An access whose addresses are not known."""

@@ -20,14 +20,21 @@ from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
 
 if TYPE_CHECKING:
-    from memsim.simt.machine import Machine
+    from memsim.simt.machine import Machine, OtherSide
     from memsim.simt.plan import Site
 
 #: Nothing in the model changes when all addresses of a request move by this many bytes.
 PERIOD = 128
 
-#: Odd 64-bit factors, one for each lane, to tell rows apart by one number (multiples of the golden ratio).
-HASH = ((np.arange(1, 65, 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)).view(np.int64)
+#: Odd 64-bit factors, one for each lane on both sides of a copy, to tell rows apart by one number
+#: (multiples of the golden ratio).
+HASH = ((np.arange(1, 129, 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)).view(np.int64)
+
+#: The other side of what is no copy.
+NOWHERE = np.full(32, -1, np.int64)
+
+#: Addresses and the threads that ask for them: one pair, or for a copy the site's own and the other side's.
+Sides = list[tuple[int | Sum, Any]]
 
 
 @dataclass
@@ -47,6 +54,7 @@ class Rows:
     index: dict[bytes, int] = field(default_factory=dict)
     addresses: list[np.ndarray] = field(default_factory=list)
     active: list[np.ndarray] = field(default_factory=list)
+    partner: list[np.ndarray] = field(default_factory=list)
     block: list[int] = field(default_factory=list)
     warp: list[int] = field(default_factory=list)
 
@@ -88,7 +96,15 @@ class Recorder:
         self.by_content = {}
         self.warp_counts = {}
 
-    def access(self, site: Site, address: int | Sum, mask: Any, active: Any, arrays: frozenset[str]) -> None:
+    def access(
+        self,
+        site: Site,
+        address: int | Sum,
+        mask: Any,
+        active: Any,
+        arrays: frozenset[str],
+        other: OtherSide | None = None,
+    ) -> None:
         """Count one execution of a site."""
         record = self.sites.get(site.index)
         if record is None:
@@ -99,21 +115,15 @@ class Recorder:
         record.arrays |= arrays
         if site.space == "shared" and site.op in OPS and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * 32)
-        if isinstance(address, Sum):
-            u, v, f = address.u, address.v, address.f
-            key = (
-                site.index,
-                address.s % PERIOD,
-                u.uid if u else 0,
-                v.uid if v else 0,
-                f.uid if f else 0,
-                active if active is True else active.uid,
-            )
-        else:
-            key = (site.index, address % PERIOD, 0, 0, 0, active if active is True else active.uid)
+        key: Any = (site.index, *identity(address, active))
+        if other is not None:
+            key = (*key, *identity(other.address, other.active))
         tally = self.seen.get(key)
         if tally is None:
-            tally = self.seen[key] = self.tally(record, address, active)
+            sides = (
+                [(address, active)] if other is None else [(address, active), (other.address, other.active)]
+            )
+            tally = self.seen[key] = self.tally(record, sides)
         tally.hits += 1
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
@@ -150,55 +160,57 @@ class Recorder:
             self.warp_counts[mask.uid] = warps * (blocks if array.shape[0] == 1 else 1)
         return self.warp_counts[mask.uid]
 
-    def tally(self, record: SiteRecord, address: int | Sum, active: Any) -> Tally:
+    def tally(self, record: SiteRecord, sides: Sides) -> Tally:
         """The requests of an event that was not seen before."""
-        content = self.content_key(record.site.index, address, active)
-        if content is not None and content in self.by_content:
-            return self.by_content[content]
-        tally = self.new_tally(record, address, active)
+        contents = [content(*side) for side in sides]
+        key = None if None in contents else (record.site.index, *contents)
+        if key is not None and key in self.by_content:
+            return self.by_content[key]
+        tally = self.new_tally(record, sides)
         self.tallies.append(tally)
-        if content is not None:
-            self.by_content[content] = tally
+        if key is not None:
+            self.by_content[key] = tally
         return tally
 
-    def content_key(self, site: int, address: int | Sum, active: Any) -> Any:
-        """A key by content for what differs between threads only; loops make such arrays anew."""
-        if isinstance(address, Sum) and (address.f is not None or address.u is not None):
-            return None
-        if active is not True and active.array.shape[0] != 1:
-            return None
-        if not isinstance(address, Sum) or address.v is None:
-            return None
-        return site, address.s % PERIOD, address.v.digest, None if active is True else active.digest
-
-    def new_tally(self, record: SiteRecord, address: int | Sum, active: Any) -> Tally:
+    def new_tally(self, record: SiteRecord, sides: Sides) -> Tally:
         """Write the event's requests out, one block for each class of blocks, and number the rows."""
-        chosen, weights = self.block_classes(address, active)
-        addresses = self.written_out(to_array(address), chosen)
-        lanes = self.written_out(to_bools(active), chosen)
+        chosen, weights = self.block_classes(sides)
+        written = [
+            (self.written_out(to_array(address), chosen), self.written_out(to_bools(active), chosen))
+            for address, active in sides
+        ]
         block_of = np.repeat(chosen, self.warps)
         weight_of = np.repeat(weights, self.warps)
         warp_of = np.tile(np.arange(self.warps), len(chosen))
-        used = lanes.any(1)
+        used = written[0][1].any(1)
         if not used.all():
-            addresses, lanes = addresses[used], lanes[used]
+            written = [(addresses[used], lanes[used]) for addresses, lanes in written]
             block_of, weight_of, warp_of = block_of[used], weight_of[used], warp_of[used]
-        return self.numbered(record, addresses, lanes, self.blocks[block_of], warp_of, weight_of)
+        return self.numbered(record, written, self.blocks[block_of], warp_of, weight_of)
 
-    def block_classes(self, address: int | Sum, active: Any) -> tuple[np.ndarray, np.ndarray]:
+    def block_classes(self, sides: Sides) -> tuple[np.ndarray, np.ndarray]:
         """Blocks that stand for others (index in the chunk), and for how many each."""
         count = len(self.blocks)
-        rows = active.array if isinstance(active, Part) else None
-        differs = isinstance(address, Sum) and address.f is not None
-        if differs or (rows is not None and rows.shape[0] > 1 and rows.shape[1] > 1):
-            return np.arange(count), np.ones(count, np.int64)
         inside = np.arange(count)
-        if rows is not None and rows.shape[0] > 1:
-            inside = inside[rows[:, 0]]
-        if not isinstance(address, Sum) or address.u is None:
+        residues = []
+        for address, active in sides:
+            rows = active.array if isinstance(active, Part) else None
+            differs = isinstance(address, Sum) and address.f is not None
+            if differs or (rows is not None and rows.shape[0] > 1 and rows.shape[1] > 1):
+                return np.arange(count), np.ones(count, np.int64)
+            if rows is not None and rows.shape[0] > 1:
+                residues.append(rows[:, 0].astype(np.int64))
+            if isinstance(address, Sum) and address.u is not None:
+                residues.append((address.u.array[:, 0] + address.s) % PERIOD)
+        own = sides[0][1]
+        if isinstance(own, Part) and own.array.shape[0] > 1:
+            inside = inside[own.array[:, 0]]
+        if not residues:
             return inside[:1], np.array([len(inside)], np.int64)
-        residue = (address.u.array[inside, 0] + address.s) % PERIOD
-        _, first, counts = np.unique(residue, return_index=True, return_counts=True)
+        classes = residues[0][inside]
+        for residue in residues[1:]:
+            classes = classes * PERIOD + residue[inside]
+        _, first, counts = np.unique(classes, return_index=True, return_counts=True)
         return inside[first], counts
 
     def written_out(self, array: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -209,15 +221,13 @@ class Recorder:
     def numbered(
         self,
         record: SiteRecord,
-        addresses: np.ndarray,
-        lanes: np.ndarray,
+        sides: list[tuple[np.ndarray, np.ndarray]],
         blocks: np.ndarray,
         warps: np.ndarray,
         weights: np.ndarray,
     ) -> Tally:
-        """Give every distinct request of the site its row number."""
-        lowest = np.where(lanes, addresses, np.iinfo(np.int64).max).min(1, keepdims=True)
-        relative = np.where(lanes, addresses - lowest // PERIOD * PERIOD, -1)
+        """Give every distinct request of the site its row number; `sides`: addresses and lanes [m, 32]."""
+        relative = np.hstack([relative_to_lowest(*side) for side in sides])
         first, inverse = distinct_rows(relative)
         rows = record.rows
         numbers = np.empty(len(first), np.int64)
@@ -226,8 +236,12 @@ class Recorder:
             number = rows.index.get(key)
             if number is None:
                 number = rows.index[key] = len(rows.index)
+                addresses, lanes = sides[0]
                 rows.addresses.append(np.where(lanes[row], addresses[row], 0))
                 rows.active.append(lanes[row].copy())
+                rows.partner.append(
+                    np.where(sides[1][1][row], sides[1][0][row], -1) if sides[1:] else NOWHERE
+                )
                 rows.block.append(int(blocks[row]))
                 rows.warp.append(int(warps[row]))
             numbers[i] = number
@@ -249,10 +263,37 @@ class Recorder:
             "count": np.concatenate(totals) if totals else np.zeros(0, np.int64),
             "addresses": stacked([a for r in rows for a in r.addresses], np.int64),
             "active": stacked([a for r in rows for a in r.active], np.bool_),
+            "partner": stacked([p for r in rows for p in r.partner], np.int64),
             "block": np.array([b for r in rows for b in r.block], np.int64),
             "warp": np.array([w for r in rows for w in r.warp], np.int32),
         }
         return [access_site(record) for record in records], columns
+
+
+def identity(address: int | Sum, active: Any) -> tuple[Any, ...]:
+    """What two events of a loop have in common if they ask for the same, 128 bytes further on or not."""
+    lanes = active.uid if isinstance(active, Part) else -int(active)  # no uid is 0 or below
+    if not isinstance(address, Sum):
+        return address % PERIOD, 0, 0, 0, lanes
+    u, v, f = address.u, address.v, address.f
+    return address.s % PERIOD, u.uid if u else 0, v.uid if v else 0, f.uid if f else 0, lanes
+
+
+def content(address: int | Sum, active: Any) -> Any:
+    """The same by content, for what differs between threads: loops make it anew. None: it is no use here."""
+    if not isinstance(address, Sum) or address.v is None or address.f is not None:
+        return None
+    if isinstance(active, Part) and active.array.shape[0] != 1:
+        return None
+    blocks = address.u.uid if address.u else 0
+    lanes = active.digest if isinstance(active, Part) else active
+    return address.s % PERIOD, blocks, address.v.digest, lanes
+
+
+def relative_to_lowest(addresses: np.ndarray, lanes: np.ndarray) -> np.ndarray:
+    """Addresses less the 128-byte line of the lowest of `lanes`, -1 in the others; both [m, 32]."""
+    lowest = np.where(lanes, addresses, np.iinfo(np.int64).max).min(1, keepdims=True)
+    return np.where(lanes, addresses - lowest // PERIOD * PERIOD, -1)
 
 
 def stacked(rows: list[np.ndarray], dtype: type) -> np.ndarray:
@@ -264,7 +305,7 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(first index of each distinct row, which of them each row is)."""
     if len(rows) == 1:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
-    hashed = rows @ HASH  # wraps: a hash modulo 2**64
+    hashed = rows @ HASH[: rows.shape[1]]  # wraps: a hash modulo 2**64
     _, first, inverse = np.unique(hashed, return_index=True, return_inverse=True)
     if (rows == rows[first][inverse]).all():
         return first, inverse

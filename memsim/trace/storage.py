@@ -19,7 +19,7 @@ from memsim.launch import WARP, Launch
 from memsim.trace.trace import AccessSite, Trace
 
 FORMAT = "memsim trace"
-SCHEMA = 1
+SCHEMA = 2
 
 # What a row holds; every column has one entry (or one row of 32) for each distinct request.
 COLUMNS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
@@ -27,6 +27,7 @@ COLUMNS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
     "count": (np.int64, ()),
     "addresses": (np.int64, (WARP,)),
     "active": (np.bool_, (WARP,)),
+    "partner": (np.int64, (WARP,)),
     "block": (np.int64, ()),
     "warp": (np.int32, ()),
 }
@@ -73,16 +74,34 @@ def load(path: str | Path) -> Trace:
             "this is not a whole memsim trace", file=str(path), hint="`--save-trace FILE` writes one"
         ) from error
 
-    if header.get("schema") != SCHEMA:
+    if header.get("schema") not in (1, SCHEMA):
         raise MemsimError(
             f"the trace has schema {header.get('schema')!r}; this memsim reads schema {SCHEMA}",
             file=str(path),
             hint="write it again with this version of memsim",
         )
     try:
+        if header["schema"] == 1:
+            stored["partner"] = _partner_of_schema_1(header, len(stored["site"]), str(path))
         return _trace(header, stored)
     except (IndexError, KeyError, TypeError, ValueError) as error:
         raise MemsimError(f"the trace is damaged: {error}", file=str(path)) from error
+
+
+def _partner_of_schema_1(header: dict[str, Any], rows: int, file: str) -> np.ndarray:
+    """The column that schema 1 did not have.
+
+    Raises:
+        MemsimError: an access whose cost cannot be told without what schema 1 left out.
+    """
+    ops = {(site["space"], site["op"].partition("_")[0]) for site in header["sites"]}
+    if ops & {("shared", "atomic"), ("shared", "reduction"), ("shared", "cp")}:
+        raise MemsimError(
+            "the trace has schema 1, which kept too little of cp.async and of atomics on shared memory",
+            file=file,
+            hint="write it again with this version of memsim",
+        )
+    return np.full((rows, WARP), -1, np.int64)
 
 
 def _header(trace: Trace) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 In: what the emulator (or another source) saw. Out: columns, one row for each *distinct*
 request of a site. Two requests are the same row when their addresses differ by a multiple
-of 128 bytes on every active lane: banks, sectors and 128-byte lines cannot tell them apart.
+of 128 bytes, the same on every active lane: banks, sectors and 128-byte lines cannot tell them apart.
 `addresses` holds the true addresses of the first such request, `count` how many there were.
 Left out on purpose: what a request costs.
 """
@@ -21,8 +21,8 @@ from memsim.launch import Launch
 class AccessSite:
     """One memory instruction of the kernel.
 
-    `op`: load, store, atomic, reduction, ldmatrix, stmatrix, cp_async, or the name of an atomic of
-    its own kind. `space`: shared or global.
+    `op`: load, store, atomic, reduction, ldmatrix, stmatrix, cp_async (`.ca`), cp_async_cg, or a shared
+    atomic of its own kind: atomic_inc, atomic_cas, atomic_loop. `space`: shared or global.
     `width`: bytes a lane. `array`: the variable or parameter it touches (names joined by `|`
     if several; "" if unknown). `instructions`: warp instructions executed, those with every
     lane predicated off included. `unresolved`: why its addresses are not known, else None;
@@ -48,6 +48,8 @@ class Trace:
 
     site: int32 [n], index into `sites`. count: int64 [n]. addresses: int64 [n, 32], bytes;
     shared addresses are offsets in the block's shared memory. active: bool [n, 32].
+    partner: int64 [n, 32], for a copy the lane's address on the other side of it: in global memory in a row
+    of shared memory, and the other way round; -1 for a lane that has none (one that writes zeros).
     block: int64 [n] and warp: int32 [n]: where the first such request was seen.
     arrays: (name, space, first byte, size) of every buffer and shared variable.
     sources: text of the source files that `sites` name, as far as they are known.
@@ -64,6 +66,7 @@ class Trace:
     count: np.ndarray
     addresses: np.ndarray
     active: np.ndarray
+    partner: np.ndarray
     block: np.ndarray
     warp: np.ndarray
     arrays: tuple[tuple[str, str, int, int], ...] = ()

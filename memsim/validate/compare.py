@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, hits_matter
 from memsim.errors import MemsimError
 from memsim.validate.live import ARBITRATION, ONE_PASS
 from memsim.validate.predict import (
@@ -155,7 +155,8 @@ def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Compariso
     compared.sort(key=lambda pair: pair[0].places)
 
     lines = tuple(line for line, _ in compared if line.happened)
-    compiled = hardware_totals(predicted for _, predicted in compared)
+    predictions = (predicted for _, predicted in compared)
+    compiled = hardware_totals(predictions, hits_matter(analysis.trace, analysis.arch))
     explained = not any(line.change == UNKNOWN for line in lines)
     totals = tuple(_totals(recording, analysis, compiled, explained))
     notes = [f"{line.where}: {line.what}" for line in lines if line.what]
@@ -237,5 +238,5 @@ def _totals(
 def _arbitration(together: Mapping[str, int | float], compiled: Mapping[str, int]) -> int:
     """The surplus that is proven to be arbitration, by counters of one pass; else 0."""
     surplus = {together[metric] - compiled[metric] for metric in together if metric != ARBITRATION}
-    proven = len(together) > 2 and len(surplus) == 1 and 0 <= max(surplus) <= together[ARBITRATION]
+    proven = len(surplus) == 1 and 0 <= max(surplus) <= together[ARBITRATION]
     return int(max(surplus)) if proven else 0

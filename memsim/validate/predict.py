@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memsim.arch import get_arch
-from memsim.model import global_access, global_source_page, shared_access, shared_source_page, totals
+from memsim.model import copy_source_page, global_source_page, shared_source_page, totals
+from memsim.model.choice import UNCOUNTED, global_cost, shared_cost, why_no_cost
 from memsim.model.counters import QUANTITIES
 from memsim.model.sourcepage import UNKNOWN
 from memsim.trace.trace import AccessSite, Trace
@@ -46,10 +47,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requests:
-    """The distinct requests of an access: addresses int64 [n, 32], active bool [n, 32], times int64 [n]."""
+    """The distinct requests of an access, columns as in a `Trace`; `times` is how often each came."""
 
     addresses: np.ndarray
     active: np.ndarray
+    partner: np.ndarray
     times: np.ndarray
 
 
@@ -91,10 +93,10 @@ class Predicted:
 
 
 def access_name(site: AccessSite) -> str:
-    """As `memsim.validate.sass` calls the same kind of access."""
-    if site.op == "cp_async":
+    """As `memsim.validate.sass` calls the same kind of access, which does not tell atomics apart."""
+    if site.op.startswith("cp_async"):
         return "cp.async"
-    return f"{site.space} {'atomic' if site.op == 'reduction' else site.op}"
+    return f"{site.space} {'atomic' if site.op.startswith(('atomic', 'reduction')) else site.op}"
 
 
 def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
@@ -103,7 +105,8 @@ def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
     ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
     places: dict[Place, list[Access]] = {}
     for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
-        requests = Requests(trace.addresses[rows], trace.active[rows], trace.count[rows])
+        columns = trace.addresses, trace.active, trace.partner, trace.count
+        requests = Requests(*(column[rows] for column in columns))
         place = Place(site.file, site.line, access_name(site))
         places.setdefault(place, []).append(Access(site, site.width, requests))
     return places
@@ -117,24 +120,29 @@ def predict(accesses: Iterable[Access], arch: str) -> Predicted:
     return predicted
 
 
-def hardware_totals(predictions: Iterable[Predicted]) -> dict[str, int]:
+def hardware_totals(predictions: Iterable[Predicted], hits_matter: bool = False) -> dict[str, int]:
     """Totals under ncu's names, as `memsim.model.totals`."""
     everything = Predicted()
     for predicted in predictions:
         everything.add(predicted)
-    return totals(everything.quantities)
+    return totals(everything.quantities, hits_matter)
 
 
 def _predict_one(access: Access, arch: str) -> Predicted:
     site, requests = access.site, access.requests
     figures: Figures = {}
-    if not (site.op == "cp_async" and site.space == "global"):  # one instruction, counted by its shared side
+    if (
+        access_name(site) != "cp.async" or site.space == "shared"
+    ):  # one instruction, counted by its shared side
         lanes = np.count_nonzero(requests.active, axis=1)
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
     key = site.space, site.op
     none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
-    if site.unresolved or access.width not in get_arch(arch).widths(*key):
+    kind = access.width, site.op, site.space
+    if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, get_arch(arch)):
         return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
+    if key in UNCOUNTED:
+        return Predicted({**figures, **dict.fromkeys(FIGURES["shared"])}, none)
 
     model = _shared if site.space == "shared" else _global
     page, quantities = model(access, arch)
@@ -142,12 +150,15 @@ def _predict_one(access: Access, arch: str) -> Predicted:
 
 
 def _shared(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
-    requests = access.requests
-    request = requests.addresses, access.width, access.site.op, requests.active, arch
-    page = shared_source_page(*request)
+    requests, width, op = access.requests, access.width, access.site.op
+    if op == "cp_async":
+        read = requests.partner >= 0
+        page = copy_source_page(requests.addresses, requests.partner, width, requests.active, read, arch)
+    else:
+        page = shared_source_page(requests.addresses, width, op, requests.active, arch)
     known = not (page.wavefronts == UNKNOWN).any()
     columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
-    cost = shared_access(*request)
+    cost = shared_cost(requests.addresses, width, op, requests.active, requests.partner, arch)
     return (
         {name: _sum(requests, column) if known else None for name, column in columns},
         {"wavefronts": _sum(requests, cost.wavefronts), "conflicts": _sum(requests, cost.conflicts)},
@@ -155,13 +166,15 @@ def _shared(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
 
 
 def _global(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
-    requests = access.requests
-    request = requests.addresses, access.width, access.site.op, requests.active, arch
-    page = global_source_page(*request)
+    requests, width, op = access.requests, access.width, access.site.op
+    page = global_source_page(requests.addresses, width, op, requests.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
-    cost = global_access(*request)
+    figures: Figures = {name: _sum(requests, column) for name, column in columns}
+    if op == "cp_async_cg":  # what the page shows of it depends on its predicate
+        figures |= {SECTORS: None, f"{SECTORS}_ideal": None}
+    cost = global_cost(requests.addresses, width, op, requests.active, requests.partner, arch)
     return (
-        {name: _sum(requests, column) for name, column in columns},
+        figures,
         {
             "requests": _sum(requests, np.count_nonzero(requests.active, axis=1) > 0),
             "sectors": _sum(requests, cost.sectors),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 
 from memsim.analysis import Analysis, SiteCounts, analyze_trace
 from memsim.errors import MemsimError
 from memsim.launch import Launch
-from memsim.model import global_access, shared_access
+from memsim.model import SharedCost, bypass_access, copy_access, global_access, shared_access
 from memsim.trace.trace import AccessSite, Trace
 from tests.traces import LANES, Request, make_trace, site, traces
 
@@ -93,6 +94,12 @@ def test_sums_are_exact_beyond_what_a_float_holds() -> None:
     assert (row.wavefronts, row.conflicts) == (2**56 + 3, 2**55 + 1)
 
 
+def copy_of(
+    addresses: np.ndarray, width: int, op: str, active: np.ndarray, origins: np.ndarray
+) -> SharedCost:
+    return copy_access(addresses, origins, width, active, origins >= 0)
+
+
 @given(trace=traces())
 def test_every_row_is_the_sum_of_its_requests_one_by_one(trace: Trace) -> None:
     analysis = analyze_trace(trace)
@@ -106,13 +113,20 @@ def test_every_row_is_the_sum_of_its_requests_one_by_one(trace: Trace) -> None:
                 continue
             seen += 1
             request = (trace.addresses[i], one.width, one.op, trace.active[i])
+            partner = trace.partner[i]
             if one.space == "shared":
-                shared = shared_access(*request)
+                copies = one.op == "cp_async"
+                shared = copy_of(*request, partner) if copies else shared_access(*request)
                 sums["wavefronts"] += int(trace.count[i]) * int(shared.wavefronts)
                 sums["conflicts"] += int(trace.count[i]) * int(shared.conflicts)
                 sums["max_ways"] = max(sums["max_ways"], int(shared.ways))
             else:
-                cost = global_access(*request)
+                past = one.op == "cp_async_cg"
+                cost = (
+                    bypass_access(partner, trace.addresses[i], trace.active[i])
+                    if past
+                    else global_access(*request)
+                )
                 sums["sectors"] += int(trace.count[i]) * int(cost.sectors)
                 sums["lines"] += int(trace.count[i]) * int(cost.lines)
         names = ("wavefronts", "conflicts", "max_ways") if row.space == "shared" else ("sectors", "lines")
@@ -139,10 +153,79 @@ def test_one_unresolved_instruction_makes_the_row_unresolved() -> None:
 
 
 def test_a_width_that_was_not_measured_is_unresolved() -> None:
-    row = only_site((site(op="atomic", width=8), [TWO_WAY]))
+    row = only_site((site(op="atomic", width=2), [TWO_WAY]))
     assert row.wavefronts is None
-    assert row.unresolved == "shared atomic of 8 bytes a lane was not measured on sm_90"
+    assert row.unresolved == "shared atomic of 2 bytes a lane was not measured on sm_90"
     assert only_site((site(op="atomic", width=4), [TWO_WAY])).unresolved is None
+
+
+@pytest.mark.parametrize(
+    ("op", "why"),
+    [("atomic_loop", "a loop of loads and compare-and-swaps"), ("atomic_generic", "not measured")],
+)
+def test_an_atomic_without_a_rule_takes_the_totals_that_it_counts_in(op: str, why: str) -> None:
+    analysis = analyze_trace(make_trace((site(op=op), [TWO_WAY]), (LOAD, [CLEAN])))
+    row = next(row for row in analysis.sites if row.op == op)
+    assert why in (row.unresolved or "") and row.wavefronts is None
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] is None
+    assert (analysis.totals[LDS_WAVEFRONTS] is None) == (op == "atomic_loop")
+
+
+def test_a_compare_and_swap_takes_every_wavefront_twice() -> None:
+    analysis = analyze_trace(make_trace((site(op="atomic_cas"), [TWO_WAY])))
+    row = analysis.sites[0]
+    assert (row.wavefronts, row.conflicts, row.ideal_wavefronts, row.max_ways) == (40, 10, 20, 2)
+    assert (row.wavefronts_of_conflicts, analysis.excess_wavefronts) == (20, 0)
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == 40
+
+
+ROWS_OF_8 = LANES % 8 * 4 + LANES // 8 * 4096  # from the same banks of four lines
+COPY_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
+
+
+def test_copies_meet_where_they_read_and_then_hits_decide_the_total() -> None:
+    copy = site(op="cp_async")
+    read = site(op="cp_async", space="global")
+    side_by_side = analyze_trace(make_trace((copy, [Request(LANES * 4, partner=LANES * 4 + 128, count=10)])))
+    assert (side_by_side.sites[0].max_ways, side_by_side.totals[COPY_CONFLICTS]) == (1, 0)
+    accesses = (
+        (copy, [Request(LANES * 4, partner=ROWS_OF_8, count=10)]),
+        (read, [Request(ROWS_OF_8, count=10)]),
+    )
+    rows = analyze_trace(make_trace(*accesses))
+    shared, wide = rows.sites
+    assert (shared.wavefronts, shared.conflicts, shared.max_ways) == (40, 30, 4)
+    assert (wide.requests, wide.sectors, wide.lines, wide.wavefronts) == (10, 40, 40, None)
+    assert rows.totals[COPY_CONFLICTS] is None
+    assert rows.totals[LDG_SECTORS] == 40
+
+
+def test_copies_past_the_cache_count_in_global_memory_alone() -> None:
+    copy = site(op="cp_async_cg", width=16)
+    read = site(op="cp_async_cg", width=16, space="global")
+
+    def both(to: np.ndarray, source: np.ndarray, read_lanes: np.ndarray) -> Analysis:
+        partner = np.where(read_lanes, source, -1)
+        return analyze_trace(
+            make_trace(
+                (copy, [Request(to, partner=partner)]),
+                (read, [Request(source, active=read_lanes, partner=np.where(read_lanes, to, -1))]),
+            )
+        )
+
+    every = LANES >= 0
+    analysis = both(LANES * 16, LANES * 16, every)
+    shared, wide = analysis.sites
+    assert (shared.requests, shared.wavefronts, shared.max_ways, shared.unresolved) == (1, 0, 0, None)
+    assert (wide.sectors, wide.ideal_sectors, wide.lines) == (16, 16, 4)
+    assert both(LANES * 32, LANES * 16, every).sites[1].sectors == 32
+    assert analysis.totals[LDG_SECTORS] == 16 and analysis.totals[COPY_CONFLICTS] == 0
+    for known, answer in (
+        (both(LANES // 2 * 16, LANES * 16, every), "write to the same place"),
+        (both(LANES * 16, LANES * 16, LANES < 16), "writes zeros"),
+    ):
+        assert answer in (known.sites[1].unresolved or "")
+        assert known.totals[LDG_SECTORS] is None
 
 
 def test_totals_have_the_sums_of_the_rows() -> None:
@@ -241,7 +324,7 @@ FOUR_BLOCKS = {"launch": Launch((2000, 2, 1), (32, 1, 1)), "blocks_replayed": 4}
             "conflicts are 10 of 10,000,020 shared wavefronts (under 0.1 %)",
         ),
         (
-            [(site(op="cp_async"), [Request(LANES * 0, count=2**20)])],
+            [(site(op="cp_async"), [Request(LANES * 0, count=2**20, partner=LANES * 4)])],
             {},
             "worst is the cp.async at kernel.cu:3: 32-way bank conflict; "
             "conflicts are 32,505,856 of 33,554,432 shared wavefronts (96.9 %)",

@@ -135,7 +135,7 @@ def rewritten(saved: Path, path: Path, **changes: object) -> Path:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": 2}, "schema 2"),
+        ({"schema": 3}, "schema 3"),
         ({"schema": None}, "schema None"),
         ({"count": None}, "damaged"),
         ({"count": np.ones(2, np.int32)}, "column count is int32"),
@@ -153,6 +153,17 @@ def test_a_trace_that_does_not_fit_together_is_an_error(
     with pytest.raises(MemsimError, match=message):
         Trace.load(rewritten(saved, tmp_path / "bad.npz", **changes))
     assert same(Trace.load(rewritten(saved, tmp_path / "good.npz")), TRACE)
+
+
+def test_schema_1_is_read_if_it_kept_enough(saved: Path, tmp_path: Path) -> None:
+    old = rewritten(saved, tmp_path / "old.npz", schema=1, partner=None)
+    assert same(Trace.load(old), TRACE)
+    with pytest.raises(MemsimError, match="damaged"):
+        Trace.load(rewritten(saved, tmp_path / "bad.npz", partner=None))
+    for op in ("cp_async", "atomic", "reduction", "atomic_add_1"):
+        sites = [dataclasses.asdict(site(op=op)), dataclasses.asdict(site())]
+        with pytest.raises(MemsimError, match="schema 1, which kept too little"):
+            Trace.load(rewritten(saved, tmp_path / "little.npz", schema=1, partner=None, sites=sites))
 
 
 def test_a_missing_file_or_folder_is_an_error(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from memsim.api import run, trace
 from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, catalog, compiled, read_catalog
 from memsim.launch import ArrayArg, Texture1D
-from memsim.model import global_access, shared_access
+from memsim.model import copy_access, global_access, shared_access
 
 ADA = "Optimized SGEMM on Ada Lovelace: A Study on Decoupled Access/Compute Architecture"
 BEATING = "Beating cuBLAS in Single-Precision General Matrix Multiplication"
@@ -224,7 +224,7 @@ SHARED: dict[str, dict[tuple[str, str, int], tuple[int, int]]] = {
     "sgemm_128x256x8": {
         **FRAGMENTS,
         **STAGING,
-        ("cp_async", "blocks_a", 4): (1, 1),
+        ("cp_async", "blocks_a", 4): (4, 4),  # where they read; where they write they are clean, see below
         ("cp_async", "blocks_b", 4): (1, 1),
     },
 }
@@ -298,12 +298,19 @@ def test_a_broadcast_of_16_bytes_reaches_half_a_warp() -> None:
         assert shared_access(0 * LANES, 16, "load", first).wavefronts == wavefronts
 
 
-def test_copies_by_the_threads_of_sgemm_128x128x8_would_conflict_4_ways() -> None:
+def test_copies_by_the_threads_of_sgemm_128x128x8_would_write_into_the_same_banks() -> None:
     ours = requests_of("sgemm_128x256x8", "cp_async", "blocks_a", 4)
     assert (shared_access(ours, 4, "cp_async").ways == 1).all()
     theirs = 4 * (LANES % 8 * 132 + LANES // 8 * 4)
     assert shared_access(theirs, 4, "cp_async").ways == 4
     assert shared_access(theirs, 16, "store").ways == 1
+
+
+def test_copies_of_four_rows_meet_where_they_read_unless_lda_keeps_them_apart() -> None:
+    ours = requests_of("sgemm_128x256x8", "cp_async", "blocks_a", 4)
+    rows, column = 4 * (LANES // 8), 4 * (LANES % 8)
+    for lda, ways in ((1024, 4), (1024 + 8, 1), (1024 + 4, 2)):
+        assert (copy_access(ours, np.broadcast_to(rows * lda + column, ours.shape), 4).ways == ways).all()
 
 
 def test_the_larger_tile_takes_three_quarters_of_the_wavefronts() -> None:
@@ -325,7 +332,11 @@ GLOBAL: dict[str, dict[tuple[str, str], tuple[int, int, int]]] = {
     },
     "sgemm_128x128x8": {("load", "A"): (4, 4, 4), ("load", "B"): (4, 4, 1), ("store", "C"): (4, 4, 1)},
     "sgemm_128x128x8_texld": {("store", "C"): (4, 4, 1)},
-    "sgemm_128x256x8": {("store", "C"): (4, 4, 1)},
+    "sgemm_128x256x8": {
+        ("cp_async", "A"): (4, 4, 4),
+        ("cp_async", "B"): (4, 4, 1),
+        ("store", "C"): (4, 4, 1),
+    },
 }
 
 
@@ -345,10 +356,15 @@ def test_texture_fetches_are_told_and_not_counted() -> None:
     assert analysis("sgemm_128x128x8").trace.notes == ()
 
 
-def test_copies_are_counted_in_shared_memory_and_their_reads_are_not_yet() -> None:
-    unresolved = [site for site in analysis("sgemm_128x256x8").sites if site.unresolved is not None]
-    assert {(site.op, site.space) for site in unresolved} == {("cp_async", "global")}
-    assert sum(site.instructions for site in unresolved) == 2 * 16 * 8 * 12  # blocks, steps, warps, copies
+def test_reads_of_copies_count_as_loads_and_hits_decide_their_conflicts() -> None:
+    copies = 2 * 16 * 8 * 12  # blocks, steps, warps, copies
+    totals = analysis("sgemm_128x256x8").totals
+    assert totals["l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"] == copies
+    assert totals["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 4 * copies
+    assert totals["l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum"] == copies // 3 * (4 + 2)
+    assert [metric for metric, total in totals.items() if total is None] == [
+        "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
+    ]
 
 
 def test_accumulators_stored_as_float4_would_fill_whole_sectors() -> None:

@@ -36,7 +36,7 @@ def test_the_rows_equal_single_requests(trace: Trace) -> None:
     analysis = analyze_trace(trace)
     use = bank_use(analysis)
     for number, (row, requests) in enumerate(zip(analysis.sites, analysis.requests_of_sites, strict=True)):
-        if row.space != "shared" or not row.requests:
+        if not row.wavefronts:
             assert number not in use
             continue
         total, users, ways = np.zeros(32), np.zeros(32), np.zeros(32, int)
@@ -51,7 +51,10 @@ def test_the_rows_equal_single_requests(trace: Trace) -> None:
         assert np.allclose(use[number].words * use[number].busy * row.requests, total)
         assert np.allclose(use[number].busy * row.requests, users)
         assert use[number].ways.tolist() == ways.tolist()
-        assert ways.max() == row.max_ways
+        if row.op == "cp_async":  # whose lanes can meet where they read as well
+            assert ways.max() <= (row.max_ways or 0)
+        else:
+            assert ways.max() == row.max_ways
 
 
 def test_a_conflict_in_other_banks_each_time_stays_visible() -> None:

@@ -37,6 +37,15 @@ def test_who_collides(addresses: Any, fields: dict[str, Any], expected: str) -> 
     assert sentence(addresses, **fields) == expected
 
 
+def test_who_reads_from_one_bank_of_the_cache() -> None:
+    copy = site(op="cp_async"), [Request(LANES * 4, partner=LANES % 8 * 4 + LANES // 8 * 4096)]
+    analysis = subject(copy).analysis
+    assert worst_request(analysis, analysis.sites[0]) == (
+        "lanes 0, 8, 16, 24 of warp 0, block (0,0,0) read from one bank of the L1 cache: "
+        "4 accesses one after the other"
+    )
+
+
 def test_who_scatters() -> None:
     analysis = subject((OUT, [Request(SCATTERED), Request(CLEAN, 1000)])).analysis
     said = worst_request(analysis, analysis.sites[0])
@@ -62,7 +71,7 @@ def test_as_many_words_as_ways(trace: Trace) -> None:
     analysis = analyze_trace(trace)
     for row in analysis.sites:
         said = worst_request(analysis, row)
-        if row.unresolved is not None or not row.requests:
+        if not (row.wavefronts or row.sectors):
             assert said == ""
         elif row.space == "shared" and (row.max_ways or 0) > 1:
             assert f": {row.max_ways} " in said

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from math import ceil
 
 GROUP = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}  # lanes served together
-COUNTS_LANES = ("atomic", "reduction", "cp_async")
+COUNTS_LANES = ("atomic", "reduction", "atomic_cas", "cp_async")
+TWICE = ("atomic_cas",)  # takes every wavefront twice
 
 
 def shared(addresses: Sequence[int], width: int, op: str, active: Sequence[bool]) -> dict[str, int]:
@@ -21,11 +22,12 @@ def shared(addresses: Sequence[int], width: int, op: str, active: Sequence[bool]
     words = {word for lane in range(32) if active[lane] for word in words_of(addresses[lane], width)}
     if op in COUNTS_LANES:
         words = set()
+    times = 2 if op in TWICE else 1
     return {
-        "wavefronts": sum(costs),
+        "wavefronts": times * sum(costs),
         "conflicts": sum(cost - 1 for cost in costs),
         "ways": max(costs, default=0),
-        "ideal": max(ceil(len(words) / 32), len(groups(active, widest))),
+        "ideal": times * max(ceil(len(words) / 32), len(groups(active, widest))),
     }
 
 
@@ -68,4 +70,46 @@ def global_(addresses: Sequence[int], width: int, active: Sequence[bool]) -> dic
         "sectors": len({byte // 32 for byte in touched}),
         "lines": len({byte // 128 for byte in touched}),
         "ideal_sectors": ceil(len(touched) / 32),
+    }
+
+
+def copy_turns(
+    to: Sequence[int], source: Sequence[int], width: int, active: Sequence[bool], read: Sequence[bool]
+) -> list[int]:
+    """The wavefront of each lane of a cp.async.ca in its group, from 1; 0 for an idle lane."""
+    turns = [0] * 32
+    for lanes in groups(active, GROUP[width]):
+        for place, lane in enumerate(lanes):
+            banks = {word % 32 for word in words_of(to[lane], width)}
+            cached = {word % 32 for word in words_of(source[lane], width)} if read[lane] else set()
+            for earlier in lanes[:place]:
+                meets = banks & {word % 32 for word in words_of(to[earlier], width)}
+                if read[earlier]:
+                    meets |= cached & {word % 32 for word in words_of(source[earlier], width)}
+                if meets:
+                    turns[lane] = max(turns[lane], turns[earlier])
+            turns[lane] += 1
+    return turns
+
+
+def copied(
+    to: Sequence[int], source: Sequence[int], width: int, active: Sequence[bool], read: Sequence[bool]
+) -> dict[str, int]:
+    """wavefronts, conflicts, ways and ideal of one cp.async.ca, of data in the L1 cache."""
+    turns = copy_turns(to, source, width, active, read)
+    costs = [max(turns[lane] for lane in lanes) for lanes in groups(active, GROUP[width])]
+    return {
+        "wavefronts": sum(costs),
+        "conflicts": sum(costs) - len(costs),
+        "ways": max(costs, default=0),
+        "ideal": len(costs),
+    }
+
+
+def bypassing(to: Sequence[int], source: Sequence[int], active: Sequence[bool]) -> dict[str, int]:
+    """sectors and lines of one cp.async.cg."""
+    pairs = [(there // 128, here) for here, there, on in zip(to, source, active) if on]
+    return {
+        "sectors": len({(line, here // 32) for line, here in pairs}),
+        "lines": len({(line, here // 128) for line, here in pairs}),
     }

@@ -62,7 +62,10 @@ def test_a_misaligned_lane_is_named(call: Any, width: int) -> None:
 
 @pytest.mark.parametrize(
     ("op", "bad", "good"),
-    [("atomic", 8, 4), ("reduction", 2, 4), ("ldmatrix", 4, 16), ("stmatrix", 8, 16), ("cp_async", 2, 4)],
+    [
+        *[("atomic", 16, 8), ("reduction", 8, 4), ("atomic_inc", 8, 4), ("atomic_cas", 2, 8)],
+        *[("ldmatrix", 4, 16), ("stmatrix", 8, 16), ("cp_async", 2, 4)],
+    ],
 )
 def test_an_unmeasured_width_of_a_shared_op_is_refused(op: str, bad: int, good: int) -> None:
     shared_access(LANES * good, good, op)
@@ -70,10 +73,10 @@ def test_an_unmeasured_width_of_a_shared_op_is_refused(op: str, bad: int, good: 
         shared_access(LANES * bad, bad, op)
 
 
-def test_cp_async_has_a_shared_side_only() -> None:
-    shared_access(LANES * 16, 16, "cp_async")
-    with pytest.raises(MemsimError, match="global op 'cp_async' is not modelled"):
-        global_access(LANES * 16, 16, "cp_async")
+def test_a_copy_past_the_cache_has_a_global_side_only() -> None:
+    global_access(LANES * 16, 16, "cp_async_cg")
+    with pytest.raises(MemsimError, match="shared op 'cp_async_cg' is not modelled"):
+        shared_access(LANES * 16, 16, "cp_async_cg")
 
 
 def test_every_arch_says_what_was_measured_and_where() -> None:

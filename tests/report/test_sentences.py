@@ -16,8 +16,9 @@ from tests.report.cases import COLLIDE, kernel
 from tests.traces import LANES, Request, make_trace, site, traces
 
 
-def said(addresses: np.ndarray, active: Any = True, **fields: Any) -> str:
-    analysis = analyze_trace(make_trace((site(**fields), [Request(addresses, active=active)])))
+def said(addresses: np.ndarray, active: Any = True, partner: Any = -1, **fields: Any) -> str:
+    asked = Request(addresses, active=active, partner=partner)
+    analysis = analyze_trace(make_trace((site(**fields), [asked])))
     return " ".join(sentences(take_apart(analysis, 0)))
 
 
@@ -61,6 +62,24 @@ def said(addresses: np.ndarray, active: Any = True, **fields: Any) -> str:
             ["would fit into 2 wavefronts", "another order of the threads would"],
         ),
         (said(LANES * 0, op="atomic"), ["32-way", "Each lane counts for itself", "32 lanes meet in bank 0"]),
+        (
+            said(LANES * 0, op="atomic_cas"),
+            ["32-way bank conflict: 64 wavefronts for this request instead of 2.", "every wavefront twice"],
+        ),
+        (said(LANES * 4, op="atomic_cas"), ["No bank conflict: 2 wavefronts for this request."]),
+        (said(LANES * 0, op="atomic_inc"), ["No bank conflict: 1 wavefront", "share it (here up to 32)"]),
+        (
+            said(LANES * 4, op="cp_async", partner=LANES % 8 * 4 + LANES // 8 * 4096),
+            [
+                "4-way bank conflict: 4 wavefronts for this request instead of 1.",
+                "32 lanes copy 4 bytes each to tile",
+                "24 all read from bank 0 of the cache.",
+            ],
+        ),
+        (
+            said(LANES * 16, op="cp_async_cg", width=16, space="global", partner=LANES * 32),
+            ["32 sectors of 32 bytes", "goes past the L1 cache", "each pair of a sector"],
+        ),
         (said(LANES * 16, width=16, op="ldmatrix"), ["groups of 8 lanes, one for each matrix"]),
         (said(LANES * 4, active=LANES == 3), ["1 lane loads 4 bytes from tile, 1 different word"]),
         (
@@ -88,7 +107,7 @@ def test_what_is_said(text: str, parts: list[str]) -> None:
 def test_a_conflict_is_said_where_there_is_one_and_nowhere_else(trace: Trace) -> None:
     analysis = analyze_trace(trace)
     for number, row in enumerate(analysis.sites):
-        if not row.requests:
+        if not (row.wavefronts or row.sectors):
             continue
         request = take_apart(analysis, number)
         answer = sentences(request)[0]

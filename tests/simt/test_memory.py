@@ -249,23 +249,89 @@ extern "C" __global__ void k(unsigned *out) {
     assert rows.min() == 0
 
 
-def test_shared_atomics_that_the_chip_serves_differently_are_not_plain_ones(tmp_path: Path) -> None:
+def test_shared_atomics_that_the_chip_serves_differently_have_names_of_their_own(tmp_path: Path) -> None:
+    """As ptxas compiles each line for sm_90: the comment is the instruction."""
     text = """
 extern "C" __global__ void k(int *out) {
-    __shared__ unsigned s[32];
-    s[threadIdx.x] = 0;
-    atomicAdd(&s[threadIdx.x / 2], 1u);
-    atomicAdd(&s[threadIdx.x / 2], threadIdx.x);
-    atomicCAS(&s[threadIdx.x], 3u, 4u);
-    atomicAdd((float *)&s[threadIdx.x], 2.0f);
-    out[threadIdx.x] = s[threadIdx.x];
+    __shared__ unsigned s[64];
+    unsigned long long *wide = (unsigned long long *)s;
+    const int i = threadIdx.x;
+    s[i] = 0;
+    atomicAdd(&s[i / 2], 1u);                       // ATOMS.POPC.INC
+    out[i] = atomicAdd(&s[i / 2], 1u);              // ATOMS.ADD: the result is used
+    atomicAdd(&s[i / 2], threadIdx.x);              // ATOMS.ADD
+    atomicInc(&s[i / 2], 0xffffffff);               // ATOMS.POPC.INC
+    atomicInc(&s[i / 2], 7);                        // ATOMS.INC
+    atomicMax(&s[i / 2], 1u);                       // ATOMS.MAX
+    atomicCAS(&s[i], 3u, 4u);                       // ATOMS.CAS
+    atomicCAS(&wide[i], 3ull, 4ull);                // ATOMS.CAS.64
+    atomicExch(&wide[i], 3ull);                     // ATOMS.EXCH.64
+    atomicAdd((float *)&s[i], 2.0f);                // a loop
+    atomicAdd(&wide[i], 1ull);                      // a loop
+    out[i] += s[i];
 }"""
     found = analyze(kernel(tmp_path, text), 1, 32, [np.zeros(32, np.int32)])
-    atomics = {site.line: (site.op, site.wavefronts) for site in found.sites if "atomic" in site.op}
-    assert atomics == {
-        5: ("atomic_add_1", None),
-        6: ("atomic", 2),
-        7: ("atomic_cas", None),
-        8: ("atomic_float_add", None),
+    atomics = {
+        site.line: (site.op, site.wavefronts)
+        for site in found.sites
+        if site.op.startswith(("atomic", "reduction"))
     }
-    assert found.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] is None
+    assert atomics == {
+        7: ("atomic_inc", 1),
+        8: ("atomic", 2),
+        9: ("atomic", 2),
+        10: ("atomic_inc", 1),
+        11: ("atomic", 2),
+        12: ("atomic", 2),
+        13: ("atomic_cas", 2),
+        14: ("atomic_cas", 4),
+        15: ("atomic", 2),
+        16: ("atomic_loop", None),
+        17: ("atomic_loop", None),
+    }
+    for counter in ("op_atom", "op_ld"):
+        assert found.totals[f"l1tex__data_pipe_lsu_wavefronts_mem_shared_{counter}.sum"] is None
+
+
+COPIES = """
+extern "C" __global__ void k(const float *A, int *out, int width, int zeros) {
+    __shared__ __align__(16) float s[128];
+    const unsigned to = (unsigned)__cvta_generic_to_shared(s) + threadIdx.x * CHUNK;
+    const float *from = A + threadIdx.x % 8 * (CHUNK / 4) + threadIdx.x / 8 * width;
+    const int size = threadIdx.x < zeros ? 0 : CHUNK;
+    asm volatile("cp.async.WHERE.shared.global [%0], [%1], CHUNK, %2;" :: "r"(to), "l"(from), "r"(size));
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[threadIdx.x] = s[threadIdx.x];
+}"""
+
+
+@pytest.mark.parametrize(("where", "chunk"), [("ca", 4), ("cg", 16)])
+def test_a_copy_knows_its_other_side(tmp_path: Path, where: str, chunk: int) -> None:
+    found = kernel(tmp_path, COPIES.replace("CHUNK", str(chunk)).replace("WHERE", where))
+    a, out = np.zeros(4096, np.float32), np.zeros(32, np.int32)
+    trace = analyze(found, 4, 32, [a, out, 1024, 5]).trace
+    op = "cp_async" if where == "ca" else "cp_async_cg"
+    rows = {site.space: trace.site == i for i, site in enumerate(trace.sites) if site.op == op}
+    lanes = np.arange(32)
+    origins = lanes % 8 * chunk + lanes // 8 * 4096
+    (shared,), (wide,) = np.flatnonzero(rows["shared"]), np.flatnonzero(rows["global"])
+    assert trace.count[shared] == trace.count[wide] == 4
+    assert trace.active[shared].all() and trace.active[wide].tolist() == (lanes >= 5).tolist()
+    assert np.array_equal(trace.addresses[shared] - trace.addresses[shared][0], lanes * chunk)
+    base = trace.partner[shared][5] - origins[5]
+    assert np.array_equal(trace.partner[shared], np.where(lanes >= 5, base + origins, -1))
+    assert np.array_equal(trace.partner[wide], np.where(lanes >= 5, trace.addresses[shared], -1))
+    others = ~(rows["shared"] | rows["global"])
+    assert others.any() and (trace.partner[others] == -1).all()
+
+
+def test_copies_that_read_elsewhere_are_other_requests(tmp_path: Path) -> None:
+    found = kernel(tmp_path, COPIES.replace("CHUNK", "4").replace("WHERE", "ca"))
+    a, out = np.zeros(8192, np.float32), np.zeros(32, np.int32)
+    for width, ways in ((1024, 4), (1032, 1), (1025, 4)):
+        (row,) = (
+            s
+            for s in analyze(found, 1, 32, [a, out, width, 0]).sites
+            if (s.space, s.op) == ("shared", "cp_async")
+        )
+        assert row.max_ways == ways

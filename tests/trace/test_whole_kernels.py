@@ -16,7 +16,7 @@ from memsim.analysis import analyze_trace
 from memsim.api import Kernel, trace
 from memsim.arch import get_arch
 from memsim.kernels import Spec, compiled
-from memsim.model import global_access, shared_access
+from memsim.model import copy_access, global_access, shared_access
 from memsim.simt.execute import execute
 from memsim.simt.values import to_array
 from memsim.trace.trace import Trace
@@ -33,7 +33,7 @@ class BruteForce:
     def start_chunk(self, machine: Any) -> None:
         self.machine = machine
 
-    def access(self, site: Any, address: Any, mask: Any, active: Any, arrays: Any) -> None:
+    def access(self, site: Any, address: Any, mask: Any, active: Any, arrays: Any, other: Any = None) -> None:
         instruction = site.instruction
         key = (instruction.source.file, instruction.source.line, site.op, site.space, site.width)
         count = self.counts[key]
@@ -42,11 +42,17 @@ class BruteForce:
         if site.width not in get_arch("sm_90").widths(site.space, site.op):
             return  # not measured: the analysis has a row without counts
         lanes = self.machine.full(active).reshape(-1, 32)
-        addresses = np.broadcast_to(to_array(address), self.machine.shape).reshape(-1, 32)[lanes.any(1)]
-        lanes = lanes[lanes.any(1)]
+        used = lanes.any(1)
+        addresses = self.written_out(address)[used]
+        lanes = lanes[used]
         count["requests"] += len(lanes)
         if site.space == "shared":
-            cost = shared_access(addresses, site.width, site.op, lanes)
+            if other is None:
+                cost = shared_access(addresses, site.width, site.op, lanes)
+            else:
+                reads = self.machine.full(other.active).reshape(-1, 32)[used]
+                origins = self.written_out(other.address)[used]
+                cost = copy_access(addresses, origins, site.width, lanes, reads)
             count["wavefronts"] += int(cost.wavefronts.sum())
             count["conflicts"] += int(cost.conflicts.sum())
             count["ideal"] += int(cost.ideal.sum())
@@ -55,6 +61,9 @@ class BruteForce:
             count["sectors"] += int(wide.sectors.sum())
             count["lines"] += int(wide.lines.sum())
             count["ideal"] += int(wide.ideal_sectors.sum())
+
+    def written_out(self, address: Any) -> np.ndarray:
+        return np.broadcast_to(to_array(address), self.machine.shape).reshape(-1, 32)
 
     def aside(self, *event: Any) -> None:
         pass

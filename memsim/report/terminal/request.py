@@ -83,7 +83,7 @@ def _write_lanes(console: Console, request: SharedRequest) -> None:
             line += Text("   idle")
         console.print(line)
     console.print()
-    for wavefront in range(1, request.wavefronts + 1):
+    for wavefront in range(1, int(request.wavefront.max()) + 1):
         served = [lane for lane in range(BANKS) if request.wavefront[lane] == wavefront]
         console.print(f"wavefront {wavefront}: {lane_names(served)} (group {request.group[served[0]]})")
     if request.conflicts:
@@ -94,15 +94,17 @@ def _write_lanes(console: Console, request: SharedRequest) -> None:
 def _write_conflicts(console: Console, request: SharedRequest) -> None:
     """The words that collide, and the conflict graph."""
     collisions = request.collisions()
-    if not collisions:
+    if not collisions and not request.read_together():
         console.print("Conflict graph of the lanes: no edges, no two lanes get in each other's way.")
         return
-    console.print("Words that collide:")
+    if collisions:
+        console.print("Words that collide:")
     for meeting in collisions[:MOST_LINES]:
         console.print(f"  group {meeting.group}, {collision_line(request.origin, meeting)}")
     if len(collisions) > MOST_LINES:
         console.print(f"  and {len(collisions) - MOST_LINES} more")
-    console.print()
+    if collisions:
+        console.print()
     for line in _graph(request):
         console.print(line)
 

@@ -44,7 +44,7 @@ class Instruction:
     @property
     def copies(self) -> bool:
         """Whether it has an address in both spaces."""
-        return self.op == "cp_async"
+        return self.op.startswith("cp_async")
 
 
 # For 1, 2 and 4 words; half a word has a register of its own.
@@ -79,7 +79,8 @@ def _matrices(count: int) -> list[Instruction]:
 def _copy(width: int, cache: str, scattered: bool) -> Instruction:
     ptx = f"cp.async.{cache}.shared.global [$a], [$g], {width};"
     name = f"CP{8 * width}{cache}{'_scattered' * scattered}"
-    return Instruction(name, "shared", "cp_async", width, ptx, "ldgsts", since=80, scattered=scattered)
+    op = "cp_async_cg" if cache == "cg" else "cp_async"
+    return Instruction(name, "shared", op, width, ptx, "ldgsts", since=80, scattered=scattered)
 
 
 INSTRUCTIONS = {
@@ -89,7 +90,12 @@ INSTRUCTIONS = {
         Instruction("ATOMS", "shared", "atomic", 4, "atom.shared.add.u32 %a0, [$a], 1;", "atom"),
         Instruction("REDS", "shared", "reduction", 4, "red.shared.add.u32 [$a], %offset;", "atom"),
         # Adding the constant 1 becomes ATOMS.POPC.INC, where lanes with the same address share.
-        Instruction("INCS", "shared", "store", 4, "red.shared.add.u32 [$a], 1;", "atom"),
+        Instruction("INCS", "shared", "atomic_inc", 4, "red.shared.add.u32 [$a], 1;", "atom"),
+        Instruction(
+            "CASS32", "shared", "atomic_cas", 4, "atom.shared.cas.b32 %a0, [$a], 7, %offset;", "atom"
+        ),
+        Instruction("CASS64", "shared", "atomic_cas", 8, "atom.shared.cas.b64 %d, [$a], 7, %far;", "atom"),
+        Instruction("EXCHS64", "shared", "atomic", 8, "atom.shared.exch.b64 %d, [$a], %far;", "atom"),
         *_matrices(1),
         *_matrices(2),
         *_matrices(4),

@@ -1,8 +1,9 @@
 """Whether the model's rules hold for what a probe measured.
 
 In: a `ProbeRecording`. Out: for each instruction, how many figures and counters are as predicted.
-Left out on purpose: tolerance. What the model has no rule for is not compared: the shared side of `cp.async`
-from scattered addresses and of `cp.async.cg`, and the sectors of global atomics in the hardware's counters.
+Left out on purpose: tolerance. What the model has no rule for is not compared: conflicts of `cp.async.ca`
+from scattered addresses, whose data are not in the cache; sectors of `cp.async.cg`, because lanes write to
+the same place; the sectors of global atomics in the hardware's counters.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.arch import ARCHS, SM_90
-from memsim.model import global_access, global_source_page, shared_access, shared_source_page
+from memsim.model import (
+    bypass_access,
+    copy_access,
+    copy_source_page,
+    global_access,
+    global_source_page,
+    shared_access,
+    shared_source_page,
+)
+from memsim.model.copies import is_certain, overlaps
 from memsim.model.sourcepage import UNKNOWN
 from memsim.validate.predict import SECTORS, TAGS
 from memsim.validate.predict import WAVEFRONTS as PAGE_WAVEFRONTS
@@ -95,21 +105,30 @@ def _expected(instruction: Instruction, probed: Probed, arch: str) -> tuple[Colu
 
 
 def _expected_of_copy(instruction: Instruction, probed: Probed, arch: str) -> tuple[Columns, Columns]:
-    """Its reads count as loads. `.cg` goes past the L1 cache, where only the requests are known."""
+    """Its reads count as loads. `.cg` goes past the L1 cache, and counts nothing in shared memory."""
     figures, counters = _global_side(probed.origins, instruction, probed, arch)
-    if ".cg." in instruction.ptx:
-        return {}, {metric: counts for metric, counts in counters.items() if "t_requests" in metric}
-    if not instruction.scattered:
-        request = probed.addresses, instruction.width, instruction.op, probed.active, arch
-        counters[f"{CONFLICTS}_op_{instruction.counter}.sum"] = shared_access(*request).conflicts
+    width, active = instruction.width, probed.active
+    sides = probed.addresses, probed.origins
+    conflicts = f"{CONFLICTS}_op_{instruction.counter}.sum"
+    if instruction.op == "cp_async_cg":
+        cost = bypass_access(*sides, active, arch)
+        counters[f"l1tex__t_set_accesses_{LOADS}"] = cost.lines
+        counters[f"l1tex__t_sectors_{LOADS}"] = cost.sectors
+        if overlaps(probed.addresses, active).any():
+            del counters[f"l1tex__t_sectors_{LOADS}"]
+        return {TAGS: figures[TAGS]}, {**counters, conflicts: np.zeros_like(cost.lines)}
+    page = copy_source_page(*sides, width, active, arch=arch)
+    figures |= {PAGE_WAVEFRONTS: page.wavefronts, f"{PAGE_WAVEFRONTS}_ideal": page.ideal}
+    if is_certain(probed.origins, width, active, active, arch).all():
+        counters[conflicts] = copy_access(*sides, width, active, arch=arch).conflicts
     return figures, counters
 
 
 def _global_side(
     addresses: np.ndarray, instruction: Instruction, probed: Probed, arch: str
 ) -> tuple[Columns, Columns]:
-    op, counter = ("load", "ld") if instruction.copies else (instruction.op, instruction.counter)
-    request = addresses, instruction.width, op, probed.active, arch
+    counter = "ld" if instruction.copies else instruction.counter
+    request = addresses, instruction.width, instruction.op, probed.active, arch
     page, cost = global_source_page(*request), global_access(*request)
     return (
         {SECTORS: page.sectors, f"{SECTORS}_ideal": page.ideal, TAGS: page.tag_requests},
