@@ -94,7 +94,7 @@ def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, 
             have = ", ".join(name for name, other in QUANTITIES.items() if other.ideal)
             scanner.fail_last(f"{quantity.name} has no ideal", hint=f"these have one: {have}")
         return Budget(text, selector, quantity, relation, reference=word)
-    limit = Fraction(number)
+    limit = Fraction(number.replace("_", ""))  # Python 3.10's takes none
     if scanner.take("%") is None:
         return Budget(text, selector, quantity, relation, limit)
     if quantity.whole is None:
