@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 
 from memsim.errors import MemsimError
@@ -118,7 +118,13 @@ def _default_standard(options: Sequence[str]) -> list[str]:
 
 def _nvrtc(text: str, folder: Path, name: str, options: list[str]) -> tuple[str | None, str]:
     """PTX, or None if it does not compile, and NVRTC's log."""
-    nvrtc = _library()
+    with _library() as nvrtc:
+        return _compile(nvrtc, text, folder, name, options)
+
+
+def _compile(
+    nvrtc: ctypes.CDLL, text: str, folder: Path, name: str, options: list[str]
+) -> tuple[str | None, str]:
     # NVRTC makes names absolute; with the true folder in it, `_rename` knows what to take away again.
     true_name = (folder / Path(name).name).as_posix()
     arguments = [*options, *(f"-I{headers}" for headers in _header_folders())]
@@ -160,8 +166,17 @@ def _output(size_of: Callable[..., int], get: Callable[..., int], program: ctype
     return buffer.value.decode(errors="replace")
 
 
-@cache
-def _library() -> ctypes.CDLL:
+@contextmanager
+def _library() -> Iterator[ctypes.CDLL]:
+    """NVRTC, only while it is needed: CuPy takes one that is loaded for its own, whatever its release."""
+    library = _load()
+    try:
+        yield library
+    finally:
+        _unload(library._handle)
+
+
+def _load() -> ctypes.CDLL:
     for candidate in _library_candidates():
         try:
             return ctypes.CDLL(candidate)
@@ -171,6 +186,16 @@ def _library() -> ctypes.CDLL:
         "NVRTC, NVIDIA's compiler library, is not installed",
         hint=f"pip install {NVRTC_WHEEL} (Linux and Windows), or give PTX; the catalogue needs no compiler",
     )
+
+
+def _unload(handle: int) -> None:
+    """ctypes itself never gives a library back."""
+    import _ctypes
+
+    if sys.platform == "win32":
+        _ctypes.FreeLibrary(handle)
+    else:
+        _ctypes.dlclose(handle)
 
 
 def _library_candidates() -> Iterator[str]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from memsim import compile as compile_module
 from memsim.compile import compile_cuda, compiler_of
 from memsim.errors import MemsimError
 
@@ -208,7 +207,6 @@ def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     def absent(name: str) -> ctypes.CDLL:
         raise OSError(name)
 
-    compile_module._library.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(ctypes, "CDLL", absent)
         with pytest.raises(MemsimError, match=r"NVRTC.*not installed") as caught:
@@ -216,3 +214,9 @@ def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     assert caught.value.hint is not None and "pip install nvidia-cuda-nvrtc-cu12" in caught.value.hint
     assert caught.value.exit_code == 2
     assert ".entry scale" in compile_cuda(GOOD)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_nvrtc_is_given_back() -> None:
+    compile_cuda(GOOD)
+    assert "libnvrtc" not in Path("/proc/self/maps").read_text()

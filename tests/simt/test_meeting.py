@@ -129,7 +129,9 @@ def on_chip(ptx: str, arrays: Arrays) -> None:
     import cupy
 
     there = [cupy.asarray(array) for array in arrays]
-    cupy.RawModule(code=ptx).get_function("k")((1,), (LANES,), tuple(there))
+    module = cupy.cuda.function.Module()
+    module.load(ptx.encode())
+    module.get_function("k")((1,), (LANES,), tuple(there))
     for array, result in zip(arrays, there):
         array[:] = cupy.asnumpy(result)
 
