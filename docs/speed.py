@@ -25,10 +25,10 @@ TRACES = data_folder("traces")
 INTRODUCTION = f"""\
 ## How fast the kernels are
 
-`memsim bench --live --record` times every SGEMM of the catalogue, and {CUBLAS} (float32, no TF32) in the same
-run: the median of CUDA events around launches in a row, caches and clocks as they come. Every product was
-checked against {CUBLAS}'s. *Wavefronts* are memsim's prediction for shared memory, at
-{report.named(PREDICTED_AT)}.
+`memsim bench --live --record` times every SGEMM of the catalogue by CUDA events: the median of launches in a
+row, caches and clocks as they come. {CUBLAS} (float32, no TF32) is timed before and after each of them; the
+share is of the speed that it had just then. Every product was checked against {CUBLAS}'s. *Wavefronts* are
+memsim's prediction for shared memory, at {report.named(PREDICTED_AT)}.
 
 A multiprocessor serves one wavefront a cycle, so that no kernel can be above the line *one wavefront a cycle*
 in the picture, which is drawn for the highest clock. Far below it, something else is what takes the time.

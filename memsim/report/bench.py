@@ -88,7 +88,8 @@ def write(recording: BenchRecording, rows: Sequence[Row], stream: TextIO) -> Non
     most = max(speed.launches for row in rows for speed in row.speeds)
     console.print(
         f"Medians of up to {most} launches in a row, by CUDA events; caches and clocks as they come. "
-        "Spread: the middle half of the times, at the size where it is widest."
+        f"Spread: the middle half of the times, at the size where it is widest. {CUBLAS} is timed before and "
+        "after each kernel, and the share is of its speed just then."
     )
     console.print(
         f"Predicted: wavefronts of shared memory, at {named(PREDICTED_AT)}. "

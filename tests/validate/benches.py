@@ -28,7 +28,9 @@ def made_up(gpu: str = "Made Up GPU", date: str = "2026-11-20T00:00:00Z") -> Ben
             if name != CUBLAS
         },
         timings=tuple(
-            Timing(kernel, size, tuple(scale * time for time in its))
+            Timing(
+                kernel, size, tuple(scale * time for time in its), (scale,) * 3 if kernel != CUBLAS else ()
+            )
             for size, scale in ((SMALL, 1), (LARGE, 8))
             for kernel, its in times.items()
         ),

@@ -83,7 +83,8 @@ def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
         (changed("timings", 0, "times_ms", value=[]), "times_ms must contain at least 1 items"),
         (changed("timings", 0, "times_ms", value=[1.0, 0]), r"times_ms\[1\] must be bigger than 0"),
         (changed("timings", 0, "size", value=[64, 64]), "size must contain at least 3 items"),
-        (changed("timings", 0), r"no time of cuBLAS at \(1000, 1000, 1000\)"),
+        (changed("timings", 0), r"no time of cuBLAS beside guide_v2 at \(1000, 1000, 1000\)"),
+        (changed("timings", 1, "beside_ms", value=[]), "no time of cuBLAS beside guide_v2 at"),
         (changed("timings", 1, "kernel", value="kernel_v4"), "a kernel twice at one size"),
         (changed("surprise", value=1), "must not contain"),
     ],
@@ -167,7 +168,7 @@ def test_ratio_and_spread_do_not_depend_on_the_unit(times: list[float], factor: 
     def speed(scale: float) -> Any:
         timings = (
             Timing(CUBLAS, SMALL, (scale,)),
-            Timing("kernel_v4", SMALL, tuple(scale * time for time in times)),
+            Timing("kernel_v4", SMALL, tuple(scale * time for time in times), (scale,)),
         )
         return rows_of(replace(made_up(), timings=timings))["kernel_v4"].speeds[0]
 

@@ -3,7 +3,8 @@
 In: kernels with sizes. Out: `BenchRecording`; nothing is written.
 
 Times are CUDA events' around each of some launches in a row, on random inputs; caches and clocks are as they
-come. cuBLAS is timed before and after the kernels of a size, so that it meets the clocks that they met.
+come. cuBLAS is timed before and after each kernel, so that it meets the clocks that the kernel met: a hot GPU
+is slower at the end of a run than at its start.
 Before a kernel is timed, its product of small integers has to be cuBLAS's: float32 sums of those have no
 rounding, in whatever order, so that equal means equal.
 """
@@ -25,7 +26,8 @@ from memsim.validate.live import CODE, digest
 from memsim.validate.onchip import launcher, make_arrays, refusals
 
 BUDGET_MS = 300.0  # for the timed launches of a kernel at a size
-WARM_MS = 100.0
+BESIDE_MS = 100.0  # for those of cuBLAS before and after it
+WARM_SHARE = 1 / 3  # of a budget, for launches before those that are timed
 FEWEST, MOST = 3, 50  # launches
 SLOW_MS = 1000.0  # a launch that takes longer is timed once
 SEED = 0
@@ -59,18 +61,19 @@ def measure_speed(plan: Mapping[Size, Sequence[Spec]], progress: Progress = None
     done, total = 0, sum(map(len, plan.values()))
     for size, specs in plan.items():
         bench = _Bench(cupy, cublas, size, specs[0])
-        before = bench.time_cublas()
+        cublas_times = [bench.time_cublas()]
         kernels: list[Timing] = []
         for spec in specs:
             times = bench.time_kernel(spec)
+            cublas_times.append(bench.time_cublas())
             if times is None:
                 wrong.append(f"{spec.name} at {','.join(map(str, size))}")
             else:
-                kernels.append(Timing(spec.name, size, times))
+                kernels.append(Timing(spec.name, size, times, cublas_times[-2] + cublas_times[-1]))
             done += 1
             if progress is not None:
                 progress(done / total)
-        timings += [Timing(CUBLAS, size, before + bench.time_cublas()), *kernels]
+        timings += [Timing(CUBLAS, size, sum(cublas_times, ())), *kernels]
     if wrong:
         raise MemsimError(
             f"computed on this GPU, the product is not cuBLAS's: {', '.join(wrong)}",
@@ -109,7 +112,9 @@ class _Bench:
     def time_cublas(self) -> tuple[float, ...]:
         """Milliseconds of cuBLAS's launches."""
         with refusals(self._cupy, CUBLAS, self._size):
-            return time_launches(self._cupy, lambda: self._multiply(self._random, self._random["C"]))
+            return time_launches(
+                self._cupy, lambda: self._multiply(self._random, self._random["C"]), BESIDE_MS
+            )
 
     def time_kernel(self, spec: Spec) -> tuple[float, ...] | None:
         """Milliseconds of a kernel's launches; None if it computes something wrong."""
@@ -119,7 +124,7 @@ class _Bench:
             launcher(self._cupy, spec, plan, self._exact)()
             if not bool((self._exact["C"] == self._expected).all()):
                 return None
-            return time_launches(self._cupy, launcher(self._cupy, spec, plan, self._random))
+            return time_launches(self._cupy, launcher(self._cupy, spec, plan, self._random), BUDGET_MS)
 
 
 def small_integers(size: Size) -> dict[str, np.ndarray]:
@@ -133,14 +138,14 @@ def small_integers(size: Size) -> dict[str, np.ndarray]:
     }
 
 
-def time_launches(cupy: Any, launch: Callable[[], None]) -> tuple[float, ...]:
+def time_launches(cupy: Any, launch: Callable[[], None], budget_ms: float) -> tuple[float, ...]:
     """GPU milliseconds of each of some launches: as many as fit the budget, or one that is slow."""
     (first,) = _times(cupy, launch, 1)
     if first > SLOW_MS:
         return (first,)
-    for _ in range(_how_many(WARM_MS, first)):
+    for _ in range(_how_many(budget_ms * WARM_SHARE, first)):
         launch()
-    return _times(cupy, launch, max(FEWEST, _how_many(BUDGET_MS, first)))
+    return _times(cupy, launch, max(FEWEST, _how_many(budget_ms, first)))
 
 
 def _how_many(budget_ms: float, each_ms: float) -> int:

@@ -34,11 +34,16 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Launches of a kernel, or of cuBLAS, at one size. times_ms: each launch's own, in their order."""
+    """Launches of a kernel, or of cuBLAS, at one size.
+
+    times_ms: each launch's own, in their order. beside_ms: those of cuBLAS just before and just after a
+    kernel's, which met the clocks that it met.
+    """
 
     kernel: str
     size: Size
     times_ms: tuple[float, ...]
+    beside_ms: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,12 @@ class BenchRecording:
             "device": asdict(self.device),
             "kernels": {name: asdict(code) for name, code in self.kernels.items()},
             "timings": [
-                {"kernel": timing.kernel, "size": list(timing.size), "times_ms": list(timing.times_ms)}
+                {
+                    "kernel": timing.kernel,
+                    "size": list(timing.size),
+                    "times_ms": list(timing.times_ms),
+                    "beside_ms": list(timing.beside_ms),
+                }
                 for timing in self.timings
             ],
         }
@@ -86,15 +96,20 @@ class BenchRecording:
         """
         check_record(record, SCHEMA, SCHEMA_FILE, file)
         timings = tuple(
-            Timing(timing["kernel"], tuple(timing["size"]), tuple(timing["times_ms"]))
+            Timing(
+                timing["kernel"], tuple(timing["size"]), tuple(timing["times_ms"]), tuple(timing["beside_ms"])
+            )
             for timing in record["timings"]
         )
         there = {(timing.kernel, timing.size) for timing in timings}
-        for kernel, size in sorted(there):
+        for timing in timings:
+            kernel, size = timing.kernel, timing.size
             if kernel not in {CUBLAS, *record["kernels"]}:
                 raise MemsimError(f"not a recording: no code of {kernel}", file=file)
-            if (CUBLAS, size) not in there:
-                raise MemsimError(f"not a recording: no time of {CUBLAS} at {size}", file=file)
+            if (CUBLAS, size) not in there or (kernel != CUBLAS and not timing.beside_ms):
+                raise MemsimError(
+                    f"not a recording: no time of {CUBLAS} beside {kernel} at {size}", file=file
+                )
         if len(there) < len(timings):
             raise MemsimError("not a recording: a kernel twice at one size", file=file)
         return BenchRecording(
@@ -104,13 +119,15 @@ class BenchRecording:
             timings=timings,
         )
 
-    def save(self, folder: Path) -> Path:
+    def save(self, folder: Path, stem: str = STEM) -> Path:
         """Writes a new file in the folder of the GPU below `folder`; its path.
+
+        stem: of the file's name. Only `bench` is looked for by `memsim bench`.
 
         Raises:
             MemsimError: it cannot be written.
         """
-        path = free_path(folder / self.device.slug, STEM)
+        path = free_path(folder / self.device.slug, stem)
         write_record(self.to_dict(), path)
         return path
 

@@ -26,7 +26,7 @@ class Speed:
     """A kernel at one size.
 
     median_ms: of `launches` launches. spread: the middle half of their times, as a share of the median; None
-    for a single launch. of_cublas: the speed as a share of cuBLAS's, medians of the same run.
+    for a single launch. of_cublas: the speed as a share of cuBLAS's just before and after, by medians.
     """
 
     size: Size
@@ -89,7 +89,6 @@ def make_rows(recording: BenchRecording, analyses: Mapping[str, Analysis]) -> li
 
     analyses: those of the kernels that have not changed.
     """
-    cublas = {timing.size: median(timing.times_ms) for timing in recording.timings if timing.kernel == CUBLAS}
     rows = []
     for kernel in dict.fromkeys(timing.kernel for timing in recording.timings):
         timings = [timing for timing in recording.timings if timing.kernel == kernel]
@@ -98,13 +97,13 @@ def make_rows(recording: BenchRecording, analyses: Mapping[str, Analysis]) -> li
                 kernel=kernel,
                 wavefronts=wavefronts_per_kflop(analyses[kernel]) if kernel in analyses else None,
                 changed=kernel != CUBLAS and kernel not in analyses,
-                speeds=tuple(_speed(timing, cublas[timing.size]) for timing in timings),
+                speeds=tuple(map(_speed, timings)),
             )
         )
     return sorted(rows, key=lambda row: _order(row, recording.sizes))
 
 
-def _speed(timing: Timing, cublas_ms: float) -> Speed:
+def _speed(timing: Timing) -> Speed:
     middle = median(timing.times_ms)
     spread = None
     if len(timing.times_ms) > 1:
@@ -116,7 +115,7 @@ def _speed(timing: Timing, cublas_ms: float) -> Speed:
         median_ms=middle,
         spread=spread,
         tflops=flop(timing.size) / middle / 1e9,
-        of_cublas=cublas_ms / middle,
+        of_cublas=median(timing.beside_ms) / middle if timing.beside_ms else 1.0,
     )
 
 
