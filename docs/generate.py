@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs import claims, guard, measured, performance, pictures, speed  # noqa: E402
+from docs import claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
 from docs.accuracy import accuracy_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 
@@ -47,6 +47,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **guard.PARTS,
     **pictures.PARTS,
     **measured.PARTS,
+    **tuning.PARTS,
 }
 FILES = (
     "README.md",
@@ -55,6 +56,7 @@ FILES = (
     "docs/claims.md",
     "docs/performance.md",
     "docs/reading-the-heatmap.md",
+    "docs/tuning.md",
     "docs/validation.md",
 )
 

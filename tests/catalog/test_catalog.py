@@ -100,7 +100,11 @@ def test_inputs_differ_from_each_other_and_by_seed() -> None:
 @given(st.sampled_from(sorted(compiled())), st.tuples(*[st.integers(1, 5000)] * 3))
 def test_the_grid_covers_every_size_and_no_more(name: str, size: tuple[int, ...]) -> None:
     spec = compiled()[name]
-    rounded = [-(-value // 32) * 32 for value in size[: len(spec.family.sizes)]]  # what permuted_write takes
+    multiples = dict(spec.requires)
+    rounded = [
+        -(-value // multiples.get(extent, 1)) * multiples.get(extent, 1)
+        for extent, value in zip(spec.family.sizes, size)
+    ]
     plan = spec.launch(rounded)
     sizes = dict(zip(spec.family.sizes, rounded))
     for blocks, (extent, tile) in zip(plan.launch.grid, spec.grid):

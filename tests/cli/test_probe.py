@@ -21,15 +21,15 @@ def test_the_newest_recording(memsim: Run) -> None:
     done = memsim("probe", "--gpu", H100)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0] == "NVIDIA H100 80GB HBM3: the rules hold for 41 of 41 instructions"
+    assert lines[0] == "NVIDIA H100 80GB HBM3: the rules hold for 44 of 44 instructions"
     row = next(line.split() for line in lines if line.startswith("LDS32 "))
-    assert " ".join(row) == "LDS32 shared load 4 B 2,048 of 2,048 8 of 8 holds"
+    assert " ".join(row) == "LDS32 shared load 4 B 1,024 of 1,024 4 of 4 holds"
 
 
 def test_json(memsim: Run) -> None:
     record = json.loads(memsim("probe", "--json", "--gpu", H100).out)
-    assert record["device"]["compute_capability"] == "9.0" and len(record["instructions"]) == 41
-    assert record["instructions"][0]["figures"]["memory_l1_wavefronts_shared"] == [1024, 1024]
+    assert record["device"]["compute_capability"] == "9.0" and len(record["instructions"]) == 44
+    assert record["instructions"][0]["figures"]["memory_l1_wavefronts_shared"] == [512, 512]
 
 
 def test_live_and_record(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_live_and_record(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path:
     done = memsim("probe", "--live")
     assert done.code == 1
     assert done.out.splitlines()[0].endswith("the rules hold for 1 of 2 instructions, not for STS8")
-    assert "STS8: l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum: 0 of 4 equal" in done.out
+    assert "STS8: l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum: 0 of 2 equal" in done.out
 
 
 def test_bad_input(memsim: Run, tmp_path: Path) -> None:

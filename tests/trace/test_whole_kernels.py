@@ -39,10 +39,13 @@ class BruteForce:
         count = self.counts[key]
         lanes = self.machine.full(mask).reshape(-1, 32)
         count["instructions"] += int(lanes.any(1).sum())
-        if site.width not in get_arch("sm_90").widths(site.space, site.op):
-            return  # not measured: the analysis has a row without counts
         lanes = self.machine.full(active).reshape(-1, 32)
         used = lanes.any(1)
+        if (site.space, site.op) == ("shared", "cp_async_cg"):
+            count["requests"] += int(used.sum())
+            return  # it costs nothing there
+        if site.width not in get_arch("sm_90").widths(site.space, site.op):
+            return  # not measured: the analysis has a row without counts
         addresses = self.written_out(address)[used]
         lanes = lanes[used]
         count["requests"] += len(lanes)
