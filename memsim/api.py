@@ -217,7 +217,8 @@ def analyze(
         kernel: `load(...)[name]`.
         grid, block: one to three ints, as CUDA's `dim3`.
         args: arrays (numpy, or `ArrayArg` by shape and type) and scalars, in kernel order. Arrays
-            lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed.
+            lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed. A struct is a
+            list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a numpy scalar, or bytes.
         shared_bytes: dynamic shared memory of a block, in bytes.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
         arch: whose rules to count by.

@@ -28,8 +28,9 @@ def analyze(
 
     \b
     An --arg is a number, an array by type and shape (filled with random numbers,
-    =zeros or =iota), or an array from a file:
+    =zeros or =iota), an array from a file, or a struct by its numbers and arrays:
       1024   1.0   'f32[1024,1024]'   'i32[64]=iota'   @matrix.npy
+      'f32(1,2)+i32(3)'   'f32[64]+i32(3)' (a pointer and a number)
 
     \b
     Examples:

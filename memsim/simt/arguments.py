@@ -1,12 +1,14 @@
 """Arguments of a launch, matched with the kernel's parameters.
 
 In: what the user passed. Out: the bytes of every parameter and the arrays behind the pointers.
+A struct is given as bytes, as a numpy scalar, or as a list of its parts: numbers with a type, and arrays,
+whose addresses stand in it.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,19 +33,77 @@ _SCALARS = {
 }
 
 
+POINTERS = ("u64", "b64", "s64")
+POINTER_BYTES = 8
+VALUES = "biufcV"  # kinds of numpy scalars that are bytes of their own
+
+
 def is_array(argument: Any) -> bool:
     """Is the argument memory that the kernel gets a pointer to?"""
     return isinstance(argument, (np.ndarray, ArrayArg)) and getattr(argument, "shape", ()) != ()
 
 
+def is_parts(argument: Any) -> bool:
+    """Is the argument a struct, part by part?"""
+    return isinstance(argument, (list, tuple))
+
+
+def is_struct(parameter: Parameter) -> bool:
+    """Is the parameter passed by its bytes, and not as one number?"""
+    return struct.calcsize(_SCALARS.get(parameter.type, "0s")) != parameter.size
+
+
+def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[str, Any]]:
+    """(name, array) for every pointer, in order; the third part of a struct v is called v.2."""
+    for name, argument in zip(names, arguments):
+        if is_array(argument):
+            yield name, argument
+        elif is_parts(argument):
+            yield from ((f"{name}.{i}", part) for i, part in enumerate(argument) if is_array(part))
+
+
+def lay_out(parts: Sequence[Any], packed: bool = False) -> tuple[list[int], int]:
+    """Where each part of a struct lies, and the struct's size, in bytes.
+
+    As C does: each part at a multiple of its own size, and the whole a multiple of the largest of them.
+    packed: one right behind the other.
+    """
+    starts, end, widest = [], 0, 1
+    for part in parts:
+        size = POINTER_BYTES if is_array(part) else part.dtype.itemsize
+        natural = part.dtype.alignment if not is_array(part) and part.dtype.kind == "V" else size
+        alignment = 1 if packed else natural
+        starts.append(-(-end // alignment) * alignment)
+        end, widest = starts[-1] + size, max(widest, alignment)
+    return starts, -(-end // widest) * widest
+
+
+def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
+    """Do the parts make up the struct?
+
+    Raises:
+        MemsimError: they do not, or one has no size of its own.
+    """
+    for part in parts:
+        if not is_array(part) and not (isinstance(part, np.generic) and part.dtype.kind in VALUES):
+            raise MemsimError(
+                f"a part of the struct {name} is {part!r}, which has no size",
+                hint="parts are arrays and numbers with a type, as np.int32(3)",
+            )
+    sizes = lay_out(parts, packed=True)[1], lay_out(parts)[1]
+    if parameter.size not in sizes:
+        apart = "" if sizes[0] == sizes[1] else f" one behind the other, {sizes[1]} each at its alignment"
+        raise MemsimError(f"{name} has {parameter.size} bytes, and its parts make {sizes[0]}{apart}")
+
+
 def describe(parameter: Parameter) -> str:
     """A parameter's type in words."""
-    if parameter.type in ("u64", "b64", "s64"):
+    if parameter.type in POINTERS:
         return "an array (pointer) or a 64-bit integer"
     if parameter.type.startswith("f"):
         return f"a float ({parameter.type})"
-    if parameter.size != struct.calcsize(_SCALARS.get(parameter.type, "0s")):
-        return f"a struct of {parameter.size} bytes (bytes)"
+    if is_struct(parameter):
+        return f"a struct of {parameter.size} bytes (bytes, a numpy scalar of that size, or a list of parts)"
     return f"an integer ({parameter.type})"
 
 
@@ -60,11 +120,14 @@ def check(function: Function, arguments: Sequence[Any], names: Sequence[str]) ->
             hint=f"it wants {wanted}" if wanted else None,
         )
     for name, parameter, argument in zip(names, function.parameters, arguments):
-        if not _fits(parameter, argument):
+        if is_parts(argument) and is_struct(parameter):
+            check_parts(argument, name, parameter)
+        elif not _fits(parameter, argument):
             raise MemsimError(
                 f"argument {name} of {demangle(function.name)} is {describe(parameter)}, not {_say(argument)}"
             )
-        if isinstance(argument, np.ndarray) and is_array(argument) and not argument.flags.c_contiguous:
+    for name, array in arrays_of(names, arguments):
+        if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
             raise MemsimError(f"argument {name} is not C-contiguous", hint="pass np.ascontiguousarray(...)")
 
 
@@ -76,11 +139,14 @@ def _say(argument: Any) -> str:
 
 def _fits(parameter: Parameter, argument: Any) -> bool:
     """Can the argument be passed for the parameter?"""
-    scalar = struct.calcsize(_SCALARS.get(parameter.type, "0s")) == parameter.size
+    scalar = not is_struct(parameter)
     if is_array(argument) or isinstance(argument, Texture1D):
-        return scalar and parameter.type in ("u64", "b64", "s64")
+        return scalar and parameter.type in POINTERS
     if isinstance(argument, (bytes, bytearray)):
         return len(argument) == parameter.size
+    argument = _scalar(argument)
+    if isinstance(argument, np.void):
+        return argument.nbytes == parameter.size
     if isinstance(argument, np.generic):
         argument = argument.item()
     if not scalar or not isinstance(argument, (int, float)):
@@ -91,8 +157,20 @@ def _fits(parameter: Parameter, argument: Any) -> bool:
     return isinstance(argument, int) and -(1 << (bits - 1)) <= argument < 1 << bits
 
 
-def encode(parameter: Parameter, argument: Any) -> bytes:
-    """A checked argument (an array by its address) as the parameter's bytes."""
+def _scalar(argument: Any) -> Any:
+    """What a numpy array without dimensions holds; anything else as it is."""
+    return argument[()] if isinstance(argument, np.ndarray) and argument.shape == () else argument
+
+
+def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> bytes:
+    """A checked argument as the parameter's bytes; its arrays lie at the next `addresses`."""
+    if is_array(argument):
+        argument = next(addresses)
+    if is_parts(argument):
+        return encode_parts(parameter, argument, addresses)
+    argument = _scalar(argument)
+    if isinstance(argument, np.void):
+        return argument.tobytes()
     if isinstance(argument, (bytes, bytearray)):
         return bytes(argument)
     if isinstance(argument, np.generic):
@@ -101,3 +179,14 @@ def encode(parameter: Parameter, argument: Any) -> bytes:
     if code in "efd":
         return struct.pack(f"<{code}", float(argument))
     return (int(argument) & ((1 << parameter.size * 8) - 1)).to_bytes(parameter.size, "little")
+
+
+def encode_parts(parameter: Parameter, parts: Sequence[Any], addresses: Iterator[int]) -> bytes:
+    """A checked struct; the gaps between its parts are zeros."""
+    layouts = lay_out(parts, packed=True), lay_out(parts)
+    starts = next(starts for starts, size in layouts if size == parameter.size)
+    packed = bytearray(parameter.size)
+    for start, part in zip(starts, parts):
+        raw = next(addresses).to_bytes(POINTER_BYTES, "little") if is_array(part) else part.tobytes()
+        packed[start : start + len(raw)] = raw
+    return bytes(packed)

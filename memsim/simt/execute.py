@@ -31,8 +31,8 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch, Texture1D
 from memsim.ptx.flow import Flow
 from memsim.ptx.program import Function, Module, Variable
-from memsim.ptx.slice import address_slice
-from memsim.simt.arguments import check, encode, is_array
+from memsim.ptx.slice import ANYWHERE, address_slice
+from memsim.simt.arguments import arrays_of, check, encode, is_array, is_parts
 from memsim.simt.machine import Listener, Machine
 from memsim.simt.memory import Memory
 from memsim.simt.plan import Plan
@@ -70,7 +70,7 @@ def execute(
         MemsimError: arguments or launch that do not fit, and whatever goes wrong in the kernel.
     """
     check(function, arguments, names)
-    buffers = [(name, a, int(a.nbytes)) for name, a in zip(names, arguments) if is_array(a)]
+    buffers = [(name, array, int(array.nbytes)) for name, array in arrays_of(names, arguments)]
     memory = Memory(variables_of(module, function), buffers, launch.shared_bytes)
     check_shared(function, memory)
     check_block(function, launch)
@@ -109,10 +109,11 @@ def make_plan(function: Function, memory: Memory, arguments: Sequence[Any], ever
                 argument.base if isinstance(argument, np.ndarray) and argument.base is not None else argument
             )
             same[parameter.name] = owner.setdefault(id(base), parameter.name)
-            argument = next(addresses)
+        elif is_parts(argument):
+            same[parameter.name] = ANYWHERE  # a pointer in it may be any of its arrays, or another argument
         elif isinstance(argument, Texture1D):
             argument = memory.bind(argument)
-        parameters[parameter.name] = encode(parameter, argument)
+        parameters[parameter.name] = encode(parameter, argument, addresses)
     plan = Plan(function, memory, parameters)
     needed = None if everything else address_slice(function, same)
     for index in range(len(function.instructions)):

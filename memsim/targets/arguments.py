@@ -1,8 +1,8 @@
 """What an argument means that is given as text, by `--arg` or in a configuration.
 
 In: the texts in the kernel's order and the kernel's parameters, by whose types they are read. Out: numbers,
-`ArrayArg`s (made only when somebody reads them), arrays from `.npy` files, and structs as their bytes.
-Left out: structs with pointers in them.
+`ArrayArg`s (made only when somebody reads them), arrays from `.npy` files, and structs by their parts.
+Left out: textures.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from memsim.ptx.program import Parameter
+from memsim.simt.arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
-Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray
+Part: TypeAlias = np.generic | np.ndarray | ArrayArg
+Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | tuple[Part, ...]
 
 NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
 DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
-POINTER_BYTES = 8
 FILLS = ("random", "zeros", "iota")
 ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
-PART = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
+NUMBERS = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
+BETWEEN_PARTS = re.compile(r"\+(?![^()]*\))")  # no + inside parentheses, as in f32(1e+5)
 EXAMPLES = (
     "examples: 1024, 1.0, 'f32[1024,1024]', 'f32[1024,1024]=zeros', 'i32[64]=iota', @matrix.npy, "
-    "a struct 'f32(1,2)+i32(3)'"
+    "a struct 'f32(1,2)+i32(3)', one with a pointer in it 'f32[1024]+i32(3)'"
 )
 
 
@@ -50,7 +52,7 @@ def read_arguments(
         MemsimError: too few or too many, or one that its parameter cannot take.
     """
     if len(texts) != len(parameters):
-        takes = ", ".join(f"{name}: {parameter.type}" for name, parameter in parameters.items())
+        takes = ", ".join(f"{name}: {_type(parameter)}" for name, parameter in parameters.items())
         raise MemsimError(
             f"the kernel takes {len(parameters)} arguments ({takes}), and {where} gives {len(texts)} of them",
             hint=f"one for each, in the kernel's order; {EXAMPLES}",
@@ -65,17 +67,12 @@ def read_arguments(
 def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -> Argument:
     if not isinstance(text, str):
         return text
-    is_array = text.startswith("@") or "[" in text
-    if is_array and parameter.size != POINTER_BYTES:
+    if is_struct(parameter) or NUMBERS.match(text):
+        return _struct(text, folder, name, parameter)
+    if _is_array(text) and parameter.type not in POINTERS:
         raise _error(text, 1, f"an array for {name}, which is no pointer but {parameter.type}")
-    if text.startswith("@"):
-        return _array_from_file(text, folder)
-    if is_array:
-        return _array(text)
-    if "(" in text:
-        return _struct(text, name, parameter)
-    if parameter.size * 8 != int(parameter.type.lstrip("bfsu")):
-        raise _error(text, 1, f"a number for {name}, which is a struct of {parameter.size} bytes")
+    if _is_array(text):
+        return _array(text, folder)
     number = float if parameter.type.startswith("f") else _integer
     try:
         return number(text)
@@ -83,11 +80,21 @@ def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -
         raise _error(text, 1, f"no value for {name}, which is {parameter.type}") from None
 
 
+def _type(parameter: Parameter) -> str:
+    return f"a struct of {parameter.size} bytes" if is_struct(parameter) else parameter.type
+
+
+def _is_array(text: str) -> bool:
+    return text.startswith("@") or "[" in text
+
+
 def _integer(text: str) -> int:
     return int(text, 0)
 
 
-def _array(text: str) -> ArrayArg:
+def _array(text: str, folder: Path) -> ArrayArg | np.ndarray:
+    if text.startswith("@"):
+        return _array_from_file(text, folder)
     match = ARRAY.fullmatch(text)
     if match is None:
         raise _error(text, text.index("[") + 1, "an array is TYPE[SHAPE] or TYPE[SHAPE]=CONTENT")
@@ -101,26 +108,35 @@ def _array(text: str) -> ArrayArg:
     return ArrayArg(tuple(int(extent) for extent in extents), dtype, fill or FILLS[0])
 
 
-def _struct(text: str, name: str, parameter: Parameter) -> bytes:
-    """Numbers packed one after another: `f16(1,1)` is a `__half2`, `f32(1)+i32(2)` a struct of both."""
-    packed, end = b"", 0
-    for match in PART.finditer(text):
-        if text[end : match.start()] != ("+" if end else ""):
-            break
-        packed += _packed(text, match)
-        end = match.end()
-    if end != len(text):
-        raise _error(text, end + 1, "a struct is TYPE(NUMBER,...), several of them with + between")
-    if len(packed) != parameter.size:
-        raise _error(text, 1, f"{len(packed)} bytes for {name}, which has {parameter.size}")
-    return packed
+def _struct(text: str, folder: Path, name: str, parameter: Parameter) -> bytes | tuple[Part, ...]:
+    """`f16(1,1)` is a `__half2`, `f32[64]+i32(3)` a pointer and a number; bytes where there is no pointer."""
+    if not _is_array(text) and "(" not in text:
+        raise _error(text, 1, f"a number for {name}, which is a struct of {parameter.size} bytes")
+    parts: list[Part] = []
+    start = 0
+    for piece in BETWEEN_PARTS.split(text):
+        try:
+            parts += [_array(piece, folder)] if _is_array(piece) else _numbers(piece)
+        except MemsimError as error:
+            raise _error(text, start + (error.column or 1), error.message) from None
+        start += len(piece) + 1
+    try:
+        check_parts(parts, name, parameter)
+    except MemsimError as error:
+        raise _error(text, 1, error.message) from None
+    return tuple(parts) if any(map(is_array, parts)) else encode_parts(parameter, parts, iter(()))
 
 
-def _packed(text: str, match: re.Match[str]) -> bytes:
+def _numbers(text: str) -> list[np.generic]:
+    match = NUMBERS.match(text)
+    end = match.end() if match else 0
+    if match is None or end != len(text):
+        message = "a struct is TYPE(NUMBER,...) and arrays TYPE[SHAPE], with + between"
+        raise _error(text, end + 1, message)
     dtype = _dtype(text, match)
     number = float if dtype.startswith("f") else _integer
     try:
-        return np.array([number(value) for value in match["values"].split(",")], dtype).tobytes()
+        return list(np.array([number(value) for value in match["values"].split(",")], dtype))
     except (ValueError, OverflowError):
         raise _error(text, match.start("values") + 1, f"no {match['dtype']} numbers") from None
 

@@ -79,6 +79,8 @@ def model_version() -> str:
 def _argument(value: Any) -> str:
     if isinstance(value, Texture1D):
         return f"texture {_argument(value.array)}"
+    if isinstance(value, (list, tuple)):
+        return f"struct {[_argument(part) for part in value]}"
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     return f"{type(value).__name__} {value!r}"

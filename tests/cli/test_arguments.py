@@ -16,6 +16,7 @@ POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)
 FLOAT = Parameter("f_param_2", "f32", 4, 4, 12)
 STRUCT = Parameter("f_param_3", "b8", 4, 8, 16)
+VIEW = Parameter("f_param_4", "b8", 8, 24, 24)  # struct { float *data; int pitch; int8_t *kinds; }
 
 
 def read(text: str, parameter: Parameter) -> object:
@@ -65,6 +66,28 @@ def test_a_struct_is_its_numbers(text: str, value: bytes) -> None:
     assert read(text, STRUCT) == value
 
 
+def test_a_struct_with_arrays_keeps_its_parts(tmp_path: Path) -> None:
+    np.save(tmp_path / "kinds.npy", np.arange(4, dtype=np.int8))
+    (made,) = read_arguments(["f32[8]=iota+i32(3)+@kinds.npy"], {"x": VIEW}, tmp_path)
+    assert isinstance(made, tuple)
+    data, pitch, kinds = made
+    assert data == ArrayArg((8,), "float32", "iota")
+    assert isinstance(pitch, np.int32) and pitch == 3
+    assert isinstance(kinds, np.ndarray) and kinds.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "padded"),
+    [
+        ("u8(1)+f64(2)+i32(3)", "u8(1,0,0,0,0,0,0,0)+f64(2)+i32(3,0)"),
+        ("f64(2)+i32(3)+i64(4)", "f64(2)+i32(3)+i32(0)+i64(4)"),
+        ("i64(1)+u8(1)+u16(2)+f32(3)+i16(4)", "i64(1)+u8(1,0)+u16(2)+f32(3)+i16(4,0,0,0)"),
+    ],
+)
+def test_parts_lie_where_c_puts_them(text: str, padded: str) -> None:
+    assert read(text, VIEW) == read(padded, VIEW)
+
+
 def test_every_type_name_is_one_of_numpy() -> None:
     assert len(DTYPES) == 11
     for name, dtype in DTYPES.items():
@@ -101,10 +124,15 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
         ("f32[8]=ones", POINTER, "no content 'ones'; known: random", 8),
         ("f32[8]=", POINTER, "no content ''", 8),
         ("1", STRUCT, "a number for x, which is a struct of 8 bytes", 1),
-        ("f32(1)", STRUCT, "4 bytes for x, which has 8", 1),
-        ("f32(1,2)", INT, "8 bytes for x, which has 4", 1),
+        ("f32(1)", STRUCT, "x has 8 bytes, and its parts make 4", 1),
+        ("f32(1,2)", INT, "x has 4 bytes, and its parts make 8", 1),
+        ("1024", VIEW, "a number for x, which is a struct of 24 bytes", 1),
+        ("f32[8]", VIEW, "x has 24 bytes, and its parts make 8", 1),
+        ("u8(1)+f64(1)", VIEW, "parts make 9 one behind the other, 16 each at its alignment", 1),
+        ("f32[8]+i32(1)+float[8]", VIEW, "no type 'float'; known: f16", 15),
+        ("i32(1)+f32[8]+", VIEW, "with + between", 15),
         ("f32(1)f32(2)", STRUCT, "with + between", 7),
-        ("f32(1)+", STRUCT, "with + between", 7),
+        ("f32(1)+", STRUCT, "with + between", 8),
         ("f32(1)+float(2)", STRUCT, "no type 'float'; known: f16", 8),
         ("f32(1)+i32(1.5)", STRUCT, "no i32 numbers", 12),
         ("f32(1)+u8(1,2,3,256)", STRUCT, "no u8 numbers", 11),

@@ -1,0 +1,103 @@
+"""Struct arguments: by bytes, by a numpy scalar, by their parts; arrays behind pointers in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memsim.api import analyze, run
+from memsim.errors import MemsimError
+from memsim.launch import ArrayArg
+from tests.simt.cuda import kernel
+
+VIEW = """
+struct View { float *data; int pitch; const int *pick; };
+extern "C" __global__ void k(View v, float *out) {
+    int i = blockIdx.x * v.pitch + threadIdx.x;
+    out[i] = v.data[v.pick[i]];
+    v.data[v.pick[i]] = -1.0f;
+}"""
+
+
+def test_arrays_in_a_struct_are_read_and_written_in_place(tmp_path: Path) -> None:
+    k = kernel(tmp_path, VIEW)
+    data, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    pick = np.arange(64, dtype=np.int32)[::-1].copy()
+    run(k, 2, 32, [[data, np.int32(32), pick], out])
+    assert (out == np.arange(64)[::-1]).all()
+    assert (data == -1).all()
+    assert (pick == np.arange(64)[::-1]).all()
+
+
+def test_arrays_in_a_struct_have_names_and_decide_addresses(tmp_path: Path) -> None:
+    k = kernel(tmp_path, VIEW)
+    for step, sectors in ((1, 4), (8, 32)):
+        pick = np.arange(32, dtype=np.int32) * step
+        found = analyze(k, 1, 32, [(ArrayArg((256,)), np.int32(32), pick), ArrayArg((32,))])
+        rows = {(site.array, site.op): site.sectors for site in found.sites}
+        assert rows == {
+            ("v.2", "load"): 4,
+            ("v.0", "load"): sectors,
+            ("v.0", "store"): sectors,
+            ("out", "store"): 4,
+        }
+
+
+def test_a_store_through_a_struct_is_seen_through_it(tmp_path: Path) -> None:
+    """A trace runs only what addresses need, and here they need what was stored."""
+    text = """
+struct View { int *data; int n; };
+extern "C" __global__ void k(View v, float *out) {
+    v.data[threadIdx.x] = threadIdx.x * v.n;
+    __syncthreads();
+    out[v.data[threadIdx.x ^ 1]] = 1.0f;
+}"""
+    k = kernel(tmp_path, text)
+    for n, sectors in ((1, 4), (8, 32)):
+        found = analyze(k, 1, 32, [[ArrayArg((32,), "int32"), np.int32(n)], ArrayArg((256,))])
+        assert [site.sectors for site in found.sites if site.array == "out"] == [sectors]
+
+
+PARAMS = """
+struct Params { float alpha; int n; float3 shift; double scale; };
+extern "C" __global__ void k(Params p, double *out) {
+    out[threadIdx.x] = p.alpha + p.n + p.shift.x + p.shift.y + p.shift.z + p.scale;
+}"""
+FIELDS = np.dtype(
+    [("alpha", "f4"), ("n", "i4"), ("x", "f4"), ("y", "f4"), ("z", "f4"), ("scale", "f8")], align=True
+)
+
+
+def test_a_struct_by_its_fields_and_by_its_parts_is_the_same(tmp_path: Path) -> None:
+    k = kernel(tmp_path, PARAMS)
+    values = (0.5, 64, 1.0, 2.0, 3.0, 0.25)
+    array = np.array(values, FIELDS)
+    parts = [np.float32(0.5), np.int32(64), *np.array([1, 2, 3], np.float32), np.float64(0.25)]
+    for given in (array, array[()], array.tobytes(), parts):
+        out = np.zeros(4)
+        run(k, 1, 4, [given, out])
+        assert (out == sum(values)).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.zeros((), "f4,i4"), "a struct of 32 bytes"),
+        ([np.float32(1), np.int32(2)], "p has 32 bytes, and its parts make 8"),
+        ([1.0, 64], "a part of the struct p is 1.0, which has no size"),
+        (np.float64(1), "a struct of 32 bytes"),
+    ],
+)
+def test_a_struct_that_does_not_fit_is_refused(tmp_path: Path, given: object, message: str) -> None:
+    with pytest.raises(MemsimError, match=message):
+        run(kernel(tmp_path, PARAMS), 1, 4, [given, np.zeros(4)])
+
+
+def test_an_array_in_a_struct_must_be_contiguous(tmp_path: Path) -> None:
+    k = kernel(tmp_path, VIEW)
+    data, pick = np.zeros((64, 2), np.float32)[:, 0], np.zeros(64, np.int32)
+    with pytest.raises(MemsimError, match=r"v\.0 is not C-contiguous"):
+        run(k, 2, 32, [[data, np.int32(32), pick], np.zeros(64, np.float32)])
+    run(k, 2, 32, [[data.copy(), np.int32(32), pick], np.zeros(64, np.float32)])
