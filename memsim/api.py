@@ -80,6 +80,8 @@ class Module:
         """
         from memsim.ptx.demangle import resolve
 
+        if not isinstance(name, str):
+            raise MemsimError(f"a kernel is chosen by its name, not by {name!r}", hint=_choice(self))
         return Kernel(resolve(self.kernels, name), self.program, self.sources)
 
     def __iter__(self) -> Iterator[str]:
@@ -87,6 +89,28 @@ class Module:
 
     def __len__(self) -> int:
         return len(self.kernels)
+
+
+def _choice(module: Module) -> str:
+    """How to choose a kernel of the module."""
+    from memsim.ptx.demangle import demangle
+
+    names = [demangle(name) for name in module.kernels]
+    return f"write module[{names[0]!r}]; it has {', '.join(names)}" if names else "it has no kernel"
+
+
+def _check_kernel(kernel: object) -> None:
+    """Is it something that can be launched?
+
+    Raises:
+        MemsimError: it is a module, a name, or something else.
+    """
+    if isinstance(kernel, Kernel):
+        return
+    if isinstance(kernel, Module):
+        raise MemsimError("a module is no kernel: choose one of it", hint=_choice(kernel))
+    shown = repr(kernel) if isinstance(kernel, str) else f"a {type(kernel).__name__}"
+    raise MemsimError(f"{shown} is no kernel", hint='memsim.load("file.cu")["name"] gives one')
 
 
 def load(source: str | Path, options: Sequence[str] = ()) -> Module:
@@ -99,6 +123,13 @@ def load(source: str | Path, options: Sequence[str] = ()) -> Module:
 
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):
         return _module(parse(source), None)
+    if not isinstance(source, (str, Path)) or source == "":
+        raise MemsimError(
+            f"{source!r} cannot be loaded",
+            hint="load takes the path of a .cu or .ptx file, or the text of PTX",
+        )
+    if isinstance(options, str):
+        raise MemsimError(f"options are a list, not {options!r}", hint=f"write options={options.split()}")
     path = Path(source)
     if not path.is_file():
         raise MemsimError(f"there is no file {path}")
@@ -133,10 +164,12 @@ def _module(parsed: program.Module, folder: Path | None) -> Module:
 
 def _blocks(launch: Launch, count: int | None) -> np.ndarray | None:
     """Linear numbers of `count` blocks spread evenly over the grid, the first and last included."""
-    if count is None or count >= launch.blocks:
+    if count is None:
         return None
-    if count < 1:
-        raise MemsimError(f"blocks must be at least 1, not {count}")
+    if not isinstance(count, (int, np.integer)) or count < 1:
+        raise MemsimError(f"blocks must be an integer of at least 1, not {count!r}")
+    if count >= launch.blocks:
+        return None
     return np.unique(np.linspace(0, launch.blocks - 1, count).round().astype(np.int64))
 
 
@@ -167,6 +200,7 @@ def trace(
     from memsim.trace.record import Recorder, short_name
     from memsim.trace.trace import Trace
 
+    _check_kernel(kernel)
     launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes)
     chosen = _blocks(launch, blocks)
     recorder = Recorder()
@@ -268,6 +302,7 @@ def run(
     """
     from memsim.simt.execute import MAX_STEPS, execute
 
+    _check_kernel(kernel)
     launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes)
     execute(
         kernel.module,

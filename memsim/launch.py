@@ -6,7 +6,7 @@ described, and only made when somebody reads it) and `Texture1D`. Left out: addr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -29,7 +29,7 @@ def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]
     Raises:
         MemsimError: not one to three positive integers.
     """
-    items = (value,) if isinstance(value, (int, np.integer)) else tuple(value)
+    items = tuple(value) if isinstance(value, Iterable) else (value,)
     if not 1 <= len(items) <= 3 or not all(isinstance(i, (int, np.integer)) and i > 0 for i in items):
         raise MemsimError(f"{name} must be one to three positive integers, not {value!r}")
     x, y, z = (*(int(i) for i in items), 1, 1)[:3]
@@ -52,8 +52,8 @@ class Launch:
             raise MemsimError(
                 f"block {self.block} has {self.threads} threads; a block has at most {MAX_THREADS}"
             )
-        if self.shared_bytes < 0:
-            raise MemsimError(f"dynamic shared memory cannot be {self.shared_bytes} bytes")
+        if not isinstance(self.shared_bytes, (int, np.integer)) or self.shared_bytes < 0:
+            raise MemsimError(f"dynamic shared memory cannot be {self.shared_bytes!r} bytes")
 
     @property
     def threads(self) -> int:

@@ -193,18 +193,24 @@ class GlobalRequest:
         return [int(lane) for lane in np.flatnonzero(inside)]
 
 
-def take_apart(analysis: Analysis, site: int) -> SharedRequest | GlobalRequest:
+def take_apart(analysis: Analysis, site: int | SiteCounts) -> SharedRequest | GlobalRequest:
     """The worst request of a row: of all that cost most, the one that comes most often and first.
 
     Args:
-        site: index in `analysis.sites`.
+        site: one of `analysis.sites`, or its index there.
 
     Raises:
         MemsimError: there is no such row, it could not be analyzed, or no lane was ever active.
     """
-    if not 0 <= site < len(analysis.sites):
+    if isinstance(site, SiteCounts):
+        if site not in analysis.sites:
+            raise MemsimError(
+                f"the site on line {site.line} is none of this analysis of {analysis.trace.kernel}"
+            )
+        site = analysis.sites.index(site)
+    if not isinstance(site, (int, np.integer)) or not 0 <= site < len(analysis.sites):
         raise MemsimError(
-            f"there is no access site {site} in {analysis.trace.kernel}",
+            f"there is no access site {site!r} in {analysis.trace.kernel}",
             hint=f"sites are numbered 0 to {len(analysis.sites) - 1}" if analysis.sites else None,
         )
     row = analysis.sites[site]

@@ -120,15 +120,16 @@ class Spec:
         defaults = self.family.sizes
         if size is None:
             return dict(defaults)
-        given = size.split(",") if isinstance(size, str) else list(size)
+        given = size.split(",") if isinstance(size, str) else size
         try:
             values = [int(value) if isinstance(value, str) else index(value) for value in given]
         except (TypeError, ValueError):
             values = []
         if len(values) != len(defaults) or min(values) < 1:
+            shown = ",".join(map(str, given)) if isinstance(given, (list, tuple)) else given
             raise MemsimError(
                 f"{self.name} takes a size {','.join(defaults)} of {len(defaults)} positive integers, "
-                f"and not {','.join(map(str, given))!r}",
+                f"and not {shown!r}",
                 hint=f"the default is {','.join(map(str, defaults.values()))}",
             )
         return dict(zip(defaults, values))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, SiteCounts
 from memsim.details.choose import worst_site
 from memsim.details.layout import layouts
 from memsim.details.request import SharedRequest, take_apart
@@ -34,8 +34,10 @@ class Plots:
 
         return heatmap([self.analysis] if compare is None else [self.analysis, compare])
 
-    def lanes(self, site: int | None = None) -> Figure:
-        """The worst request of a site, lane by lane. `site`: index in `analysis.sites`, the worst if None.
+    def lanes(self, site: int | SiteCounts | None = None) -> Figure:
+        """The worst request of a site, lane by lane.
+
+        `site`: one of `analysis.sites` or its index there, the worst if None.
 
         For shared memory the lanes by the banks and the conflict graph, for global memory the sectors.
 

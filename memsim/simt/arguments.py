@@ -113,6 +113,8 @@ def check(function: Function, arguments: Sequence[Any], names: Sequence[str]) ->
     Raises:
         MemsimError: wrong count or type, or an array that is not C-contiguous.
     """
+    if not isinstance(arguments, Sequence):
+        raise MemsimError(f"the arguments are a list, one for each parameter, not {_say(arguments)}")
     wanted = ", ".join(f"{name}: {describe(p)}" for name, p in zip(names, function.parameters))
     if len(arguments) != len(function.parameters):
         raise MemsimError(

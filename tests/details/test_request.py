@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -187,10 +190,15 @@ def test_what_cannot_be_taken_apart_is_refused() -> None:
     rows = [(site(), [Request(LANES * 4)]), (site(line=4, unresolved="a call"), []), (site(line=5), [])]
     analysis = analyze_trace(make_trace(*rows))
     assert take_apart(analysis, 0).origin.site == 0
-    for number, message in (
+    assert take_apart(analysis, analysis.sites[0]).origin.site == 0
+    wrong: list[tuple[Any, str]] = [
         (1, "could not be analyzed: a call"),
         (2, "makes no request"),
         (3, "no access site 3"),
-    ):
+        ("x", "no access site 'x'"),
+        (1.0, "no access site 1.0"),
+        (replace(analysis.sites[0], line=77), "the site on line 77 is none of this analysis"),
+    ]
+    for number, message in wrong:
         with pytest.raises(MemsimError, match=message):
             take_apart(analysis, number)

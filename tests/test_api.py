@@ -1,0 +1,105 @@
+"""The Python interface taken wrongly: each mistake with its message, and the right thing beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.api import Kernel, Module
+from memsim.launch import dim3
+
+ONE = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry scale(.param .u64 a)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<2>;
+    ld.param.u64 %rd1, [a];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.s64 %rd3, %rd1, %rd2;
+    st.global.u32 [%rd3], %r1;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def module() -> Module:
+    return memsim.load(ONE)
+
+
+@pytest.fixture
+def kernel(module: Module) -> Kernel:
+    return module["scale"]
+
+
+def refusal(call: Any, *args: Any, **named: Any) -> str:
+    with pytest.raises(memsim.MemsimError) as caught:
+        call(*args, **named)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("verb", [memsim.analyze, memsim.run])
+def test_what_is_no_kernel_is_told_how_to_get_one(verb: Any, module: Module) -> None:
+    data = np.zeros(32, np.int32)
+    assert "write module['scale']" in refusal(verb, module, 1, 32, [data])
+    assert "'scale' is no kernel" in refusal(verb, "scale", 1, 32, [data])
+    assert "a Spec is no kernel" in refusal(verb, memsim.catalog()["kernel_v4"], 1, 32, [data])
+    verb(module["scale"], 1, 32, [data])
+
+
+def test_a_kernel_is_chosen_by_name(module: Module) -> None:
+    assert "write module['scale']" in refusal(module.__getitem__, 0)
+    assert module["scale"].name == "scale"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "message"),
+    [
+        ({"grid": 4.0}, {"grid": 4}, "grid must be one to three positive integers, not 4.0"),
+        ({"grid": None}, {"grid": [2, 2]}, "grid must be one to three positive integers, not None"),
+        ({"block": (32.0,)}, {"block": (32,)}, "block must be one to three positive integers"),
+        ({"block": "32"}, {"block": np.int64(32)}, "block must be one to three positive integers"),
+        ({"blocks": 1.5}, {"blocks": 1}, "blocks must be an integer of at least 1, not 1.5"),
+        ({"blocks": 0}, {"blocks": 9}, "blocks must be an integer of at least 1, not 0"),
+        ({"shared_bytes": "1"}, {"shared_bytes": 1}, "dynamic shared memory cannot be '1' bytes"),
+        ({"args": None}, {}, "the arguments are a list, one for each parameter, not None"),
+        ({"args": np.zeros(1)}, {}, r"the arguments are a list, .* not an array float64\[1\]"),
+    ],
+)
+def test_a_launch_of_the_wrong_types(
+    kernel: Kernel, wrong: dict[str, Any], right: dict[str, Any], message: str
+) -> None:
+    launch = {"grid": 1, "block": 32, "args": [memsim.ArrayArg((32,), "int32")]}
+    memsim.analyze(kernel, **{**launch, **right})
+    with pytest.raises(memsim.MemsimError, match=message):
+        memsim.analyze(kernel, **{**launch, **wrong})
+
+
+def test_dim3_takes_whatever_can_be_counted_through() -> None:
+    assert dim3(8) == dim3(np.int32(8)) == dim3([8]) == dim3(np.array([8, 1])) == (8, 1, 1)
+
+
+def test_load_says_what_it_takes(tmp_path: Path) -> None:
+    for nothing in ("", None, 3):
+        assert "load takes the path of a .cu or .ptx file" in refusal(memsim.load, nothing)
+    path = tmp_path / "scale.ptx"
+    path.write_text(ONE)
+    assert list(memsim.load(path)) == list(memsim.load(str(path))) == ["scale"]
+    assert "write options=['-DN=1', '-DM=2']" in refusal(memsim.load, "scale.cu", "-DN=1 -DM=2")
+
+
+@pytest.mark.parametrize("size", [128, 128.0, object()])
+def test_a_size_is_several_numbers(size: Any) -> None:
+    spec = memsim.catalog()["kernel_v4"]
+    assert spec.sizes((128, 128, 16)) == spec.sizes("128,128,16")
+    assert "takes a size M,N,K of 3 positive integers, and not" in refusal(spec.analyze, size=size)
+    assert "takes a size M,N,K of 3 positive integers, and not" in refusal(
+        memsim.catalog()["sgemm"].analyze, size=size
+    )
