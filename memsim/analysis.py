@@ -122,6 +122,15 @@ class Analysis:
 
         return Plots(self)
 
+    def __repr__(self) -> str:
+        return f"<Analysis {self.verdict}>"
+
+    def __str__(self) -> str:
+        """The text that `memsim analyze` prints."""
+        from memsim.report.text import render
+
+        return render(self)
+
     def _repr_html_(self) -> str:
         """What a notebook shows: the verdict, the bank heatmap, the rows."""
         from memsim.report.html import fragment

@@ -35,6 +35,11 @@ class Kernel:
     module: program.Module = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
 
+    def __repr__(self) -> str:
+        from memsim.ptx.demangle import demangle
+
+        return f"<Kernel {demangle(self.name)}({', '.join(self.argument_names)})>"
+
     @cached_property
     def function(self) -> program.Function:
         """The kernel with its device functions spliced in."""
@@ -67,6 +72,9 @@ class Module:
     program: program.Module = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Module with {', '.join(_shown(self)) or 'no kernel'}>"
+
     @property
     def kernels(self) -> tuple[str, ...]:
         """Entry names as in the PTX, in its order."""
@@ -91,11 +99,16 @@ class Module:
         return len(self.kernels)
 
 
-def _choice(module: Module) -> str:
-    """How to choose a kernel of the module."""
+def _shown(module: Module) -> list[str]:
+    """Its kernels by the names that people write."""
     from memsim.ptx.demangle import demangle
 
-    names = [demangle(name) for name in module.kernels]
+    return [demangle(name) for name in module.kernels]
+
+
+def _choice(module: Module) -> str:
+    """How to choose a kernel of the module."""
+    names = _shown(module)
     return f"write module[{names[0]!r}]; it has {', '.join(names)}" if names else "it has no kernel"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import memsim
 from memsim.api import Kernel, Module
 from memsim.launch import dim3
+from memsim.report.text import write
 
 ONE = """.version 8.0
 .target sm_90
@@ -103,3 +105,26 @@ def test_a_size_is_several_numbers(size: Any) -> None:
     assert "takes a size M,N,K of 3 positive integers, and not" in refusal(
         memsim.catalog()["sgemm"].analyze, size=size
     )
+
+
+def test_a_repr_is_a_line(module: Module, kernel: Kernel) -> None:
+    analysis = memsim.analyze(kernel, 1, 32, [memsim.ArrayArg((32,), "int32")])
+    assert repr(module) == "<Module with scale>"
+    assert repr(kernel) == "<Kernel scale(arg0)>"
+    assert repr(analysis) == f"<Analysis {analysis.verdict}>"
+    assert repr(analysis.trace) == "<Trace of scale: 1 sites, 1 distinct requests, 1 of 1 blocks>"
+    for name, spec in memsim.catalog().items():
+        assert repr(spec) == f"<{type(spec).__name__} {name}: {spec.story}>"
+
+
+def test_a_printed_analysis_is_the_text_report(kernel: Kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+    analysis = memsim.analyze(kernel, 1, 32, [memsim.ArrayArg((32,), "int32")])
+    printed = str(analysis)
+    stream = StringIO()
+    write(analysis, stream)
+    assert printed == stream.getvalue().rstrip("\n")
+    assert printed.splitlines()[0] == analysis.verdict
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert str(analysis) == printed
+    write(analysis, coloured := StringIO())
+    assert "\x1b[" in coloured.getvalue()

@@ -27,7 +27,7 @@ MUST_NOT_KNOW = {
     "validate": {"simt"},
     "report": {"compile", "ptx", "simt", "model", "api", "kernels"},
 }
-# The one door back: an `Analysis` shows itself, by two hooks that import a report when they are called.
+# The one door back: an `Analysis` shows itself, by hooks that import a report when they are called.
 DOORS = {("memsim.analysis", "report")}
 HEAVY = ("click", "cupy", "jinja2", "matplotlib", "networkx", "numpy", "rich")
 

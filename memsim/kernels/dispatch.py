@@ -34,6 +34,9 @@ class Dispatcher:
     large: Spec
     below: dict[str, int]
 
+    def __repr__(self) -> str:
+        return f"<Dispatcher {self.name}: {self.story}>"
+
     @property
     def family(self) -> Family:
         """What both kernels compute."""

@@ -90,6 +90,9 @@ class Spec:
     scalars: dict[str, float | str]
     textures: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        return f"<Spec {self.name}: {self.story}>"
+
     def pick(self, size: Size = None) -> Spec:
         """Itself: a `Dispatcher` picks one of several."""
         return self

@@ -7,6 +7,7 @@ Numbers are never cut: where there is no room, the code column shrinks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
@@ -26,12 +27,19 @@ COPIES = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
 LEFT_OUT = ("arbitration between warps", "caches", "time")
 
 
-def write(analysis: Analysis, stream: TextIO) -> None:
-    """Prints the report on `stream`."""
+def render(analysis: Analysis) -> str:
+    """The report as text, without colours, its lines as long as they are."""
+    stream = StringIO()
+    write(analysis, stream, colours=False)
+    return stream.getvalue().rstrip("\n")
+
+
+def write(analysis: Analysis, stream: TextIO, colours: bool | None = None) -> None:
+    """Prints the report on `stream`; colours: None where it is a terminal."""
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = Console(file=stream, force_terminal=colours, highlight=False, markup=False, emoji=False)
     room = console.width if console.is_terminal else UNLIMITED
     console.width = UNLIMITED
 

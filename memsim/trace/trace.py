@@ -74,6 +74,13 @@ class Trace:
     notes: tuple[str, ...] = ()
     writers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
 
+    def __repr__(self) -> str:
+        """Not the columns, which may have a million rows."""
+        return (
+            f"<Trace of {self.kernel}: {len(self.sites)} sites, {len(self.count)} distinct requests, "
+            f"{self.blocks_replayed} of {self.launch.blocks} blocks>"
+        )
+
     def save(self, path: str | Path) -> None:
         """Writes the trace to one `.npz` file (see `memsim.trace.storage`).
 
