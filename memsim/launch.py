@@ -76,7 +76,8 @@ class ArrayArg:
     """An array argument by shape, type and content; `fill` is zeros, iota or random.
 
     Nothing is allocated until `make` is called, so that a trace of a large problem
-    costs no memory for arrays that no address depends on.
+    costs no memory for arrays that no address depends on. Random are floats from -1 to 1, integers of
+    8 bits of any value, and wider ones from 0 to 127, so that they can be indices.
     """
 
     shape: tuple[int, ...]
@@ -99,6 +100,8 @@ class ArrayArg:
         rng = np.random.default_rng(self.seed)
         if dtype.kind == "f":
             return rng.uniform(-1.0, 1.0, self.shape).astype(dtype)
+        if dtype.kind in "iu" and dtype.itemsize == 1:
+            return rng.integers(0, 256, self.shape).astype(dtype)
         return rng.integers(0, 128, self.shape).astype(dtype)
 
 

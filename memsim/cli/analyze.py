@@ -27,10 +27,12 @@ def analyze(
     A file also needs --grid, --block and an --arg for each parameter of the kernel.
 
     \b
-    An --arg is a number, an array by type and shape (filled with random numbers,
-    =zeros or =iota), an array from a file, or a struct by its numbers and arrays:
-      1024   1.0   'f32[1024,1024]'   'i32[64]=iota'   @matrix.npy
+    An --arg is a number, an array by type and shape, an array from a file, or a
+    struct by its numbers and arrays, each at its alignment:
+      1024   1.0   'f32[1024,1024]'   'i32[64]=iota'   'u8[256]=zeros'   @matrix.npy
       'f32(1,2)+i32(3)'   'f32[64]+i32(3)' (a pointer and a number)
+    Arrays are random if nothing else is said: floats from -1 to 1, integers from
+    0 to 127, those of 8 bits any.
 
     \b
     Examples:
