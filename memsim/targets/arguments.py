@@ -24,6 +24,7 @@ Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | tuple[Part, 
 
 NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
 DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
+BOOLS = {"true": 1, "false": 0}
 FILLS = ("random", "zeros", "iota")
 ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
 NUMBERS = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
@@ -73,6 +74,8 @@ def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -
         raise _error(text, 1, f"an array for {name}, which is no pointer but {parameter.type}")
     if _is_array(text):
         return _array(text, folder)
+    if parameter.size == 1 and text in BOOLS:
+        return BOOLS[text]
     number = float if parameter.type.startswith("f") else _integer
     try:
         return number(text)

@@ -15,6 +15,7 @@ from memsim.targets.arguments import DTYPES, read_arguments
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)
 FLOAT = Parameter("f_param_2", "f32", 4, 4, 12)
+BOOL = Parameter("f_param_5", "u8", 1, 1, 48)
 STRUCT = Parameter("f_param_3", "b8", 4, 8, 16)
 VIEW = Parameter("f_param_4", "b8", 8, 24, 24)  # struct { float *data; int pitch; int8_t *kinds; }
 
@@ -33,6 +34,9 @@ def read(text: str, parameter: Parameter) -> object:
         ("1", FLOAT, 1.0),
         ("-2.5e3", FLOAT, -2500.0),
         ("256", POINTER, 256),
+        ("true", BOOL, 1),
+        ("false", BOOL, 0),
+        ("2", BOOL, 2),
     ],
 )
 def test_a_number_is_read_by_its_parameter(text: str, parameter: Parameter, value: float) -> None:
@@ -108,6 +112,8 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
     ("text", "parameter", "message", "column"),
     [
         ("1.5", INT, "no value for x, which is u32", 1),
+        ("true", INT, "no value for x, which is u32", 1),
+        ("True", BOOL, "no value for x, which is u8", 1),
         ("ten", FLOAT, "no value for x, which is f32", 1),
         ("", INT, "no value for x", 1),
         ("f32[8]", INT, "an array for x, which is no pointer but u32", 1),
