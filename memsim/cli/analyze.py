@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from memsim.analysis import analyze_trace
-from memsim.cli.target import target_options, trace_target
+from memsim.cli.target import TRACE, target_options, trace_target
+from memsim.errors import MemsimError
 from memsim.report import json, text
 
 
@@ -29,7 +30,7 @@ def analyze(
     \b
     An --arg is a number, an array by type and shape, an array from a file, or a
     struct by its numbers and arrays, each at its alignment:
-      1024   1.0   'f32[1024,1024]'   'i32[64]=iota'   'u8[256]=zeros'   @matrix.npy
+      1024   1.0   true   'f32[1024,1024]'   'i32[64]=iota'   'u8[256]=zeros'   @matrix.npy
       'f32(1,2)+i32(3)'   'f32[64]+i32(3)' (a pointer and a number)
     Arrays are random if nothing else is said: floats from -1 to 1, integers from
     0 to 127, those of 8 bits any.
@@ -41,6 +42,9 @@ def analyze(
       memsim analyze scale.cu --grid 8 --block 128 --arg 'f32[1024]' --arg 2.0 -D N=1024
       memsim analyze kernel_v4 --save-trace v4.npz && memsim analyze v4.npz
     """
+    if save_trace is not None and save_trace.suffix != TRACE:
+        hint = f"call it {save_trace.stem}{TRACE}, so that memsim analyze knows it as one"
+        raise MemsimError("a saved trace has another suffix", file=str(save_trace), hint=hint)
     trace = trace_target(ctx, target, options)
     if save_trace is not None:
         trace.save(save_trace)

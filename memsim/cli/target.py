@@ -117,12 +117,14 @@ def _saved_trace(target: str, report: Report) -> Trace:
     return Trace.load(target)
 
 
+TRACE = ".npz"
+
 # TARGET's suffix -> what it is, what makes a trace of it, and the options that make sense with it.
 LAUNCH = ("kernel", "grid", "block", "arg", "shared_bytes", "blocks")
 TARGETS: dict[str, tuple[str, Callable[..., Trace], tuple[str, ...]]] = {
     ".cu": ("a CUDA file", _trace_of_file, (*LAUNCH, "define", "include")),
     ".ptx": ("a PTX file", _trace_of_file, LAUNCH),
-    ".npz": ("a saved trace", _saved_trace, ()),
+    TRACE: ("a saved trace", _saved_trace, ()),
 }
 CATALOGUE = ("a catalogue kernel", _trace_from_catalogue, ("size", "blocks"))
 ALL = {"size", "define", "include", *LAUNCH}

@@ -144,6 +144,11 @@ def test_a_saved_trace_gives_the_same_report(memsim: Run, tmp_path: Path) -> Non
     assert isinstance(Trace.load(path), Trace)
     assert document(memsim("analyze", path, "--json"))["verdict"] == saved.out.splitlines()[0]
 
+    for name in ("v4.txt", "v4"):
+        other = tmp_path / name
+        refused(memsim("analyze", "kernel_v4", *SMALL, "--save-trace", other), name, "call it v4.npz")
+        assert not other.exists()
+
     path.write_bytes(path.read_bytes()[:100])
     refused(memsim("analyze", path), "error: ", "not a whole memsim trace")
     refused(
