@@ -28,7 +28,8 @@ def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
     entries: dict[str, Entry] = {}
     with progress_bar("memsim baseline") as report:
         for measured in analyze_all(project.targets, open_cache(no_cache), jobs):
-            entries[measured.target.name] = entry_of(measured.result())
+            target = measured.target
+            entries[target.name] = entry_of(measured.result(), target.arguments)
             if report is not None:
                 report(len(entries) / len(project.targets))
     before = _before(project.baseline)

@@ -49,15 +49,19 @@ ACCESS = re.compile(r"(\w+) (\w+) (\d+) B")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A kernel in the baseline. The rows have no file and line 0."""
+    """A kernel in the baseline. The rows have no file and line 0.
+
+    arguments: what the kernel was given, in a line; None in a file of a memsim that did not keep them.
+    """
 
     launch: str
     sites: tuple[SiteCounts, ...]
+    arguments: str | None = None
 
 
-def entry_of(analysis: Analysis) -> Entry:
+def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     """What the baseline would keep of an analysis."""
-    return Entry(describe_launch(analysis), analysis.sites)
+    return Entry(describe_launch(analysis), analysis.sites, arguments)
 
 
 def describe_launch(analysis: Analysis) -> str:
@@ -78,7 +82,8 @@ def render(entries: Mapping[str, Entry]) -> str:
 def _table(name: str, entry: Entry) -> str:
     rows = [", ".join(f"{key} = {value}" for key, value in _row(site)) for site in entry.sites]
     sites = "".join(f"  {{ {row} }},\n" for row in rows)
-    return f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\nsites = [\n{sites}]\n"
+    given = "" if entry.arguments is None else f"arguments = {_string(entry.arguments)}\n"
+    return f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\n{given}sites = [\n{sites}]\n"
 
 
 def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
@@ -122,9 +127,10 @@ def parse(text: str, file: str) -> dict[str, Entry]:
 
 def _entry(name: str, table: Any, file: str) -> Entry:
     try:
-        launch, rows = table["launch"], table["sites"]
+        launch, rows, arguments = table["launch"], table["sites"], table.get("arguments")
         _check(isinstance(launch, str) and isinstance(rows, list), "launch or sites")
-        return Entry(launch, tuple(_site(row) for row in rows))
+        _check(arguments is None or isinstance(arguments, str), "arguments")
+        return Entry(launch, tuple(_site(row) for row in rows), arguments)
     except (KeyError, TypeError, ValueError) as error:
         message = f"the baseline is damaged: kernel {name}: {error}"
         raise MemsimError(message, file=file, hint=WRITE_IT) from None

@@ -31,11 +31,15 @@ ALONE = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel under the guard. entry: what the baseline has of it, None if nothing."""
+    """A kernel under the guard. entry: what the baseline has of it, None if nothing.
+
+    arguments: what it was given, in a line, None if that is not known.
+    """
 
     name: str
     analysis: Analysis
     entry: Entry | None = None
+    arguments: str | None = None
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -77,11 +81,14 @@ def _happens(site: SiteCounts) -> bool:
 def _check_entry(subject: Subject) -> None:
     if subject.entry is None:
         raise MemsimError(f"the baseline has no kernel {subject.name}", hint="memsim baseline adds it")
-    launch = describe_launch(subject.analysis)
-    if launch != subject.entry.launch:
+    before, now = subject.entry.launch, describe_launch(subject.analysis)
+    if subject.entry.arguments is not None and subject.arguments is not None:
+        before += f", arguments {subject.entry.arguments}"
+        now += f", arguments {subject.arguments}"
+    if now != before:
         raise MemsimError(
-            f"the baseline of {subject.name} is for another launch: {subject.entry.launch}",
-            hint=f"now it is {launch}; {WRITE_IT}",
+            f"the baseline of {subject.name} is for another launch: {before}",
+            hint=f"now it is {now}; {WRITE_IT}",
         )
 
 

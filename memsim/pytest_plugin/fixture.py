@@ -42,7 +42,7 @@ class Guard:
         self.judged = False
         self._item = item
         self._markers = markers
-        self._names: list[tuple[Analysis, str]] = []
+        self._targets: list[tuple[Analysis, Target]] = []
 
     def analyze(self, source: str | Path, **launch: Any) -> Analysis:
         """What a kernel costs, judged by the budgets of the test's marker if it has one.
@@ -94,7 +94,7 @@ class Guard:
 
     def _analyze(self, target: Target) -> Analysis:
         analysis = analyze_target(target, self._cache)
-        self._names.append((analysis, target.name))
+        self._targets.append((analysis, target))
         return analysis
 
     @property
@@ -110,11 +110,11 @@ class Guard:
     # --- how it is judged
 
     def _judge(self, analysis: Analysis, budgets: Sequence[str], accept: Sequence[str]) -> None:
-        own = (name for other, name in self._names if other is analysis)
-        name = next(own, analysis.trace.kernel)
+        target = next((target for other, target in self._targets if other is analysis), None)
+        name, given = (target.name, target.arguments) if target else (analysis.trace.kernel, None)
         rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
         entry = self._entry(name) if any(rule.budget.needs_baseline for rule in rules) else None
-        self._settle(judge([Subject(name, analysis, entry)], rules, _acceptances(accept, name)))
+        self._settle(judge([Subject(name, analysis, entry, given)], rules, _acceptances(accept, name)))
 
     def _entry(self, name: str) -> Entry | None:
         path = self._project().baseline

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -63,6 +63,25 @@ def read_arguments(
     except MemsimError as error:
         error.file = where
         raise
+
+
+def describe(argument: object) -> str:
+    """An argument as a text; of an array type and shape, and its content where it is a described one."""
+    if isinstance(argument, str):
+        return argument.replace(" ", "").removesuffix(f"={FILLS[0]}")
+    if isinstance(argument, (list, tuple)):
+        return "+".join(map(describe, argument))
+    if isinstance(argument, np.generic):
+        return f"{_short(argument.dtype)}({argument.item()})"
+    if not isinstance(argument, (np.ndarray, ArrayArg)):
+        return str(argument)
+    fill = argument.fill if isinstance(argument, ArrayArg) else FILLS[0]
+    shape = ",".join(map(str, argument.shape))
+    return describe(f"{_short(np.dtype(argument.dtype))}[{shape}]={fill}")
+
+
+def _short(dtype: np.dtype[Any]) -> str:
+    return next((short for short, name in DTYPES.items() if name == dtype.name), dtype.name)
 
 
 def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -> Argument:

@@ -44,9 +44,10 @@ def check_project(
 
     subjects, problems = [], []
     for number, measured in enumerate(analyze_all(chosen, cache, jobs), 1):
-        name = measured.target.name
+        target = measured.target
+        name = target.name
         if measured.analysis is not None:
-            subjects.append(Subject(name, measured.analysis, (entries or {}).get(name)))
+            subjects.append(Subject(name, measured.analysis, (entries or {}).get(name), target.arguments))
         if measured.error is not None:
             problems.append(Problem(name, measured.error))
         if progress is not None:

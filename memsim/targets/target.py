@@ -18,7 +18,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
 from memsim.ptx.demangle import demangle
-from memsim.targets.arguments import read_arguments
+from memsim.targets.arguments import describe, read_arguments
 
 if TYPE_CHECKING:
     from memsim.trace.trace import Trace
@@ -62,6 +62,14 @@ class Target(Protocol):
     def file(self) -> str:
         """The file that the kernel is in, relative to `folder`."""
 
+    @property
+    def arguments(self) -> str:
+        """What the kernel is given, in a line; of arrays their types and shapes.
+
+        Raises:
+            MemsimError: a size that the kernel refuses.
+        """
+
     def load(self) -> Work:
         """Compiles or reads the kernel, and reads its arguments.
 
@@ -88,6 +96,10 @@ class CatalogueTarget:
     @property
     def file(self) -> str:
         return f"kernels/{self._spec().source.name}"
+
+    @property
+    def arguments(self) -> str:
+        return ", ".join(f"{name} {size}" for name, size in self._spec().sizes(self.size).items())
 
     def load(self) -> Work:
         spec = self._spec()
@@ -120,6 +132,10 @@ class FileTarget:
     blocks: int | None = None
     arch: str = "sm_90"
     where: str = field(default="args", compare=False)
+
+    @property
+    def arguments(self) -> str:
+        return ", ".join(map(describe, self.args))
 
     def load(self) -> Work:
         ptx, module = self._module()

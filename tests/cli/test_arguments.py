@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from memsim.ptx.program import Parameter
-from memsim.targets.arguments import DTYPES, read_arguments
+from memsim.targets.arguments import DTYPES, describe, read_arguments
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)
@@ -173,3 +174,17 @@ def test_too_few_or_too_many_are_counted() -> None:
     for texts in (["1"], ["1", "2.0", "3"]):
         with pytest.raises(MemsimError, match=rf"takes 2 arguments \(n: u32, x: f32\).* {len(texts)} "):
             read_arguments(texts, parameters)
+
+
+@pytest.mark.parametrize(
+    ("ways", "text"),
+    [
+        (("f32[64,2]", "f32[64, 2]=random", ArrayArg((64, 2)), np.zeros((64, 2), np.float32)), "f32[64,2]"),
+        (("i32[8]=iota", ArrayArg((8,), "int32", "iota")), "i32[8]=iota"),
+        (("1000", 1000), "1000"),
+        (("f32[8]+i32(3)", (ArrayArg((8,)), np.int32(3)), [ArrayArg((8,)), np.int32(3)]), "f32[8]+i32(3)"),
+        (("@pick.npy",), "@pick.npy"),
+    ],
+)
+def test_an_argument_is_described_alike_however_it_is_given(ways: tuple[Any, ...], text: str) -> None:
+    assert [describe(given) for given in ways] == [text] * len(ways)

@@ -60,6 +60,17 @@ def test_what_is_written_is_read(made: list[Trace]) -> None:
     assert render(entries) == render(parse(render(entries), "file"))
 
 
+def test_arguments_are_kept_in_a_line_of_their_own() -> None:
+    one = parse(FILE, "file")["k"]
+    assert one.arguments is None
+    given = dataclasses.replace(one, arguments='f32[64], "x"')
+    text = render({"k": given})
+    assert parse(text, "file")["k"] == given
+    assert len(text.splitlines()) == len(FILE.splitlines()) + 1
+    with pytest.raises(MemsimError, match="kernel k: arguments"):
+        parse(FILE.replace("sites = [", "arguments = 3\nsites = ["), "file")
+
+
 def test_kernels_are_in_order() -> None:
     one = entry(shared(CLEAN))
     assert render({"b": one, "a": one}) == render({"a": one, "b": one})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -159,6 +160,17 @@ def test_another_launch_is_another_baseline() -> None:
     assert "2 of 2 blocks" in str(caught.value.hint)
     same = entry(shared(CLEAN), blocks_replayed=2)
     assert not checked("baseline", subject(shared(CLEAN), entry=same)).broken
+
+
+def test_other_arguments_are_another_launch() -> None:
+    now = replace(subject(shared(CLEAN)), arguments="f32[64], 900")
+    before = replace(entry(shared(CLEAN)), arguments="f32[64], 1000")
+    with pytest.raises(MemsimError, match=r"another launch: grid .*, arguments f32\[64\], 1000") as caught:
+        checked("baseline", replace(now, entry=before))
+    assert "arguments f32[64], 900" in str(caught.value.hint)
+    for arguments in ("f32[64], 900", None):  # None: written before arguments were kept
+        same = replace(before, arguments=arguments)
+        assert not checked("baseline", replace(now, entry=same)).broken
 
 
 def test_a_new_access_breaks_a_limit_by_the_baseline() -> None:

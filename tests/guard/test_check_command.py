@@ -75,6 +75,40 @@ def test_worse_fails_and_better_says_so(tile: Tile) -> None:
     assert verdict(better.out) == "OK: 1 kernel, 1 check passed; improved: run memsim baseline"
 
 
+def test_another_argument_is_another_launch(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    assert 'arguments = "f32[1024], f32[1024], 32"' in project.read("memsim-baseline.toml")
+    project.edit("memsim.toml", '"f32[1024]", 32]', '"f32[1024]", 31]')
+    done = project.run("check")
+    assert done.code == 2
+    assert "another launch" in done.out and "arguments f32[1024], f32[1024], 31" in done.out
+    project.run("baseline")
+    assert project.run("check").code == 0
+
+
+def test_a_baseline_without_arguments_is_read_as_before(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    kept = project.read("memsim-baseline.toml").splitlines(keepends=True)
+    project.write("memsim-baseline.toml", "".join(line for line in kept if "arguments = " not in line))
+    assert project.run("check").code == 0
+    project.run("baseline")
+    assert project.read("memsim-baseline.toml") == "".join(kept)
+
+
+def test_another_depth_is_another_launch_although_the_grid_is_the_same(folder: Folder) -> None:
+    target = '[[targets]]\nkernel = "kernel_v1"\nname = "v1"\nsize = "64,64,{}"\n'
+    folder.write("memsim.toml", target.format(32))
+    folder.run("baseline")
+    assert 'arguments = "M 64, N 64, K 32"' in folder.read("memsim-baseline.toml")
+    assert folder.run("check").code == 0
+    folder.write("memsim.toml", target.format(16))
+    done = folder.run("check")
+    assert done.code == 2
+    assert "arguments M 64, N 64, K 16" in done.out
+
+
 def test_moving_a_line_is_no_change(tile: Tile) -> None:
     project = tile()
     project.run("baseline")
