@@ -93,7 +93,10 @@ def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
     sizes = lay_out(parts, packed=True)[1], lay_out(parts)[1]
     if parameter.size not in sizes:
         apart = "" if sizes[0] == sizes[1] else f" one behind the other, {sizes[1]} each at its alignment"
-        raise MemsimError(f"{name} has {parameter.size} bytes, and its parts make {sizes[0]}{apart}")
+        kind = "a struct" if is_struct(parameter) else parameter.type
+        raise MemsimError(
+            f"{name} is {kind} of {parameter.size} bytes, and the parts given make {sizes[0]}{apart}"
+        )
 
 
 def describe(parameter: Parameter) -> str:
