@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from docs.counted import shipped
 from memsim.analysis import SiteCounts
-from memsim.kernels import Dispatcher, Spec, catalog
+from memsim.kernels import Dispatcher, Spec, by_article
 
 COLUMNS = (
     *("shared loads: wavefronts/request (ideal)", "ways"),
@@ -28,9 +28,7 @@ GLOBAL_READS = ("load", "cp_async")
 def kernel_table() -> str:
     """A table for each article, its kernels in the catalogue's order, and their stories."""
     lines: list[str] = []
-    entries = list(catalog().values())
-    for article in dict.fromkeys(entry.article for entry in entries):
-        members = [entry for entry in entries if entry.article == article]
+    for article, members in by_article().items():
         lines += [f"### {article}", "", *HEAD]
         lines += [row(entry) for entry in members if not isinstance(entry, Dispatcher)]
         lines += ["", *(f"- `{entry.name}`: {entry.story}" for entry in members), ""]

@@ -16,7 +16,7 @@ from memsim.kernels.dispatch import Dispatcher
 from memsim.kernels.file import read_catalog
 from memsim.kernels.spec import Family, Plan, Spec
 
-__all__ = ["Dispatcher", "Family", "Plan", "Spec", "catalog", "compiled", "read_catalog"]
+__all__ = ["Dispatcher", "Family", "Plan", "Spec", "by_article", "catalog", "compiled", "read_catalog"]
 
 
 class Catalog(dict[str, Spec | Dispatcher]):
@@ -36,6 +36,14 @@ def catalog() -> Mapping[str, Spec | Dispatcher]:
         MemsimError: by the mapping, for an unknown name.
     """
     return Catalog(read_catalog(data_folder("kernels") / "catalog.toml"))
+
+
+def by_article() -> dict[str, list[Spec | Dispatcher]]:
+    """The kernels by the title of their article, in the order of the file; an article's dispatchers are last."""
+    articles: dict[str, list[Spec | Dispatcher]] = {}
+    for entry in catalog().values():
+        articles.setdefault(entry.article, []).append(entry)
+    return articles
 
 
 def compiled() -> dict[str, Spec]:

@@ -20,14 +20,19 @@ Run = Callable[..., Done]
 MEMSIM = (sys.executable, "-m", "memsim")
 
 
-def test_the_list_has_every_kernel_with_its_story(memsim: Run) -> None:
+def test_the_list_has_every_kernel_with_its_story_under_its_article(memsim: Run) -> None:
     done = memsim("list")
     assert done.code == 0
-    lines = done.out.splitlines()
-    assert len(lines) == len(catalog())
-    for line, (name, spec) in zip(lines, catalog().items(), strict=True):
-        assert line.split()[0] == name
+    groups = [group.splitlines() for group in done.out.split("\n\n")]
+    titles = [title for title, *_ in groups]
+    assert titles == list(dict.fromkeys(spec.article for spec in catalog().values()))  # each title once
+    listed = {line.split()[0]: (title, line) for title, *lines in groups for line in lines}
+    assert listed.keys() == catalog().keys()
+    for name, spec in catalog().items():
+        title, line = listed[name]
+        assert title == spec.article
         assert line.endswith(spec.story)
+    assert sum(len(group) - 1 for group in groups) == len(catalog())  # and each kernel
 
 
 def test_version_and_help(memsim: Run) -> None:
