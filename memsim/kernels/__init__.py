@@ -39,7 +39,7 @@ def catalog() -> Mapping[str, Spec | Dispatcher]:
 
 
 def by_article() -> dict[str, list[Spec | Dispatcher]]:
-    """The kernels by the title of their article, in the order of the file; an article's dispatchers are last."""
+    """The kernels by the title of their article, in the order of the file, dispatchers last."""
     articles: dict[str, list[Spec | Dispatcher]] = {}
     for entry in catalog().values():
         articles.setdefault(entry.article, []).append(entry)
