@@ -189,6 +189,19 @@ def test_layouts_flow_and_graph_have_all_their_parts() -> None:
     assert len(page.all("svg", class_="graph")) == sum(s.space == "shared" for s in analysis.sites)
 
 
+def test_a_large_array_is_called_by_its_whole_size_and_a_small_one_is_shown_whole() -> None:
+    large = read(report_page(many(9)))
+    assert [h3.text for h3 in large.all("h3") if h3.text.startswith("s0: ")] == [
+        "s0: 1,563 rows of 32 words, one in each of the 32 banks (shown: the first 64 rows)"
+    ]
+    assert len(large.all("svg", class_="layout")[0].all("rect")) == 64 * 32
+    small = read(report_page(mixed()))
+    assert [h3.text for h3 in small.all("h3") if h3.text.startswith("tile: ")] == [
+        "tile: 8 rows of 128 words"
+    ]
+    assert len(small.all("svg", class_="layout")[0].all("rect")) == 8 * 128
+
+
 def test_nothing_is_fetched() -> None:
     for page in (report_page(mixed()), heatmap_page([mixed()]), fragment(mixed())):
         assert not re.search(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#|data:)[a-z/]", page)

@@ -35,7 +35,8 @@ def layout(array: Layout) -> Figure:
     with style():
         box = (0.7 / width, 0.75 / height, CELL_INCHES * columns / width, CELL_INCHES * rows / height)
         _draw_words(figure.add_axes(box), part)
-        figure.text(0.1 / width, 1 - 0.15 / height, caption(array), fontsize=12, fontweight="bold", va="top")
+        title = caption(array, part)
+        figure.text(0.1 / width, 1 - 0.15 / height, title, fontsize=12, fontweight="bold", va="top")
         figure.text(0.1 / width, 1 - 0.42 / height, CAPTION, va="top")
         _draw_banks(figure.add_axes((0.7 / width, 0.15 / height, BANKS * CELL_INCHES / width, 0.25 / height)))
     return figure

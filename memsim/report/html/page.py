@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.details.choose import by_waste, dearer
-from memsim.details.layout import Layout, layouts
+from memsim.details.layout import layouts
 from memsim.details.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.report import heat, ladder, words
 from memsim.report.arrays import CAPTION, caption, owner, shown
@@ -81,7 +81,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
     """The whole report as one page; `recorded` may also say why there is nothing to compare with."""
     rows = _heat_rows(analysis)
     details = _details(analysis, rows)
-    arrays = [_bounded(array) for array in layouts(analysis)]
+    arrays = layouts(analysis)
     return (
         _environment()
         .get_template("report.html")
@@ -94,7 +94,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
             heat_rows=rows[:MOST_HEAT_ROWS],
             heat_left_out=len(rows[MOST_HEAT_ROWS:]),
             scales=heat.scales([rows]),
-            arrays=arrays[:MOST_ARRAYS],
+            arrays=[(array, shown(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
             arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
             ladder=ladder.ladder(analysis),
             recorded=recorded if isinstance(recorded, Recorded) else None,
@@ -143,13 +143,6 @@ def _details(analysis: Analysis, heat_rows: Sequence[HeatRow]) -> list[Detail]:
         request = take_apart(analysis, i) if site.requests else None
         details.append(Detail(i, site, mark(site), (dearer(site) or 0) > 1, rows.get(i), request))
     return details
-
-
-def _bounded(array: Layout) -> Layout:
-    """The rows of an array that fit the page."""
-    part = shown(array)
-    rows = max(1, MOST_WORDS // part.word.shape[1])
-    return replace(part, word=part.word[:rows], bank=part.bank[:rows], writer=part.writer[:rows])
 
 
 @cache
