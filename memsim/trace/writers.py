@@ -13,7 +13,7 @@ import numpy as np
 from memsim.simt.values import Part, Sum
 
 #: Operations that give a word its owner.
-OPS = ("store", "stmatrix", "cp_async")
+OPS = ("store", "stmatrix", "cp_async", "cp_async_cg")
 WORD = 4
 
 

@@ -41,6 +41,35 @@ def test_the_first_thread_of_the_first_block_is_the_owner(tmp_path: Path) -> Non
     assert rows[3].tolist() == [-1] * 64
 
 
+COPY = """\
+__device__ void copy(float4 *to, const float4 *from) {
+    const unsigned at = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from));
+}
+extern "C" __global__ void k(const float4 *in, float *out) {
+    __shared__ float4 tile[64];
+    const int t = threadIdx.x;
+    if (t < 16) copy(&tile[t], in + t);
+    if (t < 32) copy(&tile[63 - t], in + t);
+    asm volatile("cp.async.wait_all;");
+    __syncthreads();
+    out[t] = tile[t].x;
+}
+"""
+
+
+def test_copies_past_the_cache_have_owners_and_what_nobody_copied_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(COPY)
+    args = [memsim.ArrayArg((256,)), memsim.ArrayArg((64,))]
+    trace = memsim.analyze(memsim.load(path)["k"], grid=1, block=64, args=args).trace
+    assert {site.op for site in trace.sites} == {"cp_async_cg", "load", "store"}
+    (first,) = [start // 4 for name, _, start, _ in trace.arrays if name == "tile"]
+    owners = trace.writers[first : first + 256].reshape(64, 4)
+    assert (owners == owners[:, :1]).all()  # a thread brings all 16 bytes
+    assert owners[:, 0].tolist() == [*range(16), *[-1] * 16, *range(31, -1, -1)]
+
+
 def test_a_loop_with_two_buffers_fills_both() -> None:
     trace = catalog()["kernel_v5"].trace(size=(128, 128, 32))
     arrays = {name: (start // 4, size // 4) for name, space, start, size in trace.arrays if space == "shared"}
