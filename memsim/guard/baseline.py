@@ -22,6 +22,7 @@ else:
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
+from memsim.launch import Launch
 
 SCHEMA = 1
 WRITE_IT = "memsim baseline writes it anew"
@@ -61,16 +62,20 @@ class Entry:
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     """What the baseline would keep of an analysis."""
-    return Entry(describe_launch(analysis), analysis.sites, arguments)
+    return Entry(launch_of(analysis), analysis.sites, arguments)
 
 
-def describe_launch(analysis: Analysis) -> str:
+def launch_of(analysis: Analysis) -> str:
     """Everything about the launch that the counts are for, in a line."""
-    launch, replayed = analysis.trace.launch, analysis.trace.blocks_replayed
+    return describe_launch(analysis.trace.launch, analysis.trace.blocks_replayed, analysis.arch)
+
+
+def describe_launch(launch: Launch, replayed: int, arch: str) -> str:
+    """The same for a launch of which so many blocks were replayed, by the rules of a chip."""
     grid, block = ("x".join(map(str, extent)) for extent in (launch.grid, launch.block))
     return (
         f"grid {grid}, block {block}, {launch.shared_bytes} B dynamic shared memory, "
-        f"{replayed} of {launch.blocks} blocks, {analysis.arch}"
+        f"{replayed} of {launch.blocks} blocks, {arch}"
     )
 
 

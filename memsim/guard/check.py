@@ -14,7 +14,7 @@ from functools import cached_property
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.align import Pair, align
-from memsim.guard.baseline import WRITE_IT, Entry, describe_launch
+from memsim.guard.baseline import WRITE_IT, Entry, launch_of
 from memsim.guard.budget import BASELINE, Budget
 from memsim.guard.changes import change_of
 from memsim.guard.lanes import worst_request
@@ -81,7 +81,7 @@ def _happens(site: SiteCounts) -> bool:
 def _check_entry(subject: Subject) -> None:
     if subject.entry is None:
         raise MemsimError(f"the baseline has no kernel {subject.name}", hint="memsim baseline adds it")
-    before, now = subject.entry.launch, describe_launch(subject.analysis)
+    before, now = subject.entry.launch, launch_of(subject.analysis)
     if subject.entry.arguments is not None and subject.arguments is not None:
         before += f", arguments {subject.entry.arguments}"
         now += f", arguments {subject.arguments}"

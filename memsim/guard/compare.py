@@ -13,9 +13,10 @@ from typing import Any
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.align import Pair, align
-from memsim.guard.baseline import describe_launch
+from memsim.guard.baseline import describe_launch, launch_of
 from memsim.guard.changes import Change, change_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE
+from memsim.launch import Launch, dim3
 
 # Differences, the most telling first.
 ORDER = (WORSE, NEW, VANISHED, IMPROVED, CHANGED)
@@ -23,12 +24,12 @@ ORDER = (WORSE, NEW, VANISHED, IMPROVED, CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared: a kernel's rows and its totals by ncu metric. launch: a line, "" if not known."""
+    """What is compared: a kernel's rows and its totals by ncu metric. launch: a line."""
 
     name: str
     sites: tuple[SiteCounts, ...]
     totals: Mapping[str, int | None]
-    launch: str = ""
+    launch: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ def compare(a: Side, b: Side) -> Comparison:
 
 def side_of(name: str, analysis: Analysis) -> Side:
     """An analysis as a side."""
-    return Side(name, analysis.sites, analysis.totals, describe_launch(analysis))
+    return Side(name, analysis.sites, analysis.totals, launch_of(analysis))
 
 
 def side_of_document(name: str, document: Any) -> Side:
@@ -134,6 +135,15 @@ def side_of_document(name: str, document: Any) -> Side:
     known = {field.name for field in fields(SiteCounts)}
     try:
         rows = [{key: value for key, value in row.items() if key in known} for row in document["sites"]]
-        return Side(name, tuple(SiteCounts(**row) for row in rows), dict(document["totals"]))
+        sites = tuple(SiteCounts(**row) for row in rows)
+        return Side(name, sites, dict(document["totals"]), _launch_of_document(document))
+    except KeyError as error:
+        raise MemsimError(f"{name} is damaged: it has no {error}") from None
     except (AttributeError, TypeError, ValueError) as error:
         raise MemsimError(f"{name} is damaged: {error}") from None
+
+
+def _launch_of_document(document: Mapping[str, Any]) -> str:
+    launch = document["launch"]
+    shape = Launch(dim3(launch["grid"], "grid"), dim3(launch["block"], "block"), launch["shared_bytes"])
+    return describe_launch(shape, launch["blocks_replayed"], document["arch"])

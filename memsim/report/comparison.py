@@ -145,13 +145,12 @@ def _json_line(line: Line) -> dict[str, Any]:
 
 
 def _launches(pair: Comparison) -> Iterator[str]:
-    """What was launched, where that differs or is not the same on both sides."""
+    """What was launched: once, or of both sides where it differs."""
     if pair.a.launch == pair.b.launch:
-        if pair.a.launch:
-            yield f"Launch: {pair.a.launch}"
+        yield f"Launch: {pair.a.launch}"
         return
     for letter, side in (("A", pair.a), ("B", pair.b)):
-        yield f"Launch of {letter}: {side.launch or 'not known'}"
+        yield f"Launch of {letter}: {side.launch}"
 
 
 def _rows(line: Line) -> Iterator[list[str]]:

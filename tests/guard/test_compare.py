@@ -121,6 +121,22 @@ def test_saved_analyses_and_traces(tile: Tile) -> None:
     assert made["kernels"][0]["verdict"] == "before.json -> tile.cu: 1 worse, of 4 accesses"
 
 
+def test_the_launch_of_a_saved_analysis_is_known(folder: Folder) -> None:
+    v4 = ("kernel_v4", "--size", "128,128,16")
+    folder.write("v4.json", folder.run("analyze", *v4, "--json").out)
+    done = folder.run("compare", "v4.json", *v4)
+    assert (done.code, done.err) == (0, "")
+    launch = "grid 1x1x1, block 16x16x1, 0 B dynamic shared memory, 1 of 1 blocks, sm_90"
+    assert [line for line in done.out.splitlines() if "aunch" in line] == [f"Launch: {launch}"]
+    (pair,) = document(folder, "v4.json", *v4)["kernels"]
+    assert (pair["a"]["launch"], pair["b"]["launch"]) == (launch, launch)
+    done = folder.run("compare", "v4.json", "kernel_v4", "--size", "256,128,16")
+    assert [line for line in done.out.splitlines() if "aunch" in line] == [
+        f"Launch of A: {launch}",
+        f"Launch of B: {launch.replace('grid 1x1', 'grid 1x2').replace('1 of 1', '2 of 2')}",
+    ]
+
+
 def test_targets_of_the_project(tile: Tile) -> None:
     project = tile()
     more = TARGET.replace("-DPAD=1", "-DPAD=0") + 'name = "bare"\n'
@@ -215,12 +231,14 @@ def test_kernels_that_ship_change_with_their_own_repository(
         (("no.json", "kernel_v4"), "no saved analysis"),
         (("other.json", "kernel_v4"), "has schema 99"),
         (("bad.json", "kernel_v4"), "no JSON"),
+        (("short.json", "kernel_v4"), "short.json is damaged: it has no 'launch'"),
     ],
 )
 def test_what_it_cannot_compare(history: Folder, arguments: tuple[str, ...], message: str) -> None:
     history.write("no.json", "{}")
     history.write("other.json", '{"schema": 99, "sites": [], "totals": {}}')
     history.write("bad.json", "{")
+    history.write("short.json", '{"schema": 1, "sites": [], "totals": {}}')
     done = history.run("compare", *arguments)
     assert done.code == 2
     assert message in done.err
