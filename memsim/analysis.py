@@ -79,6 +79,18 @@ class SiteCounts:
         """How many wavefronts would be saved without conflicts; 0 if that is not known."""
         return _known(self.conflicts) * PASSES.get(self.op, 1)
 
+    @property
+    def badness(self) -> tuple[int, int, int, bool, float]:
+        """The larger, the worse: by this the worst access is chosen, wherever one is named.
+
+        Conflicts, then sectors that nobody needs, then wavefronts above the ideal; of what wastes nothing,
+        shared memory before global, then wavefronts or sectors a request. Least where nothing was counted.
+        """
+        needless = _known(self.sectors) - _known(self.ideal_sectors)
+        above = _known(self.wavefronts) - _known(self.ideal_wavefronts)
+        each = (self.wavefronts or self.sectors or 0) / (self.requests or 1)
+        return _known(self.conflicts), needless, above, bool(self.wavefronts), each
+
 
 @dataclass(frozen=True)
 class Analysis:
@@ -310,7 +322,7 @@ def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
     if not wavefronts:
         return ""
     if conflicts:
-        worst = max(sites, key=lambda site: _known(site.conflicts))
+        worst = max(sites, key=lambda site: site.badness)
         return (
             f"worst is {_place(worst)}: {worst.max_ways}-way bank conflict; conflicts are "
             f"{conflicts:,} of {wavefronts:,} shared wavefronts ({_percent(conflicts, wavefronts)})"
@@ -329,7 +341,7 @@ def _global_answer(sites: Sequence[SiteCounts]) -> str:
         return ""
     if not excess:
         return f"coalesced: {sectors:,} global sectors, all needed"
-    worst = max(sites, key=lambda site: _known(site.sectors) - _known(site.ideal_sectors))
+    worst = max((site for site in sites if site.sectors), key=lambda site: site.badness)
     requests = _known(worst.requests)
     return (
         f"{'global access is badly coalesced: ' if uses_shared else ''}worst is {_place(worst)}: "

@@ -19,7 +19,7 @@ from memsim.report.terminal import request as terminal
 
 @click.command()
 @target_options
-@click.option("--line", metavar="[FILE:]LINE", help="The access on a source line; the dearest of several.")
+@click.option("--line", metavar="[FILE:]LINE", help="The access on a source line; the worst of several.")
 @click.option("--site", type=click.IntRange(0), metavar="N", help="The access with that number in a heatmap.")
 @output_option(".png, .svg or .pdf; the terminal if left out.")
 @click.pass_context
@@ -38,7 +38,8 @@ def explain(
     For shared memory: the lanes by the banks, the wavefront that serves each lane, the rule that grouped
     them, the words that collide, the conflict graph. For global memory: the sectors of each 128-byte line,
     the bytes that are used, and what coalescing would need. It is the worst request of the access that
-    --line or --site names, or of the worst access.
+    --line or --site names, or of the worst access: the one with most conflicts, then with most sectors that
+    nobody needs, then with most wavefronts above the ideal.
 
     TARGET and its options are those of `memsim analyze`.
 

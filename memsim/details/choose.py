@@ -5,6 +5,7 @@ In: an `Analysis`. Out: an index in `analysis.sites`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from memsim.analysis import Analysis, SiteCounts
@@ -26,16 +27,14 @@ def dearer(site: SiteCounts) -> float | None:
 def by_waste(analysis: Analysis) -> list[int]:
     """The rows whose requests cost something, those to look at first in front.
 
-    Most conflicts, then most sectors above the ideal, then shared memory before global.
+    `SiteCounts.badness` says which those are.
     """
+    costly = [number for number, site in enumerate(analysis.sites) if site.wavefronts or site.sectors]
+    return _worst_first(analysis, costly)
 
-    def waste(number: int) -> tuple[int, int, bool]:
-        site = analysis.sites[number]
-        excess = (site.sectors or 0) - (site.ideal_sectors or 0)
-        return -(site.conflicts or 0), -excess, site.space != "shared"
 
-    costly = (number for number, site in enumerate(analysis.sites) if site.wavefronts or site.sectors)
-    return sorted(costly, key=waste)
+def _worst_first(analysis: Analysis, rows: Iterable[int]) -> list[int]:
+    return sorted(rows, key=lambda number: analysis.sites[number].badness, reverse=True)
 
 
 def worst_site(analysis: Analysis) -> int:
@@ -51,7 +50,7 @@ def worst_site(analysis: Analysis) -> int:
 
 
 def sites_on_line(analysis: Analysis, place: str) -> list[int]:
-    """The rows on a line, the dearest first. `place` is `42`, or `FILE:42` where several files have the line.
+    """The rows on a line, the worst first. `place` is `42`, or `FILE:42` where several files have the line.
 
     Raises:
         MemsimError: not a line, or no access on it; then the error names lines that have one.
@@ -70,4 +69,4 @@ def sites_on_line(analysis: Analysis, place: str) -> list[int]:
             f"there is no access to shared or global memory on line {place} of {analysis.trace.kernel}",
             hint=f"there are some on {lines}" if lines else None,
         )
-    return sorted(on_line, key=lambda number: -(dearer(analysis.sites[number]) or 0))
+    return _worst_first(analysis, on_line)

@@ -223,7 +223,7 @@ def test_without_a_script_all_details_are_there(browser: Chrome, made: Made) -> 
         assert len(details) == 12 and all(detail.is_displayed() for detail in details)
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
-    assert Page(browser, made(*GOOD)).shown() == ["2"]
+    assert Page(browser, made(*GOOD)).shown() == ["9"]
 
 
 def test_the_heatmap_page_has_both_kernels_in_view(browser: Chrome, made: Made) -> None:

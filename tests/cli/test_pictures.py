@@ -144,7 +144,7 @@ def test_explain_answers_the_false_alarm(memsim: Run) -> None:
 
 def test_explain_tells_of_other_accesses_on_the_line(memsim: Run) -> None:
     lines = fine(memsim("explain", "transpose_naive", "--size", "64,64", "--line", "17"))
-    assert lines[-1] == "Also on this line: --site 1, shared store 4 B"
+    assert lines[-1] == "Also on this line: --site 0, global load 4 B"
     assert not any(
         "Also" in line
         for line in fine(memsim("explain", "transpose_naive", "--size", "64,64", "--site", "0"))

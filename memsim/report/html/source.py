@@ -71,7 +71,7 @@ def _lines(sites: Sequence[SiteCounts], text: Sequence[str], on_line: dict[int, 
         before = number
         code = text[number - 1][:WIDEST] if number in known else ""
         here = on_line.get(number, [])
-        worst = max((sites[i] for i in here), key=lambda site: dearer(site) or 0, default=None)
+        worst = max((sites[i] for i in here), key=lambda site: site.badness, default=None)
         if worst is None:
             yield Line(number, code)
         else:
