@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 SCHEMA = 1
 STYLES = {EXACT: "", NOISE: "cyan", UNMODELLED: "dim", DIFFERENT: "red"}
 COLUMNS = ("predicted", "compiled", "measured", "difference", "arbitration")
+IDEAL = "_ideal"
+NOT_OURS = (
+    f"*{IDEAL} is the profiler's formula: it counts the same bytes once for each lane that asks for them. "
+    "The ideal of memsim analyze counts them once, and can be another number (docs/model.md)."
+)
 UNLIMITED = 1_000_000
 
 
@@ -70,6 +75,8 @@ def write(comparison: Comparison, judgement: Judgement, stream: TextIO) -> None:
     console.print(Text(headline(comparison, judgement), style="bold"))
     console.print()
     console.print(_line_table(comparison))
+    if any(figure.metric.endswith(IDEAL) for line in comparison.lines for figure in line.figures):
+        console.print(NOT_OURS)
     console.print()
     console.print(_total_table(comparison))
     console.print()

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memsim.kernels import Spec
+from memsim.report import validation
 from memsim.validate import gaps
 from memsim.validate.recording import Recording, load_recording
+from memsim.validate.replay import replay
 from memsim.validate.shelf import new_path
 from tests.cli.conftest import Done
 from tests.validate.conftest import H100, recorded
@@ -40,6 +43,25 @@ def test_the_newest_recording(memsim: Run) -> None:
     assert row[3:] == ["inst_executed", "524,288", "524,288", "exact"]
     assert any(line.startswith("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum ") for line in lines)
     assert lines[-1].startswith("Result: right; largest error 7.26e-05")
+
+
+def test_whose_ideal_it_is_is_said_where_one_is_shown(memsim: Run) -> None:
+    done = memsim("validate", "kernel_v4", "--gpu", H100)
+    lines = done.out.splitlines()
+    (said,) = (number for number, line in enumerate(lines) if "The ideal of memsim analyze" in line)
+    assert "memory_l1_tag_requests_global" in lines[said - 1]  # the table's last row
+    assert lines[said + 1] == ""
+    assert "_ideal" in "".join(lines[:said])
+
+    found = replay(recorded("kernel_v4"))
+    lines_without = tuple(
+        replace(line, figures=tuple(figure for figure in line.figures if "ideal" not in figure.metric))
+        for line in found.lines
+    )
+    stream = StringIO()
+    validation.write(replace(found, lines=lines_without), gaps.judge(found, []), stream)
+    assert "memory_l1_wavefronts_shared " in stream.getvalue()
+    assert "ideal" not in stream.getvalue()
 
 
 def test_a_size_and_its_known_differences(memsim: Run) -> None:
