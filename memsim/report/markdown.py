@@ -34,7 +34,7 @@ def render(outcome: Outcome, locate: Locate) -> str:
         parts.append(_table(breaking, locate))
     lanes = [f"- `{place(f, locate)}`: {escaped(f.lanes)}" for f in breaking[:MOST_ROWS] if f.lanes]
     if lanes:
-        parts.append("\n".join(lanes))
+        parts.append("\n".join(dict.fromkeys(lanes)))  # once, however many budgets an access breaks
     if harmless:
         parts.append(
             "<details><summary>No longer as in the baseline</summary>\n\n"

@@ -324,6 +324,18 @@ def test_markdown_is_bounded() -> None:
     assert "rows more" in text
 
 
+def test_markdown_tells_of_lanes_once_for_each_access() -> None:
+    again = dataclasses.replace(BROKEN, budget="conflicts == 0")
+    other = dataclasses.replace(BROKEN, site=dataclasses.replace(SITE, line=9))
+    text = markdown.render(outcome(BROKEN, again, other), locate)
+    lanes = "lanes 0, 16 of warp 0, block (0,0,0) meet in bank 0: 2 different words"
+    assert [line for line in text.splitlines() if line.startswith("- ")] == [
+        f"- `src/tile.cu:7`: {lanes}",
+        f"- `src/tile.cu:9`: {lanes}",
+    ]
+    assert len(rows_of(text)) == 1 + 3  # the head, and a row for each broken budget
+
+
 def test_the_summary_of_a_job(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.write(
         "memsim.toml", "budgets = ['ways <= 1']\n[[targets]]\nkernel = 'transpose_*'\nsize = '64,64'\n"

@@ -131,6 +131,20 @@ def test_the_marker_of_a_class_and_of_a_module(pytester: pytest.Pytester) -> Non
     run(pytester).assert_outcomes(passed=1, failed=1, xfailed=1)
 
 
+def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        def test_free(memsim): pass
+
+        @pytest.mark.memsim("ways <= 1")
+        def test_bound(memsim): pass
+    """)
+    result = run(pytester)
+    result.assert_outcomes(passed=2, errors=1)  # bound: the test passes, what comes after it fails
+    result.stdout.fnmatch_lines(["*ERROR*test_bound*"])
+
+
 @pytest.mark.parametrize(
     ("marker", "fixture", "message"),
     [
