@@ -18,6 +18,7 @@ SHARE = "bar below a cell: share of the requests that use the bank"
 MARK = "number in a cell: words that meet in the bank at once (n-way conflict)"
 WAYS = "ways"
 WAVEFRONTS = "wavefronts a request"
+NOTHING = "This kernel does not touch shared memory."
 PARTS = ("ideal", "above ideal, no conflict", "bank conflicts")
 
 
@@ -78,21 +79,28 @@ def scales(panels: Iterable[Sequence[HeatRow]]) -> Scales:
 
 
 def heat_rows(analysis: Analysis) -> list[HeatRow]:
-    """A row for each site that touches shared memory.
-
-    Raises:
-        MemsimError: there is none.
-    """
+    """A row for each site that touches shared memory; there may be none."""
     use = bank_use(analysis)
     files = file_names(site.file for site in analysis.sites)
-    rows = [
+    return [
         HeatRow(number, site, f"{files[site.file]}:{site.line}", use.get(number))
         for number, site in enumerate(analysis.sites)
         if site.space == "shared"
     ]
-    if not rows:
+
+
+def heat_panels(analyses: Sequence[Analysis]) -> list[list[HeatRow]]:
+    """The rows of each analysis of a picture.
+
+    Raises:
+        MemsimError: none has any.
+    """
+    panels = [heat_rows(analysis) for analysis in analyses]
+    if not any(panels):
+        names = list(dict.fromkeys(analysis.trace.kernel for analysis in analyses))
+        touch = "do not touch" if len(names) > 1 else "does not touch"
         raise MemsimError(
-            f"{analysis.trace.kernel} does not touch shared memory, so there are no banks to show",
-            hint="memsim explain shows what its accesses to global memory ask for",
+            f"{' and '.join(names)} {touch} shared memory, so there are no banks to show",
+            hint="memsim explain shows what accesses to global memory ask for",
         )
-    return rows
+    return panels

@@ -28,7 +28,7 @@ class Plots:
         """How each shared access site uses the banks; with `compare`, both side by side on one scale.
 
         Raises:
-            MemsimError: a kernel does not touch shared memory.
+            MemsimError: none of the kernels touches shared memory.
         """
         from memsim.report.figures.heatmap import heatmap
 

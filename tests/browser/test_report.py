@@ -13,10 +13,13 @@ from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from memsim.analysis import analyze_trace
 from memsim.cli import main
+from memsim.report.html import report_page
 from memsim.report.html.page import NUMBERS
 from tests.browser.conftest import Page
 from tests.report.cases import kernel
+from tests.traces import make_trace, site
 
 Made = Callable[..., Path]
 SMALL = ("--size", "256,256,16")
@@ -88,8 +91,8 @@ def test_its_numbers_equal_json(
         "Object.fromEntries(Array.from(d.querySelectorAll('.numbers-of [data-field]')).map("
         "c => [c.dataset.field, c.textContent])))"
     )
-    for site, shown in zip(document["sites"], details, strict=True):
-        known = {name: site[name] for name in NUMBERS if site[name] is not None}
+    for row, shown in zip(document["sites"], details, strict=True):
+        known = {name: row[name] for name in NUMBERS if row[name] is not None}
         assert {name: int(text.replace(",", "")) for name, text in shown.items()} == known
 
 
@@ -213,6 +216,51 @@ def test_on_a_telephone_nothing_is_wider_than_the_screen(browser: Chrome, made: 
     assert (
         page.run("return document.querySelector('#heatmap ~ .wide').scrollWidth") > 500
     )  # it scrolls by itself
+
+
+WIDE = "return Array.from(document.querySelectorAll(arguments[0])).map(e => [e.clientWidth, e.scrollWidth])"
+MARGIN = (
+    "const box = document.querySelector('h1').getBoundingClientRect();"
+    "return [box.left, document.documentElement.clientWidth - box.right]"
+)
+
+
+def overflow(page: Page) -> int:
+    """By how many pixels the page itself has to be scrolled sideways."""
+    pixels: int = page.run(
+        "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    return pixels
+
+
+def test_the_tables_are_not_cut_off_on_a_small_screen(browser: Chrome, made: Made) -> None:
+    for arguments in (("report", "kernel_v4_colmajor"), ("heatmap", "kernel_v4_colmajor")):
+        page = Page(browser, made(*arguments), width=1400)
+        regions = page.run(WIDE, ".wide:has(> .heat):not(.detail *), .wide:has(> .numbers)")
+        assert len(regions) == (2 if "report" in arguments else 1)
+        assert all(inside <= room for room, inside in regions)
+        assert overflow(page) <= 0
+
+
+@pytest.mark.parametrize("compare", [(), ("--compare", "kernel_v5")], ids=["one", "two"])
+def test_a_heatmap_page_scrolls_in_its_own_region_and_has_a_margin(
+    browser: Chrome, made: Made, compare: tuple[str, ...]
+) -> None:
+    page = Page(browser, made("heatmap", "kernel_v4", *SMALL, *compare), width=500)
+    assert overflow(page) <= 0
+    regions = page.run(WIDE, ".wide")
+    assert len(regions) == (2 if compare else 1)
+    assert all(inside > room for room, inside in regions)
+    assert all(side >= 16 for side in page.run(MARGIN))
+
+
+def test_a_long_word_in_a_sentence_is_broken(browser: Chrome, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    why = "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16.and.so.on.and.on is not executed by the emulator"
+    path.write_text(report_page(analyze_trace(make_trace((site(unresolved=why), [])))), "utf-8")
+    page = Page(browser, path, width=500)
+    assert any(why in text for text in page.texts("#launch ~ p"))
+    assert overflow(page) <= 0
 
 
 def test_without_a_script_all_details_are_there(browser: Chrome, made: Made) -> None:

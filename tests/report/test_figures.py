@@ -70,6 +70,16 @@ def test_two_kernels_share_every_scale() -> None:
     assert alone[2].get_xlim() != both[1][2].get_xlim()  # its own ways reach less far
 
 
+def test_a_side_without_shared_memory_is_empty_and_says_so() -> None:
+    figure = kernel("kernel_v4_colmajor").plot.heatmap(kernel("kernel_v1"))
+    full, empty = panels(figure, 2)
+    assert [text.get_text() for text in empty[0].texts] == ["This kernel does not touch shared memory."]
+    assert all(not axes.axison and not axes.collections and not axes.patches for axes in empty)
+    assert polygons(full[1]) and full[1].axison
+    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not touch shared memory"):
+        kernel("kernel_v1").plot.heatmap(kernel("opt_2_naive"))
+
+
 @pytest.mark.parametrize(
     ("name", "site"), [("kernel_v4_colmajor", 2), ("kernel_v4", 9), ("transpose_naive", 2)]
 )

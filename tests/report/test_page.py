@@ -21,7 +21,7 @@ from memsim.report.html.source import AROUND, LONG, files
 from tests.report.cases import SOURCE, kernel, many, mixed
 from tests.traces import LANES, Request, make_trace, site
 
-VOID = {"meta", "link", "br", "rect", "path", "circle", "stop"}
+VOID = {"meta", "link", "br", "rect", "path", "circle", "stop", "wbr"}
 PAGE_BYTES = 4_000_000
 
 
@@ -142,8 +142,16 @@ def test_two_kernels_stand_side_by_side_on_one_scale() -> None:
     ]
     assert len(tables) == 2
     assert (bars[0], bars[9]) == (["width:2em"], ["width:4em"])
-    with pytest.raises(MemsimError, match="does not touch shared memory"):
-        heatmap_page([kernel("kernel_v4"), kernel("kernel_v1")])
+
+
+def test_a_side_without_shared_memory_says_so_unless_both_are() -> None:
+    page = read(heatmap_page([kernel("kernel_v1"), kernel("kernel_v4")]))
+    without, with_banks = (section for section in page.all("section") if section.all("h1"))
+    assert [p.text for p in without.all("p")] == ["This kernel does not touch shared memory."]
+    assert (without.all("table"), len(with_banks.all("table"))) == ([], 1)
+    assert "touch shared" not in with_banks.whole_text()
+    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not touch shared memory"):
+        heatmap_page([kernel("kernel_v1"), kernel("opt_2_naive")])
 
 
 def test_every_line_with_an_access_leads_to_its_details() -> None:

@@ -10,6 +10,7 @@ import pytest
 from memsim.analysis import Analysis
 from memsim.details.banks import bank_use
 from memsim.details.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
+from memsim.errors import MemsimError
 from memsim.report.terminal import heatmap, request
 from tests.report.cases import kernel, mixed
 
@@ -65,6 +66,14 @@ def test_two_kernels_have_the_same_columns() -> None:
     lines = drawn(kernel("kernel_v4"), kernel("kernel_v4_colmajor"))
     headings = [line for line in lines if line.startswith("site ")]
     assert len(headings) == 2 and headings[0] == headings[1]
+
+
+def test_a_side_without_shared_memory_says_so() -> None:
+    lines = drawn(kernel("kernel_v1"), kernel("kernel_v4"))
+    assert lines[0].startswith("kernel_v1: ") and lines[2] == "This kernel does not touch shared memory."
+    assert lines[4].startswith("kernel_v4: ") and lines[4:] == drawn(kernel("kernel_v4"))
+    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not touch shared memory"):
+        drawn(kernel("kernel_v1"), kernel("opt_2_naive"))
 
 
 @pytest.mark.parametrize("width", [80, 200])

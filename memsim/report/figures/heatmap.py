@@ -15,7 +15,7 @@ from memsim.analysis import Analysis
 from memsim.report import heat
 from memsim.report.colours import CONFLICT, EXTRA, FAINT, IDEAL, colour_of_count, ink_on
 from memsim.report.figures.canvas import CODE, count_colours, new_figure, style
-from memsim.report.heat import HeatRow, heat_rows
+from memsim.report.heat import HeatRow, heat_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,9 +33,9 @@ def heatmap(analyses: Sequence[Analysis]) -> Figure:
     """The figure. Behind each panel's first collection are the words drawn, in the order of rows and banks.
 
     Raises:
-        MemsimError: matplotlib is not installed, or no site touches shared memory.
+        MemsimError: matplotlib is not installed, or none of the kernels touches shared memory.
     """
-    panels = [heat_rows(analysis) for analysis in analyses]
+    panels = heat_panels(analyses)
     rows = max(map(len, panels))
     figure = new_figure(PANEL_INCHES * len(panels), 2.15 + ROW_INCHES * rows)
     with style():
@@ -55,9 +55,12 @@ def heatmap(analyses: Sequence[Analysis]) -> Figure:
             inner = grid[0, column].subgridspec(1, 4, width_ratios=[4.3, 8, 1.1, 1.7], wspace=0.04)
             names, cells, ways, wavefronts = (figure.add_subplot(inner[0, i]) for i in range(4))
             _draw_names(names, panel, rows)
-            _draw_cells(cells, panel, rows)
-            _draw_ways(ways, panel, rows, scales.ways)
-            _draw_wavefronts(wavefronts, panel, rows, scales.wavefronts)
+            if panel:
+                _draw_cells(cells, panel, rows)
+                _draw_ways(ways, panel, rows, scales.ways)
+                _draw_wavefronts(wavefronts, panel, rows, scales.wavefronts)
+            else:
+                _draw_nothing(names, cells, ways, wavefronts)
             verdict = textwrap.fill(analysis.verdict, 165)
             names.set_title(verdict, loc="left", fontsize=11, fontweight="bold", pad=24)
         _draw_legend(figure.add_subplot(grid[1, :]))
@@ -78,6 +81,13 @@ def _draw_names(axes: Axes, panel: Sequence[HeatRow], rows: int) -> None:
         clean = row.answer == "clean"
         axes.text(0, y - 0.02, row.title, va="bottom", fontsize=9, fontweight="normal" if clean else "bold")
         axes.text(0, y + 0.06, textwrap.shorten(row.site.source, 50, placeholder="..."), va="top", **CODE)
+
+
+def _draw_nothing(names: Axes, *others: Axes) -> None:
+    """An empty side."""
+    names.text(0, 0, heat.NOTHING, va="center", fontsize=9)
+    for axes in others:
+        axes.axis("off")
 
 
 def _draw_cells(axes: Axes, panel: Sequence[HeatRow], rows: int) -> None:

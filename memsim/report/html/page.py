@@ -23,7 +23,7 @@ from memsim.details.request import GlobalRequest, SharedRequest, conflict_graph,
 from memsim.report import heat, ladder, words
 from memsim.report.arrays import CAPTION, caption, owner, shown
 from memsim.report.colours import colour_of_bank, colour_of_count, ink_on
-from memsim.report.heat import HeatRow, heat_rows
+from memsim.report.heat import HeatRow, heat_panels, heat_rows
 from memsim.report.html.source import files, mark
 from memsim.report.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.report.sentences import collision_line, line_name, sentences, word_name
@@ -79,7 +79,7 @@ class Detail:
 
 def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
     """The whole report as one page; `recorded` may also say why there is nothing to compare with."""
-    rows = _heat_rows(analysis)
+    rows = heat_rows(analysis)
     details = _details(analysis, rows)
     arrays = layouts(analysis)
     return (
@@ -110,27 +110,20 @@ def heatmap_page(analyses: Sequence[Analysis]) -> str:
     """The heatmap of each analysis, side by side, as one page.
 
     Raises:
-        MemsimError: a kernel does not touch shared memory.
+        MemsimError: none of the kernels touches shared memory.
     """
-    panels = [(analysis, heat_rows(analysis)) for analysis in analyses]
-    scales = heat.scales(rows for _, rows in panels)
-    return _environment().get_template("heatmap.html").render(panels=panels, scales=scales)
+    panels = heat_panels(analyses)
+    template = _environment().get_template("heatmap.html")
+    return template.render(panels=list(zip(analyses, panels)), scales=heat.scales(panels))
 
 
 def fragment(analysis: Analysis) -> str:
     """What a notebook shows: the verdict, the heatmap and the numbers."""
-    sites, rows = [(i, site, asdict(site)) for i, site in enumerate(analysis.sites)], _heat_rows(analysis)
+    sites, rows = [(i, site, asdict(site)) for i, site in enumerate(analysis.sites)], heat_rows(analysis)
     template = _environment().get_template("fragment.html")
     return template.render(
         analysis=analysis, heat_rows=rows[:MOST_HEAT_ROWS], scales=heat.scales([rows]), sites=sites
     )
-
-
-def _heat_rows(analysis: Analysis) -> list[HeatRow]:
-    """The rows of the heatmap; none if the kernel does not touch shared memory."""
-    if not any(site.space == "shared" for site in analysis.sites):
-        return []
-    return heat_rows(analysis)
 
 
 def _details(analysis: Analysis, heat_rows: Sequence[HeatRow]) -> list[Detail]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis
 from memsim.report import heat
-from memsim.report.heat import HeatRow, heat_rows
+from memsim.report.heat import HeatRow, heat_panels
 from memsim.report.labels import access
 from memsim.report.terminal.screen import cell, open_console, shorten
 
@@ -31,19 +31,22 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
     """Prints a heatmap for each analysis, all with the same columns.
 
     Raises:
-        MemsimError: a kernel does not touch shared memory.
+        MemsimError: none of the kernels touches shared memory.
     """
     from rich.text import Text
 
     console, room = open_console(stream)
-    panels = [heat_rows(analysis) for analysis in analyses]
+    panels = heat_panels(analyses)
     texts = [_left(row) for panel in panels for row in panel]
     widths = [max(map(len, column)) for column in zip(LEFT, *texts, strict=True)]
     wide = sum(widths) + 6 + BANKS * CELL + 2 + sum(map(len, RIGHT)) + 12 <= room
     for analysis, panel in zip(analyses, panels, strict=True):
         console.print(Text(analysis.verdict, style="bold"))
         console.print()
-        _draw(console, panel, widths, room, wide)
+        if panel:
+            _draw(console, panel, widths, room, wide)
+        else:
+            console.print(f"{heat.NOTHING}\n")
     legend = Text("")
     for step in range(6):
         legend += cell(str(2**step), 2**step, 4)
