@@ -72,6 +72,15 @@ def test_compare_takes_what_analyze_takes(memsim: Run, tmp_path: Path) -> None:
     refused(memsim("heatmap", "kernel_v4", *SMALL, "--compare", "kernel_v44"), "did you mean kernel_v4")
 
 
+def test_one_side_may_have_no_shared_memory(memsim: Run) -> None:
+    for pair in (("kernel_v1", "--compare", "kernel_v4"), ("kernel_v4", "--compare", "kernel_v1")):
+        lines = fine(memsim("heatmap", *pair, *SMALL))
+        assert lines.count("This kernel does not touch shared memory.") == 1
+        assert sum(line.startswith("site ") for line in lines) == 1
+    both = memsim("heatmap", "kernel_v1", "--compare", "opt_2_naive", *SMALL)
+    refused(both, "kernel_v1 and opt_2_naive do not touch shared memory")
+
+
 def test_size_and_arch_of_a_heatmap_count(memsim: Run) -> None:
     small = fine(memsim("heatmap", "kernel_v4_colmajor", *SMALL))
     large = fine(memsim("heatmap", "kernel_v4_colmajor", "--size", "256,256,16"))
