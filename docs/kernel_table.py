@@ -22,7 +22,7 @@ COLUMNS = (
 HEAD = (f"| kernel | {' | '.join(COLUMNS)} |", "|---" + "|---:" * len(COLUMNS) + "|")
 READS = ("load", "ldmatrix")
 WRITES = ("store", "stmatrix", "cp_async")
-GLOBAL_READS = ("load", "cp_async")
+GLOBAL_READS = ("load", "cp_async", "cp_async_cg")
 
 
 def kernel_table() -> str:
