@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import memsim.simt.access
+import memsim.simt.assertions
 import memsim.simt.atomics
 import memsim.simt.bits
 import memsim.simt.carry

@@ -212,7 +212,7 @@ class Machine:
             return following
         rest = False if taken is True else both(self.mask, invert(taken))
         if instruction.opcode == "trap":
-            raise MemsimError("the kernel executed trap", **where_in_source(instruction))
+            raise MemsimError(f"trap executed by {self.places(active)}", **where_in_source(instruction))
         if instruction.opcode in ("ret", "exit"):
             if rest is not False and join is not None:
                 join.outstanding += 1
@@ -338,6 +338,12 @@ class Machine:
         return (
             f"thread {coordinates(thread, self.launch.block)} of block {coordinates(block, self.launch.grid)}"
         )
+
+    def places(self, mask: Any) -> str:
+        """The first thread of a mask, and how many there are."""
+        full = self.full(mask)
+        first = np.unravel_index(int(np.argmax(full)), full.shape)
+        return f"{self.place((int(first[0]), int(first[1])))} ({int(full.sum())} threads in all)"
 
     def unknown_branch(self, instruction: Instruction, poison: Poison) -> MemsimError:
         """The error for control flow that depends on a value nobody knows."""

@@ -61,7 +61,7 @@ def step(*opcodes: str) -> Callable[[StepBuilder], StepBuilder]:
 CONTROL = frozenset(("bra", "brx", "ret", "exit", "trap", "bar", "barrier"))
 
 #: Functions of the CUDA runtime on the device: they touch no memory that a kernel's arrays are in.
-SYSTEM_CALLS = frozenset(("vprintf", "__assertfail", "malloc", "free"))
+SYSTEM_CALLS = frozenset(("vprintf", "malloc", "free"))
 
 #: Instructions without an effect on values or addresses.
 SILENT = frozenset(

@@ -77,6 +77,41 @@ extern "C" __global__ void k(volatile int *count, int stop) {
     assert error.value.line in (3, 4)
 
 
+def test_a_failed_assertion_ends_the_launch(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(int *a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    assert(i < n && "too many");
+    assert(n > 0);
+    a[i] = n;
+}"""
+    k = kernel(tmp_path, text)
+    for call in (run, trace):
+        call(k, 2, 32, [np.zeros(64, np.int32), 64])
+        with pytest.raises(
+            MemsimError,
+            match=r'assertion `i < n && "too many"` failed in thread \(28, 0, 0\) of block \(1, 0, 0\) \(4 threads',
+        ) as error:
+            call(k, 2, 32, [np.zeros(64, np.int32), 60])
+        assert error.value.line == 4
+
+
+def test_a_trap_ends_the_launch(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(int *a) {
+    if (a[threadIdx.x] == 7)
+        __trap();
+    a[threadIdx.x] = 1;
+}"""
+    k = kernel(tmp_path, text)
+    run(k, 1, 32, [np.zeros(32, np.int32)])
+    with pytest.raises(
+        MemsimError, match=r"trap executed by thread \(7, 0, 0\) of block \(0, 0, 0\)"
+    ) as error:
+        run(k, 1, 32, [np.arange(32, dtype=np.int32)])
+    assert error.value.line == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
