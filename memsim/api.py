@@ -207,10 +207,10 @@ def trace(
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
-    from memsim.ptx.demangle import demangle
+    from memsim.ptx.demangle import demangle, short_name
     from memsim.simt.execute import MAX_STEPS, execute
     from memsim.simt.memory import SHARED_BASE
-    from memsim.trace.record import Recorder, short_name
+    from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
 
     _check_kernel(kernel)

@@ -52,6 +52,11 @@ def demangle(name: str) -> str:
         return name
 
 
+def short_name(symbol: str) -> str:
+    """A variable's name as the source has it: `s_a` for `_ZZ9kernel_v4E3s_a`."""
+    return demangle(symbol).rpartition("::")[2]
+
+
 def resolve(names: Sequence[str], wanted: str) -> str:
     """The one of `names` (mangled) that `wanted` means.
 

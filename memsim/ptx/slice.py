@@ -55,11 +55,7 @@ def address_slice(function: Function, same: Mapping[str, str] | None = None) -> 
     (two arguments that are the same array); parameters that are not in it stand alone.
     """
     code = function.instructions
-    writers: dict[str, list[int]] = defaultdict(list)
-    for index, instruction in enumerate(code):
-        for name in defs(instruction):
-            writers[name].append(index)
-    roots = _Roots(function, writers, same or {})
+    roots = Roots(function, same or {})
     stores = [
         (index, place)
         for index, instruction in enumerate(code)
@@ -80,7 +76,7 @@ def address_slice(function: Function, same: Mapping[str, str] | None = None) -> 
         if name in seen:
             continue
         seen.add(name)
-        for index in writers[name]:
+        for index in roots.writers[name]:
             _need(index, code, needed, wanted, roots, stores)
     return frozenset(needed)
 
@@ -90,7 +86,7 @@ def _need(
     code: tuple[Instruction, ...],
     needed: set[int],
     wanted: list[str],
-    roots: _Roots,
+    roots: Roots,
     stores: list[tuple[int, Place]],
 ) -> None:
     """Mark an instruction, what it reads, and the stores that a load may see."""
@@ -135,13 +131,16 @@ def _space(instruction: Instruction) -> str:
     return "generic"
 
 
-class _Roots:
+class Roots:
     """Which parameters and variables a pointer may start from, by following its definitions."""
 
-    def __init__(self, function: Function, writers: dict[str, list[int]], same: Mapping[str, str]) -> None:
+    def __init__(self, function: Function, same: Mapping[str, str]) -> None:
         self.code = function.instructions
         self.parameters = {parameter.name for parameter in function.parameters}
-        self.writers = writers
+        self.writers: dict[str, list[int]] = defaultdict(list)
+        for index, instruction in enumerate(self.code):
+            for name in defs(instruction):
+                self.writers[name].append(index)
         self.same = same
         self.known: dict[str, frozenset[str]] = {}
 
@@ -162,6 +161,11 @@ class _Roots:
         if instruction.opcode == "cp":
             return [Place("global", self.of_operand(operand)) for operand in operands[1:]]
         return [Place(_space(instruction), self.of_operand(operands[0]))]
+
+    def of_instruction(self, instruction: Instruction) -> frozenset[str]:
+        """Names that any of an instruction's addresses may start from."""
+        operands = [operand for operand in instruction.operands if isinstance(operand, Address)]
+        return frozenset().union(*map(self.of_operand, operands))
 
     def of_operand(self, operand: Address) -> frozenset[str]:
         """Names that `[base + offset]` may start from."""

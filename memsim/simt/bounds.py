@@ -1,7 +1,10 @@
 """Whose bytes an access touches, and whether it may.
 
 In: an address (values.py), the threads that use it, the layout of memory. Out: the names of the
-buffers, or an error that names thread, block, buffer and source line.
+buffers, or an error that names thread, block, buffer and source line. In global memory an access
+must stay in a buffer that its address starts from, where the program tells which (ptx/slice.py): an
+index far outside of one array does not become an access to another. Shared arrays lie side by side
+on the chip, too, so there the bytes alone count.
 """
 
 from __future__ import annotations
@@ -11,13 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.ptx.demangle import short_name
 from memsim.ptx.program import Instruction
-from memsim.simt.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Layout
+from memsim.ptx.slice import ANYWHERE
+from memsim.simt.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Buffer, Layout
 from memsim.simt.plan import where_in_source
 from memsim.simt.values import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine
+
+POINTER_BYTES = 8
 
 
 class Bounds:
@@ -26,6 +33,7 @@ class Bounds:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.known: dict[tuple[int, ...], tuple[int, int]] = {}
+        self.origins: dict[int, tuple[Buffer, ...]] = {}
 
     def layout(self, space: str) -> Layout:
         """The buffers of a state space."""
@@ -47,15 +55,44 @@ class Bounds:
         if buffer is None and isinstance(address, Sum) and active is not True:
             lo, hi = self.of_active(address, active)
             buffer = layout.find(lo, hi + width)
-        if buffer is not None:
+        origins = self.origins_of(instruction) if space == "global" else ()
+        if buffer is not None and (not origins or buffer in origins):
             return frozenset((buffer.name,))
         array = np.broadcast_to(to_array(address), self.machine.shape)
         owners = layout.owners(array, width)
         mask = self.machine.full(active)
-        wrong = mask & (owners < 0)
+        may = np.array([*(not origins or one in origins for one in layout.buffers), False])
+        wrong = mask & ~may[owners]  # owner -1, no buffer, is the False at the end
         if wrong.any():
             raise self.error(instruction, space, width, address, wrong, "out-of-bounds")
         return frozenset(layout.buffers[i].name for i in np.unique(owners[mask]))
+
+    def origins_of(self, instruction: Instruction) -> tuple[Buffer, ...]:
+        """The buffers in global memory that an instruction's address starts from; remembered."""
+        key = id(instruction)
+        if key not in self.origins:
+            self.origins[key] = self.starts(instruction, "global")[0]
+        return self.origins[key]
+
+    def starts(self, instruction: Instruction, space: str) -> tuple[tuple[Buffer, ...], dict[str, int]]:
+        """What an instruction's addresses in a space start from: buffers, and arguments that are numbers.
+
+        Both are empty where the program does not tell.
+        """
+        plan, layout = self.machine.plan, self.layout(space)
+        roots = plan.roots.of_instruction(instruction)
+        if ANYWHERE in roots:
+            return (), {}
+        variables = [plan.memory.symbols[root] for root in sorted(roots & plan.memory.symbols.keys())]
+        found = [layout.at(address) for kind, address in variables if kind == layout.space]
+        numbers: dict[str, int] = {}
+        for parameter in plan.function.parameters if space == "global" else ():
+            if parameter.name in roots and parameter.size == POINTER_BYTES:
+                value = int.from_bytes(plan.parameters[parameter.name], "little", signed=True)
+                found.append(layout.at(value))
+                if found[-1] is None:
+                    numbers[plan.names.get(parameter.name, parameter.name)] = value
+        return tuple(buffer for buffer in found if buffer is not None), numbers
 
     def check_alignment(
         self, instruction: Instruction, space: str, width: int, address: int | Sum, active: Any
@@ -90,18 +127,35 @@ class Bounds:
         first = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
         position = int(first[0]), int(first[1])
         at = int(np.broadcast_to(to_array(address), self.machine.shape)[position])
-        buffers = self.layout(space).buffers
-        near = [buffer for buffer in buffers if buffer.start <= at] or buffers
-        if near:
-            buffer = near[-1]
-            where = f"byte {at - buffer.start} of {buffer.name} ({buffer.end - buffer.start} bytes)"
-        else:
-            where = f"address {at:#x}, and the kernel has no {space} memory"
+        where, hint = self.where(instruction, space, at)
         return MemsimError(
-            f"{what} {instruction.name} of {width} bytes at {where} by {self.machine.place(position)}"
+            f"{what} {instruction.name} of {width} bytes{where} by {self.machine.place(position)}"
             f" ({int(wrong.sum())} threads in all)",
+            hint=hint,
             **where_in_source(instruction),
         )
+
+    def where(self, instruction: Instruction, space: str, at: int) -> tuple[str, str | None]:
+        """An address in words, from the buffer it starts from, else the nearest; and what to do about it."""
+        layout = self.layout(space)
+        buffers, numbers = self.starts(instruction, space)
+        if numbers and not buffers:
+            said = ", ".join(f"argument {name} is {value}" for name, value in numbers.items())
+            missing = f"give an array for {next(iter(numbers))} if it is a pointer"
+            return f" at address {at:#x}, which is in no array ({said}),", missing
+        if not layout.buffers:
+            return f" at address {at:#x}, and the kernel has no {space} memory,", None
+        buffer = min(buffers or layout.buffers, key=lambda one: max(one.start - at, at - one.end + 1, 0))
+        size = buffer.end - buffer.start
+        named = f"{short_name(buffer.name)} ({size} bytes)"
+        hint = None
+        if space == "shared" and buffer.start == self.machine.memory.dynamic_shared:
+            hint = (
+                f"the launch asks for {size} bytes of dynamic shared memory: --shared-bytes, or shared_bytes"
+            )
+        if at < buffer.start:
+            return f", {buffer.start - at} bytes before {named},", hint
+        return f" at byte {at - buffer.start} of {named}", hint
 
 
 _WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW))

@@ -30,8 +30,9 @@ import memsim.simt.textures  # noqa: F401  (these register what they execute)
 from memsim.arch import get_arch
 from memsim.errors import MemsimError
 from memsim.launch import Launch, Texture1D
+from memsim.ptx.demangle import demangle
 from memsim.ptx.flow import Flow
-from memsim.ptx.program import Function, Module, Variable
+from memsim.ptx.program import Address, CallTarget, Function, Module, Symbol, Variable
 from memsim.ptx.slice import ANYWHERE, address_slice
 from memsim.simt.arguments import arrays_of, check, encode, is_array, is_parts
 from memsim.simt.machine import Listener, Machine
@@ -75,7 +76,7 @@ def execute(
     memory = Memory(variables_of(module, function), buffers, launch.shared_bytes)
     check_shared(function, memory)
     check_block(function, launch)
-    plan = make_plan(function, memory, arguments, everything)
+    plan = make_plan(function, memory, arguments, names, everything)
     machine = Machine(plan, Flow(function), launch, listener, max_steps)
     wanted = np.arange(launch.blocks) if blocks is None else blocks
     limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
@@ -94,11 +95,21 @@ def execute(
 
 
 def variables_of(module: Module, function: Function) -> list[Variable]:
-    """The module's and the function's variables; shared ones only where the kernel names them."""
-    return [*module.variables.values(), *function.variables.values()]
+    """The module's and the function's variables; shared ones only where the kernel names them.
+
+    What a call that was not spliced in names is not known: then all of them.
+    """
+    operands = [operand for instruction in function.instructions for operand in instruction.operands]
+    bases = [operand.base if isinstance(operand, Address) else operand for operand in operands]
+    named = {base.name for base in bases if isinstance(base, Symbol)}
+    calls = any(isinstance(operand, CallTarget) for operand in operands)
+    ours = [v for v in module.variables.values() if v.space != "shared" or calls or v.name in named]
+    return [*ours, *function.variables.values()]
 
 
-def make_plan(function: Function, memory: Memory, arguments: Sequence[Any], everything: bool) -> Plan:
+def make_plan(
+    function: Function, memory: Memory, arguments: Sequence[Any], names: Sequence[str], everything: bool
+) -> Plan:
     """The kernel as steps, for all instructions or for the slice that addresses need."""
     addresses = iter(memory.argument_addresses)
     parameters: dict[str, bytes] = {}
@@ -115,7 +126,7 @@ def make_plan(function: Function, memory: Memory, arguments: Sequence[Any], ever
         elif isinstance(argument, Texture1D):
             argument = memory.bind(argument)
         parameters[parameter.name] = encode(parameter, argument, addresses)
-    plan = Plan(function, memory, parameters)
+    plan = Plan(function, memory, parameters, dict(zip(parameters, names)))
     needed = None if everything else address_slice(function, same)
     for index in range(len(function.instructions)):
         plan.prepare(index, needed is None or index in needed)
@@ -131,7 +142,7 @@ def check_shared(function: Function, memory: Memory) -> None:
     chip = get_arch("sm_90")
     if memory.static_shared > chip.static_shared_bytes:
         raise MemsimError(
-            f"{function.name} declares {memory.static_shared} bytes of shared memory;"
+            f"{demangle(function.name)} declares {memory.static_shared} bytes of shared memory;"
             f" at most {chip.static_shared_bytes} can be declared",
             hint="use dynamic shared memory (extern __shared__) for more",
         )
@@ -149,10 +160,11 @@ def check_block(function: Function, launch: Launch) -> None:
         MemsimError: it is not.
     """
     if function.reqntid and launch.block != function.reqntid:
-        raise MemsimError(f"{function.name} must be launched with block {function.reqntid}")
+        raise MemsimError(f"{demangle(function.name)} must be launched with block {function.reqntid}")
     if function.maxntid:
         x, y, z = function.maxntid
         if launch.threads > x * y * z:
             raise MemsimError(
-                f"{function.name} is compiled for at most {x * y * z} threads a block, not {launch.threads}"
+                f"{demangle(function.name)} is compiled for at most {x * y * z} threads a block,"
+                f" not {launch.threads}"
             )

@@ -75,6 +75,11 @@ class Layout:
             return self.buffers[i]
         return None
 
+    def at(self, start: int) -> Buffer | None:
+        """The buffer that starts at an address, if there is one."""
+        i = bisect.bisect_left(self.starts, start)
+        return self.buffers[i] if i < len(self.starts) and self.starts[i] == start else None
+
     def owners(self, addresses: np.ndarray, width: int) -> np.ndarray:
         """Index of the buffer of each access, -1 where it is in none, int64 like `addresses`."""
         ends = np.array([buffer.end for buffer in self.buffers], np.int64)
@@ -200,10 +205,12 @@ class Memory:
             self.symbols[variable.name] = (space, address)
         shared = self.layouts["shared"]
         self.static_shared = shared.end - SHARED_BASE
+        self.dynamic_shared: int | None = None
         if dynamic or dynamic_shared:
             alignment = max([16, *(variable.align for variable in dynamic)])
             name = dynamic[0].name if dynamic else "dynamic shared memory"
             address = shared.place(name, dynamic_shared, alignment)
+            self.dynamic_shared = address
             for variable in dynamic:
                 self.symbols[variable.name] = ("shared", address)
         for name, array, size in buffers:

@@ -7,8 +7,9 @@ Left out: the order in which threads run them (machine.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from memsim.ptx.program import (
     Symbol,
     Vector,
 )
-from memsim.ptx.slice import MEMORY
+from memsim.ptx.slice import MEMORY, Roots
 from memsim.simt.memory import Memory
 from memsim.simt.registry import Compute, Unsupported, build
 from memsim.simt.values import Part, Poison, Poisoned, both, from_bools, invert, predicate, wrap_int
@@ -83,11 +84,15 @@ class Site:
 
 @dataclass
 class Plan:
-    """What a launch executes. `slots` is the register file of a fresh chunk."""
+    """What a launch executes. `slots` is the register file of a fresh chunk.
+
+    `names`: what the source calls the parameters.
+    """
 
     function: Function
     memory: Memory
     parameters: dict[str, bytes]
+    names: Mapping[str, str] = field(default_factory=dict)
     slots: list[Any] = field(default_factory=list)
     sites: list[Site] = field(default_factory=list)
     specials: dict[int, str] = field(default_factory=dict)
@@ -112,6 +117,11 @@ class Plan:
         assert isinstance(target, CallTarget)
         poison = Poison("the function called here is not executed by the emulator", instruction)
         self.lost.update({item.name: poison for item in target.returns if isinstance(item, Symbol)})
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Which parameters and variables addresses start from."""
+        return Roots(self.function, {})
 
     # --- operands -----------------------------------------------------------------------
 

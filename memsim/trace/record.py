@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.ptx.demangle import demangle
+from memsim.ptx.demangle import short_name
 from memsim.simt.values import Part, Poison, Sum, to_array, to_bools
 from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
@@ -312,11 +312,6 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # Two different rows with one hash: sort the rows themselves.
     _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return first, inverse.reshape(-1)
-
-
-def short_name(symbol: str) -> str:
-    """A variable's name as the source has it: `s_a` for `_ZZ9kernel_v4E3s_a`."""
-    return demangle(symbol).rpartition("::")[2]
 
 
 def access_site(record: SiteRecord) -> AccessSite:

@@ -43,8 +43,89 @@ extern "C" __global__ void k(int *out, int shift) {
 }"""
     k = kernel(tmp_path, text)
     run(k, 1, 64, [np.zeros(64, np.int32), 0])
-    with pytest.raises(MemsimError, match=r"out-of-bounds st.shared.* byte 256 of .*s.* thread \(63, 0, 0\)"):
+    with pytest.raises(MemsimError, match=r"out-of-bounds st.shared.* byte 256 of s .*thread \(63, 0, 0\)"):
         run(k, 1, 64, [np.zeros(64, np.int32), 1])
+
+
+SHIFTED = """
+extern "C" __global__ void k(const float *in, float *out, long long shift) {
+    out[threadIdx.x] = in[threadIdx.x + shift];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("shift", "where"),
+    [
+        (-1, r", 4 bytes before in \(4096 bytes\), by thread \(0, 0, 0\)"),
+        (993, r"at byte 4096 of in \(4096 bytes\) by thread \(31, 0, 0\)"),
+        (2000, r"at byte 8000 of in \(4096 bytes\) by thread \(0, 0, 0\)"),  # there is `out`
+        (-10_000, r", 40000 bytes before in \(4096 bytes\)"),
+    ],
+)
+def test_out_of_bounds_counts_from_the_array_that_the_pointer_is_of(
+    tmp_path: Path, shift: int, where: str
+) -> None:
+    k = kernel(tmp_path, SHIFTED)
+    arrays = [np.zeros(1024, np.float32), np.zeros(8192, np.float32)]
+    for call in (run, trace):
+        call(k, 1, 32, [*arrays, 0])
+        call(k, 1, 32, [*arrays, 992])
+        with pytest.raises(MemsimError, match=r"out-of-bounds ld\.global.* of 4 bytes ?" + where):
+            call(k, 1, 32, [*arrays, shift])
+
+
+def test_a_pointer_may_be_of_one_array_or_another(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(float *a, float *b, float *out) {
+    float *p = threadIdx.x % 2 ? a : b;
+    out[threadIdx.x] = p[threadIdx.x];
+}"""
+    k = kernel(tmp_path, text)
+    arrays = [np.full(32, 1, np.float32), np.full(32, 2, np.float32), np.zeros(32, np.float32)]
+    run(k, 1, 32, arrays)
+    assert (arrays[2] == np.tile([2, 1], 16)).all()
+    with pytest.raises(MemsimError, match=r"at byte 68 of a \(64 bytes\) by thread \(17"):
+        run(k, 1, 32, [arrays[0][:16].copy(), *arrays[1:]])
+
+
+def test_a_number_for_a_pointer_is_named(tmp_path: Path) -> None:
+    text = SHIFTED.replace("out[threadIdx.x]", "if (in) out[threadIdx.x]")
+    k = kernel(tmp_path, text)
+    out = np.zeros(32, np.float32)
+    run(k, 1, 32, [0, out, 0])  # a null pointer that the kernel leaves alone
+    for call in (run, trace):
+        with pytest.raises(
+            MemsimError, match=r"0x400, which is in no array \(argument in is 1024, argument shift is 0\)"
+        ):
+            call(k, 1, 32, [1024, out, 0])
+
+
+def test_dynamic_shared_memory_that_was_forgotten(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void other(float *out) {
+    __shared__ float s[32];
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x ^ 1];
+}
+extern "C" __global__ void k(float *out) {
+    extern __shared__ float s[];
+    s[threadIdx.x] = 1;
+    __syncthreads();
+    out[threadIdx.x] = s[threadIdx.x ^ 1];
+}"""
+    k, out = kernel(tmp_path, text), ArrayArg((64,))
+    trace(k, 1, 64, [out], shared_bytes=256)
+    for given in (0, 128):
+        message = rf"at byte {given} of s \({given} bytes\) by thread \({given // 4}, 0, 0\)"
+        with pytest.raises(MemsimError, match=message) as error:
+            trace(k, 1, 64, [out], shared_bytes=given)
+        assert "--shared-bytes" in (error.value.hint or "")
+    other = kernel(tmp_path, text, "other")
+    assert [array[0] for array in trace(other, 1, 32, [out]).arrays if array[1] == "shared"] == ["s"]
+    with pytest.raises(MemsimError, match=r"at byte 128 of s \(128 bytes\)") as error:
+        trace(other, 1, 64, [out])
+    assert error.value.hint is None
 
 
 def test_misaligned_vector_access(tmp_path: Path) -> None:
@@ -90,7 +171,7 @@ extern "C" __global__ void k(int *a, int n) {
         call(k, 2, 32, [np.zeros(64, np.int32), 64])
         with pytest.raises(
             MemsimError,
-            match=r'assertion `i < n && "too many"` failed in thread \(28, 0, 0\) of block \(1, 0, 0\) \(4 threads',
+            match=r'assertion `i < n && "too many"` failed in thread \(28, 0, 0\) of block \(1, 0, 0\) \(4 ',
         ) as error:
             call(k, 2, 32, [np.zeros(64, np.int32), 60])
         assert error.value.line == 4
