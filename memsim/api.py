@@ -202,7 +202,8 @@ def trace(
 
     `blocks`: replay only so many, spread evenly over the grid. `everything`: execute all
     instructions instead of those that addresses and branches depend on; the trace is the
-    same, and array arguments are written in place.
+    same, and array arguments are written in place. `max_steps`: instructions after which a
+    chunk of blocks counts as endless.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
@@ -257,6 +258,8 @@ def analyze(
     blocks: int | None = None,
     arch: str = "sm_90",
     progress: Progress | None = None,
+    *,
+    max_steps: int | None = None,
 ) -> Analysis:
     """What every access of a launch costs, by source line.
 
@@ -269,13 +272,15 @@ def analyze(
         shared_bytes: dynamic shared memory of a block, in bytes.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
         arch: whose rules to count by.
+        max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
     from memsim.analysis import analyze_trace
 
-    return analyze_trace(trace(kernel, grid, block, args, shared_bytes, blocks, progress), arch)
+    made = trace(kernel, grid, block, args, shared_bytes, blocks, progress, max_steps=max_steps)
+    return analyze_trace(made, arch)
 
 
 class _Deaf:
@@ -307,7 +312,7 @@ def run(
     *,
     max_steps: int | None = None,
 ) -> None:
-    """Execute a launch completely; arrays are written in place, as on a GPU.
+    """Execute a launch completely; arrays are written in place, as on a GPU. `max_steps` as in `trace`.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, a result that depends on an

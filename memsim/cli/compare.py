@@ -107,12 +107,14 @@ class Operands:
             shared_bytes=self.option("shared_bytes"),
             options=compiler_options(self.option("define"), self.option("include")),
             blocks=self.option("blocks"),
+            max_steps=self.option("max_steps"),
             arch=self.arch,
             where="--arg",
         )
 
     def catalogue_target(self, name: str) -> CatalogueTarget:
-        return CatalogueTarget(name, name, self.option("size"), self.option("blocks"), self.arch)
+        size, blocks, steps = self.option("size"), self.option("blocks"), self.option("max_steps")
+        return CatalogueTarget(name, name, size, blocks, self.arch, max_steps=steps)
 
     def option(self, name: str) -> Any:
         self.used.add(name)

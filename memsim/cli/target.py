@@ -47,6 +47,12 @@ OPTIONS = (
         "--shared-bytes", type=click.IntRange(0), default=0, help="Dynamic shared memory per block, bytes."
     ),
     click.option("--blocks", type=click.IntRange(1), help="Replay only so many blocks of the grid."),
+    click.option(
+        "--max-steps",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Instructions after which a launch is endless.",
+    ),
 )
 
 
@@ -93,6 +99,7 @@ def _trace_of_file(
     arg: tuple[str, ...],
     shared_bytes: int,
     blocks: int | None,
+    max_steps: int | None,
     define: tuple[str, ...] = (),
     include: tuple[str, ...] = (),
 ) -> Trace:
@@ -101,7 +108,7 @@ def _trace_of_file(
     module = api.load(target, compiler_options(define, include))
     entry = module[kernel or only_kernel(target, module.kernels)]
     arguments = read_arguments(arg, dict(zip(entry.argument_names, entry.parameters, strict=True)))
-    return api.trace(entry, grid, block, arguments, shared_bytes=shared_bytes, blocks=blocks, progress=report)
+    return api.trace(entry, grid, block, arguments, shared_bytes, blocks, report, max_steps=max_steps)
 
 
 def compiler_options(define: Sequence[str], include: Sequence[str]) -> tuple[str, ...]:
@@ -109,8 +116,10 @@ def compiler_options(define: Sequence[str], include: Sequence[str]) -> tuple[str
     return *(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)
 
 
-def _trace_from_catalogue(target: str, report: Report, size: str | None, blocks: int | None) -> Trace:
-    return catalog()[target].trace(size=size, blocks=blocks, progress=report)
+def _trace_from_catalogue(
+    target: str, report: Report, size: str | None, blocks: int | None, max_steps: int | None
+) -> Trace:
+    return catalog()[target].trace(size=size, blocks=blocks, progress=report, max_steps=max_steps)
 
 
 def _saved_trace(target: str, report: Report) -> Trace:
@@ -120,11 +129,11 @@ def _saved_trace(target: str, report: Report) -> Trace:
 TRACE = ".npz"
 
 # TARGET's suffix -> what it is, what makes a trace of it, and the options that make sense with it.
-LAUNCH = ("kernel", "grid", "block", "arg", "shared_bytes", "blocks")
+LAUNCH = ("kernel", "grid", "block", "arg", "shared_bytes", "blocks", "max_steps")
 TARGETS: dict[str, tuple[str, Callable[..., Trace], tuple[str, ...]]] = {
     ".cu": ("a CUDA file", _trace_of_file, (*LAUNCH, "define", "include")),
     ".ptx": ("a PTX file", _trace_of_file, LAUNCH),
     TRACE: ("a saved trace", _saved_trace, ()),
 }
-CATALOGUE = ("a catalogue kernel", _trace_from_catalogue, ("size", "blocks"))
+CATALOGUE = ("a catalogue kernel", _trace_from_catalogue, ("size", "blocks", "max_steps"))
 ALL = {"size", "define", "include", *LAUNCH}

@@ -60,9 +60,15 @@ class Dispatcher:
         """As `Spec.expected`."""
         return self.small.expected(arrays)
 
-    def trace(self, size: Size = None, blocks: int | None = None, progress: Progress = None) -> Trace:
+    def trace(
+        self,
+        size: Size = None,
+        blocks: int | None = None,
+        progress: Progress = None,
+        max_steps: int | None = None,
+    ) -> Trace:
         """As `Spec.trace`; the trace has the name of the kernel that was picked."""
-        return self.pick(size).trace(size, blocks, progress)
+        return self.pick(size).trace(size, blocks, progress, max_steps)
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """As `Spec.analyze`; the analysis has the name of the kernel that was picked."""

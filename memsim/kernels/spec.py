@@ -193,15 +193,19 @@ class Spec:
         """The kernel, loaded once from the shipped PTX."""
         return _kernel(self.ptx_path, self.entry)
 
-    def trace(self, size: Size = None, blocks: int | None = None, progress: Progress = None) -> Trace:
-        """The addresses of all memory requests; `blocks` and `progress` as in `memsim.api.trace`."""
+    def trace(
+        self,
+        size: Size = None,
+        blocks: int | None = None,
+        progress: Progress = None,
+        max_steps: int | None = None,
+    ) -> Trace:
+        """The addresses of all memory requests; all but `size` as in `memsim.api.trace`."""
         from memsim import api
 
         plan = self.launch(size)
         grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
-        return api.trace(
-            self.kernel(), grid, block, plan.args, shared_bytes=shared, blocks=blocks, progress=progress
-        )
+        return api.trace(self.kernel(), grid, block, plan.args, shared, blocks, progress, max_steps=max_steps)
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""

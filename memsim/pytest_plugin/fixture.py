@@ -77,7 +77,7 @@ class Guard:
     # --- what is analyzed
 
     def _target(self, launch: dict[str, Any]) -> Target:
-        common = {key: launch.pop(key) for key in ("kernel", "blocks", "arch") if key in launch}
+        common = {key: launch.pop(key) for key in ("kernel", "blocks", "arch", "max_steps") if key in launch}
         common.setdefault("arch", self._item.config.getini("memsim_arch"))
         file, name = launch.pop("file", None), launch.pop("name", None)
         try:

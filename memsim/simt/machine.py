@@ -29,6 +29,7 @@ from memsim.simt.bounds import Bounds
 from memsim.simt.joins import Fragment, Join, Joins
 from memsim.simt.memory import SHARED_BASE
 from memsim.simt.plan import CONTROL, Plan, Site, Step, where_in_source
+from memsim.simt.rounds import Rounds
 from memsim.simt.specials import special_value
 from memsim.simt.values import (
     Poison,
@@ -105,6 +106,7 @@ class Machine:
         self.threads = launch.warps * 32
         self.budget = self.steps_left = budget
         self.segments = self._segments()
+        self.heads = self._heads()
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.slots: list[Any] = []
         self.mask: Any = True
@@ -114,6 +116,21 @@ class Machine:
         self.joins = Joins(self)
         self.barriers = Barriers(self)
         self.bounds = Bounds(self)
+        self.rounds = Rounds(self)
+
+    def _heads(self) -> frozenset[int]:
+        """Where branches lead back to: every loop has one."""
+        function = self.plan.function
+        found = set()
+        for index, instruction in enumerate(function.instructions):
+            if instruction.opcode == "bra":
+                found |= {target for target in (self.target(instruction),) if target <= index}
+            elif instruction.opcode == "brx":
+                table = instruction.operands[1]
+                assert isinstance(table, Symbol)
+                targets = {function.labels[name] for name in function.tables[table.name]}
+                found |= {target for target in targets if target <= index}
+        return frozenset(found)
 
     def _segments(self) -> dict[int, Segment]:
         """The program cut at labels and after control instructions."""
@@ -148,6 +165,7 @@ class Machine:
         self.alive = True if whole else from_bools((np.arange(self.threads) < self.launch.threads)[None, :])
         self.steps_left = self.budget
         self.barriers, self.bounds, self.joins = Barriers(self), Bounds(self), Joins(self)
+        self.rounds = Rounds(self)
         self.listener.start_chunk(self)
         self.ready = [Fragment(0, self.alive, None)]
         while True:
@@ -168,6 +186,8 @@ class Machine:
             if not goes_on:
                 return
             segment = self.segments[pc]
+            if pc in self.heads and self.rounds.come_again(pc, join):
+                raise self.never_ends(segment)
             self.steps_left -= segment.size
             if self.steps_left < 0:
                 raise self.endless(segment)
@@ -357,7 +377,16 @@ class Machine:
         instruction = self.plan.function.instructions[segment.stop - 1]
         return MemsimError(
             f"the kernel has not ended after {self.budget:,} instructions; it is still in this loop",
-            hint="raise the step budget (max_steps) if the kernel is really this long",
+            hint="--max-steps, or max_steps, allows more if the kernel is really this long",
+            **where_in_source(instruction),
+        )
+
+    def never_ends(self, segment: Segment) -> MemsimError:
+        """The error for a loop in which nothing changes any more."""
+        instruction = self.plan.function.instructions[segment.stop - 1]
+        return MemsimError(
+            "this loop never ends: a round of it leaves everything as it was before",
+            hint="a loop that waits for other threads to write cannot be replayed: they run in a fixed order",
             **where_in_source(instruction),
         )
 

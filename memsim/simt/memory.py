@@ -12,6 +12,7 @@ in the order of the PTX, dynamic shared memory last; it starts behind the part t
 from __future__ import annotations
 
 import bisect
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -271,6 +272,15 @@ class Memory:
                 raw = np.ascontiguousarray(raw).view(np.uint8).reshape(-1)
                 self._global.data[0, address - GLOBAL_BASE : address - GLOBAL_BASE + raw.size] = raw
         return self._global
+
+    def digest(self) -> bytes:
+        """A digest of all that a kernel can change."""
+        found = hashlib.sha256()
+        for store in (self._global, self.shared, self.local):
+            found.update(b"-" if store is None else repr(store.poison is None).encode())
+            if store is not None:
+                found.update(store.data.data)
+        return found.digest()
 
     def _filled(self, space: str) -> Store:
         """Module variables of `space` with their initial bytes."""

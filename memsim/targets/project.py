@@ -29,7 +29,7 @@ kernel = "kernel_v4"
 budgets = ["ways <= 1"]"""
 
 PROJECT_KEYS = ("targets", "budgets", "accept", "baseline", "arch")
-COMMON_KEYS = ("name", "kernel", "blocks", "budgets", "accept", "arch")
+COMMON_KEYS = ("name", "kernel", "blocks", "max_steps", "budgets", "accept", "arch")
 CATALOGUE_KEYS = (*COMMON_KEYS, "size")
 FILE_KEYS = (*COMMON_KEYS, "file", "grid", "block", "args", "shared_bytes", "options")
 
@@ -157,7 +157,8 @@ def _targets(entry: Table, arch: str, folder: Path | None) -> Iterator[Target]:
         entry.fail(f"one name for {len(kernels)} kernels")
     for kernel in kernels:
         name = entry.string("name", f"{kernel}@{size}" if size else kernel)
-        yield CatalogueTarget(name, kernel, size, entry.integer("blocks", 1), arch, folder)
+        blocks, steps = entry.integer("blocks", 1), entry.integer("max_steps", 1)
+        yield CatalogueTarget(name, kernel, size, blocks, arch, folder, steps)
 
 
 def _file_target(entry: Table, arch: str) -> FileTarget:
@@ -179,6 +180,7 @@ def _file_target(entry: Table, arch: str) -> FileTarget:
         blocks=entry.integer("blocks", 1),
         arch=arch,
         where=str(entry.file.path),
+        max_steps=entry.integer("max_steps", 1),
     )
 
 

@@ -26,19 +26,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Work:
-    """All that decides the trace of a launch. ptx: the text that `kernel` was loaded from."""
+    """All that decides the trace of a launch. ptx: the text that `kernel` was loaded from.
+
+    max_steps: as in `memsim.api.trace`; it decides only whether there is one.
+    """
 
     ptx: str
     kernel: api.Kernel
     launch: Launch
     args: Sequence[Any]
     blocks: int | None = None
+    max_steps: int | None = None
 
     def trace(self) -> Trace:
         """As `memsim.api.trace`."""
         launch = self.launch
         return api.trace(
-            self.kernel, launch.grid, launch.block, self.args, launch.shared_bytes, blocks=self.blocks
+            self.kernel,
+            launch.grid,
+            launch.block,
+            self.args,
+            launch.shared_bytes,
+            blocks=self.blocks,
+            max_steps=self.max_steps,
         )
 
 
@@ -88,6 +98,7 @@ class CatalogueTarget:
     blocks: int | None = None
     arch: str = "sm_90"
     kernels: Path | None = None
+    max_steps: int | None = None
 
     @property
     def folder(self) -> Path:
@@ -104,7 +115,7 @@ class CatalogueTarget:
     def load(self) -> Work:
         spec = self._spec()
         plan = spec.launch(self.size)
-        return Work(spec.ptx(), spec.kernel(), plan.launch, plan.args, self.blocks)
+        return Work(spec.ptx(), spec.kernel(), plan.launch, plan.args, self.blocks, self.max_steps)
 
     def _spec(self) -> Spec:
         kernels = catalogue(self.kernels)
@@ -132,6 +143,7 @@ class FileTarget:
     blocks: int | None = None
     arch: str = "sm_90"
     where: str = field(default="args", compare=False)
+    max_steps: int | None = None
 
     @property
     def arguments(self) -> str:
@@ -143,7 +155,7 @@ class FileTarget:
         parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
         args = read_arguments(self.args, parameters, self.folder, self.where)
         launch = Launch(dim3(self.grid, "grid"), dim3(self.block, "block"), self.shared_bytes)
-        return Work(ptx, kernel, launch, args, self.blocks)
+        return Work(ptx, kernel, launch, args, self.blocks, self.max_steps)
 
     def _module(self) -> tuple[str, api.Module]:
         path = self.folder / self.file

@@ -73,6 +73,11 @@ def test_fewer_blocks_are_said_in_the_answer(memsim: Run) -> None:
     refused(memsim("analyze", "kernel_v4", "--blocks", "0"), "--blocks")
 
 
+def test_more_steps_than_allowed_are_refused(memsim: Run) -> None:
+    assert document(memsim("analyze", "kernel_v4", *SMALL, "--max-steps", "100000", "--json"))["sites"]
+    refused(memsim("analyze", "kernel_v4", *SMALL, "--max-steps", "1000"), "after 1,000 instr", "--max-steps")
+
+
 def test_a_cuda_file_with_macros_and_arguments(memsim: Run, scale: Path) -> None:
     made = document(memsim("analyze", scale, *LAUNCH, *MACROS, "--json"))
     assert made["kernel"] == "scale"
@@ -173,6 +178,7 @@ def test_arch_is_checked(memsim: Run) -> None:
         (("any.cu", "--size", "8,8,8"), "--size makes no sense with a CUDA file"),
         (("any.npz", "--size", "8,8,8"), "--size makes no sense with a saved trace"),
         (("any.npz", "--blocks", "1"), "--blocks makes no sense with a saved trace"),
+        (("any.npz", "--max-steps", "1"), "--max-steps makes no sense with a saved trace"),
         (("any.cu", "--block", "8"), "any.cu needs --grid and --block"),
         (("any.cu", "--grid", "8,x", "--block", "8"), "'8,x' is not integers"),
         (("any.cu", "--grid", "0", "--block", "8"), "grid must be one to three positive integers"),

@@ -38,6 +38,7 @@ args = ["f32[1024]", "@a.npy", 32, 1.5]
 options = ["-DPAD=1"]
 shared_bytes = 64
 blocks = 2
+max_steps = 1000000
 budgets = ["ways <= 1", "sectors <= ideal"]
 """,
     )
@@ -55,6 +56,7 @@ budgets = ["ways <= 1", "sectors <= ideal"]
         shared_bytes=64,
         options=("-DPAD=1",),
         blocks=2,
+        max_steps=1_000_000,
     )
     assert [(rule.budget.text, len(rule.kernels), rule.general) for rule in project.rules] == [
         ("ways <= 1", 1, False), ("sectors <= ideal", 1, False), ("excess < 40%", len(names) + 1, True),

@@ -194,6 +194,43 @@ extern "C" __global__ void k(int *a) {
 
 
 @pytest.mark.parametrize(
+    ("loop", "ends"),
+    [
+        ("while (a[t] == stop) { }", 1),
+        ("while (1) { for (int i = 0; i < 9; ++i) if (a[i] != stop) return; }", 1),
+        ("if (t % 2) while (a[t] == stop) { }", 1),
+        ("while (a[t] != stop) a[t] = -a[t];", 0),  # registers and memory come back after two rounds
+        ("while (a[t] == stop) __syncthreads();", 1),
+    ],
+)
+def test_a_loop_in_which_nothing_changes_never_ends(tmp_path: Path, loop: str, ends: int) -> None:
+    text = f"""
+extern "C" __global__ void k(volatile int *a, int stop) {{
+    int t = threadIdx.x;
+    {loop}
+}}"""
+    k = kernel(tmp_path, text)
+    for call in (run, trace):
+        call(k, 1, 64, [np.zeros(64, np.int32), ends])
+        with pytest.raises(
+            MemsimError, match="this loop never ends: a round of it leaves everything"
+        ) as error:
+            call(k, 1, 64, [np.full(64, 5, np.int32), 6 - ends])
+        assert error.value.line == 4
+
+
+def test_a_long_loop_that_only_changes_memory_ends(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(int *a, int rounds) {
+    while (atomicAdd(a, 1) % rounds != rounds - 1) { }
+}"""
+    k = kernel(tmp_path, text)
+    count = np.zeros(1, np.int32)
+    run(k, 1, 1, [count, 3000])
+    assert count[0] == 3000
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([np.zeros(64, np.float32)], "takes 3 arguments, 1 given"),
