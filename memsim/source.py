@@ -18,10 +18,10 @@ def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
     code = _without_comments(text)
     for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
         name, start = match.group(1), match.end()
-        if name == "__launch_bounds__":
+        while re.fullmatch(r"__\w+__", name):  # __launch_bounds__(128), __cluster_dims__(2)
             behind = re.compile(r"\b(\w+)\s*\(").search(code, _closing(code, start))
             if behind is None:
-                continue
+                break
             name, start = behind.group(1), behind.end()
         if name == kernel or f"{len(name)}{name}" in kernel:
             inside = code[start : _closing(code, start) - 1]

@@ -1,10 +1,10 @@
-"""Shapes of shared arrays, as CUDA source declares them."""
+"""Parameters of kernels and shapes of shared arrays, as CUDA source declares them."""
 
 from __future__ import annotations
 
 import pytest
 
-from memsim.source import Shape, array_shape
+from memsim.source import Shape, array_shape, parameter_names
 
 CODE = """\
 #define HALF (BM / 2)  // a macro
@@ -18,6 +18,17 @@ template <int T> __global__ void k() {
     float local[8];
 }
 """
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    ["", "__launch_bounds__(128, 2)", "__cluster_dims__(2)", "__cluster_dims__(2, 1) __launch_bounds__(64)"],
+)
+def test_parameters_are_found_behind_attributes(attributes: str) -> None:
+    text = f"__global__ void other(int x) {{}}\n__global__ void {attributes} k(const float *a, int n) {{}}"
+    assert parameter_names(text, "_Z1kPKfi") == ("a", "n")
+    assert parameter_names(text, "other") == ("x",)
+    assert parameter_names(text, "none") == ()
 
 
 @pytest.mark.parametrize(

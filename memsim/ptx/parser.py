@@ -21,7 +21,7 @@ from memsim.ptx.sourcelines import SourceLines
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _SKIPPED = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn"} | {
-    *(".reqnctapercluster", ".maxclusterrank", ".explicitcluster", ".blocksareclusters"),
+    *(".maxclusterrank", ".explicitcluster"),
     *(".abi_preserve", ".abi_preserve_control"),
 }
 
@@ -143,6 +143,7 @@ class _ModuleParser:
             body.tables,
             threads.get(".reqntid"),
             threads.get(".maxntid"),
+            None if ".blocksareclusters" in threads else threads.get(".reqnctapercluster"),
             self.source.position(start)[0],
         )
 
@@ -152,17 +153,19 @@ class _ModuleParser:
         self.scope.declare_symbol(name)
 
     def _performance(self) -> dict[str, tuple[int, int, int]]:
-        """`.maxntid 256, 1, 1 .minnctapersm 2 .pragma "...";`: the thread limits among them."""
+        """`.maxntid 256, 1, 1 .minnctapersm 2 .pragma "...";`: the threads and clusters among them."""
         cursor = self.cursor
         threads: dict[str, tuple[int, int, int]] = {}
         while True:
             token = cursor.peek()
-            if token in (".maxntid", ".reqntid"):
+            if token in (".maxntid", ".reqntid", ".reqnctapercluster"):
                 cursor.take()
                 if cursor.peek_kind() != "number":
-                    raise cursor.expected("how many threads")
+                    raise cursor.expected("how many blocks" if "cluster" in token else "how many threads")
                 x, y, z = (*self._integers(), 1, 1)[:3]
                 threads[token] = (x, y, z)
+            elif token == ".blocksareclusters":  # the grid is of clusters, whatever their size
+                threads[cursor.take()] = (1, 1, 1)
             elif token in _SKIPPED:
                 cursor.take()
                 self._integers()

@@ -200,7 +200,8 @@ class Function:
     `variables` are those declared in the body. `labels` maps a label to the index of the
     instruction that follows it (`len(instructions)` at the end). `tables` maps a
     `.branchtargets` label to its target labels. Names declared in nested `{ }` scopes
-    are made unique by the parser, so one flat name space is enough.
+    are made unique by the parser, so one flat name space is enough. `cluster`: the blocks
+    of a cluster, as `.reqnctapercluster` says (`__cluster_dims__`).
     """
 
     name: str
@@ -214,6 +215,7 @@ class Function:
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reqntid: tuple[int, int, int] | None = None
     maxntid: tuple[int, int, int] | None = None
+    cluster: tuple[int, int, int] | None = None
     line: int = 0
 
 

@@ -76,7 +76,7 @@ def execute(
     buffers = [(name, array, int(array.nbytes)) for name, array in arrays_of(names, arguments)]
     memory = Memory(variables_of(module, function), buffers, launch.shared_bytes)
     check_shared(function, memory)
-    check_block(function, launch)
+    check_launch(function, launch)
     plan = make_plan(function, memory, arguments, names, everything)
     machine = Machine(plan, Flow(function), launch, listener, max_steps)
     wanted = np.arange(launch.blocks) if blocks is None else blocks
@@ -154,8 +154,8 @@ def check_shared(function: Function, memory: Memory) -> None:
         )
 
 
-def check_block(function: Function, launch: Launch) -> None:
-    """Is the block the one that `__launch_bounds__` promised?
+def check_launch(function: Function, launch: Launch) -> None:
+    """Is the launch the one that `__launch_bounds__` and `__cluster_dims__` promised?
 
     Raises:
         MemsimError: it is not.
@@ -169,3 +169,8 @@ def check_block(function: Function, launch: Launch) -> None:
                 f"{demangle(function.name)} is compiled for at most {x * y * z} threads a block,"
                 f" not {launch.threads}"
             )
+    if function.cluster and any(g % max(1, c) for g, c in zip(launch.grid, function.cluster)):
+        raise MemsimError(
+            f"the grid of {demangle(function.name)} must be a multiple of its cluster {function.cluster},"
+            f" and {launch.grid} is not"
+        )

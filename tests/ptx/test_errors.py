@@ -94,6 +94,8 @@ CASES = [
     top(".global .b8 x[2000000000] = ^{1};", "initial values for 2000000000 bytes",
         ".global .b8 x[2000000000];"),
     top(".entry k() .maxntid ^{ }", "expected how many threads, found '{'", ".entry k() .maxntid 32 { }"),
+    top(".entry k() .reqnctapercluster ^{ }", "expected how many blocks, found '{'",
+        ".entry k() .reqnctapercluster 2 { }"),
     # registers
     body(".reg .b32 %x<^100000000>;", "more than 1000000 names", ".reg .b32 %x<100>;"),
     body(".reg ^%x;", "expected a type such as .b32, found '%x'", ".reg .b32 %x;"),

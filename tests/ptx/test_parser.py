@@ -39,7 +39,7 @@ FUNCTIONS = """
 .weak .func .attribute(.unified(1, 2)) g { ret; }
 .visible .entry k1(.param .u64 a) .maxntid 256, 2 .minnctapersm 2 .maxnreg 64 { ret; }
 .entry k2 .reqntid 8, 8, 8 .reqnctapercluster 2, 1, 1 .explicitcluster .pragma "nounroll", "x"; { ret; }
-.entry k3() .maxntid 32 .blocksareclusters .maxclusterrank 8 .attribute(.x) {}
+.entry k3() .maxntid 32 .reqnctapercluster 2 .blocksareclusters .maxclusterrank 8 .attribute(.x) {}
 .func later(); .alias again, f;
 """
 
@@ -50,6 +50,7 @@ def test_functions() -> None:
     assert found.entries == ("k1", "k2", "k3")
     limits = {name: (f.maxntid, f.reqntid) for name, f in found.functions.items() if f.is_entry}
     assert limits == {"k1": ((256, 2, 1), None), "k2": (None, (8, 8, 8)), "k3": ((32, 1, 1), None)}
+    assert {name: f.cluster for name, f in found.functions.items() if f.cluster} == {"k2": (2, 1, 1)}
     assert found.functions["again"].name == "again"
     assert found.functions["again"].instructions == found.functions["f"].instructions
     assert [f.line for f in found.functions.values()] == [7, 8, 9, 10, 11, 7]

@@ -288,6 +288,17 @@ def test_launch_bounds_are_kept(tmp_path: Path) -> None:
         run(k, 2, 128, [*arrays, 256])
 
 
+def test_a_grid_is_made_of_whole_clusters(tmp_path: Path) -> None:
+    k = kernel(tmp_path, COPY.replace("void k", "void __cluster_dims__(2, 1, 1) __launch_bounds__(64) k"))
+    assert k.argument_names == ("in", "out", "n")
+    arrays = [np.zeros(256, np.float32), np.zeros(256, np.float32)]
+    run(k, 4, 64, [*arrays, 256])
+    with pytest.raises(
+        MemsimError, match=r"grid of k must be a multiple of its cluster \(2, 1, 1\), and \(3"
+    ):
+        run(k, 3, 64, [*arrays, 192])
+
+
 UNKNOWN_ADDRESS = """
 extern "C" __global__ void k(const float *in, float *out) {
     unsigned smid;
