@@ -47,8 +47,15 @@ typedef unsigned long long uintptr_t;
 """
 HEADERS = {"cstdint": STDINT, "stdint.h": STDINT}
 
-# `kernel.cu(12): error: text`, as NVRTC and nvcc write it.
-_ERROR = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?:catastrophic |fatal )?error: (?P<text>.*)$", re.M)
+# `kernel.cu(12): error: text`, as NVRTC and nvcc write it; `kernel.cu:12:5: error: text`, as nvcc's gcc does.
+_ERROR = re.compile(
+    r"^(?P<file>.+?)(?:\((?P<line>\d+)\)|:(?P<row>\d+):(?P<column>\d+)): "
+    r"(?:catastrophic |fatal )?error: (?P<text>.*)$",
+    re.M,
+)
+_MISSING = re.compile(
+    r'cannot open source file "(?P<name>[^"]+)"|^(?P<file>[^:]+): No such file or directory'
+)
 _COMPILER = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)$", re.M)
 BUILTIN_HEADER = "__nv_nvrtc_builtin_header.h"
 _FILE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]*)(")', re.M)
@@ -268,25 +275,37 @@ def _rename_files(ptx: str, true_name: str, name: str) -> str:
 
 
 def _compile_error(text: str, log: str, name: str) -> MemsimError:
-    hint = f"the compiler's log:\n{log.strip()}"
-    if _needs_host(text, log) and not shutil.which("nvcc"):
-        hint = (
-            "NVRTC compiles device code only. For host code install the CUDA toolkit (nvcc), or keep the "
-            f"kernels in a file of their own. For CUDA's headers pip install {HEADERS_WHEEL}.\n"
-        ) + hint
     first = _ERROR.search(log)
+    hint = f"{_advice(text, first)}the compiler's log:\n{log.strip()}"
     if first is None:
         return MemsimError("does not compile", file=name, hint=hint)
-    line = int(first["line"])
+    line = int(first["line"] or first["row"])
     source = _line(text, line) if first["file"] == name else None
     return MemsimError(
         f"does not compile: {first['text']}",
         file=first["file"],
         line=line,
-        column=_column(source, first["text"]),
+        column=int(first["column"]) if first["column"] else _column(source, first["text"]),
         source=source,
         hint=hint,
     )
+
+
+def _advice(text: str, error: re.Match[str] | None) -> str:
+    """What to do about a header that is missing, and about host code that there is no compiler for."""
+    missing = _MISSING.search(error["text"]) if error else None
+    header = missing["name"] or missing["file"] if missing else ""
+    advice = f"-I DIR says which folder {header} is in.\n" if header else ""
+    if shutil.which("nvcc"):
+        return advice
+    if _HOST_CODE.search(text) or f"<{header}>" in text:
+        advice += (
+            "NVRTC compiles device code only. For host code install the CUDA toolkit (nvcc), or keep the "
+            "kernels in a file of their own.\n"
+        )
+    if header and not _header_folders():
+        advice += f"For CUDA's headers pip install {HEADERS_WHEEL}.\n"
+    return advice
 
 
 def _line(text: str, number: int) -> str | None:

@@ -135,6 +135,21 @@ def test_an_error_in_a_header_is_placed_in_the_header(tmp_path: Path, no_nvcc: N
     assert (caught.value.file, caught.value.line) == ("part.cuh", 2)
 
 
+@pytest.mark.parametrize("system", [True, False])
+def test_a_header_that_is_not_found(tmp_path: Path, no_nvcc: None, system: bool) -> None:
+    include = "#include <part.cuh>\n" if system else '#include "part.cuh"\n'
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "part.cuh").write_text("#define FACTOR 2.0f\n")
+    assert ".entry scale" in compile_cuda("\n" + include + SCALE, [f"-I{tmp_path / 'parts'}"])
+    with pytest.raises(MemsimError) as caught:
+        compile_cuda("\n" + include + SCALE)
+    error = caught.value
+    assert (error.file, error.line, error.column) == ("kernel.cu", 2, 11)
+    assert error.message == 'does not compile: cannot open source file "part.cuh"'
+    assert error.hint is not None and error.hint.startswith("-I DIR says which folder part.cuh is in.")
+    assert ("For host code install" in error.hint) == system
+
+
 def test_an_unknown_option_is_named() -> None:
     with pytest.raises(MemsimError, match=r"does not take these options.*--no-such-option"):
         compile_cuda(GOOD, ["--no-such-option"])
@@ -170,6 +185,10 @@ if [ "$macro" = -DBROKEN ]; then
     echo "$3(2): error: identifier \\"broken\\" is undefined"
     exit 2
 fi
+if [ "$macro" = -DMISSING ]; then
+    echo "$3:1:10: fatal error: cstdio: No such file or directory"
+    exit 2
+fi
 printf '// Cuda compilation tools, release 99.0, V99.0.1\\n.file\\t1 "%s"\\n' "$3" > "$2"
 """
 
@@ -201,6 +220,12 @@ def test_the_error_of_nvcc_is_told(fake_nvcc: None) -> None:
         compile_cuda(HOST, ["-DBROKEN"], name="mine/host.cu")
     assert caught.value.message == 'does not compile: identifier "broken" is undefined'
     assert (caught.value.file, caught.value.line) == ("mine/host.cu", 2)
+    with pytest.raises(MemsimError) as caught:
+        compile_cuda(HOST, ["-DMISSING"], name="mine/host.cu")
+    assert caught.value.message == "does not compile: cstdio: No such file or directory"
+    assert (caught.value.file, caught.value.line, caught.value.column) == ("mine/host.cu", 1, 10)
+    assert caught.value.source == "#include <cstdio>"
+    assert caught.value.hint is not None and caught.value.hint.startswith("-I DIR says which folder cstdio")
 
 
 def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
