@@ -90,7 +90,28 @@ class Module:
 
         if not isinstance(name, str):
             raise MemsimError(f"a kernel is chosen by its name, not by {name!r}", hint=_choice(self))
-        return Kernel(resolve(self.kernels, name), self.program, self.sources)
+        try:
+            return Kernel(resolve(self.kernels, name), self.program, self.sources)
+        except MemsimError as error:
+            raise self._without_instance(name) or error from None
+
+    def _without_instance(self, name: str) -> MemsimError | None:
+        """The error for a name that is of a template only; None if it is not."""
+        from memsim.ptx.demangle import demangle, plain_name
+        from memsim.source import is_template
+
+        plain = plain_name(name)
+        if plain in (plain_name(demangle(kernel)) for kernel in self.kernels):
+            return None
+        file = next((file for file, text in self.sources.items() if is_template(text, plain)), None)
+        if file is None:
+            return None
+        wanted = name if "<" in name else f"{name}<...>"
+        return MemsimError(
+            f"{plain} is a template with no instance",
+            file=file,
+            hint=f"add `template __global__ void {wanted}(...);`, with its parameters' types, behind it",
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kernels)
@@ -135,7 +156,7 @@ def load(source: str | Path, options: Sequence[str] = ()) -> Module:
     from memsim.ptx.parser import parse
 
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):
-        return _module(parse(source), None)
+        return _module(parse(source))
     if not isinstance(source, (str, Path)) or source == "":
         raise MemsimError(
             f"{source!r} cannot be loaded",
@@ -149,12 +170,12 @@ def load(source: str | Path, options: Sequence[str] = ()) -> Module:
     if path.suffix == ".ptx":
         if options:
             raise MemsimError(f"{path} is PTX already: compiler options {list(options)} change nothing")
-        return _module(parse(_read(path), str(path)), path.parent)
+        return _module(parse(_read(path), str(path)), path)
     if path.suffix not in (".cu", ".cuh", ".cpp", ".cc"):
         raise MemsimError(f"{path} is neither CUDA source (.cu) nor PTX (.ptx)")
     from memsim.compile import compile_cuda
 
-    return _module(parse(compile_cuda(path, options), str(path)), path.parent)
+    return _module(parse(compile_cuda(path, options), str(path)), path)
 
 
 def _read(path: Path) -> str:
@@ -164,11 +185,15 @@ def _read(path: Path) -> str:
         raise MemsimError(f"cannot read {path}: {problem}") from None
 
 
-def _module(parsed: program.Module, folder: Path | None) -> Module:
-    """A module with those source files that can still be found: beside the PTX, or as named."""
+def _module(parsed: program.Module, file: Path | None = None) -> Module:
+    """A module with those source files that can still be found: beside the file, or as named.
+
+    The PTX of a file with nothing but templates does not name it.
+    """
     sources = {}
-    for name in parsed.files.values():
-        near = [folder / name, folder / Path(name).name] if folder else []
+    own = [file.as_posix()] if file and file.suffix != ".ptx" else []
+    for name in dict.fromkeys([*parsed.files.values(), *own]):
+        near = [file.parent / name, file.parent / Path(name).name] if file else []
         found = next((path for path in (*near, Path(name)) if path.is_file()), None)
         if found is not None:
             sources[name] = found.read_text(encoding="utf-8", errors="replace")

@@ -1,4 +1,4 @@
-"""What is read from the CUDA source itself: names of a kernel's parameters, shapes of its shared arrays.
+"""What is read from CUDA source itself: names of kernels' parameters, shapes of shared arrays, templates.
 
 PTX numbers parameters; people know them as `A`, `B` and `C`. PTX knows an array's size and not its rows.
 """
@@ -27,6 +27,12 @@ def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
             inside = code[start : _closing(code, start) - 1]
             return tuple(_last_name(part) for part in _split(inside) if part.strip())
     return ()
+
+
+def is_template(text: str, kernel: str) -> bool:
+    """Does the source define a template of kernels with this plain name?"""
+    head = rf"\btemplate\s*<[^;{{}}]*\b__global__\b[^;{{}}]*\b{re.escape(kernel)}\s*\("
+    return re.search(head, _without_comments(text)) is not None
 
 
 def _closing(text: str, start: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source import Shape, array_shape, parameter_names
+from memsim.source import Shape, array_shape, is_template, parameter_names
 
 CODE = """\
 #define HALF (BM / 2)  // a macro
@@ -29,6 +29,18 @@ def test_parameters_are_found_behind_attributes(attributes: str) -> None:
     assert parameter_names(text, "_Z1kPKfi") == ("a", "n")
     assert parameter_names(text, "other") == ("x",)
     assert parameter_names(text, "none") == ()
+
+
+def test_templates_of_kernels_are_known() -> None:
+    text = """
+template <typename T, int N = 4> __global__ void __launch_bounds__(64) scale(T *a) {}
+template <typename T> __device__ T twice(T a) { return 2 * a; }
+__global__ void plain(float *a) { a[0] = twice(a[0]); }
+template __global__ void made<float>(float *a);
+// template <typename T> __global__ void gone(T *a) {}
+"""
+    names = ("scale", "twice", "plain", "made", "gone", "cale")
+    assert [name for name in names if is_template(text, name)] == ["scale"]
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,11 @@ def resolve(names: Sequence[str], wanted: str) -> str:
     raise MemsimError(f"there is no kernel {wanted!r}", hint=hint)
 
 
+def plain_name(wanted: str) -> str:
+    """`f` of a demangled name such as `ns::f<1>(int)`."""
+    return _bare(_normal(wanted))
+
+
 def _normal(name: str) -> str:
     """One spelling for what means the same: spaces, `128u`, `(E)5`, `const int`, a parameter list."""
     name = re.sub(r"\s+", " ", name.strip())

@@ -197,7 +197,11 @@ def only_kernel(file: str, kernels: Sequence[str]) -> str:
     if len(kernels) == 1:
         return kernels[0]
     if not kernels:
-        raise MemsimError("there is no kernel in it", file=file, hint="a kernel is a __global__ function")
+        raise MemsimError(
+            "there is no kernel in it",
+            file=file,
+            hint="a kernel is a __global__ function, of a template an instance",
+        )
     raise MemsimError(
         f"there are {len(kernels)} kernels in it",
         file=file,

@@ -299,6 +299,25 @@ def test_a_grid_is_made_of_whole_clusters(tmp_path: Path) -> None:
         run(k, 3, 64, [*arrays, 192])
 
 
+@pytest.mark.parametrize("rest", ["", "__global__ void scalar(float *a) { a[0] = 1; }"])
+def test_a_template_without_an_instance_is_named(tmp_path: Path, rest: str) -> None:
+    text = f"""
+namespace ns {{ template <typename T> __global__ void scale(T *a) {{ a[threadIdx.x] *= 2; }} }}
+{rest}"""
+    for name, wanted in (("ns::scale<float>", "ns::scale<float>"), ("scale", "scale<...>")):
+        with pytest.raises(MemsimError, match="scale is a template with no instance") as error:
+            kernel(tmp_path, text, name)
+        assert f"`template __global__ void {wanted}(...);`" in (error.value.hint or "")
+    for name in ("scal", "missing"):
+        with pytest.raises(MemsimError, match="there is no kernel") as error:
+            kernel(tmp_path, text, name)
+    text += "\ntemplate __global__ void ns::scale<float>(float *);"
+    assert kernel(tmp_path, text, "scale").argument_names == ("a",)
+    with pytest.raises(MemsimError, match="there is no kernel 'scale<int>'") as error:
+        kernel(tmp_path, text, "scale<int>")
+    assert (error.value.hint or "").startswith("did you mean ns::scale<float>")
+
+
 UNKNOWN_ADDRESS = """
 extern "C" __global__ void k(const float *in, float *out) {
     unsigned smid;
