@@ -150,9 +150,7 @@ class Bounds:
         named = f"{short_name(buffer.name)} ({size} bytes)"
         hint = None
         if space == "shared" and buffer.start == self.machine.memory.dynamic_shared:
-            hint = (
-                f"the launch asks for {size} bytes of dynamic shared memory: --shared-bytes, or shared_bytes"
-            )
+            hint = "the launch has to ask for dynamic shared memory by --shared-bytes (shared_bytes)"
         if at < buffer.start:
             return f", {buffer.start - at} bytes before {named},", hint
         return f" at byte {at - buffer.start} of {named}", hint
