@@ -17,6 +17,7 @@ from memsim.errors import MemsimError
 from memsim.ptx.demangle import short_name
 from memsim.ptx.program import Instruction
 from memsim.ptx.slice import ANYWHERE
+from memsim.simt.arguments import is_struct
 from memsim.simt.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Buffer, Layout
 from memsim.simt.plan import where_in_source
 from memsim.simt.values import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
@@ -86,8 +87,11 @@ class Bounds:
         variables = [plan.memory.symbols[root] for root in sorted(roots & plan.memory.symbols.keys())]
         found = [layout.at(address) for kind, address in variables if kind == layout.space]
         numbers: dict[str, int] = {}
-        for parameter in plan.function.parameters if space == "global" else ():
-            if parameter.name in roots and parameter.size == POINTER_BYTES:
+        parameters = [parameter for parameter in plan.function.parameters if parameter.name in roots]
+        if any(is_struct(parameter) for parameter in parameters):
+            return (), {}  # which of its pointers is not known
+        for parameter in parameters if space == "global" else ():
+            if parameter.size == POINTER_BYTES:
                 value = int.from_bytes(plan.parameters[parameter.name], "little", signed=True)
                 found.append(layout.at(value))
                 if found[-1] is None:

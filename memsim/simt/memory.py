@@ -169,6 +169,29 @@ class Store:
         view[rows[mask], index[mask]] = values[mask]
 
 
+#: The first byte of an array in the caller's memory, and one past its last.
+Span = tuple[int, int]
+
+
+def _span(array: Any) -> Span | None:
+    """Where a numpy array lies; None for one that is only described, or empty."""
+    if not isinstance(array, np.ndarray) or not array.nbytes:
+        return None
+    start = array.__array_interface__["data"][0]
+    return start, start + array.nbytes
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    """The spans, those that overlap made one."""
+    regions: list[Span] = []
+    for start, end in sorted(spans):
+        if regions and start < regions[-1][1]:
+            regions[-1] = regions[-1][0], max(end, regions[-1][1])
+        else:
+            regions.append((start, end))
+    return regions
+
+
 class Memory:
     """All state spaces of one launch.
 
@@ -214,14 +237,28 @@ class Memory:
             self.dynamic_shared = address
             for variable in dynamic:
                 self.symbols[variable.name] = ("shared", address)
-        for name, array, size in buffers:
-            address = self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
-            self._arguments.append((address, array))
+        self._place(buffers)
         self._global: Store | None = None
         self._const: Store | None = None
         self.shared: Store | None = None
         self.local: Store | None = None
         self.shape = (1, 32)
+
+    def _place(self, buffers: Sequence[tuple[str, Any, int]]) -> None:
+        """Every array by itself, but for those that share memory: these lie as they do for the caller."""
+        spans = [_span(array) for _, array, _ in buffers]
+        regions = _joined([span for span in spans if span is not None])
+        starts: dict[Span, int] = {}
+        for (name, array, size), span in zip(buffers, spans):
+            region = next((one for one in regions if span and one[0] <= span[0] < one[1]), None)
+            if span is None or region is None:
+                address = self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
+            else:
+                if region not in starts:
+                    length = region[1] - region[0]
+                    starts[region] = self.layouts["global"].place(name, length, GLOBAL_ALIGN, GLOBAL_ALIGN)
+                address = starts[region] + span[0] - region[0]
+            self._arguments.append((address, array))
 
     @property
     def shared_bytes(self) -> int:

@@ -335,3 +335,43 @@ def test_copies_that_read_elsewhere_are_other_requests(tmp_path: Path) -> None:
             if (s.space, s.op) == ("shared", "cp_async")
         )
         assert row.max_ways == ways
+
+
+TWO_NAMES = """
+extern "C" __global__ void k(float *a, float *b, int n) {
+    int i = threadIdx.x;
+    if (i >= n) return;
+    a[i] = 1.0f;
+    b[i] += 1.0f;
+}"""
+
+
+def test_one_array_given_twice_is_one_array(tmp_path: Path) -> None:
+    k = kernel(tmp_path, TWO_NAMES)
+    one = np.zeros(32, np.float32)
+    run(k, 1, 32, [one, one, 32])
+    assert (one == 2).all()
+    apart, other = np.zeros(32, np.float32), np.zeros(32, np.float32)
+    run(k, 1, 32, [apart, other, 32])
+    assert (apart == 1).all() and (other == 1).all()
+
+
+def test_views_of_one_array_overlap_as_they_do_for_the_caller(tmp_path: Path) -> None:
+    k = kernel(tmp_path, TWO_NAMES)
+    whole = np.zeros(40, np.float32)
+    run(k, 1, 32, [whole[8:], whole, 32])
+    expected = np.zeros(40, np.float32)
+    expected[8:] = 1
+    expected[:32] += 1
+    assert (whole == expected).all()
+    halves = np.zeros(64, np.float32)  # side by side, they share nothing
+    run(k, 1, 32, [halves[:32], halves[32:], 32])
+    assert (halves == 1).all()
+
+
+def test_an_array_given_twice_lies_at_one_address(tmp_path: Path) -> None:
+    k = kernel(tmp_path, TWO_NAMES)
+    one = np.zeros(32, np.float32)
+    shared = {site.array for site in analyze(k, 1, 32, [one, one, 32]).sites}
+    apart = {site.array for site in analyze(k, 1, 32, [one, one.copy(), 32]).sites}
+    assert (len(shared), len(apart)) == (1, 2)

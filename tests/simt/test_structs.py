@@ -101,3 +101,20 @@ def test_an_array_in_a_struct_must_be_contiguous(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match=r"v\.0 is not C-contiguous"):
         run(k, 2, 32, [[data, np.int32(32), pick], np.zeros(64, np.float32)])
     run(k, 2, 32, [[data.copy(), np.int32(32), pick], np.zeros(64, np.float32)])
+
+
+def test_a_pointer_in_a_struct_may_be_of_any_array(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+struct View { float *data; int pitch; int pad; };
+extern "C" __global__ void k(View v, float *other, int which) {
+    float *p = which ? v.data : other;
+    p[threadIdx.x] = threadIdx.x;
+}""",
+    )
+    for which in (0, 1):
+        data, other = np.zeros(32, np.float32), np.zeros(32, np.float32)
+        run(k, 1, 32, [[data, np.int32(1), np.int32(0)], other, which])
+        assert ((data if which else other) == np.arange(32)).all()
+        assert not (other if which else data).any()
