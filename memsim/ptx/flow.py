@@ -72,7 +72,7 @@ class Flow:
         self.yields = frozenset(
             self.blocks[entry].start
             for entry, inside in Shape(self.blocks).loops.items()
-            if any(_may_wait(code) for number in inside for code in self._code(function, number))
+            if any(_may_wait(function, code) for number in inside for code in self._code(function, number))
         )
         self._live = live_in(function, self.blocks)
 
@@ -98,12 +98,20 @@ class Flow:
         return self._live[index] if index < len(self._live) else 0
 
 
-def _may_wait(instruction: Instruction) -> bool:
+def _may_wait(function: Function, instruction: Instruction) -> bool:
     """Whether a loop with this may wait for other lanes: then ptxas makes it let them go on (YIELD)."""
     opcode, modifiers = instruction.opcode, set(instruction.modifiers)
     if opcode == "ld":
         return bool(modifiers & {"volatile", "relaxed", "acquire"})
-    return opcode == "atom" or (opcode == "mbarrier" and bool(modifiers & {"try_wait", "test_wait"}))
+    if opcode == "atom":
+        return is_read(function, instruction)
+    return opcode == "mbarrier" and bool(modifiers & {"try_wait", "test_wait"})
+
+
+def is_read(function: Function, instruction: Instruction) -> bool:
+    """Whether any instruction reads what this one writes; compilers write `atom` where `red` would do."""
+    written = defs(instruction)
+    return any(name in uses(other) for other in function.instructions for name in written)
 
 
 def defs(instruction: Instruction) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.ptx.flow import defs, uses
+from memsim.ptx.flow import is_read
 from memsim.ptx.program import Immediate, Instruction
 from memsim.simt.access import (
     element,
@@ -71,17 +71,9 @@ def shared_form(plan: Plan, instruction: Instruction, operation: str | None) -> 
     if operation == "cas":
         return "atomic_cas"
     counts = (operation, instruction.operands[-1]) in (("add", Immediate(1)), ("inc", Immediate(-1)))
-    if counts and kind == "u32" and not is_used(plan, instruction):
+    if counts and kind == "u32" and not is_read(plan.function, instruction):
         return "atomic_inc"
     return None
-
-
-def is_used(plan: Plan, instruction: Instruction) -> bool:
-    """Whether any instruction reads what an atomic gives back."""
-    if instruction.opcode == "red":
-        return False
-    result = defs(instruction)
-    return any(name in uses(other) for other in plan.function.instructions for name in result)
 
 
 @step("atom", "red")

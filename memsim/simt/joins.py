@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memsim.simt.machine import Machine
 
 
-@dataclass
+@dataclass(eq=False)
 class Join:
     """A place where parted threads meet: instruction `pc`; `outstanding` fragments still to come.
 
@@ -36,7 +36,7 @@ class Join:
     opened: int = -1
 
 
-@dataclass
+@dataclass(eq=False)
 class Fragment:
     """Threads with one program counter."""
 
@@ -123,16 +123,30 @@ class Joins:
     def unite(self, first: int) -> None:
         """Fragments in `ready` from the `first` on have left a barrier: those at one place go on as one."""
         ready = self.machine.ready
-        going, ready[first:] = ready[first:], []
-        for fragment in going:
-            same = (one for one in ready[first:] if one.pc == fragment.pc and one.join is fragment.join)
+        for fragment in ready[first:]:
+            before = ready[first : ready.index(fragment)]
+            same = (one for one in before if one.pc == fragment.pc and lead_alike(one.join, fragment.join))
             other = next(same, None)
-            if other is None:
-                ready.append(fragment)
-                continue
-            other.mask = either(other.mask, fragment.mask)
-            if fragment.join is not None:
-                fragment.join.outstanding -= 1
+            if other is not None:
+                self._put_together(other.join, fragment.join)
+                ready.remove(fragment)
+                other.mask = either(other.mask, fragment.mask)
+
+    def _put_together(self, join: Join | None, other: Join | None) -> None:
+        """A fragment on its way to `other` becomes part of one on its way to `join`, which leads alike."""
+        while join is not None and other is not None and join is not other:
+            join.outstanding += other.outstanding - 1
+            join.entered = either(join.entered, other.entered)
+            join.arrived = either(join.arrived, other.arrived)
+            self.all.remove(other)
+            waiting = [entry.fragment for entry in self.machine.barriers.waiting]
+            for fragment in (*self.machine.ready, *waiting):
+                fragment.join = join if fragment.join is other else fragment.join
+            for inner in self.all:
+                inner.parent = join if inner.parent is other else inner.parent
+            join, other = join.parent, other.parent
+        if join is not None:
+            join.outstanding -= 1
 
     def _open(self, join: Join) -> Join:
         self.all.append(join)
@@ -187,6 +201,17 @@ class Joins:
     def _lanes_of(self, chosen: np.ndarray, mask: Any) -> Any:
         """The threads of a mask that are in the chosen warps, bool (B, W)."""
         return from_bools(self.machine.full(mask) & np.repeat(chosen, 32, axis=1))
+
+
+def lead_alike(join: Join | None, other: Join | None) -> bool:
+    """Whether threads go the same way by two joins: those that parted before have opened each its own."""
+    while join is not other:
+        if join is None or other is None:
+            return False
+        if (join.pc, join.opening, join.opened) != (other.pc, other.opening, other.opened):
+            return False
+        join, other = join.parent, other.parent
+    return True
 
 
 def warps(threads: np.ndarray) -> np.ndarray:

@@ -72,6 +72,10 @@ TOGETHER = {
         P(2, 0)
         if (x & 8) P(3, 0)
         P(4, 0)""",
+    "atomic that nobody reads": """
+        int t = 0;
+        do { P(1, t) atomicAdd(&more[i & 3], x); } while (++t < (x & 7));
+        P(2, 0)""",
     "barrier after a loop": "int t = 0; do { P(1, t) } while (++t < (x & 7)); __syncthreads(); P(2, 0)",
 }
 
@@ -84,6 +88,21 @@ MAY_WAIT = {
         P(3, t)
         if (x & 8) P(4, t)""",
     "atomic": "int t = 0; do { P(1, t) } while (atomicAdd(&more[i], 1) < (x & 7) && ++t < 9); P(2, t)",
+    "barrier behind it": """
+        int t = 0;
+        while (t < (in[i] & 7)) { P(1, t) t++; }
+        __syncthreads();
+        for (int u = i; u < 32; u += 32) P(2, 0)
+        P(3, 0)""",
+    "barrier in a loop": """
+        for (int u = 0; u < 3; u++) {
+            int t = 0;
+            do { P(1, 9 * u + t) } while (atomicAdd(&more[i], 1) < (x & 7) && ++t < 9);
+            __syncthreads();
+            if (x & 1) P(2, u)
+            P(3, u)
+        }
+        P(4, 0)""",
 }
 
 # ptxas has to choose where lanes meet.
@@ -167,7 +186,7 @@ def test_lanes_run_a_line_together(name: str, execute: Callable[[str, Arrays], N
 def test_who_leaves_a_loop_that_may_wait_goes_on_alone(
     name: str, execute: Callable[[str, Arrays], None]
 ) -> None:
-    ptx = compiled(MAY_WAIT[name], "volatile" if name != "atomic" else "const")
+    ptx = compiled(MAY_WAIT[name], "const" if "atomic" in MAY_WAIT[name] else "volatile")
     for seed in range(6):
         arrays = arguments(seed)
         execute(ptx, arrays)
@@ -187,3 +206,22 @@ def test_what_ptxas_chooses_is_said(name: str) -> None:
     uniform = arguments(0)
     uniform[1][:] = 3
     assert analyze(kernel, 1, LANES, uniform).trace.notes == ()
+
+
+@pytest.mark.parametrize("barrier", ["__syncthreads();", ""])
+def test_a_barrier_brings_together_who_left_a_loop_apart(barrier: str) -> None:
+    kernel = load(
+        compile_cuda(
+            f"""extern "C" __global__ void k(const int *in, int *more) {{
+                for (int i = threadIdx.x, t; i < 40; i += blockDim.x)
+                    do t = atomicAdd(&more[64 + i], 1); while (t < in[i]);
+                {barrier}
+                for (int u = threadIdx.x; u < 64; u += blockDim.x) more[u] = u;
+            }}""",
+            name="k.cu",
+        )
+    )["k"]
+    given, more = np.arange(64, dtype=np.int32) % 5, np.zeros(128, np.int32)
+    rows = analyze(kernel, 2, 64, [given, more]).sites
+    stores = [row.requests for row in rows if row.op == "store"]
+    assert (stores == [4]) == bool(barrier)
