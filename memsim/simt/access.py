@@ -14,7 +14,7 @@ import numpy as np
 from memsim.ptx.program import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 from memsim.simt.bounds import resolve_generic
 from memsim.simt.memory import ELEMENTS, loaded, to_store
-from memsim.simt.plan import Plan, Step, active_lanes, lanes_below, step
+from memsim.simt.plan import Plan, Site, Step, active_lanes, lanes_below, step
 from memsim.simt.registry import Unsupported
 from memsim.simt.values import (
     Part,
@@ -28,6 +28,8 @@ from memsim.simt.values import (
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine
+
+Request = Callable[["Machine", Site, "int | Sum", "bool | Part"], None]
 
 SPACES = ("global", "shared", "local", "const", "param")
 
@@ -95,13 +97,15 @@ def memory_step(
     lost: Callable[[Machine, Poisoned, bool | Part], None],
     lanes: int = 32,
     generic_op: str | None = None,
+    request: Request | None = None,
 ) -> Step:
     """The frame that all memory instructions share.
 
     `move(machine, space, address, active, written)` moves the data of the `active` threads and
     writes registers in those `written` (True: wherever the program is); None where only
     addresses are wanted. `lost` is told where the address or the guard is not known.
-    `generic_op`: what `op` is called where a generic address lies in shared memory.
+    `generic_op`: what `op` is called where a generic address lies in shared memory. `request`
+    tells the machine of an access in the space that is named; None: every active thread asks for itself.
     """
     space = state_space(instruction)
     read_address = address_reader(plan, operand, space)
@@ -129,7 +133,10 @@ def memory_step(
             if space == "local":
                 machine.listener.aside("local memory", active)
             if site is not None:
-                machine.access(site, address, active)
+                if request is None:
+                    machine.access(site, address, active)
+                else:
+                    request(machine, site, address, active)
             elif active is not False:
                 machine.bounds.check(instruction, space, width, address, active)
             if move is not None and active is not False:

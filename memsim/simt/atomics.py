@@ -7,13 +7,16 @@ memory in the order of thread and block numbers: the hardware promises none, thi
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memsim.ptx.flow import is_read
 from memsim.ptx.program import Immediate, Instruction
+from memsim.ptx.uniform import Spread
 from memsim.simt.access import (
+    Request,
     element,
     forget_all,
     memory_step,
@@ -21,11 +24,14 @@ from memsim.simt.access import (
     vector_length,
 )
 from memsim.simt.memory import loaded, to_store
-from memsim.simt.plan import Plan, Step, step, unexecuted
+from memsim.simt.plan import Plan, Site, Step, step, unexecuted
 from memsim.simt.values import (
     Part,
+    Poison,
     Poisoned,
     Sum,
+    from_bools,
+    to_array,
     to_bools,
 )
 
@@ -76,6 +82,57 @@ def shared_form(plan: Plan, instruction: Instruction, operation: str | None) -> 
     return None
 
 
+def one_for_all(plan: Plan, instruction: Instruction, operation: str | None) -> Request | None:
+    """How lanes ask for a shared atomic on an address that is the same in a whole warp.
+
+    ptxas has one lane do the others' work where it knows the address to be the same: the last active one,
+    with the sum, minimum, ... of all operands. If the result is read, it does so for `add` only: with an
+    operand that is the same in all lanes too, or else in those warps in which all 32 lanes are active.
+    None: each lane asks for itself.
+    """
+    reads = is_read(plan.function, instruction)
+    if state_space(instruction) != "shared" or operation not in _UFUNC or (reads and operation != "add"):
+        return None
+    address, operand = instruction.operands[-2:]
+    known = plan.uniformity
+    of_address, of_operand = known.of(address), known.of(operand) if reads else Spread.SAME
+    if of_address is Spread.LANES:
+        return None
+    is_sure = Spread.UNSURE not in (of_address, of_operand) and not known.is_picked(instruction)
+
+    def request(machine: Machine, site: Site, address: int | Sum, active: bool | Part) -> None:
+        if is_sure:
+            asking = last_of_warps(active, machine.threads, of_operand is Spread.LANES)
+            machine.access(site, address, asking)
+        elif any_warp_agrees(machine, address, active):
+            machine.bounds.check(instruction, site.space, site.width, address, active)
+            reason = "one lane may do this atomic for its whole warp, which is ptxas's choice"
+            machine.unknown_access(site, Poison(reason, instruction), active)
+        else:
+            machine.access(site, address, active)
+
+    return request
+
+
+@lru_cache(maxsize=256)
+def last_of_warps(active: bool | Part, threads: int, full_only: bool) -> bool | Part:
+    """The last active thread of each warp; `full_only`: all active ones of warps where some are not."""
+    rows = np.broadcast_to(to_bools(active), (len(to_bools(active)), threads)).reshape(-1, 32)
+    last = rows & (np.arange(32) == 31 - rows[:, ::-1].argmax(1)[:, None])
+    if full_only:
+        last = np.where(rows.all(1, keepdims=True), last, rows)
+    return from_bools(last.reshape(-1, threads))
+
+
+def any_warp_agrees(machine: Machine, address: int | Sum, active: bool | Part) -> bool:
+    """Whether two or more lanes of a warp are active, and all that are have one address."""
+    lanes = machine.full(active).reshape(-1, 32)
+    at = np.broadcast_to(to_array(address), machine.shape).reshape(-1, 32)
+    first = np.take_along_axis(at, lanes.argmax(1)[:, None], 1)
+    agree = ((at == first) | ~lanes).all(1) & (lanes.sum(1) > 1)
+    return bool(agree.any())
+
+
 @step("atom", "red")
 def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
     names = instruction.modifiers
@@ -112,9 +169,13 @@ def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
             forget_all(instruction)(machine, unknown, active)
         machine.write(target, unknown.poison.through(instruction), True)
 
-    op = shared_form(plan, instruction, operation) or ("atomic" if returns else "reduction")
+    form = shared_form(plan, instruction, operation)
+    request = one_for_all(plan, instruction, operation) if form is None else None
+    op = form or ("atomic" if returns else "reduction")
     moved = move if data else None
-    return memory_step(plan, instruction, operands[0], op, size, moved, lost, generic_op="atomic_generic")
+    return memory_step(
+        plan, instruction, operands[0], op, size, moved, lost, generic_op="atomic_generic", request=request
+    )
 
 
 def update(

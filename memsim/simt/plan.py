@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.ptx.flow import CARRY, defs, uses
+from memsim.ptx.flow import CARRY, Flow, defs, uses
 from memsim.ptx.program import (
     CallTarget,
     Function,
@@ -30,6 +30,7 @@ from memsim.ptx.program import (
     Vector,
 )
 from memsim.ptx.slice import MEMORY, Roots
+from memsim.ptx.uniform import Uniformity
 from memsim.simt.memory import Memory
 from memsim.simt.registry import Compute, Unsupported, build
 from memsim.simt.values import Part, Poison, Poisoned, both, from_bools, invert, predicate, wrap_int
@@ -122,6 +123,11 @@ class Plan:
     def roots(self) -> Roots:
         """Which parameters and variables addresses start from."""
         return Roots(self.function, {})
+
+    @cached_property
+    def uniformity(self) -> Uniformity:
+        """Which registers ptxas knows to be the same in all lanes of a warp; worked out if asked for."""
+        return Uniformity(self.function, Flow(self.function))
 
     # --- operands -----------------------------------------------------------------------
 
