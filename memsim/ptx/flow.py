@@ -60,6 +60,7 @@ class Flow:
     """
 
     def __init__(self, function: Function) -> None:
+        self._function = function
         self.blocks = blocks(function)
         self.reconvergence: dict[int, int | None] = {}
         meetings = meeting_points(self.blocks)
@@ -72,12 +73,44 @@ class Flow:
         self.yields = frozenset(
             self.blocks[entry].start
             for entry, inside in Shape(self.blocks).loops.items()
-            if any(_may_wait(function, code) for number in inside for code in self._code(function, number))
+            if self._may_wait(inside, meetings)
         )
         self._live = live_in(function, self.blocks)
 
-    def _code(self, function: Function, number: int) -> tuple[Instruction, ...]:
-        return function.instructions[self.blocks[number].start : self.blocks[number].end]
+    def _may_wait(self, inside: set[int], meetings: tuple[int, ...]) -> bool:
+        """Whether a loop may wait for other lanes: a way out depends on what it hears of their doing."""
+        heard = {
+            name for number in inside for code in self._code(number) if _hears(code) for name in defs(code)
+        }
+        size = -1
+        while size != len(heard):
+            size = len(heard)
+            for number in inside:
+                for code in self._code(number):
+                    heard.update(defs(code) if heard & {*uses(code)} else ())
+                if heard & {*uses(self._code(number)[-1])}:
+                    between = self._up_to(meetings[number], self.blocks[number].successors) & inside
+                    heard.update(
+                        name for other in between for code in self._code(other) for name in defs(code)
+                    )
+        ways_out = {
+            n for n in inside if self.blocks[n].leaves or not inside.issuperset(self.blocks[n].successors)
+        }
+        return any(heard & {*uses(self._code(number)[-1])} for number in ways_out)
+
+    def _code(self, number: int) -> tuple[Instruction, ...]:
+        return self._function.instructions[self.blocks[number].start : self.blocks[number].end]
+
+    def _up_to(self, end: int, blocks: tuple[int, ...]) -> set[int]:
+        """Blocks that lanes can come to from `blocks` before they come to `end`."""
+        found: set[int] = set()
+        waiting = list(blocks)
+        while waiting:
+            block = waiting.pop()
+            if block != end and block not in found:
+                found.add(block)
+                waiting.extend(self.blocks[block].successors)
+        return found
 
     def _gatherings(self, meetings: tuple[int, ...]) -> dict[int, list[Opening]]:
         start = [block.start for block in self.blocks]
@@ -98,14 +131,12 @@ class Flow:
         return self._live[index] if index < len(self._live) else 0
 
 
-def _may_wait(function: Function, instruction: Instruction) -> bool:
-    """Whether a loop with this may wait for other lanes: then ptxas makes it let them go on (YIELD)."""
+def _hears(instruction: Instruction) -> bool:
+    """Whether other lanes can tell this one something by what it gives."""
     opcode, modifiers = instruction.opcode, set(instruction.modifiers)
     if opcode == "ld":
         return bool(modifiers & {"volatile", "relaxed", "acquire"})
-    if opcode == "atom":
-        return is_read(function, instruction)
-    return opcode == "mbarrier" and bool(modifiers & {"try_wait", "test_wait"})
+    return opcode == "atom" or (opcode == "mbarrier" and bool(modifiers & {"try_wait", "test_wait"}))
 
 
 def is_read(function: Function, instruction: Instruction) -> bool:

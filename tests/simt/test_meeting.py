@@ -76,6 +76,14 @@ TOGETHER = {
         int t = 0;
         do { P(1, t) atomicAdd(&more[i & 3], x); } while (++t < (x & 7));
         P(2, 0)""",
+    "atomic read behind the loop": """
+        int t = 0, l;
+        do { P(1, t) l = atomicAdd(&more[i & 3], x); } while (++t < (x & 7));
+        P(2, 0) more[i] = l;""",
+    "volatile load that ends nothing": """
+        int t = 0;
+        do { P(1, t) if (((volatile int *)more)[i] > x) more[i] = t; P(2, t) } while (++t < (x & 7));
+        P(3, 0)""",
     "barrier after a loop": "int t = 0; do { P(1, t) } while (++t < (x & 7)); __syncthreads(); P(2, 0)",
 }
 
@@ -88,6 +96,10 @@ MAY_WAIT = {
         P(3, t)
         if (x & 8) P(4, t)""",
     "atomic": "int t = 0; do { P(1, t) } while (atomicAdd(&more[i], 1) < (x & 7) && ++t < 9); P(2, t)",
+    "flag": """
+        int t = 0, c = 0;
+        while (c < 3) { P(1, t) t++; if ((in[i] + t) & 1) { P(2, t) more[i] = t; c++; } P(3, t) }
+        P(4, t)""",
     "barrier behind it": """
         int t = 0;
         while (t < (in[i] & 7)) { P(1, t) t++; }
