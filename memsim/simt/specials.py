@@ -29,8 +29,12 @@ _LANE_MASKS = {
 
 
 def special_value(name: str, machine: Machine) -> Any:
-    """What a special register holds in the current chunk of blocks. There are no clusters."""
+    """What a special register holds in the current chunk of blocks.
+
+    Clusters are those that the kernel asks for; without, each block is one.
+    """
     launch = machine.launch
+    x, y, z = cluster = machine.plan.function.cluster or (1, 1, 1)
     base, _, axis = name.lstrip("%").partition(".")
     thread = np.arange(machine.threads, dtype=np.int64)[None, :]
     if axis == "w":
@@ -39,20 +43,24 @@ def special_value(name: str, machine: Machine) -> Any:
         at = _AXES[axis]
         if base == "tid":
             return coordinate(thread, launch.block, at)
-        if base in ("ctaid", "clusterid"):
-            return coordinate(machine.blocks[:, None], launch.grid, at)
-        sizes = {"ntid": launch.block, "nctaid": launch.grid, "nclusterid": launch.grid}
-        alone = {"cluster_ctaid": 0, "cluster_nctaid": 1}
-        return sizes[base][at] if base in sizes else alone[base]
+        if base in ("ctaid", "clusterid", "cluster_ctaid"):
+            block = _coordinates(machine.blocks[:, None], launch.grid, at)
+            parts = {"ctaid": block, "clusterid": block // cluster[at], "cluster_ctaid": block % cluster[at]}
+            return compact(parts[base])
+        clusters = launch.grid[at] // cluster[at]
+        sizes = {"ntid": launch.block[at], "nctaid": launch.grid[at], "nclusterid": clusters}
+        return {**sizes, "cluster_nctaid": cluster[at]}[base]
     if base in _LANE_MASKS:
         return fit(compact(_LANE_MASKS[base](thread % 32)), 32)
     per_thread = {"laneid": thread % 32, "warpid": thread // 32}
     if base in per_thread:
         return compact(per_thread[base])
+    if base == "cluster_ctarank":
+        i, j, k = (_coordinates(machine.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
+        return compact(i + x * (j + y * k))
     uniform = {
-        "cluster_ctarank": 0,
-        "cluster_nctarank": 1,
-        "is_explicit_cluster": False,
+        "cluster_nctarank": x * y * z,
+        "is_explicit_cluster": machine.plan.function.cluster is not None,
         "dynamic_smem_size": launch.shared_bytes,
         "total_smem_size": align(machine.memory.shared_bytes, _SHARED_UNIT),
     }
@@ -63,8 +71,12 @@ def special_value(name: str, machine: Machine) -> Any:
 
 def coordinate(index: np.ndarray, shape: tuple[int, int, int], at: int) -> int | Sum:
     """One coordinate of a linear thread or block number."""
+    return compact(_coordinates(index, shape, at))
+
+
+def _coordinates(index: np.ndarray, shape: tuple[int, int, int], at: int) -> np.ndarray:
     stride = (1, shape[0], shape[0] * shape[1])[at]
-    return compact(index // stride % shape[at])
+    return index // stride % shape[at]
 
 
 def compact(array: np.ndarray) -> int | Sum:
