@@ -32,41 +32,11 @@ _MADE_OWN = frozenset({"atom", "bar", "barrier"})
 _OWN_SPECIALS = ("%tid", "%laneid", "%lanemask")
 # Results that depend on the lane if an operand does, and else are the same in all lanes.
 _PLAIN = frozenset(
-    {"abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos"}
-    | {"cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "isspacep", "ld", "ldu", "lg2", "lop3"}
-    | {
-        "mad",
-        "mad24",
-        "madc",
-        "mapa",
-        "max",
-        "min",
-        "mov",
-        "mul",
-        "mul24",
-        "neg",
-        "not",
-        "or",
-        "popc",
-        "prmt",
-    }
-    | {
-        "rcp",
-        "rem",
-        "rsqrt",
-        "sad",
-        "selp",
-        "set",
-        "setp",
-        "shf",
-        "shfl",
-        "shl",
-        "shr",
-        "sin",
-        "slct",
-        "sqrt",
-    }
-    | {"sub", "subc", "szext", "tanh", "testp", "xor"}
+    {"abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign"}
+    | {"cos", "cvt", "cvta", "div", "dp2a", "dp4a", "ex2", "fma", "fns", "isspacep", "ld", "ldu"}
+    | {"lg2", "lop3", "mad", "mad24", "madc", "mapa", "max", "min", "mov", "mul", "mul24", "neg"}
+    | {"not", "or", "popc", "prmt", "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf"}
+    | {"shfl", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh", "testp", "xor"}
 )
 # ptxas calls a routine for these, but for the types and roundings listed; then it knows nothing.
 _ROUTINES = frozenset({"div", "rem", "rcp", "rsqrt", "sqrt"})
