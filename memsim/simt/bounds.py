@@ -93,7 +93,7 @@ class Bounds:
         for parameter in parameters if space == "global" else ():
             if parameter.size == POINTER_BYTES:
                 value = int.from_bytes(plan.parameters[parameter.name], "little", signed=True)
-                found.append(layout.at(value))
+                found.append(layout.find(value, value + 1))  # a view lies within its array
                 if found[-1] is None:
                     numbers[plan.names.get(parameter.name, parameter.name)] = value
         return tuple(buffer for buffer in found if buffer is not None), numbers

@@ -91,10 +91,22 @@ class Joins:
         if pc in self.flow.yields and self._let_others_go(pc, join):
             return None, False
         for opening in self.flow.gatherings.get(pc, ()):
-            for place in opening.beyond:
-                join = self.on_the_way(place, join)
+            for place in self._still_to_open(opening, join):
+                join = self._open(Join(place, join, self.machine.mask))
             join = self._open(Join(opening.pc, join, self.machine.mask, opening=opening, opened=pc))
         return join, True
+
+    def _still_to_open(self, opening: Opening, join: Join | None) -> Sequence[int]:
+        """The places beyond an opening that lie within the next join, the outermost first.
+
+        Those farther out come when lanes part for them: a join within one that is nearer would never be left.
+        """
+        waiting = set()
+        while join is not None:
+            waiting.add(join.pc)
+            join = join.parent
+        known = (number for number, place in enumerate(opening.beyond, start=1) if place in waiting)
+        return opening.beyond[max(known, default=0) :]
 
     def leave(self, join: Join | None) -> None:
         """One fragment fewer is on its way to `join`; the last one lets all that have come go on."""

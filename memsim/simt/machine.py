@@ -187,6 +187,9 @@ class Machine:
                 return
             segment = self.segments[pc]
             if pc in self.heads and self.rounds.come_again(pc, join):
+                if self.joins.release_warps():  # it may be these that the loop waits for
+                    self.ready.insert(0, Fragment(pc, self.mask, join))
+                    return
                 raise self.never_ends(segment)
             self.steps_left -= segment.size
             if self.steps_left < 0:

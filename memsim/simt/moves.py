@@ -102,6 +102,8 @@ def build_cvta(plan: Plan, instruction: Instruction, data: bool) -> Step:
     space = space.split("::")[0]
     if to not in ([], ["to"]) or space not in ("global", "shared", "local", "const") or kind != "u64":
         raise Unsupported(instruction.name)
+    if space == "const" and not to:
+        raise Unsupported(instruction.name)  # where constant memory lies among generic addresses is not known
     expect(instruction, operands=2)
     window = _WINDOWS.get(space, 0)
     offset = -window if to else window

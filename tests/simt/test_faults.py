@@ -379,3 +379,66 @@ extern "C" __global__ void k(int *out) {
 }"""
     analysis = analyze(kernel(tmp_path, text), 1, 32, [ArrayArg((32,), "int32")])
     assert [site.line for site in analysis.sites if site.unresolved] == [4]
+
+
+TAKING_TURNS = {
+    "lock": (
+        """
+__device__ int mutex, count;
+extern "C" __global__ void k(int *out) {
+    if (threadIdx.x == 0) {
+        while (atomicCAS(&mutex, 0, 1) != 0);
+        out[blockIdx.x] = 1 + count++;
+        __threadfence();
+        atomicExch(&mutex, 0);
+    }
+}""",
+        4,
+        64,
+    ),
+    "one block after another": (
+        """
+__device__ volatile int done[8];
+extern "C" __global__ void k(int *out) {
+    const int b = blockIdx.x;
+    if (threadIdx.x == 0) {
+        if (b > 0) while (done[b - 1] == 0);
+        out[b] = b + 1;
+        __threadfence();
+        done[b] = 1;
+    }
+}""",
+        4,
+        32,
+    ),
+    "one warp after another": (
+        """
+extern "C" __global__ void k(int *out) {
+    __shared__ int turn;
+    if (threadIdx.x == 0) turn = 0;
+    __syncthreads();
+    volatile int *now = &turn;
+    const int mine = 3 - threadIdx.x / 32;
+    while (*now != mine);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) { out[mine] = mine + 1; *now = mine + 1; }
+}""",
+        1,
+        128,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAKING_TURNS)
+def test_who_waits_for_another_warp_waits_till_it_has_come(name: str, tmp_path: Path) -> None:
+    source, grid, block = TAKING_TURNS[name]
+    out = np.zeros(4, np.int32)
+    run(kernel(tmp_path, source), grid, block, [out])
+    assert sorted(out) == [1, 2, 3, 4]
+
+
+def test_a_turn_that_never_comes_never_ends(tmp_path: Path) -> None:
+    source, grid, block = TAKING_TURNS["one warp after another"]
+    k = kernel(tmp_path, source.replace("3 - threadIdx.x / 32", "4 - threadIdx.x / 32"))
+    with pytest.raises(MemsimError, match="this loop never ends"):
+        run(k, grid, block, [np.zeros(5, np.int32)])

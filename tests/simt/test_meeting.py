@@ -84,6 +84,33 @@ TOGETHER = {
         int t = 0;
         do { P(1, t) if (((volatile int *)more)[i] > x) more[i] = t; P(2, t) } while (++t < (x & 7));
         P(3, 0)""",
+    "switch behind a guard in a loop": """
+        for (int t = 0; t < 5; t++) {
+            if (t == i % 5) continue;
+            P(1, t)
+            switch ((in[i] + t) & 7) {
+                case 0: P(2, t) more[i] = 1; break;
+                case 1: P(3, t) more[i] = 2; break;
+                case 2: P(4, t) more[i] = 3; break;
+                default: P(5, t) more[i] = 4;
+            }
+            P(6, t)
+        }
+        P(7, 0)""",
+    "loop with several ways out in a loop": """
+        for (int t = 0; t < 4; t++) {
+            int s = (x + t * i) & 255;
+            while (true) {
+                s = (s * 5 + 1) & 255;
+                if (((s & 1) && s > 7) || s == 4) break;
+                if ((s & 6) == 2) { s ^= 1; continue; }
+                if (s > 200) break;
+                s++;
+            }
+            more[i] = s;
+            P(1, t)
+        }
+        P(2, 0)""",
     "barrier after a loop": "int t = 0; do { P(1, t) } while (++t < (x & 7)); __syncthreads(); P(2, 0)",
 }
 

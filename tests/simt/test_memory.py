@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from memsim.api import analyze, run
+from memsim.errors import MemsimError
 from tests.simt.cuda import kernel
 
 rng = np.random.default_rng(7)
@@ -375,3 +376,34 @@ def test_an_array_given_twice_lies_at_one_address(tmp_path: Path) -> None:
     shared = {site.array for site in analyze(k, 1, 32, [one, one, 32]).sites}
     apart = {site.array for site in analyze(k, 1, 32, [one, one.copy(), 32]).sites}
     assert (len(shared), len(apart)) == (1, 2)
+
+
+def test_a_pointer_to_one_of_two_overlapping_arrays(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+extern "C" __global__ void k(const float *a, const float *b, float *out) {
+    const float *p = threadIdx.x & 1 ? a : b;
+    out[threadIdx.x] = p[threadIdx.x];
+}""",
+    )
+    whole, out = np.arange(128, dtype=np.float32), np.zeros(64, np.float32)
+    run(k, 1, 64, [whole[64:], whole, out])
+    lanes = np.arange(64)
+    assert (out == np.where(lanes & 1, lanes + 64, lanes)).all()
+    with pytest.raises(MemsimError, match=r"byte 512 of .* \(512 bytes\)"):
+        run(k, 1, 64, [whole[65:], whole, out])
+
+
+def test_a_generic_pointer_to_constant_memory_is_told(tmp_path: Path) -> None:
+    source = """
+__constant__ float table[64];
+extern "C" __global__ void k(const float *a, float *out, int fixed) {
+    const float *p = fixed ? table : a;
+    out[threadIdx.x] = p[threadIdx.x];
+}"""
+    a, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    found = analyze(kernel(tmp_path, source), 1, 64, [a, out, 1])
+    assert [site.op for site in found.sites if site.sectors is None] == ["load"]
+    known = kernel(tmp_path, source.replace("fixed ? table : a", "a"))
+    assert all(site.sectors is not None for site in analyze(known, 1, 64, [a, out, 1]).sites)
