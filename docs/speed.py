@@ -68,20 +68,25 @@ def _of_gpu(recording: BenchRecording) -> str:
 
 def _table(recording: BenchRecording, rows: Sequence[Row]) -> str:
     sizes = [report.named(size) for size in recording.sizes]
-    lines = [_row(["kernel", "wavefronts for 1000 FLOP", *sizes]), "|---" + "|---:" * (1 + len(sizes)) + "|"]
+    lines = [
+        table_row(["kernel", "wavefronts for 1000 FLOP", *sizes]),
+        "|---" + "|---:" * (1 + len(sizes)) + "|",
+    ]
     for row in rows:
         kernel = row.kernel if row.kernel == CUBLAS else f"`{row.kernel}`"
         lines.append(
-            _row([kernel, report.per_kflop(row), *(_cell(row.at(size)) for size in recording.sizes)])
+            table_row([kernel, report.per_kflop(row), *(cell(row.at(size)) for size in recording.sizes)])
         )
     return "\n".join(lines)
 
 
-def _cell(speed: Speed | None) -> str:
+def cell(speed: Speed | None) -> str:
+    """TFLOP/s, and the share of cuBLAS's; nothing if it was not timed."""
     return f"{speed.tflops:.1f} ({report.percent(speed.of_cublas)})" if speed else ""
 
 
-def _row(cells: Iterable[str]) -> str:
+def table_row(cells: Iterable[str]) -> str:
+    """A row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 

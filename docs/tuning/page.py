@@ -11,19 +11,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docs.counted import shipped
+from docs.speed import cell, rows_of, table_row, wavefronts_per_second
+from docs.speed import recordings as recordings_of_catalogue
 from docs.tuning.registers import PATTERNS
 from docs.tuning.variants import KERNEL, ROWS_OF_LANES, VARIANTS, make_specs
 from memsim.analysis import Analysis
-from memsim.data import data_folder
 from memsim.report import bench as report
-from memsim.validate.bench.recording import CUBLAS, BenchRecording, load_bench, newest_of_each_gpu
+from memsim.validate.bench.recording import CUBLAS, BenchRecording, newest_of_each_gpu
 from memsim.validate.bench.table import Row, Speed, make_rows
 from memsim.validate.files import read_record
 
-TRACES = data_folder("traces")
 RECORDED = Path(__file__).with_name("recorded")
-STEM = "tuning"
 SIZES = ((4096,) * 3, (8192,) * 3)  # M, N, K
 LADDER = {
     "kernel_v3": "8 x 8 sums to a thread; A tile not transposed: two ways on every read of it",
@@ -34,16 +32,9 @@ LADDER = {
 }
 
 
-def newest(stem: str) -> list[Path]:
-    """The newest recording of each GPU whose file has this stem: `STEM.json` or `STEM.runN.json`."""
-    folders = sorted({path.parent for path in RECORDED.glob(f"*/{stem}.json")})
-    files = [[*folder.glob(f"{stem}.json"), *folder.glob(f"{stem}.run*.json")] for folder in folders]
-    return [max(each, key=lambda path: read_record(path)["date"]) for each in files]
-
-
 def recordings() -> list[BenchRecording]:
     """The newest recording of the variants' speed on each GPU."""
-    return [load_bench(path) for path in newest(STEM)]
+    return newest_of_each_gpu(RECORDED)
 
 
 @cache
@@ -56,17 +47,12 @@ def analyses() -> Mapping[str, Analysis]:
 def ladder() -> str:
     """From the articles' kernels to the tuned one."""
     parts = []
-    for recording in newest_of_each_gpu(TRACES):
-        names = [name for name in recording.kernels if name in LADDER]
-        rows = {
-            row.kernel: row
-            for row in make_rows(recording, {each: shipped().analysis(each) for each in names})
-        }
+    for recording in recordings_of_catalogue():
+        rows = {row.kernel: row for row in rows_of(recording)}
         lines = [
-            [f"`{name}`", LADDER[name], report.per_kflop(rows[name]), *map(_speed, _at(rows[name]))]
-            for name in LADDER
+            [_named(name), new, report.per_kflop(rows[name]), *map(cell, _at(rows[name]))]
+            for name, new in {**LADDER, CUBLAS: ""}.items()
         ]
-        lines.append([CUBLAS, "", "-", *map(_speed, _at(rows[CUBLAS]))])
         parts.append(
             _table(["kernel", "what is new", "wavefronts for 1000 FLOP", *_sizes()], lines, left=2)
             + f"\nTFLOP/s, and the share of {CUBLAS}'s. Recorded on {report.made_with(recording)}.\n"
@@ -80,7 +66,7 @@ def decisions() -> str:
     for recording in recordings():
         rows = {row.kernel: row for row in make_rows(recording, analyses())}
         tuned = rows[KERNEL]
-        lines = [[f"`{KERNEL}`", "", report.per_kflop(tuned), _conflicts(KERNEL), *map(_speed, _at(tuned))]]
+        lines = [[f"`{KERNEL}`", "", report.per_kflop(tuned), _conflicts(KERNEL), *map(cell, _at(tuned))]]
         for variant in VARIANTS:
             row = rows[variant.name]
             changes = [_change(now, then) for now, then in zip(_at(row), _at(tuned), strict=True)]
@@ -100,9 +86,11 @@ def wavefronts_a_cycle() -> str:
     sentences = []
     for recording in recordings():
         rows = {row.kernel: row for row in make_rows(recording, analyses())}
-        cycles = recording.multiprocessors * recording.max_clock_mhz * 1e6
         busy = {
-            name: (rows[name].wavefronts or 0) / 1000 * _at(rows[name])[-1].tflops * 1e12 / cycles
+            name: (rows[name].wavefronts or 0)
+            / 1000
+            * (_at(rows[name])[-1].tflops * 1e12)
+            / wavefronts_per_second(recording)
             for name in (KERNEL, ROWS_OF_LANES)
         }
         sentences.append(
@@ -115,7 +103,7 @@ def wavefronts_a_cycle() -> str:
 
 def register_banks() -> str:
     """How long FFMAs take, by the registers that they name."""
-    records = [read_record(path) for path in newest("register_banks")]
+    records = [read_record(path) for path in sorted(RECORDED.glob("*/register_banks.json"))]
     heads = ["FFMAs", "even registers fetched", "odd", *(record["device"]["gpu"] for record in records)]
     lines = [
         [
@@ -140,10 +128,6 @@ def _sizes() -> list[str]:
     return [report.named(size) for size in SIZES]
 
 
-def _speed(speed: Speed) -> str:
-    return f"{speed.tflops:.1f} ({report.percent(speed.of_cublas)})"
-
-
 def _change(now: Speed, then: Speed) -> str:
     return f"{100 * (now.of_cublas / then.of_cublas - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
 
@@ -158,11 +142,11 @@ def _conflicts(name: str) -> str:
 
 def _table(heads: list[str], lines: Iterable[list[Any]], left: int = 1) -> str:
     rule = "|---" * left + "|---:" * (len(heads) - left) + "|"
-    return "\n".join([_row(heads), rule, *map(_row, lines)]) + "\n"
+    return "\n".join([table_row(heads), rule, *map(table_row, lines)]) + "\n"
 
 
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _named(kernel: str) -> str:
+    return kernel if kernel == CUBLAS else f"`{kernel}`"
 
 
 PARTS = {

@@ -10,7 +10,7 @@ import click
 
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache
-from memsim.data import data_folder
+from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.report import bench as report
 from memsim.validate.bench.measure import measure_speed
 from memsim.validate.bench.plan import SIZES, part_of, plan_bench, read_size, sgemm_names
@@ -20,22 +20,13 @@ from memsim.validate.bench.table import analyze_kernels, make_rows, unchanged
 
 @click.command()
 @click.argument("kernel", nargs=-1)
-@click.option("--live", is_flag=True, help="Measure now, on this machine's GPU.")
-@click.option("--record", is_flag=True, help="Keep what --live measured as a new recording.")
 @click.option(
     "--size",
     multiple=True,
     metavar="SIZE",
     help="4096 for 4096 cubed, or M,N,K; may be given again. Default with --live: 1024, 2048, 4096, 8192.",
 )
-@click.option("--gpu", metavar="NAME", help="Only recordings made on it: a folder of the recordings.")
-@click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
-@click.option(
-    "--traces",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Where recordings are read and written, instead of those that ship with memsim.",
-)
+@recording_options
 @click.pass_context
 def bench(
     ctx: click.Context,
@@ -62,13 +53,7 @@ def bench(
       memsim bench kernel_v4 kernel_v5 --live --size 4096
       memsim bench --live --record
     """
-    if record and not live:
-        raise click.UsageError("--record makes no sense without --live", ctx)
-    if gpu and live:
-        raise click.UsageError(
-            "--gpu chooses among recordings, and --live measures on this machine's GPU", ctx
-        )
-    folder = traces or data_folder("traces")
+    folder = folder_of_recordings(ctx, live, record, gpu, traces)
     sizes = [read_size(text) for text in size]
     if live:
         plan = plan_bench(kernel or sgemm_names(), sizes or SIZES)

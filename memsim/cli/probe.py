@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from memsim.cli.progress import progress_bar
-from memsim.data import data_folder
+from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.report import probe as report
 from memsim.validate.probe.judge import judge_probe
 from memsim.validate.probe.measure import run_probe
@@ -19,16 +19,7 @@ FAILED = 1
 
 
 @click.command()
-@click.option("--live", is_flag=True, help="Measure now, on this machine's GPU, with Nsight Compute.")
-@click.option("--record", is_flag=True, help="Keep what --live measured as a new recording.")
-@click.option("--gpu", metavar="NAME", help="Only recordings made on it: a folder of the recordings.")
-@click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
-@click.option(
-    "--traces",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Where recordings are read and written, instead of those that ship with memsim.",
-)
+@recording_options
 @click.pass_context
 def probe(
     ctx: click.Context, /, live: bool, record: bool, gpu: str | None, as_json: bool, traces: Path | None
@@ -36,15 +27,12 @@ def probe(
     """Tells for which instructions the model's rules hold on a GPU.
 
     One warp executes one instruction for each of thousands of address patterns, and every count is
-    compared with the prediction. Without --live, it is the newest recording that is compared.
+    compared with the prediction. Without --live, it is the newest recording that is compared. --live needs a
+    GPU, CuPy and Nsight Compute.
 
     Exits with 1 if a rule does not hold.
     """
-    if record and not live:
-        raise click.UsageError("--record makes no sense without --live", ctx)
-    if gpu and live:
-        raise click.UsageError("--gpu chooses among recordings, and --live measures this GPU", ctx)
-    folder = traces or data_folder("traces")
+    folder = folder_of_recordings(ctx, live, record, gpu, traces)
     if live:
         with progress_bar("probing") as progress:
             recording = run_probe(progress)

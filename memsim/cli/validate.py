@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from memsim.cli.progress import progress_bar
+from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog, compiled
@@ -29,17 +30,8 @@ FAILED, MISSING = 1, 2
 @click.command()
 @click.argument("kernel", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every kernel of the catalogue.")
-@click.option("--live", is_flag=True, help="Measure now, on this machine's GPU, with Nsight Compute.")
-@click.option("--record", is_flag=True, help="Keep what --live measured as a new recording.")
 @click.option("--size", metavar="M,N,K", help=f"Problem size, or '{RAGGED}' for one that fits no tile.")
-@click.option("--gpu", metavar="NAME", help="Only recordings made on it: a folder of the recordings.")
-@click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
-@click.option(
-    "--traces",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="Where recordings are read and written, instead of those that ship with memsim.",
-)
+@recording_options
 @click.pass_context
 def validate(
     ctx: click.Context,
@@ -68,13 +60,7 @@ def validate(
     """
     if everything == (kernel is not None):
         raise click.UsageError("name one kernel, or give --all", ctx)
-    if record and not live:
-        raise click.UsageError("--record makes no sense without --live", ctx)
-    if gpu and live:
-        raise click.UsageError(
-            "--gpu chooses among recordings, and --live measures on this machine's GPU", ctx
-        )
-    folder = traces or data_folder("traces")
+    folder = folder_of_recordings(ctx, live, record, gpu, traces)
     if live:
         recordings = _measured(kernel, size, folder if record else None)
     elif kernel is not None:

@@ -114,7 +114,7 @@ def one_for_all(plan: Plan, instruction: Instruction, operation: str | None) -> 
     return request
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=8)  # the masks of a loop come round again
 def last_of_warps(active: bool | Part, threads: int, full_only: bool) -> bool | Part:
     """The last active thread of each warp; `full_only`: all active ones of warps where some are not."""
     rows = np.broadcast_to(to_bools(active), (len(to_bools(active)), threads)).reshape(-1, 32)

@@ -17,15 +17,13 @@ from memsim.errors import MemsimError
 from memsim.ptx.demangle import short_name
 from memsim.ptx.program import Instruction
 from memsim.ptx.slice import ANYWHERE
-from memsim.simt.arguments import is_struct
+from memsim.simt.arguments import POINTER_BYTES, is_struct
 from memsim.simt.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Buffer, Layout
 from memsim.simt.plan import where_in_source
 from memsim.simt.values import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine
-
-POINTER_BYTES = 8
 
 
 class Bounds:
@@ -82,14 +80,12 @@ class Bounds:
         """
         plan, layout = self.machine.plan, self.layout(space)
         roots = plan.roots.of_instruction(instruction)
-        if ANYWHERE in roots:
+        parameters = [parameter for parameter in plan.function.parameters if parameter.name in roots]
+        if ANYWHERE in roots or any(map(is_struct, parameters)):  # which pointer of a struct is not known
             return (), {}
         variables = [plan.memory.symbols[root] for root in sorted(roots & plan.memory.symbols.keys())]
         found = [layout.at(address) for kind, address in variables if kind == layout.space]
         numbers: dict[str, int] = {}
-        parameters = [parameter for parameter in plan.function.parameters if parameter.name in roots]
-        if any(is_struct(parameter) for parameter in parameters):
-            return (), {}  # which of its pointers is not known
         for parameter in parameters if space == "global" else ():
             if parameter.size == POINTER_BYTES:
                 value = int.from_bytes(plan.parameters[parameter.name], "little", signed=True)
@@ -133,8 +129,7 @@ class Bounds:
         at = int(np.broadcast_to(to_array(address), self.machine.shape)[position])
         where, hint = self.where(instruction, space, at)
         return MemsimError(
-            f"{what} {instruction.name} of {width} bytes{where} by {self.machine.place(position)}"
-            f" ({int(wrong.sum())} threads in all)",
+            f"{what} {instruction.name} of {width} bytes{where} by {self.machine.places(from_bools(wrong))}",
             hint=hint,
             **where_in_source(instruction),
         )

@@ -31,7 +31,6 @@ from memsim.arch import get_arch
 from memsim.errors import MemsimError
 from memsim.launch import Launch, Texture1D
 from memsim.ptx.demangle import demangle
-from memsim.ptx.flow import Flow
 from memsim.ptx.program import Address, CallTarget, Function, Module, Symbol, Variable
 from memsim.ptx.slice import ANYWHERE, address_slice
 from memsim.simt.arguments import arrays_of, check, encode, is_array, is_parts
@@ -78,7 +77,7 @@ def execute(
     check_shared(function, memory)
     check_launch(function, launch)
     plan = make_plan(function, memory, arguments, names, everything)
-    machine = Machine(plan, Flow(function), launch, listener, max_steps)
+    machine = Machine(plan, plan.flow, launch, listener, max_steps)
     wanted = np.arange(launch.blocks) if blocks is None else blocks
     limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
     size = max(1, limit // machine.threads)

@@ -72,12 +72,8 @@ class Joins:
 
     def on_the_way(self, pc: int, join: Join | None) -> Join:
         """The next join of threads that will come to the one at `pc`, now or after others."""
-        known = join
-        while known is not None:
-            if known.pc == pc:
-                assert join is not None
-                return join
-            known = known.parent
+        if join is not None and pc in places_of(join):
+            return join
         return self._open(Join(pc, join, self.machine.mask))
 
     def enter(self, pc: int, join: Join | None) -> tuple[Join | None, bool]:
@@ -101,11 +97,8 @@ class Joins:
 
         Those farther out come when lanes part for them: a join within one that is nearer would never be left.
         """
-        waiting = set()
-        while join is not None:
-            waiting.add(join.pc)
-            join = join.parent
-        known = (number for number, place in enumerate(opening.beyond, start=1) if place in waiting)
+        ahead = places_of(join)
+        known = (number for number, place in enumerate(opening.beyond, start=1) if place in ahead)
         return opening.beyond[max(known, default=0) :]
 
     def leave(self, join: Join | None) -> None:
@@ -213,6 +206,15 @@ class Joins:
     def _lanes_of(self, chosen: np.ndarray, mask: Any) -> Any:
         """The threads of a mask that are in the chosen warps, bool (B, W)."""
         return from_bools(self.machine.full(mask) & np.repeat(chosen, 32, axis=1))
+
+
+def places_of(join: Join | None) -> set[int]:
+    """Where threads meet that are on their way to a join: there, and behind it."""
+    places = set()
+    while join is not None:
+        places.add(join.pc)
+        join = join.parent
+    return places
 
 
 def lead_alike(join: Join | None, other: Join | None) -> bool:

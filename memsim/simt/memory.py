@@ -249,16 +249,18 @@ class Memory:
         spans = [_span(array) for _, array, _ in buffers]
         regions = _joined([span for span in spans if span is not None])
         starts: dict[Span, int] = {}
+
+        def reserve(name: str, size: int) -> int:
+            return self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
+
         for (name, array, size), span in zip(buffers, spans):
-            region = next((one for one in regions if span and one[0] <= span[0] < one[1]), None)
-            if span is None or region is None:
-                address = self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
-            else:
-                if region not in starts:
-                    length = region[1] - region[0]
-                    starts[region] = self.layouts["global"].place(name, length, GLOBAL_ALIGN, GLOBAL_ALIGN)
-                address = starts[region] + span[0] - region[0]
-            self._arguments.append((address, array))
+            if span is None:
+                self._arguments.append((reserve(name, size), array))
+                continue
+            start, end = region = next(one for one in regions if one[0] <= span[0] < one[1])
+            if region not in starts:
+                starts[region] = reserve(name, end - start)
+            self._arguments.append((starts[region] + span[0] - start, array))
 
     @property
     def shared_bytes(self) -> int:

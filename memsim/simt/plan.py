@@ -120,6 +120,11 @@ class Plan:
         self.lost.update({item.name: poison for item in target.returns if isinstance(item, Symbol)})
 
     @cached_property
+    def flow(self) -> Flow:
+        """How control runs through the function."""
+        return Flow(self.function)
+
+    @cached_property
     def roots(self) -> Roots:
         """Which parameters and variables addresses start from."""
         return Roots(self.function, {})
@@ -127,7 +132,7 @@ class Plan:
     @cached_property
     def uniformity(self) -> Uniformity:
         """Which registers ptxas knows to be the same in all lanes of a warp; worked out if asked for."""
-        return Uniformity(self.function, Flow(self.function))
+        return Uniformity(self.function, self.flow)
 
     # --- operands -----------------------------------------------------------------------
 

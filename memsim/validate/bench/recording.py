@@ -119,15 +119,13 @@ class BenchRecording:
             timings=timings,
         )
 
-    def save(self, folder: Path, stem: str = STEM) -> Path:
+    def save(self, folder: Path) -> Path:
         """Writes a new file in the folder of the GPU below `folder`; its path.
-
-        stem: of the file's name. Only `bench` is looked for by `memsim bench`.
 
         Raises:
             MemsimError: it cannot be written.
         """
-        path = free_path(folder / self.device.slug, stem)
+        path = free_path(folder / self.device.slug, STEM)
         write_record(self.to_dict(), path)
         return path
 
