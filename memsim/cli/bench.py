@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -13,8 +14,8 @@ from memsim.cli.project import open_cache
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.report import bench as report
 from memsim.validate.bench.measure import measure_speed
-from memsim.validate.bench.plan import SIZES, part_of, plan_bench, read_size, sgemm_names
-from memsim.validate.bench.recording import newest_bench
+from memsim.validate.bench.plan import SIZES, part_of, plan_bench, read_size, sgemm_names, takes
+from memsim.validate.bench.recording import Size, newest_bench
 from memsim.validate.bench.table import analyze_kernels, make_rows, unchanged
 
 
@@ -41,9 +42,9 @@ def bench(
 ) -> None:
     """Sets how fast KERNELs are beside cuBLAS and beside what memsim predicts for them.
 
-    Without KERNEL it is every SGEMM of the catalogue. Without --live it shows the newest recording. With
-    --live it checks every product against cuBLAS and times the kernels and cuBLAS (float32, no TF32) by CUDA
-    events in the same run; that needs a GPU, CuPy and cuBLAS.
+    Without KERNEL it is every SGEMM of the catalogue that takes the sizes. Without --live it shows the newest
+    recording. With --live it checks every product against cuBLAS and times the kernels and cuBLAS (float32,
+    no TF32) by CUDA events in the same run; that needs a GPU, CuPy and cuBLAS.
 
     Exits with 1 if a kernel computes something wrong.
 
@@ -56,7 +57,7 @@ def bench(
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
     sizes = [read_size(text) for text in size]
     if live:
-        plan = plan_bench(kernel or sgemm_names(), sizes or SIZES)
+        plan = plan_bench(kernel or _who_takes(sizes or SIZES), sizes or SIZES)
         with progress_bar("timing") as progress:
             recording = measure_speed(plan, progress)
         if record:
@@ -69,3 +70,15 @@ def bench(
         click.echo(json.dumps(report.to_dict(recording, rows), indent=2))
     else:
         report.write(recording, rows, sys.stdout)
+
+
+def _who_takes(sizes: Sequence[Size]) -> list[str]:
+    """The SGEMMs that take the sizes, and the others are told; all if none does, for the reason."""
+    names = sgemm_names()
+    taking = [name for name in names if takes(name, sizes)]
+    if not taking:
+        return names
+    if len(taking) < len(names):
+        others = ", ".join(name for name in names if name not in taking)
+        click.echo(f"left out, as they do not take every size: {others}", err=True)
+    return taking

@@ -157,3 +157,16 @@ def test_a_wrong_result_is_not_recorded(
     assert (done.code, done.out) == (1, "")
     assert "the product is not cuBLAS's: kernel_v4 at 64,64,64" in done.err
     assert not (tmp_path / "traces").exists()
+
+
+def test_without_names_those_that_do_not_take_a_size_are_left_out(
+    memsim: Run, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memsim.cli import bench
+
+    monkeypatch.setattr(bench, "sgemm_names", lambda: ["kernel_v4", "sgemm_tuned"])
+    done = memsim("bench", "--live", "--size", "8,8,8")
+    assert done.err == "left out, as they do not take every size: sgemm_tuned\n"
+    assert done.code == 0 and "kernel_v4" in done.out and "sgemm_tuned" not in done.out
+    named = memsim("bench", "sgemm_tuned", "--live", "--size", "8,8,8")
+    assert named.code == 2 and "sgemm_tuned needs M to be a multiple of 128" in named.err

@@ -33,6 +33,16 @@ def read_size(text: str) -> Size:
     return m, n, k
 
 
+def takes(name: str, sizes: Sequence[Size]) -> bool:
+    """Whether a kernel of the catalogue takes all these sizes."""
+    try:
+        for size in sizes:
+            catalog()[name].pick(size).sizes(size)
+    except MemsimError:
+        return False
+    return True
+
+
 def sgemm_names() -> list[str]:
     """The SGEMMs of the catalogue; a dispatcher has no code of its own."""
     return [
