@@ -56,6 +56,11 @@ class HeatRow:
         return f"{self.site.max_ways}-way conflict" if self.site.conflicts else "clean"
 
     @property
+    def ways(self) -> str:
+        """`2`; `?` where it is not known."""
+        return "?" if self.site.max_ways is None else str(self.site.max_ways)
+
+    @property
     def wavefronts(self) -> str:
         """`4 (ideal 2)`: wavefronts a request."""
         requests = self.site.requests

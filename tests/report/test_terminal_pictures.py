@@ -11,6 +11,8 @@ from memsim.analysis import Analysis
 from memsim.details.banks import bank_use
 from memsim.details.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.errors import MemsimError
+from memsim.kernels import catalog
+from memsim.report.heat import heat_rows
 from memsim.report.terminal import heatmap, request
 from tests.report.cases import kernel, mixed
 
@@ -147,3 +149,9 @@ def test_sectors_of_a_global_request() -> None:
     (row,) = [line for line in explained(analysis, numbers["B"]) if line.startswith("B + ")]
     assert row.split()[4:8] == ["#" * 16] * 4
     assert row.endswith("0-7 | 8-15 | 16-23 | 24-31")
+
+
+def test_ways_that_are_none_are_not_unknown() -> None:
+    rows = {row.site.op: row for row in heat_rows(catalog()["sgemm_tuned"].analyze("128,128,8"))}
+    assert (rows["cp_async_cg"].ways, rows["cp_async_cg"].answer) == ("0", "no wavefront counted")
+    assert (rows["load"].ways, rows["load"].answer) == ("1", "clean")

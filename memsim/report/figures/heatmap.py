@@ -153,7 +153,7 @@ def _draw_ways(axes: Axes, panel: Sequence[HeatRow], rows: int, most: int) -> No
     for bar, row, conflict in zip(bars, panel, conflicts, strict=True):
         bar.set_hatch("////" if conflict else "")
         bar.set_edgecolor("white")
-        text = "?" if row.use is None else f"{row.site.max_ways}{'' if conflict else ' clean'}"
+        text = f"{row.ways} clean" if row.answer == "clean" else row.ways
         axes.annotate(
             text, (bar.get_width(), bar.get_y() + 0.25), (3, 0), textcoords="offset points", va="center"
         )

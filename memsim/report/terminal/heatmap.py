@@ -86,7 +86,7 @@ def _left(row: HeatRow) -> tuple[str, str, str]:
 
 
 def _right(row: HeatRow) -> tuple[str, str]:
-    ways = "?" if row.use is None else f"{row.site.max_ways}{'!' if row.site.conflicts else ' '}"
+    ways = f"{row.ways}{'!' if row.site.conflicts else ' '}"
     return ways, row.wavefronts
 
 
