@@ -1,0 +1,152 @@
+"""PTX text to a cubin, by whatever assembler this machine has.
+
+In: PTX text. Out: a cubin, or None where there is no assembler: `ptxas` comes with the CUDA toolkit, with
+Triton and by `pip install memsim[ptx]`, the library nvJitLink with PyTorch.
+Left out on purpose: which of them a vendor used; another release writes other code.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from memsim.compile.cubin import Compiled
+from memsim.compile.nvrtc import unload
+from memsim.compile.toolkit import find_tool, tool_release, wheel_folders
+from memsim.errors import MemsimError
+
+NVJITLINK_WHEEL = "nvidia-nvjitlink-cu12"
+PTX_INPUT = 2  # NVJITLINK_INPUT_PTX in nvJitLink.h
+
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
+_INLINED = re.compile(r"^(\s*\.loc\s+\d+\s+\d+\s+\d+)\s*,\s*function_name\b.*$", re.M)
+
+
+def assemble_ptx(ptx: str, arch: str | None = None, name: str = "kernel.ptx") -> Compiled | None:
+    """The machine code of PTX text; None where there is no assembler.
+
+    Args:
+        arch: the chip, `sm_90`; None for the one that the text names.
+        name: what errors call the text.
+
+    Raises:
+        MemsimError: an assembler refuses the text; its log is the hint.
+    """
+    if arch is None:
+        target = _TARGET.search(ptx)
+        if target is None:
+            raise MemsimError("it names no chip: there is no .target", file=name)
+        arch = target[1]
+    tool = find_tool("ptxas", wheels_first=False)
+    if tool is not None:
+        return _ptxas(tool, ptx, arch, name)
+    library = _nvjitlink()
+    if library is None:
+        return None
+    try:
+        return _link(library, ptx, arch, name)
+    finally:
+        unload(library)
+
+
+def _refused(name: str, assembler: str, arch: str, log: str) -> MemsimError:
+    return MemsimError(f"{assembler} makes no code for {arch} of it", file=name, hint=log.strip() or None)
+
+
+def _for_release(ptx: str, release: str) -> str:
+    """12.0 recurses until the stack is full over lines of inlined functions: these are left out for it."""
+    return _INLINED.sub(r"\1", ptx) if release.startswith("12.0") else ptx
+
+
+# --- ptxas
+
+
+def _ptxas(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
+    release = tool_release(tool)
+    with tempfile.TemporaryDirectory() as scratch:
+        source, output = Path(scratch, "kernel.ptx"), Path(scratch, "kernel.cubin")
+        source.write_text(_for_release(ptx, release), encoding="utf-8")
+        command = [str(tool), f"-arch={arch}", "-lineinfo", str(source), "-o", str(output)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        log = (done.stdout + done.stderr).replace(str(source), name)
+        assembler = f"ptxas {release}".strip()
+        if done.returncode != 0:
+            raise _refused(name, assembler, arch, log)
+        return Compiled(output.read_bytes(), assembler, arch, log)
+
+
+# --- nvJitLink
+
+
+def _nvjitlink() -> ctypes.CDLL | None:
+    for candidate in _nvjitlink_candidates():
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError:
+            continue
+    return None
+
+
+def _nvjitlink_candidates() -> Iterator[str]:
+    for package in ("nvidia.nvjitlink", "nvidia.cu13"):
+        for folder in wheel_folders(package):
+            yield from map(str, sorted(folder.glob("lib/libnvJitLink.so*")))
+            yield from map(str, sorted(folder.glob("bin/**/nvJitLink_*_0.dll")))
+    if sys.platform == "win32":
+        yield from ("nvJitLink_120_0.dll", "nvJitLink_130_0.dll")
+    else:
+        yield from ("libnvJitLink.so.12", "libnvJitLink.so.13")
+
+
+def _link(library: ctypes.CDLL, ptx: str, arch: str, name: str) -> Compiled:
+    suffix, release = _release(library)
+    text = _for_release(ptx, release).encode() + b"\0"
+    assembler = f"nvJitLink {release}"
+
+    def call(function: str, *arguments: object) -> int:
+        return int(getattr(library, f"__nvJitLink{function}{suffix}")(*arguments))
+
+    def get(what: str) -> bytes:
+        size = ctypes.c_size_t()
+        call(f"Get{what}Size", handle, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(max(size.value, 1))
+        call(f"Get{what}", handle, buffer)
+        return buffer.raw[: size.value]
+
+    handle = ctypes.c_void_p()
+    options = [f"-arch={arch}".encode(), b"-lineinfo"]
+    status = call("Create", ctypes.byref(handle), len(options), (ctypes.c_char_p * len(options))(*options))
+    if status != 0:
+        raise _refused(name, assembler, arch, "it does not know this chip")
+    try:
+        status = call("AddData", handle, PTX_INPUT, text, ctypes.c_size_t(len(text)), name.encode())
+        status = status or call("Complete", handle)
+        if status != 0:
+            raise _refused(name, assembler, arch, get("ErrorLog").split(b"\0")[0].decode(errors="replace"))
+        log = get("InfoLog").split(b"\0")[0].decode(errors="replace")
+        return Compiled(get("LinkedCubin"), assembler, arch, log)
+    finally:
+        call("Destroy", ctypes.byref(handle))
+
+
+def _release(library: ctypes.CDLL) -> tuple[str, str]:
+    """(the ending of the library's names, its release): every release has names of its own."""
+    for major in (13, 12):
+        for minor in range(20, -1, -1):
+            if hasattr(library, f"__nvJitLinkCreate_{major}_{minor}"):
+                return f"_{major}_{minor}", _full_release(f"{major}.{minor}")
+    raise MemsimError("nvJitLink is of a release that memsim does not know", hint="install ptxas instead")
+
+
+def _full_release(release: str) -> str:
+    try:
+        full = importlib.metadata.version(NVJITLINK_WHEEL)
+    except importlib.metadata.PackageNotFoundError:
+        return release
+    return full if full.startswith(release + ".") else release

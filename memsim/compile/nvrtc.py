@@ -1,0 +1,154 @@
+"""NVRTC, a compiler in a library with no driver behind it; the wheel `nvidia-cuda-nvrtc-cu12` carries it.
+
+In: the text of a source, its true place, and options. Out: PTX text, a cubin where the options name a chip
+(`-arch=sm_90`), and the log. Left out on purpose: naming files for people.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from memsim.compile.toolkit import NVRTC_WHEEL, header_folders, wheel_folders
+from memsim.errors import MemsimError
+
+# What the system's loader may know NVRTC as, where the wheel is not installed.
+NVRTC_NAMES = (
+    ("nvrtc64_120_0.dll", "nvrtc64_130_0.dll")
+    if sys.platform == "win32"
+    else ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so")
+)
+INVALID_OPTION = 5  # NVRTC_ERROR_INVALID_OPTION in nvrtc.h
+COMPILATION = 6  # NVRTC_ERROR_COMPILATION in nvrtc.h
+# The assembler within 12.0 never returns (it recurses until the stack is full) for sm_90 code with line
+# information of inlined functions; 12.1.105 and later do.
+BROKEN_INLINING = (12, 0)
+NO_INLINING = "-no-lineinfo-ia"
+
+# NVRTC has no standard headers; this one is in every second kernel file.
+STDINT = """#pragma once
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef unsigned long long uintptr_t;
+"""
+HEADERS = {"cstdint": STDINT, "stdint.h": STDINT}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`ptx` is None if the source does not compile; `cubin` is None unless the options name a chip."""
+
+    ptx: str | None
+    cubin: bytes | None
+    log: str
+
+
+def run_nvrtc(text: str, true_name: str, options: list[str], chip: str | None = None) -> Program:
+    """Compiles a source; `chip` (`sm_90`) asks for its machine code, too.
+
+    `true_name` is the absolute path of the file: NVRTC makes names absolute, and the caller knows which part
+    of such a name to take away again.
+
+    Raises:
+        MemsimError: NVRTC absent, or an option that it does not take.
+    """
+    with _library() as nvrtc:
+        if chip:
+            options = [f"-arch={chip}", *_workarounds(nvrtc, chip), *options]
+        arguments = [*options, *(f"-I{headers}" for headers in header_folders())]
+        program = ctypes.c_void_p()
+        nvrtc.nvrtcCreateProgram(
+            ctypes.byref(program),
+            text.encode(),
+            true_name.encode(),
+            len(HEADERS),
+            _strings(HEADERS.values()),
+            _strings(HEADERS),
+        )
+        try:
+            status = nvrtc.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
+            log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+            if status == COMPILATION:
+                return Program(None, None, log)
+            if status != 0:
+                reason = (
+                    "does not take these options" if status == INVALID_OPTION else f"failed with {status} on"
+                )
+                raise MemsimError(f"NVRTC {reason}: {' '.join(options)}", hint=log.strip() or None)
+            ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
+            cubin = _output(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program) if chip else None
+            return Program(ptx, cubin, log)
+        finally:
+            nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _workarounds(nvrtc: ctypes.CDLL, chip: str) -> list[str]:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    broken = (major.value, minor.value) == BROKEN_INLINING and chip.startswith("sm_9")
+    return [NO_INLINING] if broken else []
+
+
+def _strings(texts: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
+    encoded = [text.encode() for text in texts]
+    return (ctypes.c_char_p * len(encoded))(*encoded)
+
+
+def _output(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> bytes:
+    size = ctypes.c_size_t()
+    size_of(program, ctypes.byref(size))
+    buffer = ctypes.create_string_buffer(max(size.value, 1))
+    get(program, buffer)
+    return buffer.raw[: size.value]
+
+
+def _text(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> str:
+    return _output(size_of, get, program).split(b"\0")[0].decode(errors="replace")
+
+
+@contextmanager
+def _library() -> Iterator[ctypes.CDLL]:
+    """NVRTC, only while it is needed: CuPy takes one that is loaded for its own, whatever its release."""
+    library = _load()
+    try:
+        yield library
+    finally:
+        unload(library)
+
+
+def _load() -> ctypes.CDLL:
+    for candidate in _library_candidates():
+        try:
+            return ctypes.CDLL(candidate)
+        except OSError:
+            continue
+    raise MemsimError(
+        "NVRTC, NVIDIA's compiler library, is not installed",
+        hint=f"pip install {NVRTC_WHEEL} (Linux and Windows), or give PTX; the catalogue needs no compiler",
+    )
+
+
+def unload(library: ctypes.CDLL) -> None:
+    """Gives a library back: ctypes itself never does."""
+    import _ctypes
+
+    if sys.platform == "win32":
+        _ctypes.FreeLibrary(library._handle)
+    else:
+        _ctypes.dlclose(library._handle)
+
+
+def _library_candidates() -> Iterator[str]:
+    for folder in wheel_folders("nvidia.cuda_nvrtc"):
+        yield from map(str, sorted(folder.glob("lib/libnvrtc.so*")))
+        yield from map(str, sorted(folder.glob("bin/nvrtc64_*_0.dll")))
+    yield from NVRTC_NAMES

@@ -1,0 +1,85 @@
+"""A `.cu` file or its text, and the files that it includes.
+
+In: a path or text. Out: text. Left out on purpose: the preprocessor. An `#include` counts whether or not
+it is compiled, and one that a macro names is not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from memsim.errors import MemsimError
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
+_INCLUDE_OPTION = re.compile(r"(?:-I|--include-path=?|-include-path=?)(.*)")
+
+
+def read_source(source: str | Path) -> tuple[Path | None, str]:
+    """(the absolute path, None for text; the text).
+
+    Raises:
+        MemsimError: no such file, or no text.
+    """
+    if isinstance(source, str) and "\n" in source:
+        return None, source
+    path = Path(source).absolute()
+    try:
+        return path, path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise MemsimError(f"cannot read {source}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise MemsimError(f"cannot read {source}: it is not UTF-8 text") from None
+
+
+def default_standard(options: Sequence[str]) -> list[str]:
+    """`-std=c++17`, unless the options say another one."""
+    given = any(option.lstrip("-").startswith("std=") for option in options)
+    return [] if given else ["-std=c++17"]
+
+
+def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path, str]:
+    """The files that `text`, in `folder`, includes, and those that they include, with their texts.
+
+    Looked for in the folder of the including file and in those that `-I` names, as the compiler does; the
+    compiler's own headers are left out.
+    """
+    folders = [folder, *_include_folders(options)]
+    found: dict[Path, str] = {}
+    waiting = [(text, folder)]
+    while waiting:
+        text, here = waiting.pop()
+        for quoted, system in _INCLUDE.findall(text):
+            places = folders if system else [here, *folders]
+            path = next(
+                (place / (quoted or system) for place in places if _is_file(place, quoted or system)), None
+            )
+            if path is None or path in found:
+                continue
+            try:
+                found[path] = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError):
+                continue
+            waiting.append((found[path], path.parent))
+    return found
+
+
+def _is_file(folder: Path, name: str) -> bool:
+    try:
+        return (folder / name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _include_folders(options: Sequence[str]) -> Iterator[Path]:
+    pending = False
+    for option in options:
+        if pending:
+            yield Path(option).absolute()
+            pending = False
+        elif found := _INCLUDE_OPTION.fullmatch(option):
+            if found[1]:
+                yield Path(found[1]).absolute()
+            else:
+                pending = True

@@ -1,0 +1,82 @@
+"""Where NVIDIA's tools, libraries and headers are: in pip's wheels, in a CUDA toolkit, on PATH.
+
+In: a name. Out: a path, or None. Left out on purpose: running them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+NVRTC_WHEEL = "nvidia-cuda-nvrtc-cu12"
+HEADERS_WHEEL = "nvidia-cuda-runtime-cu12"
+
+_RELEASE = re.compile(r"\bV(\d+(?:\.\d+)+)")
+
+
+def find_tool(name: str, *, wheels_first: bool = True) -> Path | None:
+    """The program `name` (`nvdisasm`), or None.
+
+    Wheels have releases that are known to work, so they come first; `wheels_first=False` prefers what the
+    user has set up: PATH, then CUDA_HOME and CUDA_PATH.
+    """
+    file = name + (".exe" if sys.platform == "win32" else "")
+    chosen = [*_on_path(name), *_in_toolkit(file)]
+    wheels = list(_in_wheels(file))
+    candidates = [*wheels, *chosen] if wheels_first else [*chosen, *wheels]
+    candidates += sorted(Path("/usr/local").glob(f"cuda*/bin/{file}"), reverse=True)
+    return next((path for path in candidates if path.is_file() and os.access(path, os.X_OK)), None)
+
+
+def tool_release(tool: Path) -> str:
+    """The release of one of NVIDIA's programs, as `13.0.88`; empty if it does not say."""
+    try:
+        done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    found = _RELEASE.search(done.stdout)
+    return found[1] if found else ""
+
+
+def wheel_folders(package: str) -> list[Path]:
+    """The folders of an installed package (`nvidia.cuda_nvrtc`), without importing it."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ModuleNotFoundError, ValueError):
+        return []
+    return [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
+
+
+def header_folders() -> list[Path]:
+    """Where `cuda_fp16.h` and its like are, if they are anywhere."""
+    roots = [*wheel_folders("nvidia.cuda_runtime"), *_toolkits()]
+    return [root / "include" for root in roots if (root / "include" / "cuda_fp16.h").is_file()]
+
+
+def _on_path(name: str) -> Iterator[Path]:
+    found = shutil.which(name)
+    if found:
+        yield Path(found)
+
+
+def _in_toolkit(file: str) -> Iterator[Path]:
+    for root in _toolkits():
+        yield root / "bin" / file
+
+
+def _toolkits() -> list[Path]:
+    return [Path(os.environ[key]) for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
+
+
+def _in_wheels(file: str) -> Iterator[Path]:
+    for root in wheel_folders("nvidia"):
+        yield from sorted(root.glob(f"cu[0-9]*/bin/{file}"), reverse=True)  # cu13 before cu12
+        yield from sorted(root.glob(f"cuda_*/bin/{file}"))
+    for root in wheel_folders("triton"):  # Triton brings its own; it is not imported
+        yield root / "backends" / "nvidia" / "bin" / file

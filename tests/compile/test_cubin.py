@@ -1,0 +1,160 @@
+"""CUDA C++ to machine code: what is compiled, what files are called, and who compiled it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memsim.compile import Compiled, compile_cubin
+from memsim.compile import nvrtc as nvrtc_module
+from memsim.errors import MemsimError
+from memsim.sass.cubin import read_cubin
+
+SCALE = """\
+extern "C" __global__ void scale(float *x, int n)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= FACTOR;
+}
+"""
+GOOD = SCALE.replace("FACTOR", "2.0f")
+HOST = "#include <cstdio>\n" + GOOD + '\nint main() { scale<<<1, 32>>>(nullptr, 0); std::printf("done"); }\n'
+TWICE = "__device__ inline float twice(const float *x) { return *x * 2.0f; }\n"
+INCLUDING = '#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)")
+
+try:
+    compile_cubin(GOOD)
+except MemsimError as error:
+    pytest.skip(error.message, allow_module_level=True)
+
+needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
+
+
+def code(compiled: Compiled) -> bytes:
+    return read_cubin(compiled.code).kernels["scale"].code
+
+
+def write(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "twice.cuh").write_text(TWICE)
+    (folder / "scale.cu").write_text(INCLUDING)
+    return folder / "scale.cu"
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_90a"])
+def test_the_chip_is_the_one_asked_for(arch: str) -> None:
+    compiled = compile_cubin(GOOD, arch=arch)
+    assert compiled.arch == arch
+    assert compiled.compiler.startswith("NVRTC 1")
+    assert read_cubin(compiled.code).arch == arch
+
+
+def test_what_is_no_chip_is_told() -> None:
+    for arch in ("compute_90", "90", "sm_90 -G"):
+        with pytest.raises(MemsimError, match="for a chip such as sm_90"):
+            compile_cubin(GOOD, arch=arch)
+    with pytest.raises(MemsimError, match="does not take these options"):
+        compile_cubin(GOOD, arch="sm_12")
+
+
+def test_macros_reach_the_code() -> None:
+    two, three = (code(compile_cubin(SCALE, [f"-DFACTOR={value}"])) for value in ("2.0f", "3.0f"))
+    assert two == code(compile_cubin(GOOD)) != three
+
+
+def test_the_same_source_makes_the_same_bytes(tmp_path: Path) -> None:
+    source = write(tmp_path)
+    assert compile_cubin(source).code == compile_cubin(source).code
+
+
+def test_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
+    here, there = (compile_cubin(write(tmp_path / folder)) for folder in ("here", "there/and/deeper"))
+    assert code(here) == code(there)
+    assert here.code != there.code  # the line tables say where files are
+
+
+def test_inlined_functions_of_a_header_compile(tmp_path: Path) -> None:
+    """NVRTC 12.0 overflows the stack over them, unless it leaves out who inlined them."""
+    assert len(code(compile_cubin(write(tmp_path), arch="sm_90"))) > 0
+
+
+def test_only_the_release_that_needs_it_leaves_out_who_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    def options(release: tuple[int, int], chip: str) -> list[str]:
+        class Library:
+            @staticmethod
+            def nvrtcVersion(major: object, minor: object) -> None:  # noqa: N802
+                major._obj.value, minor._obj.value = release  # type: ignore[attr-defined]
+
+        return nvrtc_module._workarounds(Library(), chip)  # type: ignore[arg-type]
+
+    assert options((12, 0), "sm_90a") == ["-no-lineinfo-ia"]
+    assert options((12, 0), "sm_80") == options((12, 1), "sm_90") == []
+
+
+def test_files_have_names(tmp_path: Path) -> None:
+    source = write(tmp_path)
+    names = compile_cubin(source, name="kernels/scale.cu").names
+    assert names.name_of(source.as_posix()) == "kernels/scale.cu"
+    assert names.name_of((tmp_path / "twice.cuh").as_posix()) == "kernels/twice.cuh"
+    assert names.name_of("/usr/include/cuda_fp16.h") == "/usr/include/cuda_fp16.h"
+    assert names.name_of("/anywhere/__nv_nvrtc_builtin_header.h") == "__nv_nvrtc_builtin_header.h"
+    assert compile_cubin(GOOD).names.name_of((Path.cwd() / "kernel.cu").as_posix()) == "kernel.cu"
+
+
+def test_true_places_are_in_the_line_tables(tmp_path: Path) -> None:
+    source = write(tmp_path)
+    assert str(tmp_path).encode() in compile_cubin(source, name="kernels/scale.cu").code
+
+
+def test_headers_come_along(tmp_path: Path) -> None:
+    source = write(tmp_path / "src")
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "deep.cuh").write_text('#include "deeper.cuh"\n#include <absent.h>\n')
+    (tmp_path / "include" / "deeper.cuh").write_text("#pragma once\n#include <deep.cuh>\n")
+    text = "#include <deep.cuh>\n#include <cstdint>\n" + INCLUDING
+    (tmp_path / "include" / "deep.cuh").write_text('#pragma once\n#include "deeper.cuh"\n')
+    source.write_text(text)
+    for options in ([f"-I{tmp_path / 'include'}"], ["-I", str(tmp_path / "include")]):
+        headers = compile_cubin(source, options, name="src/scale.cu").headers
+        assert headers["src/twice.cuh"] == TWICE
+        assert set(headers) == {"src/twice.cuh", "include/deep.cuh", "include/deeper.cuh"}
+
+
+def test_an_error_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MemsimError) as caught:
+        compile_cubin(SCALE, name="mine/scale.cu")
+    error = caught.value
+    assert (error.file, error.line, error.column) == ("mine/scale.cu", 4, 24)
+    assert error.message == 'does not compile: identifier "FACTOR" is undefined'
+    with pytest.raises(MemsimError, match="cannot open source file"):
+        compile_cubin(HOST)
+    with pytest.raises(MemsimError, match="nvcc is not on PATH"):
+        compile_cubin(GOOD, compiler="nvcc")
+
+
+def test_warnings_are_kept() -> None:
+    assert "never referenced" in compile_cubin(GOOD.replace("{\n", "{\n    int unused;\n", 1)).log
+
+
+@needs_nvcc
+def test_host_code_goes_to_nvcc() -> None:
+    compiled = compile_cubin(HOST, name="mine/host.cu")
+    assert compiled.compiler.startswith("nvcc 1")
+    assert "scale" in read_cubin(compiled.code).kernels
+    with pytest.raises(MemsimError):
+        compile_cubin(HOST, compiler="nvrtc")
+
+
+@needs_nvcc
+def test_nvcc_compiles_a_file_where_it_is(tmp_path: Path) -> None:
+    source = write(tmp_path)
+    first, second = (compile_cubin(source, name="src/scale.cu", compiler="nvcc") for _ in range(2))
+    assert first.code == second.code
+    assert first.names.name_of(source.as_posix()) == "src/scale.cu"
+    assert first.names.name_of((tmp_path / "twice.cuh").as_posix()) == "src/twice.cuh"
+    with pytest.raises(MemsimError) as caught:
+        compile_cubin(SCALE, name="mine/scale.cu", compiler="nvcc")
+    assert (caught.value.file, caught.value.line) == ("mine/scale.cu", 4)
