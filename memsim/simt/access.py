@@ -13,10 +13,10 @@ import numpy as np
 
 from memsim.ptx.program import Address, Immediate, Instruction, Operand, Register, Symbol, Vector
 from memsim.simt.bounds import resolve_generic
-from memsim.simt.memory import ELEMENTS, loaded, to_store
 from memsim.simt.plan import Plan, Site, Step, active_lanes, lanes_below, step
 from memsim.simt.registry import Unsupported
-from memsim.simt.values import (
+from memsim.state.memory import ELEMENTS, loaded, to_store
+from memsim.state.registers import (
     Part,
     Poison,
     Poisoned,

@@ -35,6 +35,7 @@ _SCALARS = {
 
 POINTERS = ("u64", "b64", "s64")
 POINTER_BYTES = 8
+UNTYPED = ("b16", "b32", "b64")  # of a cubin that does not say more than sizes
 VALUES = "biufcV"  # kinds of numpy scalars that are bytes of their own
 
 
@@ -111,6 +112,13 @@ def describe(parameter: Parameter) -> str:
 
 
 def check(function: Function, arguments: Sequence[Any], names: Sequence[str]) -> None:
+    """Does every argument of a PTX function fit its parameter? As `check_arguments`."""
+    check_arguments(function.name, function.parameters, arguments, names)
+
+
+def check_arguments(
+    kernel: str, parameters: Sequence[Parameter], arguments: Sequence[Any], names: Sequence[str]
+) -> None:
     """Does every argument fit its parameter?
 
     Raises:
@@ -118,18 +126,18 @@ def check(function: Function, arguments: Sequence[Any], names: Sequence[str]) ->
     """
     if not isinstance(arguments, Sequence):
         raise MemsimError(f"the arguments are a list, one for each parameter, not {_say(arguments)}")
-    wanted = ", ".join(f"{name}: {describe(p)}" for name, p in zip(names, function.parameters))
-    if len(arguments) != len(function.parameters):
+    wanted = ", ".join(f"{name}: {describe(p)}" for name, p in zip(names, parameters))
+    if len(arguments) != len(parameters):
         raise MemsimError(
-            f"{demangle(function.name)} takes {len(function.parameters)} arguments, {len(arguments)} given",
+            f"{demangle(kernel)} takes {len(parameters)} arguments, {len(arguments)} given",
             hint=f"it wants {wanted}" if wanted else None,
         )
-    for name, parameter, argument in zip(names, function.parameters, arguments):
+    for name, parameter, argument in zip(names, parameters, arguments):
         if is_parts(argument) and is_struct(parameter):
             check_parts(argument, name, parameter)
         elif not _fits(parameter, argument):
             raise MemsimError(
-                f"argument {name} of {demangle(function.name)} is {describe(parameter)}, not {_say(argument)}"
+                f"argument {name} of {demangle(kernel)} is {describe(parameter)}, not {_say(argument)}"
             )
     for name, array in arrays_of(names, arguments):
         if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
@@ -156,7 +164,7 @@ def _fits(parameter: Parameter, argument: Any) -> bool:
         argument = argument.item()
     if not scalar or not isinstance(argument, (int, float)):
         return False
-    if parameter.type.startswith("f"):
+    if parameter.type.startswith("f") or (isinstance(argument, float) and parameter.type in UNTYPED):
         return True
     bits = parameter.size * 8
     return isinstance(argument, int) and -(1 << (bits - 1)) <= argument < 1 << bits

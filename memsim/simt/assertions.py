@@ -12,7 +12,7 @@ from memsim.ptx.flow import defs
 from memsim.ptx.program import Address, CallTarget, Instruction, Register, Symbol
 from memsim.simt.plan import Plan, Step, active_lanes, step, where_in_source
 from memsim.simt.registry import Unsupported
-from memsim.simt.values import Poisoned
+from memsim.state.registers import Poisoned
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine

@@ -6,9 +6,8 @@ memory in the order of thread and block numbers: the hardware promises none, thi
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +22,9 @@ from memsim.simt.access import (
     state_space,
     vector_length,
 )
-from memsim.simt.memory import loaded, to_store
 from memsim.simt.plan import Plan, Site, Step, step, unexecuted
-from memsim.simt.values import (
+from memsim.state.memory import loaded, to_store
+from memsim.state.registers import (
     Part,
     Poison,
     Poisoned,
@@ -34,32 +33,10 @@ from memsim.simt.values import (
     to_array,
     to_bools,
 )
+from memsim.state.updates import UFUNC, UPDATE, update
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine
-
-
-_UFUNC: dict[str, np.ufunc] = {
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-}
-
-
-def _by_ufunc(ufunc: np.ufunc) -> Callable[[Any, Any, Any], Any]:
-    return lambda old, b, c: ufunc(old, b)
-
-
-_UPDATE: dict[str, Callable[[Any, Any, Any], Any]] = {
-    **{name: _by_ufunc(ufunc) for name, ufunc in _UFUNC.items()},
-    "exch": lambda old, b, c: b,
-    "cas": lambda old, b, c: np.where(old == b, c, old),
-    "inc": lambda old, b, c: np.where(old >= b, 0, old + 1),
-    "dec": lambda old, b, c: np.where((old == 0) | (old > b), b, old - 1),
-}
 
 
 def shared_form(plan: Plan, instruction: Instruction, operation: str | None) -> str | None:
@@ -91,7 +68,7 @@ def one_for_all(plan: Plan, instruction: Instruction, operation: str | None) -> 
     None: each lane asks for itself.
     """
     reads = is_read(plan.function, instruction)
-    if state_space(instruction) != "shared" or operation not in _UFUNC or (reads and operation != "add"):
+    if state_space(instruction) != "shared" or operation not in UFUNC or (reads and operation != "add"):
         return None
     address, operand = instruction.operands[-2:]
     known = plan.uniformity
@@ -136,7 +113,7 @@ def any_warp_agrees(machine: Machine, address: int | Sum, active: bool | Part) -
 @step("atom", "red")
 def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
     names = instruction.modifiers
-    operation = next((name for name in names if name in _UPDATE), None)
+    operation = next((name for name in names if name in UPDATE), None)
     kind = names[-1]
     dtype = {"u32": np.uint32, "u64": np.uint64}.get(kind) or element(instruction)
     returns = instruction.opcode == "atom"
@@ -176,51 +153,3 @@ def build_atomic(plan: Plan, instruction: Instruction, data: bool) -> Step:
     return memory_step(
         plan, instruction, operands[0], op, size, moved, lost, generic_op="atomic_generic", request=request
     )
-
-
-def update(
-    store: Any,
-    address: int | Sum,
-    dtype: type,
-    active: bool | Part,
-    operation: str,
-    values: list[np.ndarray],
-    returns: bool,
-) -> np.ndarray:
-    """Read-modify-write of every active thread, in the order of thread and block numbers.
-
-    Gives the values before each thread's update, shape (B, T). The hardware promises no
-    order; this one is a legal one.
-    """
-    if store.poison:
-        raise Poisoned(store.poison)
-    view = store.view(dtype).reshape(-1)
-    columns = store.view(dtype).shape[1]
-    index = store.positions(address, dtype, active)
-    rows = np.broadcast_to(np.asarray(store.row_of()), store.shape)
-    mask = np.broadcast_to(to_bools(active), store.shape)
-    flat = (rows * columns + index)[mask]
-    b, c = ([np.broadcast_to(v, store.shape)[mask] for v in values] + [None, None])[:2]
-    old = np.zeros(store.shape, dtype)
-    if not returns and operation in _UFUNC:
-        _UFUNC[operation].at(view, flat, b)
-        return old
-    order = np.argsort(flat, kind="stable")
-    ordered = flat[order]
-    first = np.r_[True, ordered[1:] != ordered[:-1]] if ordered.size else np.zeros(0, bool)
-    start = np.maximum.accumulate(np.where(first, np.arange(ordered.size), 0))
-    rank = np.arange(ordered.size) - start
-    seen = np.zeros(flat.size, dtype)
-    if operation == "add" and np.dtype(dtype).kind in "iu":
-        running: np.ndarray = np.cumsum(b[order], dtype=dtype)
-        before = running - b[order]
-        seen[order] = view[ordered] + before - before[start]
-        np.add.at(view, flat, b)
-    else:
-        for turn in range(int(rank.max(initial=-1)) + 1):
-            who = order[rank == turn]
-            where = flat[who]
-            seen[who] = view[where]
-            view[where] = _UPDATE[operation](view[where], b[who], None if c is None else c[who]).astype(dtype)
-    old[mask] = seen
-    return old

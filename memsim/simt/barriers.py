@@ -17,7 +17,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.ptx.program import Immediate, Instruction, Operand
 from memsim.simt.plan import where_in_source
-from memsim.simt.values import Poisoned, both, from_array, from_bools, ints, invert, predicate, to_array
+from memsim.state.registers import Poisoned, both, from_array, from_bools, ints, invert, predicate, to_array
 
 if TYPE_CHECKING:
     from memsim.simt.joins import Fragment

@@ -12,8 +12,8 @@ import numpy as np
 
 from memsim.ptx.program import Instruction
 from memsim.simt.registry import Compute, Unsupported, alu, integer_type, mode, options
-from memsim.simt.sums import Int, and_mask, low_bits, s64, shift_left, shift_right, u64
-from memsim.simt.values import fit, from_array, ints, plus, to_array, unsigned
+from memsim.state.registers import fit, from_array, ints, plus, to_array, unsigned
+from memsim.state.sums import Int, and_mask, low_bits, s64, shift_left, shift_right, u64
 
 Value = Any
 

@@ -18,9 +18,17 @@ from memsim.ptx.demangle import short_name
 from memsim.ptx.program import Instruction
 from memsim.ptx.slice import ANYWHERE
 from memsim.simt.arguments import POINTER_BYTES, is_struct
-from memsim.simt.memory import GLOBAL_BASE, LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Buffer, Layout
 from memsim.simt.plan import where_in_source
-from memsim.simt.values import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
+from memsim.state.memory import (
+    CONSTANT_WINDOW,
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_SIZE,
+    Buffer,
+    Layout,
+)
+from memsim.state.registers import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine
@@ -131,8 +139,12 @@ class Bounds:
         return MemsimError(
             f"{what} {instruction.name} of {width} bytes{where} by {self.machine.places(from_bools(wrong))}",
             hint=hint,
-            **where_in_source(instruction),
+            **self.place_of(instruction),
         )
+
+    def place_of(self, instruction: Instruction) -> dict[str, Any]:
+        """Where an instruction stands, for errors."""
+        return where_in_source(instruction)
 
     def where(self, instruction: Instruction, space: str, at: int) -> tuple[str, str | None]:
         """An address in words, from the buffer it starts from, else the nearest; and what to do about it."""
@@ -155,7 +167,7 @@ class Bounds:
         return f" at byte {at - buffer.start} of {named}", hint
 
 
-_WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW))
+_WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("const", CONSTANT_WINDOW))
 
 
 def resolve_generic(address: int | Sum, active: Any) -> list[tuple[str, int | Sum, Any]]:

@@ -14,8 +14,8 @@ import numpy as np
 from memsim.ptx.program import Instruction
 from memsim.simt.integers import multiplication
 from memsim.simt.registry import Compute, Unsupported, alu, integer_type, options
-from memsim.simt.sums import s64, u64
-from memsim.simt.values import fit, from_array, ints, to_array, unsigned
+from memsim.state.registers import fit, from_array, ints, to_array, unsigned
+from memsim.state.sums import s64, u64
 
 Value = Any
 

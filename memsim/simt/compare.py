@@ -25,9 +25,7 @@ from memsim.simt.registry import (
     options,
     scalar_type,
 )
-from memsim.simt.rounding import Array
-from memsim.simt.sums import minus, non_negative, or_ints, shift_left
-from memsim.simt.values import (
+from memsim.state.registers import (
     Part,
     both,
     bounds,
@@ -41,6 +39,8 @@ from memsim.simt.values import (
     predicate,
     to_array,
 )
+from memsim.state.rounding import Array
+from memsim.state.sums import minus, non_negative, or_ints, shift_left
 
 Value = Any
 Predicate = bool | Part

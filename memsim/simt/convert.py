@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from memsim.ptx.program import Instruction
-from memsim.simt.floats import rectified, saturated
+from memsim.simt.floats import rectified
 from memsim.simt.formats import format_named
 from memsim.simt.plan import Plan, Step, step
 from memsim.simt.registry import INTEGERS, Compute, Unsupported
-from memsim.simt.rounding import MODES, Array, directed, integer_sum, to_odd
-from memsim.simt.sums import Int, s64, u64
-from memsim.simt.values import fit, floats, from_array, ints, to_array, unsigned
+from memsim.state.order import saturated
+from memsim.state.registers import fit, floats, from_array, ints, to_array, unsigned
+from memsim.state.rounding import MODES, Array, directed, integer_sum, to_odd
+from memsim.state.sums import Int, s64, u64
 
 Value = Any
 

@@ -13,10 +13,10 @@ import numpy as np
 from memsim.ptx.program import Immediate, Instruction
 from memsim.simt.access import address_reader
 from memsim.simt.machine import OtherSide
-from memsim.simt.memory import SHARED_BASE
 from memsim.simt.plan import Plan, Step, active_lanes, step
 from memsim.simt.registry import Unsupported
-from memsim.simt.values import (
+from memsim.state.memory import SHARED_BASE
+from memsim.state.registers import (
     Part,
     Poisoned,
     both,

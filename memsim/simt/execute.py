@@ -35,9 +35,9 @@ from memsim.ptx.program import Address, CallTarget, Function, Module, Symbol, Va
 from memsim.ptx.slice import ANYWHERE, address_slice
 from memsim.simt.arguments import arrays_of, check, encode, is_array, is_parts
 from memsim.simt.machine import Listener, Machine
-from memsim.simt.memory import Memory
 from memsim.simt.plan import Plan
-from memsim.simt.values import Poisoned
+from memsim.state.memory import Memory
+from memsim.state.registers import Poisoned
 
 #: Threads that run at once. Results need every value in every thread; a trace only few of them.
 RUN_THREADS = 1 << 15

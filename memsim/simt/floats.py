@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from memsim.ptx.program import Instruction
-from memsim.simt import exact
-from memsim.simt.fma import fma32, fma64
 from memsim.simt.formats import Format, float_format
 from memsim.simt.registry import Compute, Unsupported, alu, options
-from memsim.simt.rounding import MODES, Array, odd_sum
-from memsim.simt.values import from_bools
+from memsim.state import exact
+from memsim.state.fma import fma32, fma64
+from memsim.state.order import higher, lower, saturated
+from memsim.state.registers import from_bools
+from memsim.state.rounding import MODES, Array, odd_sum
 
 Value = Any
 
@@ -101,11 +102,6 @@ def rectified(array: Array) -> Array:
     return np.where(array <= 0, array.dtype.type(0), array)
 
 
-def saturated(array: Array) -> Array:
-    """Clamped to [0, 1]; NaN and -0 become +0."""
-    return np.where(array > 0, np.minimum(array, 1), 0).astype(array.dtype)
-
-
 # --- sign and order -------------------------------------------------------------------------
 
 
@@ -144,16 +140,6 @@ def build_min_max(instruction: Instruction) -> Compute:
         return first
 
     return on_lanes(float_format(instruction), given, pick_all)
-
-
-def lower(a: Array, b: Array) -> Array:
-    """IEEE minimumNumber: the number where the other is NaN; -0 below +0."""
-    return np.where((a < b) | np.isnan(b) | ((a == b) & np.signbit(a)), a, b)
-
-
-def higher(a: Array, b: Array) -> Array:
-    """IEEE maximumNumber: the number where the other is NaN; +0 above -0."""
-    return np.where((a > b) | np.isnan(b) | ((a == b) & np.signbit(b)), a, b)
 
 
 _TESTS: dict[str, Callable[[Array, float], Array]] = {

@@ -15,8 +15,8 @@ import numpy as np
 
 from memsim.ptx.program import Instruction
 from memsim.simt.registry import Unsupported, scalar_type
-from memsim.simt.rounding import Array, narrow, to_bf16
-from memsim.simt.values import fit, floats, from_array, ints, to_array
+from memsim.state.registers import fit, floats, from_array, ints, to_array
+from memsim.state.rounding import Array, narrow, to_bf16
 
 Value = Any
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from memsim.ptx.program import Instruction
 from memsim.simt.registry import Compute, Unsupported, alu, build, integer_type, mode, options
-from memsim.simt.sums import (
+from memsim.state.registers import bounds, fit, from_array, ints, plus, times, to_array, unsigned
+from memsim.state.sums import (
     Int,
     and_mask,
     low_bits,
@@ -25,7 +26,6 @@ from memsim.simt.sums import (
     shift_right,
     u64,
 )
-from memsim.simt.values import bounds, fit, from_array, ints, plus, times, to_array, unsigned
 
 Value = Any
 

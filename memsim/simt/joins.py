@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.ptx.flow import Opening
-from memsim.simt.values import both, either, from_bools, invert, place_of
+from memsim.state.registers import both, either, from_bools, invert, place_of
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine

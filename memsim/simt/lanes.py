@@ -16,7 +16,7 @@ import numpy as np
 from memsim.ptx.program import Instruction, Operand
 from memsim.simt.plan import Plan, Step, active_lanes, step
 from memsim.simt.registry import Unsupported, expect
-from memsim.simt.values import (
+from memsim.state.registers import (
     Part,
     Poisoned,
     Sum,

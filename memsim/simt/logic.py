@@ -12,8 +12,7 @@ import numpy as np
 
 from memsim.ptx.program import Immediate, Instruction
 from memsim.simt.registry import Compute, Unsupported, alu, integer_type, options
-from memsim.simt.sums import and_ints, invert_bits, or_ints, s64, shift_left, shift_right, u64, xor_ints
-from memsim.simt.values import (
+from memsim.state.registers import (
     Part,
     Sum,
     both,
@@ -26,6 +25,7 @@ from memsim.simt.values import (
     to_array,
     unsigned,
 )
+from memsim.state.sums import and_ints, invert_bits, or_ints, s64, shift_left, shift_right, u64, xor_ints
 
 Value = Any
 

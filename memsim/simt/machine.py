@@ -27,11 +27,11 @@ from memsim.ptx.program import Instruction, Symbol
 from memsim.simt.barriers import Barriers
 from memsim.simt.bounds import Bounds
 from memsim.simt.joins import Fragment, Join, Joins
-from memsim.simt.memory import SHARED_BASE
 from memsim.simt.plan import CONTROL, Plan, Site, Step, where_in_source
 from memsim.simt.rounds import Rounds
 from memsim.simt.specials import special_value
-from memsim.simt.values import (
+from memsim.state.memory import SHARED_BASE
+from memsim.state.registers import (
     Poison,
     Poisoned,
     Sum,

@@ -18,7 +18,7 @@ from memsim.simt.access import (
 )
 from memsim.simt.plan import Plan, Step, step
 from memsim.simt.registry import Unsupported
-from memsim.simt.values import (
+from memsim.state.registers import (
     Part,
     Poisoned,
     Sum,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memsim.ptx.flow import defs
 from memsim.ptx.program import Instruction
 from memsim.simt.plan import Plan, Step, active_lanes, step, unexecuted
-from memsim.simt.values import Part, Poisoned
+from memsim.state.registers import Part, Poisoned
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine

@@ -12,11 +12,10 @@ import numpy as np
 
 from memsim.ptx.program import Instruction, Vector
 from memsim.simt.lanes import lane_step
-from memsim.simt.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.simt.plan import Plan, Step, step
 from memsim.simt.registry import Unsupported, expect, scalar_type
-from memsim.simt.sums import Int
-from memsim.simt.values import (
+from memsim.state.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from memsim.state.registers import (
     Part,
     Poison,
     bounds,
@@ -29,6 +28,7 @@ from memsim.simt.values import (
     to_array,
     to_bools,
 )
+from memsim.state.sums import Int
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine

@@ -31,9 +31,9 @@ from memsim.ptx.program import (
 )
 from memsim.ptx.slice import MEMORY, Roots
 from memsim.ptx.uniform import Uniformity
-from memsim.simt.memory import Memory
 from memsim.simt.registry import Compute, Unsupported, build
-from memsim.simt.values import Part, Poison, Poisoned, both, from_bools, invert, predicate, wrap_int
+from memsim.state.memory import Memory
+from memsim.state.registers import Part, Poison, Poisoned, both, from_bools, invert, predicate, wrap_int
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine

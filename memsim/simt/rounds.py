@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.simt.values import Part, Poison, Sum
+from memsim.state.registers import Part, Poison, Sum
 
 if TYPE_CHECKING:
     from memsim.simt.joins import Fragment, Join

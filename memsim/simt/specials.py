@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.simt.memory import align
-from memsim.simt.values import Poison, Sum, fit, from_array
+from memsim.state.memory import align
+from memsim.state.registers import Poison, Sum, fit, from_array
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine

@@ -20,7 +20,7 @@ from memsim.simt.access import items
 from memsim.simt.lanes import lane_step
 from memsim.simt.plan import Plan, Step, step, unexecuted, where_in_source
 from memsim.simt.registry import Unsupported
-from memsim.simt.values import Part, Poisoned, Sum, ints, to_array
+from memsim.state.registers import Part, Poisoned, Sum, ints, to_array
 
 if TYPE_CHECKING:
     from memsim.simt.machine import Machine

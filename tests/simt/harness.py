@@ -62,7 +62,7 @@ Values = dict[int, Sequence[int]]
 def on_emulator(ptx: str, given: np.ndarray, results: int, threads: int) -> np.ndarray:
     """Run kernel `k(in, out)`; `out` has `results` rows of a word for each thread."""
     out = np.zeros((results, BLOCKS * threads), np.uint64)
-    run(load(ptx)["k"], BLOCKS, threads, [given, out])
+    run(load(ptx, code="ptx")["k"], BLOCKS, threads, [given, out])
     return out
 
 

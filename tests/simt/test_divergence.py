@@ -198,7 +198,7 @@ def interpret(program: Any, x: list[int]) -> list[int]:
 @given(programs)
 def test_random_programs_equal_the_scalar_interpreter(program: Any) -> None:
     out = np.zeros((BLOCKS * THREADS, REGISTERS), np.int32)
-    run(load(to_ptx(program))["k"], BLOCKS, THREADS, [out])
+    run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
     for block in range(BLOCKS):
         for thread in range(THREADS):
             number = block * THREADS + thread
@@ -215,8 +215,8 @@ def test_a_wrong_merge_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [
         interpret(program, [t, b, THREADS, b * THREADS + t]) for b in range(BLOCKS) for t in range(THREADS)
     ]
-    run(load(to_ptx(program))["k"], BLOCKS, THREADS, [out])
+    run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
     assert out.tolist() == expected
     monkeypatch.setattr(Machine, "read_by_others", lambda self: 0)
-    run(load(to_ptx(program))["k"], BLOCKS, THREADS, [out])
+    run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
     assert out.tolist() != expected

@@ -180,7 +180,7 @@ def arguments(seed: int) -> Arrays:
 
 
 def on_emulator(ptx: str, arrays: Arrays) -> None:
-    run(load(ptx)["k"], 1, LANES, arrays)
+    run(load(ptx, code="ptx")["k"], 1, LANES, arrays)
 
 
 def on_chip(ptx: str, arrays: Arrays) -> None:
@@ -218,7 +218,7 @@ def test_lanes_run_a_line_together(name: str, execute: Callable[[str, Arrays], N
         for place, seen in groups(arrays[0]).items():
             here = sum(1 << lane for lane in seen)
             assert set(seen.values()) == {here}, place
-    assert analyze(load(ptx)["k"], 1, LANES, arguments(0)).trace.notes == ()
+    assert analyze(load(ptx, code="ptx")["k"], 1, LANES, arguments(0)).trace.unsure == ()
 
 
 @pytest.mark.parametrize("name", MAY_WAIT)
@@ -232,19 +232,19 @@ def test_who_leaves_a_loop_that_may_wait_goes_on_alone(
         for place, seen in groups(arrays[0]).items():
             here = sum(1 << lane for lane in seen)
             assert set(seen.values()) == {here}, place  # the turn in which it left is told apart
-    notes = analyze(load(ptx)["k"], 1, LANES, arguments(0)).trace.notes
+    notes = analyze(load(ptx, code="ptx")["k"], 1, LANES, arguments(0)).trace.unsure
     assert [note.partition(" at ")[0] for note in notes] == ["which lanes go on together after the loop"]
 
 
 @pytest.mark.parametrize("name", CONTESTED)
 def test_what_ptxas_chooses_is_said(name: str) -> None:
-    kernel = load(compiled(CONTESTED[name]))["k"]
-    notes = analyze(kernel, 1, LANES, arguments(0)).trace.notes
+    kernel = load(compiled(CONTESTED[name]), code="ptx")["k"]
+    notes = analyze(kernel, 1, LANES, arguments(0)).trace.unsure
     assert notes
     assert all(note.startswith("which lanes meet after the branch at k.cu:") for note in notes)
     uniform = arguments(0)
     uniform[1][:] = 3
-    assert analyze(kernel, 1, LANES, uniform).trace.notes == ()
+    assert analyze(kernel, 1, LANES, uniform).trace.unsure == ()
 
 
 @pytest.mark.parametrize("barrier", ["__syncthreads();", ""])
@@ -258,7 +258,8 @@ def test_a_barrier_brings_together_who_left_a_loop_apart(barrier: str) -> None:
                 for (int u = threadIdx.x; u < 64; u += blockDim.x) more[u] = u;
             }}""",
             name="k.cu",
-        )
+        ),
+        code="ptx",
     )["k"]
     given, more = np.arange(64, dtype=np.int32) % 5, np.zeros(128, np.int32)
     rows = analyze(kernel, 2, 64, [given, more]).sites

@@ -42,7 +42,7 @@ def recording() -> Any:
 
 @cache
 def module(file: str) -> Module:
-    return load(str(recording()[f"ptx_{file}"]))
+    return load(str(recording()[f"ptx_{file}"]), code="ptx")
 
 
 KERNELS = [(file, str(name)) for file in FILES for name in np.unique(recording()[f"kernel_{file}"])]
@@ -60,8 +60,8 @@ def test_lanes_are_together_as_on_the_chip(file: str, name: str) -> None:
         if name not in TOLD | NOT_SEEN:
             assert (log == recorded).all()
         elif not (log == recorded).all():
-            notes = trace(module(file)[name], 1, 32, [np.zeros_like(log), given.copy()]).notes
-            assert bool(notes) == (name in TOLD)
+            unsure = trace(module(file)[name], 1, 32, [np.zeros_like(log), given.copy()]).unsure
+            assert bool(unsure) == (name in TOLD)
 
 
 def test_how_many_are_equal_is_as_the_model_s_page_says() -> None:

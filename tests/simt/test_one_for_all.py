@@ -70,7 +70,7 @@ WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"
 
 
 def analyzed(body: str, lanes: int = 64, given: np.ndarray | None = None) -> Analysis:
-    kernel = load(compile_cuda(FRAME.format(body=body), name="k.cu"))["k"]
+    kernel = load(compile_cuda(FRAME.format(body=body), name="k.cu"), code="ptx")["k"]
     numbers = np.zeros(256, np.int32)
     numbers[:64] = np.arange(64) % 7
     return analyze(kernel, 2, lanes, [np.zeros(64, np.int32), numbers if given is None else given, 5])
@@ -131,7 +131,8 @@ def test_a_read_sum_of_own_numbers_is_taken_together_in_full_warps(
 @pytest.mark.parametrize(("shape", "is_known"), [((64, 1), True), ((8, 8), False)])
 def test_a_thread_picked_by_its_number(shape: tuple[int, int], is_known: bool) -> None:
     """Behind `threadIdx.x == 0` ptxas counts on one lane, and has each do its own where there are more."""
-    kernel = load(compile_cuda(FRAME.format(body="if (i == 0) atomicMax(s, x);"), name="k.cu"))["k"]
+    ptx = compile_cuda(FRAME.format(body="if (i == 0) atomicMax(s, x);"), name="k.cu")
+    kernel = load(ptx, code="ptx")["k"]
     arrays = [np.zeros(64, np.int32), np.zeros(256, np.int32), 5]
     (row,) = (row for row in analyze(kernel, 1, shape, arrays).sites if row.space == "shared")
     assert (row.unresolved is None) == is_known
@@ -142,7 +143,7 @@ def test_a_block_of_known_shape_leaves_it_to_ptxas() -> None:
     """With `.reqntid 64, 1, 1` ptxas knows that the warp's number is the same in a warp, and so forth."""
     ptx = compile_cuda(FRAME.format(body="atomicMax(s + (i >> 5), x);"), name="k.cu")
     assert ptx.count(")\n{") == 1
-    kernel = load(ptx.replace(")\n{", ")\n.reqntid 64, 1, 1\n{"))["k"]
+    kernel = load(ptx.replace(")\n{", ")\n.reqntid 64, 1, 1\n{"), code="ptx")["k"]
     arrays = [np.zeros(64, np.int32), np.zeros(256, np.int32), 5]
     (row,) = (row for row in analyze(kernel, 1, 64, arrays).sites if row.space == "shared")
     assert row.unresolved is not None

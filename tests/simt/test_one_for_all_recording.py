@@ -20,7 +20,7 @@ def test_the_counts_are_the_chip_s(number: int) -> None:
     given = np.zeros(256, np.int32)
     given[:64] = np.arange(64) % 7
     grid, block = int(RECORDED["grid"][number]), tuple(map(int, RECORDED["block"][number]))
-    kernel = load(str(RECORDED["ptx"]))[name]
+    kernel = load(str(RECORDED["ptx"]), code="ptx")[name]
     totals = analyze(kernel, grid, block, [np.zeros(256, np.int32), given, 5]).totals
     predicted = {metric: totals[metric] for metric in METRICS}
     counted = dict(zip(METRICS, map(int, RECORDED["counts"][number])))

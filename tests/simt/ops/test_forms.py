@@ -13,10 +13,10 @@ from memsim.errors import MemsimError
 from memsim.ptx.parser import parse
 from memsim.ptx.program import Immediate, Instruction, Negated, Operand, Pair, Register, Special, Vector
 from memsim.simt import execute  # noqa: F401  (registers the instructions)
-from memsim.simt.memory import Memory
 from memsim.simt.plan import STEPS, Plan
 from memsim.simt.registry import ALU, Unsupported, build
-from memsim.simt.values import Poisoned, from_array, from_bools
+from memsim.state.memory import Memory
+from memsim.state.registers import Poisoned, from_array, from_bools
 
 REGISTERS = """
 .version 8.3
@@ -263,16 +263,16 @@ def test_a_result_that_depends_on_it_is_an_error(unknown: str, known: str) -> No
     """The instruction is named; its good twin runs."""
     out = np.zeros(1, np.uint32)
     with pytest.raises(MemsimError) as caught:
-        run(load(kernel(unknown))["k"], 1, 1, [out])
+        run(load(kernel(unknown), code="ptx")["k"], 1, 1, [out])
     assert unknown.split()[0] + " is not executed" in str(caught.value)
-    run(load(kernel(known))["k"], 1, 1, [out])
+    run(load(kernel(known), code="ptx")["k"], 1, 1, [out])
 
 
 def test_the_carry_bit_has_to_be_set_before_it_is_read() -> None:
     out = np.zeros(1, np.uint32)
     with pytest.raises(MemsimError, match="never written"):
-        run(load(kernel("addc.u32 %r1, %r2, %r3;"))["k"], 1, 1, [out])
-    run(load(kernel("add.cc.u32 %r1, %r2, -1; addc.u32 %r1, %r2, %r3;"))["k"], 1, 1, [out])
+        run(load(kernel("addc.u32 %r1, %r2, %r3;"), code="ptx")["k"], 1, 1, [out])
+    run(load(kernel("add.cc.u32 %r1, %r2, -1; addc.u32 %r1, %r2, %r3;"), code="ptx")["k"], 1, 1, [out])
     assert out[0] == 2 + 3 + 1
 
 
@@ -286,5 +286,5 @@ def test_a_guarded_carry_keeps_the_old_one() -> None:
     ld.param.u64 %d2, [out]; mad.wide.u32 %d2, %r4, 4, %d2; st.global.u32 [%d2+4], %r1;
     """
     out = np.zeros(9, np.uint32)
-    run(load(kernel(line))["k"], 1, 8, [out])
+    run(load(kernel(line), code="ptx")["k"], 1, 8, [out])
     assert out[1:].tolist() == [1, 1, 1, 0, 0, 0, 0, 0]

@@ -10,9 +10,9 @@ import pytest
 
 from memsim.api import load
 from memsim.launch import Launch
-from memsim.simt.execute import execute
-from memsim.simt.sums import and_ints, high_bits, low_bits, or_ints, shift_right, xor_ints
-from memsim.simt.values import Sum, from_array, plus, to_array
+from memsim.state.memory import GLOBAL_BASE
+from memsim.state.registers import Sum, from_array, plus, to_array
+from memsim.state.sums import and_ints, high_bits, low_bits, or_ints, shift_right, xor_ints
 
 GRID, BLOCK = 8, 256
 
@@ -56,12 +56,11 @@ mad.wide.s32 %at, %index, 4, %base;
 ld.global.f32 %value, [%at];
 ret;
 }}"""
-    listener, kernel = Addresses(), load(ptx)["k"]
+    listener, code = Addresses(), load(ptx, code="ptx")["k"].code
     array = np.zeros(1 << 16, np.float32)
     launch = Launch((grid, 1, 1), (block, 1, 1), 0)
-    execute(kernel.module, kernel.function, launch, [array], ["in"], listener, everything=False)
-    base = 0x10_0000_0000
-    return [plus(address, -base) for address in listener.seen]
+    code.execute(launch, [array], ["in"], listener, everything=False)
+    return [plus(address, -GLOBAL_BASE) for address in listener.seen]
 
 
 X = np.arange(GRID * BLOCK, dtype=np.int64).reshape(GRID, BLOCK)

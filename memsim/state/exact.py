@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from memsim.simt.rounding import Array
+from memsim.state.rounding import Array
 
 _EXACT: dict[str, Callable[..., Fraction]] = {
     "add": lambda a, b: a + b,

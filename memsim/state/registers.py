@@ -19,11 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-
-from memsim.ptx.program import Instruction
 
 _next_uid = count(1).__next__
 
@@ -31,17 +29,30 @@ _next_uid = count(1).__next__
 SAFE = 1 << 62
 
 
+class Traced(Protocol):
+    """What a story names on its way: an instruction of PTX or of machine code."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> Any: ...
+
+    @property
+    def line(self) -> int: ...
+
+
 class Poison:
     """A value that is not known: the reason, the instruction it began at, and the way from there."""
 
     __slots__ = ("origin", "reason", "via")
 
-    def __init__(self, reason: str, origin: Instruction | None, via: tuple[Instruction, ...] = ()) -> None:
+    def __init__(self, reason: str, origin: Traced | None, via: tuple[Traced, ...] = ()) -> None:
         self.reason = reason
         self.origin = origin
         self.via = via
 
-    def through(self, instruction: Instruction) -> Poison:
+    def through(self, instruction: Traced) -> Poison:
         """The same unknown after one more instruction; the way is kept short."""
         if len(self.via) >= 8:
             return self
@@ -56,9 +67,11 @@ class Poison:
         return self.reason + (": " + " -> ".join(steps) if steps else "")
 
 
-def place_of(instruction: Instruction) -> str:
-    """`kernel.cu:12`, or the line of the PTX."""
+def place_of(instruction: Traced) -> str:
+    """`kernel.cu:12`, or the line of the PTX, or the address of machine code."""
     where = instruction.source
+    if where is None and hasattr(instruction, "address"):
+        return f"machine code at {instruction.address:#x}"
     return f"{where.file}:{where.line}" if where else f"PTX line {instruction.line}"
 
 
@@ -224,8 +237,9 @@ def fit(value: int | Sum, bits: int) -> int | Sum:
         return wrap_int(value, bits)
     assert isinstance(value, Sum)
     half = 1 << (bits - 1)
-    if -half <= value.lo and value.hi < half:
-        return value
+    turns = (value.lo + half) >> bits
+    if turns == (value.hi + half) >> bits:  # all threads wrap alike
+        return plus(value, -(turns << bits)) if turns else value
     array = value.array
     return from_array(array if bits == 64 else array.astype(_WRAP[bits]).astype(np.int64))
 
@@ -235,8 +249,9 @@ def unsigned(value: int | Sum, bits: int) -> int | Sum:
     if type(value) is int:
         return value & ((1 << bits) - 1)
     assert isinstance(value, Sum)
-    if value.lo >= 0 and value.hi < 1 << bits:
-        return value
+    turns = value.lo >> bits
+    if turns == value.hi >> bits:  # all threads wrap alike
+        return plus(value, -(turns << bits)) if turns else value
     return from_array(value.array & ((1 << bits) - 1))
 
 
@@ -340,10 +355,9 @@ def from_bools(array: np.ndarray) -> bool | Part:
     """A predicate from a bool array; one bool where all threads agree."""
     if array.size == 1:
         return bool(array.flat[0])
-    part = Part(array)
-    if part.lo == part.hi:
-        return bool(part.lo)
-    return part
+    if not array.any():
+        return False
+    return True if array.all() else Part(array)
 
 
 def to_bools(value: bool | Part) -> np.ndarray:

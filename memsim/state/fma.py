@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.simt import exact
-from memsim.simt.rounding import Array, odd_sum, to_odd, two_sum
+from memsim.state import exact
+from memsim.state.rounding import Array, odd_sum, to_odd, two_sum
 
 #: Products whose error f64 can hold, with room to spare: neither overflow nor underflow on the way.
 _SMALL, _LARGE = 2.0**-950, 2.0**950
@@ -23,11 +23,15 @@ def fma32(a: Array, b: Array, c: Array) -> Array:
     """
     product = a.astype(np.float64) * b
     total = product + c
-    middle = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
-    middle |= np.abs(total) < np.finfo(np.float32).tiny
-    if middle.any():
-        total = odd_sum(product, np.broadcast_to(c.astype(np.float64), total.shape))
-    return total.astype(np.float32)
+    found: Array = total.astype(np.float32)
+    rare = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+    small = np.abs(found) <= np.finfo(np.float32).tiny
+    if small.any():
+        rare |= small & (total != 0)  # a sum that is zero in f64 is exactly zero
+    if rare.any():
+        few = (np.broadcast_to(x, total.shape)[rare] for x in (product, c.astype(np.float64)))
+        found[rare] = odd_sum(*few).astype(np.float32)
+    return found
 
 
 def fma64(a: Array, b: Array, c: Array) -> Array:

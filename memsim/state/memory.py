@@ -21,16 +21,30 @@ import numpy as np
 
 from memsim.launch import Texture1D
 from memsim.ptx.program import Variable
-from memsim.simt.values import Part, Poison, Poisoned, Sum, floats, from_array, ints, to_array, to_bools
+from memsim.state.registers import (
+    Part,
+    Poison,
+    Poisoned,
+    Sum,
+    both,
+    floats,
+    from_array,
+    from_bools,
+    ints,
+    to_array,
+    to_bools,
+)
 
-GLOBAL_BASE = 0x10_0000_0000
+#: Low words of addresses stay clear of their wrap-around for a while, below and above.
+GLOBAL_BASE = 0x10_1000_0000
 GLOBAL_ALIGN = 256
 #: The first byte of a kernel's own shared memory: the system keeps 1 KiB below it (CUDA's
 #: reservedSharedMemPerBlock, since CC 8.0; on CC 9.0 ptxas also starts static variables there).
 SHARED_BASE = 0x400
-#: Where the shared and local windows lie for generic addresses.
+#: Where the windows lie for generic addresses.
 SHARED_WINDOW = 0x7_0000_0000
 LOCAL_WINDOW = 0x6_0000_0000
+CONSTANT_WINDOW = 0x5_0000_0000
 WINDOW_SIZE = 1 << 24
 #: Handles of texture objects; no address in any space.
 TEXTURE_HANDLES = 0x8_0000_0000
@@ -62,12 +76,22 @@ class Layout:
         self.end = base
 
     def place(self, name: str, size: int, alignment: int, gap: int = 0) -> int:
+        """Reserve `size` bytes under a name; gives the address."""
+        start = self.reserve(size, alignment, gap)
+        self.add(name, start, size)
+        return start
+
+    def reserve(self, size: int, alignment: int, gap: int = 0) -> int:
         """Reserve `size` bytes; gives the address."""
         start = self.base + align(self.end - self.base, alignment)
         self.end = start + size + gap
-        self.buffers.append(Buffer(name, self.space, start, start + size))
-        self.starts.append(start)
         return start
+
+    def add(self, name: str, start: int, size: int) -> None:
+        """A named range that begins at `start`."""
+        place = bisect.bisect_right(self.starts, start)
+        self.buffers.insert(place, Buffer(name, self.space, start, start + size))
+        self.starts.insert(place, start)
 
     def find(self, lo: int, end: int) -> Buffer | None:
         """The buffer that holds all bytes `lo` .. `end - 1`, if there is one."""
@@ -114,7 +138,11 @@ class Store:
         self.base = base
         self.shape = shape
         self.rows = rows
+        #: Why nothing in it is known any more.
         self.poison: Poison | None = None
+        #: Not 0 for bytes that hold something unknown, like `data`; and why.
+        self.unknown: np.ndarray | None = None
+        self.why: Poison | None = None
         self._views: dict[type, np.ndarray] = {}
 
     def view(self, dtype: type) -> np.ndarray:
@@ -143,9 +171,37 @@ class Store:
         Raises:
             Poisoned: something unknown was written here before.
         """
+        self.check(address, dtype, active)
+        return self._read(self.view(dtype), self.positions(address, dtype, active))
+
+    def check(self, address: int | Sum, dtype: type, active: bool | Part) -> None:
+        """Is all known that the threads read?
+
+        Raises:
+            Poisoned: it is not.
+        """
+        why = self.poison or self.why
+        if why is not None and self.lost(address, dtype, active) is not False:
+            raise Poisoned(why)
+
+    def lost(self, address: int | Sum, dtype: type, active: bool | Part) -> bool | Part:
+        """The threads that read something unknown."""
         if self.poison:
-            raise Poisoned(self.poison)
-        view, index = self.view(dtype), self.positions(address, dtype, active)
+            return active
+        if self.unknown is None:
+            return False
+        marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+        return both(active, from_bools(self._read(marks, self.positions(address, dtype, active)) != 0))
+
+    def forget(self, address: int | Sum, dtype: type, active: bool | Part, why: Poison) -> None:
+        """Threads write something unknown."""
+        if self.unknown is None:
+            self.unknown = np.zeros_like(self.data)
+        self.why = why
+        marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+        self._write(marks, self.positions(address, dtype, active), marks.dtype.type(1), active)
+
+    def _read(self, view: np.ndarray, index: np.ndarray) -> np.ndarray:
         found: np.ndarray
         if self.rows == "one":
             found = view[0][index]
@@ -158,7 +214,13 @@ class Store:
     def store(self, address: int | Sum, values: np.ndarray, active: bool | Part) -> None:
         """Write each active thread's value; of several to one place the last thread's stays."""
         dtype = values.dtype.type
-        view, index = self.view(dtype), self.positions(address, dtype, active)
+        index = self.positions(address, dtype, active)
+        self._write(self.view(dtype), index, values, active)
+        if self.unknown is not None:
+            marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+            self._write(marks, index, marks.dtype.type(0), active)
+
+    def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
         rows, index, values = np.broadcast_arrays(
             np.broadcast_to(self.row_of(), self.shape), index, np.broadcast_to(values, self.shape)
         )
@@ -215,6 +277,8 @@ class Memory:
         self.initial = [v for v in variables if v.space in ("global", "const")]
         self._arguments: list[tuple[int, Any]] = []
         self.textures: dict[int, Texture1D] = {}
+        #: What global memory holds at first beside arguments and variables: (address, bytes).
+        self.contents: list[tuple[int, bytes]] = []
         dynamic = []
         for variable in variables:
             space = "local" if variable.space == "param" else variable.space
@@ -306,6 +370,9 @@ class Memory:
             return self._const
         if self._global is None:
             self._global = self._filled("global")
+            for address, content in self.contents:
+                start = address - GLOBAL_BASE
+                self._global.data[0, start : start + len(content)] = np.frombuffer(content, np.uint8)
             for address, array in self._arguments:
                 raw = array.make() if hasattr(array, "make") else array
                 raw = np.ascontiguousarray(raw).view(np.uint8).reshape(-1)
@@ -319,6 +386,8 @@ class Memory:
             found.update(b"-" if store is None else repr(store.poison is None).encode())
             if store is not None:
                 found.update(store.data.data)
+                if store.unknown is not None:
+                    found.update(store.unknown.data)
         return found.digest()
 
     def _filled(self, space: str) -> Store:
@@ -348,6 +417,9 @@ class Memory:
             return
         if self._global.poison:
             raise Poisoned(self._global.poison)
+        if self._global.unknown is not None and self._global.unknown.any():
+            assert self._global.why is not None
+            raise Poisoned(self._global.why)
         for address, array in self._arguments:
             if isinstance(array, np.ndarray) and array.flags.writeable:
                 start = address - GLOBAL_BASE

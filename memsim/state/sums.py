@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.simt.values import Sum, bounds, fit, from_array, low_zeros, plus, times, to_array, unsigned
+from memsim.state.registers import Sum, bounds, fit, from_array, low_zeros, plus, times, to_array, unsigned
 
 Int = int | Sum
 

@@ -1,0 +1,345 @@
+"""Atomics and reductions: `ATOM ATOMG ATOMS RED REDG REDS`.
+
+In: an instruction's form. Out: a function that tells the machine which addresses are touched and, where the
+data is wanted, updates memory in the order of thread and block numbers: the hardware promises none, this one
+is legal. A number of 16 bits is its own element: of a pair each half is updated by itself.
+Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`atom`, `red`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.memory import (
+    HINTS,
+    Machine,
+    Run,
+    address_of,
+    forget_memory,
+    framed,
+)
+from memsim.isa.op import Effect, Form, Immediate, Op, Operand, Predicate, Register
+from memsim.isa.readers import Binder, half_bits, joined
+from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.single import flushed
+from memsim.state.memory import Store, loaded, to_store
+from memsim.state.order import higher, lower
+from memsim.state.registers import (
+    Poisoned,
+    fit,
+    from_array,
+    from_bools,
+    ints,
+    plus,
+    to_array,
+    to_bools,
+)
+from memsim.state.rounding import Array, odd_sum, to_bf16
+from memsim.state.sums import Int
+from memsim.state.updates import update
+
+_OPERATIONS = {
+    "ADD": "add",
+    "MIN": "min",
+    "MAX": "max",
+    "INC": "inc",
+    "DEC": "dec",
+    "AND": "and",
+    "OR": "or",
+    "XOR": "xor",
+    "EXCH": "exch",
+    "CAS": "cas",
+    "CAST": "cas",
+}
+Change = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an atomic works on: `count` elements in `registers` registers.
+
+    How their bits are floats, if they are.
+    """
+
+    element: type
+    count: int
+    registers: int
+    float: str = ""
+
+
+_KINDS: dict[str, Shape] = {
+    "32": Shape(np.uint32, 1, 1),
+    "S32": Shape(np.int32, 1, 1),
+    "64": Shape(np.uint64, 1, 2),
+    "U64": Shape(np.uint64, 1, 2),
+    "S64": Shape(np.int64, 1, 2),
+    "F32": Shape(np.float32, 1, 1),
+    "F64": Shape(np.float64, 1, 2),
+    "F32x2": Shape(np.float32, 2, 2),
+    "F32x4": Shape(np.float32, 4, 4),
+    **{f"F16x{n}": Shape(np.uint16, n, n // 2, "f16") for n in (2, 4, 8)},
+    **{f"BF16x{n}": Shape(np.uint16, n, n // 2, "bf16") for n in (2, 4, 8)},
+    "BF16_V2": Shape(np.uint16, 2, 1, "bf16"),
+    "128": Shape(np.uint64, 2, 4),
+}
+_ATOMIC_HINTS = HINTS | {"FTZ", "RN", "POPC", "SPIN"}
+
+
+def atomic_shape(form: Form) -> tuple[str | None, Shape]:
+    """(operation, what it works on).
+
+    Raises:
+        Unsupported: a modifier that is not known.
+    """
+    operation = next((_OPERATIONS[name] for name in form.modifiers if name in _OPERATIONS), None)
+    kinds = [name for name in form.modifiers if name in _KINDS]
+    if any(
+        name not in _ATOMIC_HINTS and name not in _OPERATIONS and name not in _KINDS
+        for name in form.modifiers
+    ):
+        raise Unsupported(form.name)
+    shape = _KINDS[kinds[-1]] if kinds else _KINDS["32"]
+    if {"S32", "64"} <= set(kinds):
+        shape = _KINDS["S64"]
+    return operation, shape
+
+
+def _atomic_widths(form: Form) -> dict[int, int]:
+    try:
+        _, shape = atomic_shape(form)
+        place, _ = address_of(form)
+    except Unsupported:
+        return {}
+    return {i: shape.registers for i in range(len(form.operands)) if i != place}
+
+
+# --- what an update does --------------------------------------------------------------------
+
+
+def flushing_sum(old: Array, b: Array, c: Any) -> Array:
+    """A float32 sum with subnormal numbers as zeros, before and after."""
+    return flushed(flushed(old) + flushed(b))
+
+
+def _of_halves(read: Callable[[Array], Array], write: Callable[[Array], Array], operation: str) -> Change:
+    works: dict[str, Callable[..., Array]] = {"add": odd_sum, "min": lower, "max": higher}
+    work = works[operation]
+    return lambda old, b, c: write(work(read(old), read(b)))
+
+
+def _half(bits: Array) -> Array:
+    return bits.view(np.float16).astype(np.float64)
+
+
+def _brain(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+_CHANGES: dict[tuple[str, str], Change] = {
+    (kind, operation): _of_halves(read, write, operation)
+    for kind, read, write in (("f16", _half, half_bits), ("bf16", _brain, to_bf16))
+    for operation in ("add", "min", "max")
+}
+#: Sums of such numbers, and of zeros, are never subnormal.
+_NEVER_TINY = np.float32(2.0**-100)
+
+
+def change_of(form: Form, operation: str, shape: Shape) -> Change | None:
+    """How an element changes, where numpy's own operation is not it.
+
+    Raises:
+        Unsupported: the operation is not executed on such elements.
+    """
+    if shape.float:
+        if (shape.float, operation) not in _CHANGES:
+            raise Unsupported(form.name)
+        return _CHANGES[shape.float, operation]
+    if shape.element is np.float32 and operation == "add" and "FTZ" in form.modifiers:
+        return flushing_sum
+    if shape.registers == 4 and operation in ("cas", "exch"):
+        return None
+    if np.dtype(shape.element).kind == "f" and operation != "add":
+        raise Unsupported(form.name)
+    if shape.count > 1 and operation != "add":
+        raise Unsupported(form.name)
+    return None
+
+
+def may_be_tiny(array: Array) -> bool:
+    """May a sum with one of these be subnormal?"""
+    size = np.abs(array)
+    return bool(((size < _NEVER_TINY) & (size != 0)).any())
+
+
+# --- the instructions -----------------------------------------------------------------------
+
+
+def operand_elements(machine: Machine, operand: Operand, shape: Shape) -> list[Array]:
+    """An operand as arrays, one for each element."""
+    element = shape.element
+    if isinstance(operand, Immediate):
+        return [np.array([[operand.value]]).astype(element)]
+    if not isinstance(operand, Register):
+        raise Unsupported(f"operand {operand}")
+    if operand.slot is None:
+        return [np.zeros((1, 1), element)] * shape.count
+    words = [machine.slots[operand.slot + i] for i in range(shape.registers)]
+    if shape.float:
+        bits = [to_array(ints(word, 32)) for word in words]
+        return [(word >> shift & 0xFFFF).astype(np.uint16) for word in bits for shift in (0, 16)]
+    if np.dtype(element).itemsize == 4:
+        if np.dtype(element).kind == "f":
+            return [to_store(word, element) for word in words]
+        bits = [-to_array(ints(word, 32)) if operand.negated else to_array(ints(word, 32)) for word in words]
+        return [word.astype(np.int32).view(element) for word in bits]
+    pairs = [joined(ints(low, 32), ints(high, 32)) for low, high in zip(words[::2], words[1::2])]
+    return [np.ascontiguousarray(to_array(pair)).view(element) for pair in pairs]
+
+
+def as_registers(arrays: list[Array], shape: Shape) -> list[Any]:
+    """Elements as the words of registers."""
+    if shape.float:
+        bits = [array.astype(np.int64) for array in arrays]
+        return [fit(from_array(low | (high << 16)), 32) for low, high in zip(bits[::2], bits[1::2])]
+    if np.dtype(shape.element).itemsize == 4:
+        return [loaded(array if array.dtype.kind == "f" else array.view(np.int32), False) for array in arrays]
+    wholes = [np.ascontiguousarray(array).view(np.int64) for array in arrays]
+    return [
+        word for whole in wholes for word in (fit(from_array(whole), 32), fit(from_array(whole >> 32), 32))
+    ]
+
+
+def atomic_opcode(name: str, kind: str, space: str) -> Callable[[Any], Any]:
+    """Register the atomics or reductions of a state space."""
+    results = "P?R" if kind == "atomic" else ""
+    return opcode(
+        name, results=results, widths=_atomic_widths, effect=Effect.MEMORY, touches=((kind, space),)
+    )
+
+
+@atomic_opcode("ATOMG", "atomic", "global")
+@atomic_opcode("ATOMS", "atomic", "shared")
+@atomic_opcode("ATOM", "atomic", "generic")
+def build_atomic(form: Form, binder: Binder) -> Run:
+    return atomic(form, binder, True)
+
+
+@atomic_opcode("RED", "reduction", "global")
+@atomic_opcode("REDG", "reduction", "global")
+@atomic_opcode("REDS", "reduction", "shared")
+def build_reduction(form: Form, binder: Binder) -> Run:
+    return atomic(form, binder, False)
+
+
+def atomic(form: Form, binder: Binder, returns: bool) -> Run:
+    """Read, change and write: of several lanes at one place each sees what those before it left.
+
+    With a predicate as a result, a generic address in shared memory is left alone: the predicate says whether
+    it was done, and where it was not, a loop does it.
+    """
+    named, shape = atomic_shape(form)
+    place, _ = address_of(form)
+    sources = [operand for operand in form.operands[place + 1 :] if not isinstance(operand, Predicate)]
+    results = [operand for operand in form.operands[:place] if isinstance(operand, Register)]
+    predicates = [operand for operand in form.operands[:place] if isinstance(operand, Predicate)]
+    counts_up = "POPC" in form.modifiers
+    space = {"ATOMG": "global", "ATOMS": "shared", "ATOM": "generic", "REDS": "shared"}.get(
+        form.opcode, "global"
+    )
+    spins = "CAST" in form.modifiers  # part of a loop: it may have to be done again
+    operation = "add" if counts_up and named == "inc" else named
+    if operation is None:
+        raise Unsupported(form.name)
+    change = change_of(form, operation, shape)
+    target = results[0].slot if returns and results else None
+    answer = predicates[0].slot if returns and predicates else None
+    written = [] if target is None else [target + i for i in range(shape.registers)]
+
+    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+        skipped = answer is not None and space == "generic" and store is not machine.memory.space("global")
+        if answer is not None:
+            machine.write(answer, not skipped, active)
+        if skipped:
+            return
+        try:
+            values = operand_values(machine)
+            old = updated(store, address, active, operation, change, shape, values, bool(written))
+        except Poisoned as unknown:
+            store.poison = unknown.poison.through(op)
+            for slot in written:
+                machine.write(slot, store.poison, active)
+            return
+        if spins:
+            equal = from_array(to_bools(from_bools(old[0] == values[0][0])).astype(np.int64))
+            for slot, value in zip(written, (equal, 0)):
+                machine.write(slot, value, active)
+            return
+        for slot, value in zip(written, as_registers(old, shape)):
+            machine.write(slot, value, active)
+
+    def operand_values(machine: Machine) -> list[list[Array]]:
+        if counts_up:
+            return [[np.ones((1, 1), shape.element)]]
+        return [operand_elements(machine, source, shape) for source in sources]
+
+    def forget(machine: Machine, op: Op, poison: Any, active: Any, spaces: tuple[str, ...]) -> None:
+        forget_memory(machine, op, poison, active, spaces)
+        for slot in written if answer is None else [*written, answer]:
+            machine.write(slot, poison, active)
+
+    kind = "atomic" if returns else "reduction"
+    if space == "shared":
+        kind = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else kind
+        kind = "atomic_loop" if spins else kind
+    return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic_kind="atomic_generic")
+
+
+def updated(
+    store: Store,
+    address: Int,
+    active: Any,
+    operation: str,
+    change: Change | None,
+    shape: Shape,
+    values: list[list[Array]],
+    returns: bool,
+) -> list[Array]:
+    """Update memory; gives the elements as each lane found them."""
+    if shape.registers == 4 and shape.count == 2:
+        return exchanged(store, address, active, operation, values)
+    size = np.dtype(shape.element).itemsize
+    old = []
+    for i in range(shape.count):
+        operands = [value[i] for value in values]
+        at = plus(address, i * size)
+        how = change
+        if change is flushing_sum and not may_be_tiny(operands[0]):
+            there = store.load(at, np.float32, active)
+            how = change if may_be_tiny(there) else None
+        old.append(update(store, at, shape.element, active, operation, operands, returns, how))
+    return old
+
+
+def exchanged(
+    store: Store, address: Int, active: Any, operation: str, values: list[list[Array]]
+) -> list[Array]:
+    """Exchange, or compare and exchange, of 16 bytes, lane by lane."""
+    for word in (address, plus(address, 8)):
+        store.check(word, np.uint64, active)
+    view = store.view(np.uint64)
+    index = np.broadcast_to(store.positions(address, np.uint64, active), store.shape)
+    rows = np.broadcast_to(np.asarray(store.row_of()), store.shape)
+    operands = [[np.broadcast_to(word, store.shape) for word in value] for value in values]
+    old = [np.zeros(store.shape, np.uint64) for _ in range(2)]
+    for lane in zip(*np.nonzero(np.broadcast_to(to_bools(active), store.shape))):
+        row, at = rows[lane], index[lane]
+        there = view[row, at], view[row, at + 1]
+        old[0][lane], old[1][lane] = there
+        expected = tuple(word[lane] for word in operands[0])
+        if operation == "exch" or there == expected:
+            view[row, at], view[row, at + 1] = (word[lane] for word in operands[-1])
+    return old

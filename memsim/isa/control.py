@@ -1,0 +1,70 @@
+"""Opcodes that decide where lanes go and who waits for whom, and those without an effect that matters here.
+
+Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters of an H100 and an H200
+(docs/model.md).
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Barrier, Effect, Flow, Form
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Compute, Unsupported, control, opcode, silent
+
+control("EXIT", flow=Flow.EXIT)
+control("BRA", flow=Flow.BRANCH)
+control("BRX", flow=Flow.INDEXED, widths=lambda form: {0: 2})
+control("CALL", flow=Flow.CALL, widths=lambda form: {0: 2})
+control("RET", flow=Flow.RETURN, widths=lambda form: {0: 2})
+control("BSSY", flow=Flow.SET_BARRIER)
+control("BSYNC", flow=Flow.WAIT_BARRIER)
+control("BREAK", flow=Flow.LEAVE_BARRIER)
+control("WARPSYNC", flow=Flow.WARP_SYNC)
+control("BAR", flow=Flow.BLOCK_BARRIER)
+control("BPT", flow=Flow.TRAP)
+control("YIELD", "ENDCOLLECTIVE", "NANOSLEEP", flow=Flow.YIELD)
+control("KILL", "JMP", "JMX", "JMXU", "BRXU", "RTT", "BMOV_PC", "WARPSYNC_COLLECTIVE", flow=Flow.UNKNOWN)
+
+
+def flow_of(form: Form, flow: Flow) -> Flow:
+    """What a control instruction does, by its modifiers."""
+    modifiers = form.modifiers
+    if form.opcode == "BRA":
+        if modifiers == ("DIV",):
+            return Flow.BRANCH_DIVERGED
+        if modifiers == ("U", "ANY"):
+            return Flow.BRANCH_ANY
+        return Flow.BRANCH if modifiers in ((), ("U",)) else Flow.UNKNOWN
+    if form.opcode == "BPT" and modifiers != ("TRAP",):
+        return Flow.UNKNOWN
+    return flow
+
+
+# Order, caches, time and power: no value, address or branch depends on them here.
+silent(
+    *("NOP", "DEPBAR", "LDGDEPBAR", "MEMBAR", "ERRBAR", "CGAERRBAR", "CCTL", "CCTLL", "CCTLT", "FENCE"),
+    *("WARPGROUP", "WARPGROUPSET", "UTMACCTL", "UTMACMDFLUSH", "ACQBULK", "PREEXIT", "PMTRIG"),
+    *(
+        "UCGABAR_ARV",
+        "UCGABAR_WAIT",
+        "USETMAXREG",
+        "SETMAXREG",
+        "SETCTAID",
+        "UTMAPF",
+        "UBLKPF",
+        "CCTLT",
+        "ARRIVES",
+    ),
+)
+
+
+@opcode("BMOV", results="R?", effect=Effect.LANES)
+def build_move_barrier(form: Form, binder: Binder) -> Compute:
+    """A convergence barrier's lanes to a register or back."""
+    if set(form.modifiers) - {"32", "64", "CLEAR", "PQUAD"}:
+        raise Unsupported(form.name)
+    source = form.operands[1]
+    if isinstance(source, Barrier):
+        slot = source.slot
+        return lambda r, warps: warps.barrier_members(slot)
+    read = binder.word(source)
+    return lambda r, warps: read(r)

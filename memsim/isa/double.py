@@ -1,0 +1,94 @@
+"""float64: `DADD DMUL DFMA DSETP DMNMX`.
+
+In: pairs of words. Out: pairs of words, rounded as the instruction says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.op import Form
+from memsim.isa.readers import Binder, from_double
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.single import MODES, comparison, mode_of
+from memsim.state import exact
+from memsim.state.fma import fma64
+from memsim.state.order import higher, lower
+from memsim.state.registers import from_bools, to_bools
+from memsim.state.rounding import Array
+
+Registers = list[Any]
+
+
+def pairs(form: Form) -> dict[int, int]:
+    """Every register operand is a pair."""
+    return dict.fromkeys(range(len(form.operands)), 2)
+
+
+_NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
+    "DADD": ("add", np.add),
+    "DMUL": ("mul", np.multiply),
+    "DFMA": ("fma", fma64),
+}
+
+
+@opcode("DADD", "DMUL", "DFMA", widths=pairs)
+def build_arithmetic(form: Form, binder: Binder) -> Compute:
+    if set(form.modifiers) - set(MODES):
+        raise Unsupported(form.name)
+    name, operation = _NEAREST[form.opcode]
+    mode = mode_of(form)
+    sources = [binder.double(operand) for operand in form.operands[1:]]
+
+    def compute(r: Registers) -> Any:
+        values = [source(r) for source in sources]
+        found = operation(*values)
+        return from_double(found if mode == "rn" else exact.rounded(name, mode, found, *values))
+
+    return compute
+
+
+def _compared(form: Form) -> dict[int, int]:
+    return {2: 2, 3: 2}
+
+
+@opcode("DSETP", results="PP", widths=_compared)
+def build_dsetp(form: Form, binder: Binder) -> Compute:
+    if form.modifiers[0] in ("MAX", "MIN"):
+        return larger_operand(form, binder)
+    return comparison(form, binder.double, binder, False)
+
+
+def larger_operand(form: Form, binder: Binder) -> Compute:
+    """DSETP.MAX and .MIN: whether maximum or minimum picks the first operand; and whether both are NaN."""
+    a, b = (binder.double(operand) for operand in form.operands[2:4])
+    largest = form.modifiers[0] == "MAX"
+
+    def compute(r: Registers) -> Any:
+        x, y = np.broadcast_arrays(a(r), b(r))
+        picks = (x > y if largest else x < y) | (np.isnan(y) & ~np.isnan(x))
+        picks |= (x == y) & (np.signbit(x) != largest)
+        return from_bools(picks), from_bools(np.isnan(x) & np.isnan(y))
+
+    return compute
+
+
+def _mixed(form: Form) -> dict[int, int]:
+    return {0: 2, 1: 2, 2: 2}
+
+
+@opcode("DMNMX", widths=_mixed)
+def build_min_max(form: Form, binder: Binder) -> Compute:
+    if form.modifiers:
+        raise Unsupported(form.name)
+    a, b = (binder.double(operand) for operand in form.operands[1:3])
+    smaller = binder.predicate(form.operands[3])
+
+    def compute(r: Registers) -> Any:
+        x, y = a(r), b(r)
+        return from_double(np.where(to_bools(smaller(r)), lower(x, y), higher(x, y)))
+
+    return compute

@@ -1,0 +1,309 @@
+"""Instructions that look at other lanes of the warp, or at who a lane is: `SHFL VOTE MATCH REDUX R2UR S2R
+...`.
+
+In: words and predicates, and `Warps`: which lanes take part. Out: the same. A uniform register holds one
+value for a warp, and so the same value in each of its lanes.
+Source of what each instruction does: PTX ISA (`shfl`, `vote`, `match`, `redux`, `elect`), and compiled code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from memsim.isa.integer import known
+from memsim.isa.op import Effect, Form, Predicate, Register, Special
+from memsim.isa.readers import Binder, halved
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.state.partial import Partial
+from memsim.state.registers import (
+    Poison,
+    Poisoned,
+    Sum,
+    fit,
+    from_array,
+    from_bools,
+    poisoned,
+    to_array,
+    to_bools,
+    unsigned,
+)
+
+Registers = list[Any]
+LANES = np.arange(32)
+
+
+class Warps(Protocol):
+    """Who executes an instruction: the lanes of each warp."""
+
+    threads: int
+
+    def active(self) -> np.ndarray:
+        """The lanes that execute it, bool (rows, warps, 32)."""
+
+    def special(self, name: str) -> Any:
+        """What a special register holds."""
+
+    def barrier_members(self, slot: int) -> Any:
+        """The lanes that a convergence barrier register names, as a mask in each lane."""
+
+
+def by_warp(array: np.ndarray, warps: Warps) -> np.ndarray:
+    """An array over threads as (rows, warps, 32)."""
+    rows = array.shape[0]
+    return np.broadcast_to(array, (rows, warps.threads)).reshape(rows, -1, 32)
+
+
+def flat(array: np.ndarray) -> np.ndarray:
+    """Back from (rows, warps, 1 or 32) to (rows, threads)."""
+    rows, count, _ = array.shape
+    return np.ascontiguousarray(np.broadcast_to(array, (rows, count, 32))).reshape(rows, -1)
+
+
+def per_warp(array: np.ndarray) -> Any:
+    """int64 (rows, warps, 1) as a value; one int where all are equal."""
+    if array.size and (array == array.flat[0]).all():
+        return int(fit(int(array.flat[0]), 32))  # type: ignore[arg-type]
+    return fit(from_array(flat(array)), 32)
+
+
+def mask_word(bits: np.ndarray) -> np.ndarray:
+    """bool (..., 32) as 32-bit masks, int64 (..., 1)."""
+    found: np.ndarray = (bits.astype(np.int64) << LANES).sum(axis=-1, keepdims=True)
+    return found
+
+
+lanes = {"effect": Effect.LANES}
+
+
+def only(form: Form, *modes: str) -> str:
+    """The form's one modifier, of these."""
+    if len(form.modifiers) != 1 or form.modifiers[0] not in modes:
+        raise Unsupported(form.name)
+    return form.modifiers[0]
+
+
+# --- shuffles -------------------------------------------------------------------------------
+
+
+@opcode("SHFL", results="PR", effect=Effect.LANES)
+def build_shuffle(form: Form, binder: Binder) -> Compute:
+    mode = only(form, "IDX", "UP", "DOWN", "BFLY")
+    value, b, c = form.operands[2:5]
+    if not isinstance(value, Register):
+        raise Unsupported(form.name)
+    slot = value.slot
+    by, clamp = binder.word(b), binder.word(c)
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        lane = (np.arange(warps.threads) % 32)[None, :]
+        distance, limits = to_array(fit(by(r), 32)) & 31, to_array(fit(clamp(r), 32))
+        source, valid = source_lane(mode, lane, distance, limits & 31, (limits >> 8) & 31)
+        return from_bools(valid), gathered(
+            0 if slot is None else r[slot], np.where(valid, source, lane), warps
+        )
+
+    return compute
+
+
+def source_lane(
+    mode: str, lane: np.ndarray, b: np.ndarray, clamp: np.ndarray, segment: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lane that each lane reads from, and whether it lies in the lane's segment (PTX ISA, `shfl`)."""
+    lowest = lane & segment
+    limit = lowest | (clamp & ~segment)
+    if mode == "UP":
+        return lane - b, lane - b >= limit
+    source = {"DOWN": lane + b, "BFLY": lane ^ b, "IDX": lowest | (b & ~segment)}[mode]
+    return source, source <= limit
+
+
+def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
+    """Each lane's value of lane `source` of its warp."""
+    if type(value) is int:
+        return value
+    if isinstance(value, Partial):
+        found = gathered(value.value, source, warps)
+        lanes = from_bools(gathered(value.known.array.astype(np.int8), source, warps) != 0)
+        return (
+            found
+            if lanes is True
+            else value.poison
+            if lanes is False
+            else Partial(found, lanes, value.poison)
+        )
+    if not isinstance(value, (Sum, np.ndarray)):
+        raise poisoned(value)
+    array = value if isinstance(value, np.ndarray) else to_array(value)
+    rows = max(array.shape[0], source.shape[0])
+    of_lanes = np.broadcast_to(by_warp(array, warps), (rows, warps.threads // 32, 32))
+    index = np.broadcast_to(by_warp(source, warps), of_lanes.shape)
+    moved = flat(np.take_along_axis(of_lanes, index, axis=2))
+    return moved if isinstance(value, np.ndarray) else from_array(moved)
+
+
+# --- votes ----------------------------------------------------------------------------------
+
+
+def _vote_results(form: Form) -> str:
+    return "R?P?"
+
+
+@opcode("VOTE", "VOTEU", results="R?P?", effect=Effect.LANES)
+def build_vote(form: Form, binder: Binder) -> Compute:
+    mode = only(form, "ANY", "ALL", "EQ")
+    *results, asked = form.operands
+    read = binder.predicate(asked)
+    gives_mask = bool(results) and isinstance(results[0], Register)
+    gives_answer = any(isinstance(result, Predicate) for result in results)
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        yes = by_warp(to_bools(read(r)), warps)
+        active = warps.active()
+        some = (yes & active).any(axis=2, keepdims=True)
+        all_of = (yes | ~active).all(axis=2, keepdims=True)
+        answer = {"ANY": some, "ALL": all_of, "EQ": all_of | ~some}[mode]
+        found = []
+        if gives_mask:
+            found.append(per_warp(mask_word(yes & active)))
+        if gives_answer:
+            found.append(from_bools(flat(answer)))
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return compute
+
+
+def _match_widths(form: Form) -> dict[int, int]:
+    wide = "U64" in form.modifiers
+    return {len(form.operands) - 1: 2} if wide else {}
+
+
+@opcode("MATCH", results="P?R", widths=_match_widths, effect=Effect.LANES)
+def build_match(form: Form, binder: Binder) -> Compute:
+    given = known(form, "ANY", "ALL", "U64")
+    operand = form.operands[-1]
+    wide, tests = "U64" in given, isinstance(form.operands[0], Predicate)
+    read = binder.pair(operand) if wide else binder.word(operand)
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        values = by_warp(to_array(fit(read(r), 64 if wide else 32)), warps)
+        active = warps.active()
+        same = values[..., :, None] == values[..., None, :]
+        if "ANY" in given:
+            found = fit(from_array(flat(mask_word(same & active[..., None, :])[..., 0])), 32)
+            return (True, found) if tests else found
+        agreed = (same | ~active[..., None, :]).all(axis=3)
+        members = np.where(agreed, mask_word(active), 0)
+        value = fit(from_array(flat(members)), 32)
+        return (from_bools(flat(agreed)), value) if tests else value
+
+    return compute
+
+
+_REDUCTIONS: dict[str, tuple[np.ufunc, int]] = {
+    "SUM": (np.add, 0),
+    "MIN": (np.minimum, 2**32),
+    "MAX": (np.maximum, -(2**31)),
+    "AND": (np.bitwise_and, -1),
+    "OR": (np.bitwise_or, 0),
+    "XOR": (np.bitwise_xor, 0),
+}
+
+
+@opcode("REDUX", effect=Effect.LANES)
+def build_redux(form: Form, binder: Binder) -> Compute:
+    given = known(form, *_REDUCTIONS, "S32", "U32")
+    names = given & set(_REDUCTIONS)
+    if len(names) > 1:
+        raise Unsupported(form.name)
+    reduce, neutral = _REDUCTIONS[next(iter(names), "AND")]
+    read = binder.word(form.operands[1])
+    signed = "S32" in given
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        word = fit(read(r), 32)
+        values = by_warp(to_array(word if signed else unsigned(word, 32)), warps)
+        return per_warp(reduce.reduce(np.where(warps.active(), values, neutral), axis=2, keepdims=True))
+
+    return compute
+
+
+@opcode("R2UR", results="P?R", effect=Effect.LANES)
+def build_to_uniform(form: Form, binder: Binder) -> Compute:
+    """A warp's value from the first lane that is active; with a predicate, which lanes have that value."""
+    known(form)
+    tests = isinstance(form.operands[0], Predicate)
+    read = binder.word(form.operands[-1])
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        value = fit(read(r), 32)
+        picked = first_of(value, warps)
+        if not tests:
+            return picked
+        return from_bools(to_array(value) == to_array(picked)), picked
+
+    def first_of(value: Any, warps: Warps) -> Any:
+        if type(value) is int:
+            return value
+        array = to_array(value)
+        if array.shape[1] == 1:
+            return value  # the same in a whole block
+        rows, active = by_warp(array, warps), warps.active()
+        count = max(rows.shape[0], active.shape[0])
+        first = np.broadcast_to(active, (count, *active.shape[1:])).argmax(axis=2)[..., None]
+        return per_warp(np.take_along_axis(np.broadcast_to(rows, (count, *rows.shape[1:])), first, axis=2))
+
+    return compute
+
+
+@opcode("ELECT", results="P?R?P?", effect=Effect.LANES)
+def build_elect(form: Form, binder: Binder) -> Compute:
+    known(form)
+    kinds = [isinstance(operand, Predicate) for operand in form.operands]
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        active = warps.active()
+        leader = active.argmax(axis=2)[..., None]
+        elected = from_bools(flat((leader == LANES) & active))
+        results = []
+        for is_predicate in kinds:
+            results.append(elected if is_predicate else per_warp(leader))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return compute
+
+
+# --- who a lane is --------------------------------------------------------------------------
+
+
+def _special_widths(form: Form) -> dict[int, int]:
+    return {} if "32" in form.modifiers or form.opcode != "CS2R" else {0: 2}
+
+
+@opcode("S2R", "S2UR", "CS2R", "CS2UR", widths=_special_widths, effect=Effect.LANES)
+def build_special(form: Form, binder: Binder) -> Compute:
+    known(form, "32", "64")
+    source = form.operands[1]
+    if not isinstance(source, Special):
+        raise Unsupported(form.name)
+    name = source.name
+    wide = form.opcode == "CS2R" and "32" not in form.modifiers
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        value = 0 if name == "SRZ" else warps.special(name)
+        if isinstance(value, Poison):
+            raise Poisoned(value)
+        return halved(value) if wide else value
+
+    return compute
+
+
+@opcode("LEPC", widths=lambda form: {0: 2})
+def build_program_counter(form: Form, binder: Binder) -> Compute:
+    known(form)
+    address = getattr(form.operands[1], "address", None) if len(form.operands) > 1 else None
+    if address is None:
+        raise Unsupported(form.name)
+    pair = halved(address)
+    return lambda r: pair

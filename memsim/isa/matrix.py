@@ -1,0 +1,251 @@
+"""Matrix instructions on registers: `HMMA IMMA DMMA MOVM`.
+
+In: fragments in registers, as PTX ISA lays them out for `mma`. Out: the product's fragment, bit for bit as an
+H200 gives it for numbers that are not subnormal: HMMA cuts all products and the addend off two bits below the
+float32 of the largest exponent, adds them up and rounds, to float32 towards zero; DMMA is a chain of fused
+operations in the order of k. Left out: sparse, binary and 8-bit float products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.lanes import LANES, Warps, by_warp, flat
+from memsim.isa.op import Effect, Form, Register
+from memsim.isa.readers import Binder, from_double, half_bits, joined, to_double
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.state.fma import fma64
+from memsim.state.registers import fit, floats, from_array, ints, to_array
+from memsim.state.rounding import Array
+
+Registers = list[Any]
+Place = tuple[Array, Array]
+
+GROUP, MEMBER = LANES // 4, LANES % 4
+#: Shape -> rows of A and C, and k.
+_SHAPES = {
+    "HMMA": {"16816": (16, 16), "1688": (16, 8), "1684": (16, 4)},
+    "IMMA": {"8816": (8, 16), "16816": (16, 16), "16832": (16, 32)},
+    "DMMA": {"8x8x4": (8, 4), "16x8x4": (16, 4), "16x8x8": (16, 8), "16x8x16": (16, 16)},
+}
+_TYPES = {"HMMA": {"F16", "F32", "BF16", "TF32"}, "IMMA": {"S8", "U8", "SAT"}, "DMMA": set()}
+#: Numbers in a register, by type; a float64 takes two.
+_IN_REGISTER = {"F16": 2, "BF16": 2, "TF32": 1, "F32": 1, "S8": 4, "U8": 4, "S32": 1, "F64": 1}
+#: An exponent below all others.
+_NONE = -10000
+
+
+class Layout:
+    """Where the fragments of an instruction lie: types, places, and registers of A, B and C.
+
+    Raises:
+        Unsupported: a shape or a type that is not executed.
+    """
+
+    def __init__(self, form: Form) -> None:
+        shape, *types = form.modifiers or ("",)
+        if shape not in _SHAPES[form.opcode] or set(types) - _TYPES[form.opcode]:
+            raise Unsupported(form.name)
+        self.rows, self.k = _SHAPES[form.opcode][shape]
+        self.saturates = "SAT" in types
+        types = [name for name in types if name != "SAT"]
+        if form.opcode == "HMMA":
+            if not 1 <= len(types) <= 2 or types[0] not in ("F16", "F32"):
+                raise Unsupported(form.name)
+            self.result, self.a = types[0], types[1] if len(types) > 1 else "F16"
+            self.b = self.a
+        elif form.opcode == "IMMA":
+            if len(types) != 2:
+                raise Unsupported(form.name)
+            self.result, (self.a, self.b) = "S32", types
+        else:
+            self.result = self.a = self.b = "F64"
+        packed = _IN_REGISTER[self.a]
+        self.place_a, self.place_b = places(self.k, packed, self.rows), places(self.k, packed, 0)
+        count = 2 if self.rows == 8 else 4
+        rows, columns = places_c()
+        self.place_c = rows[:, :count], columns[:, :count]
+
+    def registers(self, numbers: int, name: str) -> int:
+        """Registers that so many numbers take."""
+        return numbers // _IN_REGISTER[name] * (2 if name == "F64" else 1)
+
+
+def _widths(form: Form) -> dict[int, int]:
+    try:
+        layout = Layout(form)
+    except Unsupported:
+        return {0: 8, 1: 16, 2: 8, 3: 8}
+    a, b, c = (place[0].shape[1] for place in (layout.place_a, layout.place_b, layout.place_c))
+    result = layout.registers(c, layout.result)
+    return {0: result, 1: layout.registers(a, layout.a), 2: layout.registers(b, layout.b), 3: result}
+
+
+@opcode("HMMA", "IMMA", "DMMA", widths=_widths, effect=Effect.LANES)
+def build_product(form: Form, binder: Binder) -> Compute:
+    layout = Layout(form)
+    if len(form.operands) != 4:
+        raise Unsupported(form.name)
+    places = (layout.place_a, layout.place_b, layout.place_c)
+    readers = [
+        elements(form, operand, place[0].shape[1], name)
+        for operand, place, name in zip(form.operands[1:4], places, (layout.a, layout.b, layout.result))
+    ]
+    shapes = ((layout.rows, layout.k), (8, layout.k), (layout.rows, 8))
+    multiply = {"HMMA": tensor_product, "IMMA": integer_product, "DMMA": double_product}[form.opcode]
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        a, b, c = (
+            matrix(read(r, warps), place, shape) for read, place, shape in zip(readers, places, shapes)
+        )
+        product = multiply(a, b, c) if layout.result != "F32" else cut(multiply(a, b, c))
+        if layout.saturates:
+            product = np.clip(product, -(2.0**31), 2.0**31 - 1)
+        rows, columns = layout.place_c
+        return written(product[..., rows, columns], layout.result)
+
+    return compute
+
+
+def tensor_product(a: Array, b: Array, c: Array) -> Array:
+    """`a @ b.T + c` as tensor cores of Hopper add up: each term is cut off before."""
+    products = a[..., :, None, :] * b[..., None, :, :]
+    added = np.broadcast_to(c, np.broadcast_shapes(c.shape, products.shape[:-1]))[..., None]
+    products = np.broadcast_to(products, (*added.shape[:-1], products.shape[-1]))
+    terms = np.concatenate([products, added], axis=-1)
+    exponent_a, exponent_b, exponent_c = (np.where(x == 0, _NONE, np.frexp(x)[1] - 1) for x in (a, b, c))
+    exponents = exponent_a[..., :, None, :] + exponent_b[..., None, :, :]
+    highest = np.maximum(exponents.max(axis=-1), exponent_c)
+    unit = np.maximum(highest, -900) - 25
+    total = np.trunc(np.ldexp(terms, -unit[..., None])).sum(axis=-1)
+    exact: Array = np.where(np.isfinite(terms).all(axis=-1), np.ldexp(total, unit), terms.sum(axis=-1))
+    return exact
+
+
+def cut(array: Array) -> Array:
+    """Rounded towards zero to 24 bits."""
+    fraction, exponent = np.frexp(array)
+    found: Array = np.ldexp(np.trunc(np.ldexp(fraction, 24)), exponent - 24)
+    return found
+
+
+def integer_product(a: Array, b: Array, c: Array) -> Array:
+    """`a @ b.T + c`, exactly."""
+    found: Array = np.matmul(a, np.swapaxes(b, -1, -2)) + c
+    return found
+
+
+def double_product(a: Array, b: Array, c: Array) -> Array:
+    """`a @ b.T + c`, one fused operation for each k."""
+    for k in range(a.shape[-1]):
+        left, right = (
+            np.ascontiguousarray(x) for x in np.broadcast_arrays(a[..., :, None, k], b[..., None, :, k])
+        )
+        c = fma64(left, right, c)
+    return c
+
+
+def elements(form: Form, operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
+    """A fragment's numbers as float64 (rows, warps, 32, numbers of a lane)."""
+    if not isinstance(operand, Register) or operand.negated or operand.part not in ("", "ROW", "COL"):
+        raise Unsupported(form.name)
+    slot = operand.slot
+    registers = count // _IN_REGISTER[name]
+
+    def read(r: Registers, warps: Warps) -> Array:
+        found: list[Array] = []
+        for i in range(registers):
+            if name == "F64":
+                words = (0, 0) if slot is None else (ints(r[slot + 2 * i], 32), ints(r[slot + 2 * i + 1], 32))
+                found.append(to_double(joined(*words)))
+                continue
+            value = 0 if slot is None else r[slot + i]
+            if name == "F32":
+                found.append(floats(value, np.float32).astype(np.float64))
+                continue
+            if name == "TF32":
+                bits = (to_array(ints(value, 32)) & ~0x1FFF).astype(np.int32)
+                found.append(bits.view(np.float32).astype(np.float64))
+                continue
+            found += unpacked(to_array(ints(value, 32)), name)
+        shaped = [by_warp(array, warps) for array in found]
+        rows = max(array.shape[0] for array in shaped)
+        return np.stack([np.broadcast_to(array, (rows, *array.shape[1:])) for array in shaped], axis=-1)
+
+    return read
+
+
+def unpacked(words: Array, name: str) -> list[Array]:
+    """The numbers in a register, the lowest first, as float64."""
+    if name == "S32":
+        return [words.astype(np.float64)]
+    if name in ("S8", "U8"):
+        bytes_of = [(words >> shift) & 0xFF for shift in (0, 8, 16, 24)]
+        return [(x.astype(np.int8) if name == "S8" else x).astype(np.float64) for x in bytes_of]
+    halves = [(words >> shift) & 0xFFFF for shift in (0, 16)]
+    if name == "BF16":
+        return [(half << 16).astype(np.uint32).view(np.float32).astype(np.float64) for half in halves]
+    return [half.astype(np.uint16).view(np.float16).astype(np.float64) for half in halves]
+
+
+def written(found: Array, name: str) -> tuple[Any, ...]:
+    """A lane's numbers (rows, warps, 32, n) as registers."""
+    numbers = [flat(np.ascontiguousarray(found[..., i])) for i in range(found.shape[-1])]
+    if name == "F32":
+        return tuple(number.astype(np.float32) for number in numbers)
+    if name == "F64":
+        return tuple(word for number in numbers for word in from_double(number))
+    if name == "S32":
+        return tuple(fit(from_array(number.astype(np.int64)), 32) for number in numbers)
+    bits = [half_bits(number) for number in numbers]
+    return tuple(fit(from_array(low | (high << 16)), 32) for low, high in zip(bits[::2], bits[1::2]))
+
+
+def places(k: int, packed: int, rows: int) -> Place:
+    """(row, column) of each lane's numbers of A, or of B (no rows: its 8 columns as rows), int [32, numbers].
+
+    PTX ISA, figures of `mma.m16n8k16` and its like: a register covers 4 * packed columns; of 16 rows, A's
+    second register is 8 rows below the first, then come the next columns.
+    """
+    row, column = [], []
+    above = 2 if rows == 16 else 1
+    for register in range(k // (4 * packed) * above):
+        for number in range(packed):
+            row.append(GROUP + 8 * (register % above))
+            column.append(MEMBER * packed + number + 4 * packed * (register // above))
+    return np.stack(row, axis=-1), np.stack(column, axis=-1)
+
+
+def places_c() -> Place:
+    """(row, column) of each lane's four numbers of C and D, int [32, 4]."""
+    row = np.stack([GROUP, GROUP, GROUP + 8, GROUP + 8], axis=-1)
+    column = np.stack([2 * MEMBER, 2 * MEMBER + 1] * 2, axis=-1)
+    return row, column
+
+
+def matrix(values: Array, place: Place, shape: tuple[int, int]) -> Array:
+    """Fragments put together, float64 (rows, warps, *shape)."""
+    whole = np.zeros((*values.shape[:2], *shape))
+    whole[..., place[0], place[1]] = values
+    return whole
+
+
+@opcode("MOVM", effect=Effect.LANES)
+def build_transpose(form: Form, binder: Binder) -> Compute:
+    """An 8 x 8 matrix of 16-bit elements, two in each lane, transposed."""
+    if form.modifiers != ("16", "MT88"):
+        raise Unsupported(form.name)
+    read = binder.word(form.operands[1])
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        words = by_warp(to_array(read(r)), warps)
+        whole = np.zeros((*words.shape[:2], 8, 8), np.int64)
+        for half in (0, 1):
+            whole[..., GROUP, 2 * MEMBER + half] = (words >> (16 * half)) & 0xFFFF
+        low, high = (whole[..., 2 * MEMBER + half, GROUP] for half in (0, 1))
+        return fit(from_array(flat(low | (high << 16))), 32)
+
+    return compute

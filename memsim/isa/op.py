@@ -1,0 +1,228 @@
+"""A decoded program: instructions with the registers they read and write, and what they do.
+
+In: what a front end decodes. Out: `Program` and `Op`, which the slice, the control flow and the
+emulator read without ever asking for an opcode's name. Left out on purpose: where a program came from.
+
+Registers are numbered slots: R0-R254 at 0, UR0-UR62 at 256, P0-P6 at 320, UP0-UP6 at 328, and the
+convergence barriers B0-B15 at 336. RZ, URZ, PT and UPT are constants and have no slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER = 0, 256, 320, 328, 336
+SLOTS = 352
+
+
+class Effect(Enum):
+    """What an instruction does beyond writing registers."""
+
+    ALU = "alu"  # its results depend on the lane's own registers alone
+    LANES = "lanes"  # its results depend on other lanes of the warp
+    MEMORY = "memory"  # it accesses memory
+    CONTROL = "control"  # it decides where lanes go next, or who waits for whom
+    NONE = "none"  # nothing that values, addresses or control depend on
+
+
+class Flow(Enum):
+    """What a control instruction does."""
+
+    BRANCH = "branch"  # lanes for which it holds go to the target
+    BRANCH_ANY = "branch any"  # all lanes go if it holds for one of them
+    BRANCH_DIVERGED = "branch diverged"  # all lanes go if a lane of the mask is elsewhere
+    INDEXED = "indexed"  # each lane goes where its register says
+    CALL = "call"
+    RETURN = "return"
+    EXIT = "exit"
+    SET_BARRIER = "set barrier"  # BSSY: these lanes will meet
+    WAIT_BARRIER = "wait barrier"  # BSYNC: wait for those who were to come
+    LEAVE_BARRIER = "leave barrier"  # BREAK: do not wait for these lanes any more
+    WARP_SYNC = "warp sync"  # lanes of the mask wait for each other, and go on together
+    BLOCK_BARRIER = "block barrier"
+    TRAP = "trap"
+    YIELD = "yield"
+    UNKNOWN = "unknown"  # not executed: a kernel that comes here cannot go on
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A source line; `callers` are the lines it was inlined at, the innermost first."""
+
+    file: str
+    line: int
+    column: int = 0
+    callers: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A general register, of a lane or of a warp. `slot` is None for RZ and URZ, which are zero.
+
+    part: a piece of it that is read ("H0_H0", "B1", ...). wide: it names a pair.
+    """
+
+    slot: int | None
+    negated: bool = False
+    absolute: bool = False
+    inverted: bool = False
+    part: str = ""
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A predicate register. `slot` is None for PT and UPT, which are true."""
+
+    slot: int | None
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """A constant in the instruction: an int, or a float where the listing prints one."""
+
+    value: int | float
+    second: float | None = None  # of two halves the lower one
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`c[bank][register + offset]`."""
+
+    bank: int
+    offset: int
+    register: Register | None = None
+    negated: bool = False
+    absolute: bool = False
+    inverted: bool = False
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base + uniform + offset]`; a lane's base and a warp's uniform register, either may be missing.
+
+    pair: the base is 64 bits wide, and so is `uniform` (`uniform_pair`). scale: what the base is multiplied
+    by.
+    """
+
+    base: Register | None
+    uniform: Register | None
+    offset: int
+    pair: bool = False
+    uniform_pair: bool = False
+    scale: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place in the program, by the address of an instruction."""
+
+    name: str
+    address: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """A special register, such as SR_TID.X."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbolic:
+    """A word of a symbol's address, which whoever loads the program fills in."""
+
+    symbol: str
+    high: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A convergence barrier register."""
+
+    slot: int
+
+
+Operand = Register | Predicate | Immediate | Constant | Address | Label | Special | Symbolic | Barrier
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An instruction as it is written, without where: opcode, modifiers, operands.
+
+    results: how many of the operands are written; the others are read.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: tuple[Operand, ...]
+
+    @property
+    def name(self) -> str:
+        """`LDS.U.128`."""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """One instruction of a program.
+
+    index: its number in the program; address: its first byte, counted from the kernel's first.
+    reads, writes: slots, as bit sets. A guarded write leaves the register as it was in lanes whose guard is
+    false.
+    addresses: those read for an address, a predicate or the guard, and not as data.
+    targets: of a branch, call or barrier, the indices that it names. record: what is known of the opcode
+    (`memsim.isa.registry`).
+    """
+
+    index: int
+    address: int
+    form: Form
+    guard: Predicate | None
+    text: str
+    source: Place | None
+    effect: Effect
+    reads: int
+    writes: int
+    addresses: int
+    flow: Flow | None
+    targets: tuple[int, ...]
+    record: Any
+
+    @property
+    def name(self) -> str:
+        """The opcode with its modifiers."""
+        return self.form.name
+
+    @property
+    def line(self) -> int:
+        """The source line, 0 if it is not known."""
+        return self.source.line if self.source else 0
+
+    @property
+    def column(self) -> int:
+        """The column in the source line; machine code does not say."""
+        return self.source.column if self.source else 0
+
+    @property
+    def where(self) -> str:
+        """`kernel.cu:12`, or the address."""
+        return f"{self.source.file}:{self.source.line}" if self.source else f"address {self.address:#x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A kernel's instructions in order. `functions`: device functions in it, by name, and where they begin.
+
+    branches: targets of indexed branches are found by address: `at` maps addresses to indices.
+    """
+
+    name: str
+    ops: tuple[Op, ...]
+    at: Mapping[int, int]
+    functions: Mapping[str, int]

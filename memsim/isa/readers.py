@@ -1,0 +1,357 @@
+"""Operands read from the register file of a launch.
+
+In: operands (`memsim.isa.op`) and the launch's constant banks. Out: functions `registers -> value`, with
+the sign, inversion or piece that the operand asks for. Values are those of `memsim.state.registers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.op import Constant, Immediate, Operand, Predicate, Register, Symbolic
+from memsim.isa.registry import Unsupported
+from memsim.state.registers import (
+    Part,
+    Poison,
+    Poisoned,
+    bounds,
+    fit,
+    floats,
+    from_array,
+    from_bools,
+    ints,
+    invert,
+    plus,
+    poisoned,
+    predicate,
+    times,
+    to_array,
+    unsigned,
+    wrap_int,
+)
+from memsim.state.rounding import Array, narrow
+from memsim.state.sums import Int, invert_bits, low_bits, shift_right
+
+Registers = list[Any]
+IntReader = Callable[[Registers], Int]
+FloatReader = Callable[[Registers], np.ndarray]
+PredicateReader = Callable[[Registers], "bool | Part"]
+
+WORD = 1 << 32
+
+
+class Binder:
+    """Makes readers.
+
+    banks: constant banks by number, their bytes. symbols: addresses by name. holes: ranges of bank 0 whose
+    bytes are not known.
+    """
+
+    def __init__(
+        self,
+        banks: Mapping[int, bytes],
+        symbols: Mapping[str, int] | None = None,
+        holes: Sequence[range] = (),
+    ) -> None:
+        self.banks = banks
+        self.symbols = symbols or {}
+        self.holes = holes
+
+    # --- constants ----------------------------------------------------------------------
+
+    def constant(self, bank: int, offset: int, size: int, signed: bool = True) -> int:
+        """Bytes of a constant bank as a number.
+
+        Raises:
+            Poisoned: nobody has said what is there.
+        """
+        content = self.banks.get(bank, b"")
+        hidden = bank == 0 and any(offset < hole.stop and hole.start < offset + size for hole in self.holes)
+        if hidden or offset < 0 or offset + size > len(content):
+            raise Poisoned(Poison(f"c[{bank:#x}][{offset:#x}] is not known", None))
+        return int.from_bytes(content[offset : offset + size], "little", signed=signed)
+
+    # --- integers -----------------------------------------------------------------------
+
+    def word(self, operand: Operand) -> IntReader:
+        """A 32-bit integer, in its signed reading, with its sign and inversion (perhaps one bit wider)."""
+        if isinstance(operand, Register):
+            return _changed(self._bits(operand), operand)
+        if isinstance(operand, Constant):
+            return _changed(self._of_bank(operand), operand)
+        value = self.symbol(operand) if isinstance(operand, Symbolic) else self.literal(operand)
+        return lambda r: value
+
+    def symbol(self, operand: Symbolic) -> int:
+        """A word of a symbol's address.
+
+        Raises:
+            Poisoned: it has none.
+        """
+        address = self.symbols.get(operand.symbol)
+        if address is None:
+            raise Poisoned(Poison(f"the address of {operand.symbol} is not known", None))
+        return wrap_int(address >> 32 if operand.high else address, 32)
+
+    def unsigned_word(self, operand: Operand) -> IntReader:
+        """A 32-bit integer, in its unsigned reading."""
+        read = self.word(operand)
+        return lambda r: unsigned(read(r), 32)
+
+    def literal(self, operand: Operand) -> int:
+        """A number that stands in the instruction, as 32 bits.
+
+        Raises:
+            Unsupported: it is none.
+        """
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            return wrap_int(operand.value, 32)
+        if isinstance(operand, Immediate) and isinstance(operand.value, float):
+            return int(np.float32(operand.value).view(np.int32))
+        raise Unsupported(f"operand {operand}")
+
+    def _bits(self, register: Register) -> IntReader:
+        """A register's 32 bits."""
+        slot = register.slot
+        if slot is None:
+            return lambda r: 0
+        if register.part:
+            return _piece(slot, register.part)
+        return lambda r: ints(r[slot], 32)
+
+    def _of_bank(self, operand: Constant) -> IntReader:
+        if operand.register is not None and operand.register.slot is not None:
+            raise Unsupported("a constant with an index")
+        if operand.part:
+            raise Unsupported(f"a piece {operand.part} of a constant")
+        try:
+            value = self.constant(operand.bank, operand.offset, 4)
+        except Poisoned as unknown:
+            return _raising(unknown.poison)
+        return lambda r: value
+
+    def pair(self, operand: Operand, signed: bool = True) -> IntReader:
+        """A 64-bit integer: a register and the next, a constant's 8 bytes, or a number."""
+        if isinstance(operand, Register):
+            if operand.slot is None:
+                return _changed(lambda r: 0, operand)
+            low = operand.slot
+            return _changed(lambda r: joined(ints(r[low], 32), ints(r[low + 1], 32)), operand)
+        if isinstance(operand, Constant):
+            try:
+                value = self.constant(operand.bank, operand.offset, 8)
+            except Poisoned as unknown:
+                return _raising(unknown.poison)
+            return _changed(lambda r: value, operand)
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            number = wrap_int(operand.value, 32)
+            number = number if signed else number & 0xFFFFFFFF
+            return lambda r: number
+        raise Unsupported(f"operand {operand}")
+
+    # --- floats -------------------------------------------------------------------------
+
+    def single(self, operand: Operand) -> FloatReader:
+        """A float32."""
+        if isinstance(operand, Immediate):
+            value = operand.value
+            number = (
+                np.array([[value & 0xFFFFFFFF]], np.uint32).view(np.float32)
+                if isinstance(value, int)
+                else np.array([[value]], np.float32)
+            )
+            return lambda r: number
+        if isinstance(operand, Constant):
+            bits = self._of_bank(operand)
+            return _signed(lambda r: floats(bits(r), np.float32), operand)
+        if isinstance(operand, Register):
+            slot = operand.slot
+            if slot is None:
+                zero = np.zeros((1, 1), np.float32)
+                return _signed(lambda r: zero, operand)
+            if operand.part in ("H0_H0", "H1_H1"):
+                half = self.halves(operand)
+                return lambda r: half(r)[0].astype(np.float32)
+            if operand.part:
+                raise Unsupported(f"a piece {operand.part} of a float")
+            return _signed(lambda r: floats(r[slot], np.float32), operand)
+        raise Unsupported(f"operand {operand}")
+
+    def double(self, operand: Operand) -> FloatReader:
+        """A float64: a register and the next; of a number in the instruction, the float64 nearest to it."""
+        if isinstance(operand, Immediate):
+            value = operand.value
+            number = (
+                np.array([[(value & 0xFFFFFFFF) << 32]], np.uint64).view(np.float64)
+                if isinstance(value, int)
+                else np.array([[value]], np.float64)
+            )
+            return lambda r: number
+        if isinstance(operand, Constant):
+            bits = self.pair(Constant(operand.bank, operand.offset))
+            return _signed(lambda r: to_double(bits(r)), operand)
+        if isinstance(operand, Register):
+            bits = self.pair(Register(operand.slot))
+            return _signed(lambda r: to_double(bits(r)), operand)
+        raise Unsupported(f"operand {operand}")
+
+    def halves(
+        self, operand: Operand, bf16: bool = False
+    ) -> Callable[[Registers], tuple[np.ndarray, np.ndarray]]:
+        """Two 16-bit floats (low, high) as float32 arrays that hold them exactly.
+
+        `.H0_H0` and `.H1_H1` read one of them twice.
+        """
+        if isinstance(operand, Immediate):
+            high = float(operand.value)
+            low = high if operand.second is None else operand.second
+            if isinstance(operand.value, int):
+                word = operand.value
+                both = _unpacked(np.array([[word]], np.int64), bf16)
+            else:
+                both = (np.array([[low]], np.float32), np.array([[high]], np.float32))
+            return lambda r: both
+        if not isinstance(operand, (Register, Constant)):
+            raise Unsupported(f"operand {operand}")
+        part = operand.part
+        if part not in ("", "H0_H0", "H1_H1", "H1_H0"):
+            raise Unsupported(f"a piece {part} of two halves")
+        if isinstance(operand, Register):
+            bits = self._bits(Register(operand.slot))
+        else:
+            bits = self._of_bank(Constant(operand.bank, operand.offset))
+
+        def read(r: Registers) -> tuple[np.ndarray, np.ndarray]:
+            low, high = _unpacked(to_array(bits(r)), bf16)
+            if part == "H0_H0":
+                high = low
+            elif part == "H1_H1":
+                low = high
+            if operand.absolute:
+                low, high = np.abs(low), np.abs(high)
+            return (-low, -high) if operand.negated else (low, high)
+
+        return read
+
+    # --- predicates ---------------------------------------------------------------------
+
+    def predicate(self, operand: Operand) -> PredicateReader:
+        """A predicate, perhaps negated; of `R2.SIGN`, the sign of a register."""
+        if isinstance(operand, Register) and operand.part == "SIGN":
+            read = self._bits(Register(operand.slot))
+            return lambda r: invert(is_negative(read(r))) if operand.inverted else is_negative(read(r))
+        if not isinstance(operand, Predicate):
+            raise Unsupported(f"operand {operand}")
+        slot, negated = operand.slot, operand.negated
+        if slot is None:
+            return lambda r: not negated
+        if negated:
+            return lambda r: invert(predicate(r[slot]))
+        return lambda r: predicate(r[slot])
+
+    def guard(self, operand: Predicate | None) -> PredicateReader | None:
+        """A guard; None where it is always true."""
+        if operand is None or (operand.slot is None and not operand.negated):
+            return None
+        return self.predicate(operand)
+
+
+def is_negative(value: Int) -> bool | Part:
+    """The sign of a word, decided by bounds where they can."""
+    low, high = bounds(value)
+    return high < 0 if (low < 0) == (high < 0) else from_bools(to_array(value) < 0)
+
+
+def _raising(poison: Poison) -> Callable[[Registers], Any]:
+    def read(r: Registers) -> Any:
+        raise Poisoned(poison)
+
+    return read
+
+
+def _changed(read: IntReader, operand: Register | Constant) -> IntReader:
+    """With the operand's sign or inversion."""
+    if operand.absolute:
+        raise Unsupported("the absolute value of an integer operand")
+    if operand.negated:
+        return lambda r: times(read(r), -1)
+    if operand.inverted:
+        return lambda r: invert_bits(read(r))
+    return read
+
+
+def _signed(read: FloatReader, operand: Register | Constant) -> FloatReader:
+    """With the operand's absolute value and sign, in that order."""
+    if operand.inverted:
+        raise Unsupported("an inverted float operand")
+    if operand.absolute and operand.negated:
+        return lambda r: -np.abs(read(r))
+    if operand.absolute:
+        return lambda r: np.abs(read(r))
+    if operand.negated:
+        return lambda r: -read(r)
+    return read
+
+
+_PIECES = {
+    **{f"B{i}": (8 * i, 8) for i in range(4)},
+    "H0": (0, 16),
+    "H1": (16, 16),
+    "H0_H0": (0, 16),
+    "H1_H1": (16, 16),
+}
+
+
+def _piece(slot: int, part: str) -> IntReader:
+    """A byte or a half of a register, unsigned."""
+    if part not in _PIECES:
+        raise Unsupported(f"a piece {part} of a register")
+    start, bits = _PIECES[part]
+    return lambda r: low_bits(shift_right(unsigned(ints(r[slot], 32), 32), start, False, 32), bits)
+
+
+def _unpacked(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The low and the high 16 bits of int64 words as the float32 of their float16 or bfloat16."""
+    halves = (words & 0xFFFF, (words >> 16) & 0xFFFF)
+    if bf16:
+        low, high = ((half << 16).astype(np.uint32).view(np.float32) for half in halves)
+    else:
+        low, high = (half.astype(np.uint16).view(np.float16).astype(np.float32) for half in halves)
+    return low, high
+
+
+def joined(low: Int, high: Int) -> Int:
+    """Two 32-bit words, in their signed reading, as one 64-bit integer."""
+    return plus(unsigned(low, 32), times(high, WORD))
+
+
+def halved(value: Int) -> tuple[Int, Int]:
+    """A 64-bit integer (modulo 2**64) as two words."""
+    value = fit(value, 64)
+    return fit(value, 32), fit(shift_right(value, 32, True, 64), 32)
+
+
+def to_double(value: Int) -> np.ndarray:
+    """64 bits read as a float64."""
+    return np.ascontiguousarray(to_array(value)).view(np.float64)
+
+
+def from_double(array: np.ndarray) -> tuple[Int, Int]:
+    """float64 as two words."""
+    return halved(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
+
+
+#: The NaN that float32 operations give.
+NAN = np.uint32(0x7FFFFFFF).view(np.float32)
+
+
+def half_bits(value: Array, mode: str = "rn") -> Array:
+    """float64 rounded to float16, as int64 bits; any NaN is 0x7fff."""
+    bits = narrow(value, np.float16, mode).view(np.uint16).astype(np.int64)
+    return np.where(np.isnan(value), 0x7FFF, bits)
+
+
+__all__ = ["NAN", "Binder", "from_double", "half_bits", "halved", "joined", "poisoned", "to_double"]

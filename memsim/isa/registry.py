@@ -1,0 +1,93 @@
+"""The table of opcodes: one record for each, by decorator.
+
+In: functions that build what an instruction computes. Out: `RECORDS`, which decoding looks opcodes up in.
+An opcode or a form that is not here poisons what it writes (`memsim.sass.decode`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from memsim.isa.op import Effect, Flow, Form
+
+#: What an instruction computes from the register file: one value for each slot that it writes.
+Compute = Callable[..., Any]
+Builder = Callable[..., Any]
+#: Of a form, how many registers an operand spans, by its place; one where it is not said.
+Widths = Callable[[Form], dict[int, int]]
+
+
+class Unsupported(Exception):
+    """This form of the instruction is not executed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is known of one opcode.
+
+    results: which of the leading operands are written: R a register, P a predicate, `?` if it may be missing.
+    effect_of: of opcodes whose effect depends on the form. written: slots written that no operand names.
+    touches: (kind, space) of what it accesses, for forms that are not executed.
+    """
+
+    opcode: str
+    effect: Effect
+    results: str
+    widths: Widths
+    build: Builder | None
+    flow: Flow | None = None
+    effect_of: Callable[[Form], Effect] | None = None
+    written: Callable[[Form], list[int]] | None = None
+    touches: tuple[tuple[str, str], ...] = ()
+
+
+#: Opcode -> record.
+RECORDS: dict[str, Record] = {}
+
+
+def single(form: Form) -> dict[int, int]:
+    """Every operand is one register."""
+    return {}
+
+
+def opcode(
+    *names: str, results: str = "R", widths: Widths = single, effect: Effect = Effect.ALU, **more: Any
+) -> Callable[[Builder], Builder]:
+    """Register the builder of opcodes: `(form, binder) -> compute`, `compute(registers) -> value(s)`."""
+
+    def register(build: Builder) -> Builder:
+        for name in names:
+            RECORDS[name] = Record(name, effect, results, widths, build, **more)
+        return build
+
+    return register
+
+
+def silent(*names: str) -> None:
+    """Register opcodes without an effect on values, memory or control."""
+    for name in names:
+        RECORDS[name] = Record(name, Effect.NONE, "", single, None)
+
+
+def not_executed(
+    *names: str,
+    results: str = "",
+    widths: Widths = single,
+    touches: tuple[tuple[str, str], ...] = (),
+) -> None:
+    """Register opcodes that are known and not executed.
+
+    What they write is unknown, and so is what they touch.
+    """
+    for name in names:
+        RECORDS[name] = Record(
+            name, Effect.MEMORY if touches else Effect.ALU, results, widths, None, touches=touches
+        )
+
+
+def control(*names: str, flow: Flow, results: str = "", widths: Widths = single) -> None:
+    """Register opcodes that decide where lanes go."""
+    for name in names:
+        RECORDS[name] = Record(name, Effect.CONTROL, results, widths, None, flow)

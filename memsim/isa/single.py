@@ -1,0 +1,334 @@
+"""float32: `FADD FMUL FFMA FMNMX FSETP FSET FCHK MUFU`.
+
+In: float32 arrays as registers hold them. Out: the same, rounded as the instruction says. MUFU gives the
+float64 function rounded to float32; the chip's result may differ in the last bits. NaN has no payload that
+programs could rely on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.integer import _COMBINE
+from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register
+from memsim.isa.readers import Binder, from_double, half_bits, joined, to_double
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.state.fma import fma32
+from memsim.state.order import higher, lower, saturated
+from memsim.state.registers import Part, from_array, from_bools, invert, to_bools
+from memsim.state.rounding import Array, narrow, odd_sum, to_bf16
+
+Registers = list[Any]
+
+MODES = {"RM": "rm", "RP": "rp", "RZ": "rz"}
+TINY = np.float32(2.0**-126)
+
+
+def mode_of(form: Form) -> str:
+    """How the instruction rounds."""
+    return next((MODES[name] for name in form.modifiers if name in MODES), "rn")
+
+
+def known(form: Form, *modifiers: str) -> frozenset[str]:
+    """The form's modifiers; all of them have to be among these."""
+    found = frozenset(form.modifiers)
+    if not found <= {*modifiers, *MODES, "FTZ", "SAT", "RN"}:
+        raise Unsupported(form.name)
+    return found
+
+
+def flushed(array: Array) -> Array:
+    """Subnormal numbers as zeros of their sign."""
+    small = np.abs(array) < TINY
+    return np.where(small, np.copysign(np.float32(0), array), array) if small.any() else array
+
+
+def finish(
+    form: Form, compute: Callable[..., Array], *sources: Any, exact: Callable[..., Array] | None = None
+) -> Compute:
+    """`compute` with the form's `.FTZ` before and after, and `.SAT`.
+
+    exact: the result in float64, rounded to odd, of operations whose results may be too small by less than a
+    rounding: they are flushed where they would be subnormal if exponents had no end.
+    """
+    flush, saturate = "FTZ" in form.modifiers, "SAT" in form.modifiers
+    if not flush and not saturate:
+        if len(sources) == 3:
+            a, b, c = sources
+            return lambda r: compute(a(r), b(r), c(r))
+        if len(sources) == 2:
+            a, b = sources
+            return lambda r: compute(a(r), b(r))
+        return lambda r: compute(*(source(r) for source in sources))
+
+    def run(r: Registers) -> Array:
+        values = [flushed(source(r)) if flush else source(r) for source in sources]
+        found = compute(*values)
+        if flush:
+            found = flushed(found)
+            if exact is not None and (np.abs(found) == TINY).any():
+                size = np.abs(exact(*(value.astype(np.float64) for value in values)))
+                small = narrow(size / TINY, np.float32, "rz" if mode_of(form) != "rn" else "rn") < 1
+                found = np.where(small, np.copysign(np.float32(0), found), found)
+        return saturated(found) if saturate else found
+
+    return run
+
+
+def wide(operation: Callable[..., Array], mode: str) -> Callable[..., Array]:
+    """An operation in float64, rounded once in a mode."""
+    return lambda *sources: narrow(operation(*(x.astype(np.float64) for x in sources)), np.float32, mode)
+
+
+@opcode("FADD", results="RP?")
+def build_add(form: Form, binder: Binder) -> Compute:
+    known(form)
+    mode = mode_of(form)
+    if isinstance(form.operands[1], Predicate):
+        raise Unsupported(form.name)
+    sources = [binder.single(operand) for operand in form.operands[1:3]]
+    operation = np.add if mode == "rn" else wide(lambda a, b: odd_sum(a, b, mode), mode)
+    return finish(form, operation, *sources)
+
+
+@opcode("FMUL")
+def build_multiply(form: Form, binder: Binder) -> Compute:
+    given = known(form, "D2", "D4", "D8", "M2", "M4", "M8")
+    mode = mode_of(form)
+    sources = [binder.single(operand) for operand in form.operands[1:3]]
+    scale = next(
+        (
+            2.0 ** ({"2": 1, "4": 2, "8": 3}[name[1]] * (-1 if name[0] == "D" else 1))
+            for name in given
+            if name[0] in "DM" and name[1:].isdigit()
+        ),
+        1.0,
+    )
+    if scale != 1.0 or mode != "rn":
+        return finish(
+            form, wide(lambda a, b: a * scale * b, mode), *sources, exact=lambda a, b: a * scale * b
+        )
+    return finish(form, np.multiply, *sources, exact=np.multiply)
+
+
+@opcode("FFMA")
+def build_fma(form: Form, binder: Binder) -> Compute:
+    known(form)
+    mode = mode_of(form)
+    sources = [binder.single(operand) for operand in form.operands[1:4]]
+    operation = fma32 if mode == "rn" else wide(lambda a, b, c: odd_sum(a * b, c, mode), mode)
+    return finish(form, operation, *sources, exact=lambda a, b, c: odd_sum(a * b, c))
+
+
+def pick(x: Array, y: Array, least: bool | Part, given: frozenset[str]) -> Array:
+    """The lesser or the greater of two numbers; with `.NAN`, NaN where one of them is."""
+    if isinstance(least, bool):
+        found = lower(x, y) if least else higher(x, y)
+    else:
+        found = np.where(to_bools(least), lower(x, y), higher(x, y))
+    return np.where(np.isnan(x) | np.isnan(y), x.dtype.type(np.nan), found) if "NAN" in given else found
+
+
+def signed(operand: Operand) -> Operand:
+    """An operand without its absolute value, for `.XORSIGN`, which takes the signs from there."""
+    return replace(operand, absolute=False) if isinstance(operand, (Register, Constant)) else operand
+
+
+def with_signs(size: Array, x: Array, y: Array) -> Array:
+    """Numbers that are negative where exactly one of x and y is."""
+    return np.where(np.signbit(x) ^ np.signbit(y), -size, size)
+
+
+@opcode("FMNMX")
+def build_min_max(form: Form, binder: Binder) -> Compute:
+    given = known(form, "NAN", "XORSIGN")
+    a, b = (binder.single(operand) for operand in form.operands[1:3])
+    signs = [binder.single(signed(operand)) for operand in form.operands[1:3]]
+    smaller = binder.predicate(form.operands[3])
+
+    def compute(r: Registers) -> Array:
+        x, y = a(r), b(r)
+        if "FTZ" in given:
+            x, y = flushed(x), flushed(y)
+        found = pick(x, y, smaller(r), given)
+        return with_signs(found, signs[0](r), signs[1](r)) if "XORSIGN" in given else found
+
+    return compute
+
+
+_ORDERED: dict[str, Callable[[Array, Array], Array]] = {
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": lambda a, b: (a != b) & ~np.isnan(a) & ~np.isnan(b),
+    "NUM": lambda a, b: ~np.isnan(a) & ~np.isnan(b),
+    "NAN": lambda a, b: np.isnan(a) | np.isnan(b),
+    "F": lambda a, b: np.zeros(np.broadcast(a, b).shape, bool),
+    "T": lambda a, b: np.ones(np.broadcast(a, b).shape, bool),
+}
+
+
+def ordering(name: str, form: Form) -> Callable[[Array, Array], Array]:
+    """A comparison by its name; with a U behind it, it also holds where one side is NaN."""
+    if name in _ORDERED:
+        return _ORDERED[name]
+    if name.endswith("U") and name[:-1] in _ORDERED:
+        ordered = _ORDERED[name[:-1]]
+        return lambda a, b: ordered(a, b) | np.isnan(a) | np.isnan(b)
+    raise Unsupported(form.name)
+
+
+def comparison(
+    form: Form, read: Callable[[Any], Any], binder: Binder, flush: bool
+) -> Callable[[Registers], tuple[bool | Part, bool | Part]]:
+    """What FSETP and DSETP share: a comparison, combined with a predicate, and its inverse likewise."""
+    how, *rest = form.modifiers
+    name = next((name for name in rest if name in _COMBINE), None)
+    if name is None or set(rest) - {"FTZ", name}:
+        raise Unsupported(form.name)
+    order, combine = ordering(how, form), _COMBINE[name]
+    a, b, joined = form.operands[2:5]
+    x, y, other = read(a), read(b), binder.predicate(joined)
+
+    def compute(r: Registers) -> Any:
+        p, q, added = x(r), y(r), other(r)
+        if flush:
+            p, q = flushed(p), flushed(q)
+        found = from_bools(order(p, q))
+        return combine(found, added), combine(invert(found), added)
+
+    return compute
+
+
+@opcode("FSETP", results="PP")
+def build_fsetp(form: Form, binder: Binder) -> Compute:
+    return comparison(form, binder.single, binder, "FTZ" in form.modifiers)
+
+
+@opcode("FSET")
+def build_fset(form: Form, binder: Binder) -> Compute:
+    modifiers = tuple(name for name in form.modifiers if name != "BF")
+    inner = Form(form.opcode, modifiers, (Predicate(None), *form.operands))
+    compare = comparison(inner, binder.single, binder, "FTZ" in form.modifiers)
+    floats = "BF" in form.modifiers
+
+    def compute(r: Registers) -> Any:
+        found = to_bools(compare(r)[0])
+        return found.astype(np.float32) if floats else _all_ones(found)
+
+    return compute
+
+
+def _all_ones(found: np.ndarray) -> Any:
+    return from_array(np.where(found, -1, 0).astype(np.int64))
+
+
+@opcode("FCHK", results="P")
+def build_check(form: Form, binder: Binder) -> Compute:
+    """Whether a / b needs the slow path: an exponent so large or small that the fast one loses bits.
+
+    Measured on an H200 for all pairs of exponents and eight pairs of mantissas.
+    """
+    if form.modifiers not in ((), ("DIVIDE",)):
+        raise Unsupported(form.name)
+    a, b = (binder.single(operand) for operand in form.operands[1:3])
+
+    def compute(r: Registers) -> bool | Part:
+        top, bottom = ((value.view(np.int32) >> 23) & 255 for value in (a(r), b(r)))
+        difference = top - bottom
+        fast = (top >= 25) & (top <= 254) & (bottom >= 2) & (bottom <= 251)
+        return from_bools(~(fast & (difference >= -124) & (difference <= 126)))
+
+    return compute
+
+
+def turned(x: Array, quarter: int) -> Array:
+    """The sine of x whole turns and a quarter or none; the fraction is exact, and so are the zeros."""
+    part = np.where(x == 0, x, x - np.rint(x))
+    quarters = np.rint(part * 4)
+    rest = (part - quarters / 4) * (2 * np.pi)
+    which = (quarters.astype(np.int64) + quarter) & 3
+    size = np.where(which & 1, np.cos(rest), np.sin(rest))
+    found: Array = np.where(which & 2, -size, size)
+    return found
+
+
+def _turns(quarter: int) -> Callable[[Array], Array]:
+    return lambda x: np.where(np.isfinite(x), turned(np.where(np.isfinite(x), x, 0.0), quarter), np.nan)
+
+
+#: In float64; SIN and COS take whole turns.
+_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+    "RCP": lambda x: 1.0 / x,
+    "RSQ": lambda x: 1.0 / np.sqrt(x),
+    "SQRT": np.sqrt,
+    "EX2": np.exp2,
+    "LG2": np.log2,
+    "SIN": _turns(0),
+    "COS": _turns(1),
+    "TANH": np.tanh,
+}
+
+
+@opcode("MUFU")
+def build_function(form: Form, binder: Binder) -> Compute:
+    name, *rest = form.modifiers
+    if name in ("RCP64H", "RSQ64H") and not rest:
+        return high_of_double(form, binder)
+    if name not in _FUNCTIONS:
+        raise Unsupported(form.name)
+    function = _FUNCTIONS[name]
+    if rest in (["F16"], ["BF16"]) and name in ("EX2", "TANH"):
+        return of_half(form, binder, function)
+    if set(rest) - {"FTZ"}:
+        raise Unsupported(form.name)
+    a = binder.single(form.operands[1])
+    if name == "TANH":  # the only one that reads and gives subnormal numbers
+        return lambda r: function(a(r).astype(np.float64)).astype(np.float32)
+    return lambda r: flushed(function(flushed(a(r)).astype(np.float64)).astype(np.float32))
+
+
+def of_half(form: Form, binder: Binder, function: Callable[[Array], Array]) -> Compute:
+    """A function of a 16-bit float; the upper half of the result is 0."""
+    operand = form.operands[1]
+    bf16 = "BF16" in form.modifiers
+    if not isinstance(operand, Register) or operand.part not in ("", "H0", "H1"):
+        raise Unsupported(form.name)
+    read = binder.halves(replace(operand, part=""), bf16)
+    which = int(operand.part == "H1")
+    finish = to_bf16 if bf16 else half_bits  # towards zero, as an H200 does
+
+    def compute(r: Registers) -> Any:
+        found = function(read(r)[which].astype(np.float64)).astype(np.float32)
+        return from_array(finish(found.astype(np.float64), "rz"))
+
+    return compute
+
+
+def no_subnormals(array: Array) -> Array:
+    """Subnormal float64 numbers as zeros of their sign."""
+    return np.where(np.abs(array) < 2.0**-1022, np.copysign(0.0, array), array)
+
+
+def high_of_double(form: Form, binder: Binder) -> Compute:
+    """The high word of a float64 estimate, from the high word of a float64."""
+    operand = form.operands[1]
+    if isinstance(operand, Immediate) and isinstance(operand.value, float):
+        operand = Immediate(
+            struct.unpack("<q", struct.pack("<d", operand.value))[0] >> 32
+        )  # printed as float64
+    word = binder.word(operand)
+    root = form.modifiers[0] == "RSQ64H"
+
+    def compute(r: Registers) -> Any:
+        x = no_subnormals(to_double(joined(0, word(r))))
+        return from_double(no_subnormals(1.0 / np.sqrt(x) if root else 1.0 / x))[1]
+
+    return compute

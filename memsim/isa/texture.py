@@ -1,0 +1,61 @@
+"""Texture fetches: `TLD.LZ` of a 1-D texture in linear memory, which `tex1Dfetch<float4>` becomes.
+
+In: a handle and an index. Out: four floats of a `memsim.launch.Texture1D`, zeros outside. What a fetch costs
+is not modelled: it goes through the texture pipe.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.op import Effect, Form, Immediate, Register, Special
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported, opcode
+from memsim.state.registers import Poison, Poisoned, to_array
+
+
+def _widths(form: Form) -> dict[int, int]:
+    return {0: 2, 1: 2}
+
+
+@opcode("TLD", results="RR", widths=_widths, effect=Effect.MEMORY, touches=(("load", "texture"),))
+def build_fetch(form: Form, binder: Binder) -> Any:
+    operands = form.operands
+    if form.modifiers != ("LZ",) or len(operands) not in (6, 7):
+        raise Unsupported(form.name)
+    index, handle, zero, dimensions = operands[2:6]
+    mask = operands[6].value if len(operands) == 7 and isinstance(operands[6], Immediate) else 0xF
+    known = isinstance(dimensions, Special) and dimensions.name == "1D" and isinstance(zero, Immediate)
+    if not known or not isinstance(handle, Register) or handle.slot is None:
+        raise Unsupported(form.name)
+    channels = [channel for channel in range(4) if int(mask) >> channel & 1]
+    at, which = binder.word(index), binder.pair(handle)
+    slots = [
+        None if target.slot is None else target.slot + i
+        for target in operands[:2]
+        if isinstance(target, Register)
+        for i in range(2)
+    ]
+
+    def run(machine: Any, op: Any, active: Any, data: bool) -> None:
+        machine.aside("texture fetches", active)
+        if not data:
+            return
+        try:
+            texture = machine.texture(which(machine.slots))
+            place = to_array(at(machine.slots))
+        except Poisoned as unknown:
+            values: list[Any] = [unknown.poison.through(op)] * 4
+        else:
+            inside = (place >= 0) & (place < len(texture.texels))
+            texels = texture.texels[np.where(inside, place, 0)]
+            found: list[Any] = [np.where(inside, texels[..., channel], np.float32(0)) for channel in channels]
+            found += [Poison("a texel's channel that was not asked for", op)] * (4 - len(found))
+            values = [found[2], found[3], found[0], found[1]]
+        for slot, value in zip(slots, values):
+            if slot is not None:
+                machine.write(slot, value, active)
+
+    return run

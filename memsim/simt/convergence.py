@@ -1,0 +1,202 @@
+"""Where lanes of a warp come together: convergence barriers (BSSY, BSYNC, BREAK) and WARPSYNC.
+
+In: groups that set, reach or leave a barrier. Out: the same lanes, as one group once all have come. A barrier
+register holds, for each lane, the mask of lanes it will wait for; nobody waits for those that ended.
+Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md); no document says it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.op import Op
+from memsim.simt.dataflow import barrier_slot
+from memsim.simt.op_bounds import place_in_source
+from memsim.state.partial import Partial
+from memsim.state.registers import (
+    Poison,
+    Poisoned,
+    both,
+    either,
+    fit,
+    from_array,
+    from_bools,
+    invert,
+    to_array,
+    to_bools,
+)
+
+if TYPE_CHECKING:
+    from memsim.simt.engine import Engine
+
+
+@dataclass(eq=False)
+class Meeting:
+    """Lanes that wait at one place: `members` in each lane those it waits for, int64.
+
+    `pc` is where they go on.
+    """
+
+    op: Op
+    pc: int
+    mask: Any
+    members: np.ndarray
+
+
+class Convergence:
+    """Who waits where, in the blocks that run now."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.waiting: dict[tuple[int, int], Meeting] = {}
+
+    def start(self) -> None:
+        """New blocks begin."""
+        self.waiting = {}
+
+    def live(self) -> int:
+        """Slots that waiting lanes will read."""
+        found = 0
+        for meeting in self.waiting.values():
+            found |= self.engine.code.live(meeting.pc)
+        return found
+
+    # --- instructions -------------------------------------------------------------------
+
+    def set(self, op: Op, active: Any, rest: Any) -> int:
+        """BSSY: the group's lanes will meet."""
+        engine = self.engine
+        slot = barrier_slot(op)
+        value = -1 if active is True else fit(from_array(engine.words_of(active)), 32)
+        old = engine.slots[slot]
+        if old is not None and not (rest is False and engine.is_alone()):
+            value = from_array(np.where(to_bools(active), to_array(value), to_array(_lanes(old))))
+        engine.slots[slot] = value
+        return op.index + 1
+
+    def leave(self, op: Op, active: Any, rest: Any) -> int:
+        """BREAK: nobody waits for these lanes any more."""
+        engine = self.engine
+        slot = barrier_slot(op)
+        leaving = engine.words_of(active)
+        members = to_array(_lanes(engine.slots[slot])) & 0xFFFFFFFF
+        engine.slots[slot] = fit(from_array(members & ~leaving), 32)
+        for meeting in self.waiting.values():
+            if barrier_slot(meeting.op) == slot:
+                meeting.members = meeting.members & ~leaving
+        self.check()
+        return op.index + 1
+
+    def wait(self, op: Op, active: Any, rest: Any) -> int | None:
+        """BSYNC: wait for those who are to come."""
+        engine = self.engine
+        pc = engine.code.dataflow.meeting[op.index]
+        members = to_array(_lanes(engine.slots[barrier_slot(op)])) & 0xFFFFFFFF
+        return self._meet(op, pc, active, rest, members)
+
+    def warp_sync(self, op: Op, active: Any, rest: Any) -> int | None:
+        """WARPSYNC: wait for the lanes of the mask."""
+        engine = self.engine
+        read = engine.code.values.get(op.index)
+        try:
+            value = -1 if read is None else engine.known_value(op, read)
+        except Poisoned as unknown:
+            raise engine.unknown_branch(op, unknown.poison) from None
+        if "EXCLUSIVE" in op.form.modifiers and not engine.is_alone():
+            others = engine.words_of(engine.alive) & ~engine.words_of(active)
+            if (others.astype(bool) & to_bools(active)).any():
+                engine.listener.unsure(f"which lanes go on together after {op.name} at {op.where}")
+        return self._meet(op, op.index + 1, active, rest, engine.lane_words(value))
+
+    # --- meeting ------------------------------------------------------------------------
+
+    def _meet(self, op: Op, pc: int, active: Any, rest: Any, members: np.ndarray) -> int | None:
+        from memsim.simt.engine import Group
+
+        engine = self.engine
+        if rest is False and self._complete(active, members):
+            ways = self._ways(op, active, members)
+            return pc if len(ways) == 1 else engine.part([(pc, mask) for mask in ways])
+        if rest is not False:
+            engine.ready.append(Group(op.index + 1, rest))
+        key = (pc, barrier_slot(op))
+        meeting = self.waiting.get(key)
+        if meeting is None:
+            self.waiting[key] = Meeting(op, pc, active, members)
+        else:
+            meeting.members = np.where(to_bools(active), members, meeting.members)
+            meeting.mask = either(meeting.mask, active)
+        self.check()
+        return None
+
+    def _complete(self, active: Any, members: np.ndarray) -> bool:
+        """Is everybody here that any lane of the group waits for?"""
+        engine = self.engine
+        if engine.is_alone():
+            return True
+        missing = members & engine.words_of(engine.alive) & ~engine.words_of(active)
+        return not (missing.astype(bool) & to_bools(active)).any()
+
+    def check(self) -> None:
+        """Let those go on for whom nobody is missing any more."""
+        from memsim.simt.engine import Group
+
+        engine = self.engine
+        for key, meeting in list(self.waiting.items()):
+            absent = engine.words_of(engine.alive) & ~engine.words_of(meeting.mask)
+            free = from_bools(np.atleast_2d((meeting.members & absent) == 0))
+            waiting = both(meeting.mask, engine.alive)
+            going, staying = both(waiting, free), both(waiting, invert(free))
+            if staying is False:
+                del self.waiting[key]
+            else:
+                meeting.mask = staying
+            if going is not False:
+                ways = self._ways(meeting.op, going, meeting.members)
+                engine.ready.extend(Group(meeting.pc, mask) for mask in ways)
+
+    def _ways(self, op: Op, going: Any, members: np.ndarray) -> list[Any]:
+        """The groups that go on: one, but of WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
+        parts = {"EXCLUSIVE", "COLLECTIVE"} & set(op.form.modifiers)
+        return self._alike(going, members) if parts else [going]
+
+    def _alike(self, going: Any, members: np.ndarray) -> list[Any]:
+        """Lanes of a warp that waited for the same lanes go on together, others by themselves."""
+        engine = self.engine
+        if members.size == 1:
+            return [going]
+        rows = engine.by_warp(
+            np.broadcast_to(members, (max(members.shape[0], to_bools(going).shape[0]), members.shape[1]))
+        )
+        lanes = np.broadcast_to(engine.by_warp(to_bools(going)), rows.shape)
+        found = []
+        left = lanes.copy()
+        while left.any():
+            first = np.take_along_axis(rows, left.argmax(2)[..., None], axis=2)
+            same = left & (rows == first)
+            found.append(from_bools(same.reshape(same.shape[0], -1)))
+            left &= ~same
+        return found
+
+    def deadlock(self) -> MemsimError:
+        """The error for lanes that wait for others that never come."""
+        meeting = next(iter(self.waiting.values()))
+        return MemsimError(
+            f"lanes wait for each other for ever: {self.engine.places(meeting.mask)} at {meeting.op.text}",
+            **place_in_source(meeting.op),
+        )
+
+
+def _lanes(value: Any) -> Any:
+    """A barrier register's lanes; none where it was never set."""
+    if value is None:
+        return 0
+    if isinstance(value, Partial):
+        return value.value
+    if isinstance(value, Poison):
+        raise MemsimError(f"cannot go on: who is to meet is not known: {value.story()}")
+    return value

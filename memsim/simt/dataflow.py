@@ -1,0 +1,458 @@
+"""What flows where in a program: control, live registers, what addresses need, and where pointers come from.
+
+In: a `Program`. Out: successors; the registers that are read later; the instructions that addresses, guards
+and branches depend on; and the parameters that an access's address starts from. Left out on purpose: values.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from memsim.isa.op import Address, Barrier, Constant, Effect, Flow, Op, Predicate, Program
+
+#: The root of an address that may start anywhere: a pointer that was loaded from memory.
+ANYWHERE = 1
+#: The first bit of parameters, one for each 8 bytes; and of module variables, one for each entry of bank 4.
+PARAMETER_BITS, VARIABLE_BITS = 1, 1 + 4096 // 8
+
+SHARED, GLOBAL, LOCAL = "shared", "global", "local"
+ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
+_READS = frozenset(("load", "atomic", "ldmatrix", "cp_async", "wgmma", "bulk"))
+_WRITES = frozenset(("store", "atomic", "reduction", "stmatrix", "cp_async", "bulk"))
+
+
+def spaces_read(op: Op) -> frozenset[str]:
+    """The state spaces that an instruction may read."""
+    return _spaces(op, _READS, "shared")
+
+
+def spaces_written(op: Op) -> frozenset[str]:
+    """The state spaces that an instruction may write."""
+    return _spaces(op, _WRITES, "global")
+
+
+def _spaces(op: Op, kinds: frozenset[str], not_of_a_copy: str) -> frozenset[str]:
+    found: set[str] = set()
+    for kind, space in op.record.touches:
+        if kind in kinds and not (kind == "cp_async" and space == not_of_a_copy):
+            found |= ALL_SPACES if space == "generic" else {space}
+    return frozenset(found)
+
+
+#: Slots of predicates, general and uniform, and of convergence barriers.
+_PREDICATES = 0xFFFF << 320
+_BARRIERS = 0xFFFF << 336
+
+
+def barrier_slot(op: Op) -> int:
+    """The convergence barrier of a BSSY, BSYNC or BREAK; -1 for others."""
+    return next((operand.slot for operand in op.form.operands if isinstance(operand, Barrier)), -1)
+
+
+class _Need:
+    """The slots that are needed at a point: in all lanes, or only in those for which a guard holds.
+
+    A slot that is written under a guard is needed only where the guard does not hold; `@P0 R2 = ...` before
+    `@P0 ... = R2` leaves nothing to know of an older R2.
+    """
+
+    def __init__(self, everywhere: int) -> None:
+        self.everywhere = everywhere
+        self.where: dict[tuple[int, bool], int] = {}
+
+    def all(self) -> int:
+        """Those that some lane needs."""
+        found = self.everywhere
+        for slots in self.where.values():
+            found |= slots
+        return found
+
+    def has(self, slots: int) -> bool:
+        """Does a lane need one of these?"""
+        return bool(self.everywhere & slots) or any(own & slots for own in self.where.values())
+
+    def killed(self, slots: int, guard: Predicate | None) -> None:
+        """Going back over a write of `slots`: who needs the old values?"""
+        if guard is None or guard.slot is None:
+            self.everywhere &= ~slots
+            self.where = {key: own & ~slots for key, own in self.where.items() if own & ~slots}
+            return
+        holds, fails = (guard.slot, guard.negated), (guard.slot, not guard.negated)
+        moved = self.everywhere & slots
+        self.everywhere &= ~slots
+        if holds in self.where:
+            self.where[holds] &= ~slots
+        if moved:
+            self.where[fails] = self.where.get(fails, 0) | moved
+
+    def written(self, predicates: int) -> None:
+        """Going back over a write of predicates: guards by them mean something else before."""
+        for key in [key for key in self.where if predicates >> key[0] & 1]:
+            self.everywhere |= self.where.pop(key)
+
+    def read(self, slots: int, guard: Predicate | None) -> None:
+        """Going back over a read."""
+        if guard is None or guard.slot is None:
+            self.everywhere |= slots
+            return
+        self.everywhere |= 1 << guard.slot
+        key = (guard.slot, guard.negated)
+        self.where[key] = self.where.get(key, 0) | slots & ~(1 << guard.slot)
+
+
+class Dataflow:
+    """Facts of one program, each worked out when first asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.ops = program.ops
+        self.pointers = -1
+        self._stores_read_again: frozenset[int] = frozenset()
+
+    @cached_property
+    def meeting(self) -> dict[int, int]:
+        """Where lanes go on that have waited at each BSYNC: the place that its BSSY named."""
+        places: dict[int, list[int]] = {}
+        found: dict[int, int] = {}
+        for op in self.ops:
+            if op.flow is Flow.SET_BARRIER and op.targets:
+                places.setdefault(barrier_slot(op), []).append(op.targets[0])
+        for op in self.ops:
+            if op.flow is Flow.WAIT_BARRIER:
+                behind = [place for place in places.get(barrier_slot(op), ()) if place > op.index]
+                found[op.index] = min(behind, default=op.index + 1)
+        return found
+
+    @cached_property
+    def returns(self) -> tuple[int, ...]:
+        """Where a return may lead: behind every call."""
+        return tuple(op.index + 1 for op in self.ops if op.flow is Flow.CALL)
+
+    @cached_property
+    def leaders(self) -> frozenset[int]:
+        """Where blocks of instructions begin: at targets, and behind whatever decides where lanes go."""
+        found = {0}
+        for op in self.ops:
+            if op.flow is not None:
+                found.add(op.index + 1)
+                found |= set(op.targets)
+        found |= set(self.meeting.values())
+        return frozenset(index for index in found if index < len(self.ops))
+
+    def successors(self, op: Op) -> tuple[int, ...]:
+        """Where lanes may be after an instruction that ends a block."""
+        following = op.index + 1
+        guarded = op.guard is not None
+        if op.flow is None or op.flow in (
+            Flow.SET_BARRIER,
+            Flow.LEAVE_BARRIER,
+            Flow.WARP_SYNC,
+            Flow.BLOCK_BARRIER,
+            Flow.YIELD,
+        ):
+            return (following,)
+        if op.flow is Flow.EXIT or op.flow is Flow.TRAP or op.flow is Flow.UNKNOWN:
+            conditional = guarded or any(isinstance(operand, Predicate) for operand in op.form.operands)
+            return (following,) if conditional else ()
+        if op.flow is Flow.WAIT_BARRIER:
+            return (following, self.meeting[op.index])
+        if op.flow is Flow.RETURN:
+            return (*self.returns, *((following,) if guarded else ()))
+        if op.flow is Flow.INDEXED:
+            targets = op.targets or tuple(sorted(self.leaders))
+            return (*targets, following) if guarded else targets
+        if op.flow is Flow.CALL and not op.targets:
+            return (following,)
+        if op.flow is Flow.CALL and op.reads & ((1 << 256) - 1):
+            entries = (at for name, at in self.program.functions.items() if not name.startswith("."))
+            return (*entries, following)
+        conditional = guarded or any(isinstance(operand, Predicate) for operand in op.form.operands)
+        if op.flow in (Flow.BRANCH_DIVERGED, Flow.BRANCH_ANY) or conditional:
+            return (*op.targets, following)
+        return op.targets
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """(first, one past the last) of each block, in order."""
+        starts = sorted(self.leaders)
+        return tuple(zip(starts, [*starts[1:], len(self.ops)]))
+
+    @cached_property
+    def next_blocks(self) -> dict[int, tuple[int, ...]]:
+        """The blocks (by their first instruction) that may follow each."""
+        count = len(self.ops)
+        return {
+            start: tuple(dict.fromkeys(s for s in self.successors(self.ops[end - 1]) if s < count))
+            for start, end in self.blocks
+        }
+
+    # --- live registers -----------------------------------------------------------------
+
+    @cached_property
+    def live(self) -> dict[int, int]:
+        """Slots that are read later, at the first instruction of each block."""
+        effects = {}
+        for start, end in self.blocks:
+            used = killed = 0
+            for op in self.ops[start:end]:
+                used |= op.reads & ~killed
+                if op.guard is None:
+                    killed |= op.writes
+            effects[start] = used, killed
+        return self._backward(lambda start, out: effects[start][0] | (out & ~effects[start][1]))
+
+    def _backward(self, transfer: object) -> dict[int, int]:
+        """The least fixed point of a backward analysis on blocks."""
+        at: dict[int, int] = {start: 0 for start, _ in self.blocks}
+        before: dict[int, list[int]] = {start: [] for start in at}
+        for start, ways in self.next_blocks.items():
+            for one in ways:
+                before[one].append(start)
+        work = sorted(at)
+        waiting = set(work)
+        while work:
+            start = work.pop()
+            waiting.discard(start)
+            out = 0
+            for following in self.next_blocks[start]:
+                out |= at[following]
+            found = transfer(start, out)  # type: ignore[operator]
+            if found != at[start]:
+                at[start] = found
+                for one in before[start]:
+                    if one not in waiting:
+                        waiting.add(one)
+                        work.append(one)
+        return at
+
+    # --- what addresses need ------------------------------------------------------------
+
+    def needed(self, pointers: int = -1, same: dict[int, int] | None = None) -> frozenset[int]:
+        """Instructions whose values addresses, guards and branches depend on.
+
+        A store is among them if what it writes may be read by a load that is. `pointers`: the roots that are
+        pointers. `same`: of those, which may name the same memory, as bits -> bits.
+        """
+        self.pointers = pointers | ANYWHERE
+        stored: frozenset[tuple[str, int]] = frozenset()
+        while True:
+            found, loaded = self._needed(stored, same or {})
+            if loaded <= stored:
+                return found
+            stored |= loaded
+
+    def _needed(
+        self, stored: frozenset[tuple[str, int]], same: dict[int, int]
+    ) -> tuple[frozenset[int], frozenset[tuple[str, int]]]:
+        """One round: with the data of stores to `stored` (space, roots) wanted."""
+        ops, blocks = self.ops, dict(self.blocks)
+        wanted: set[int] = set()
+        loads: set[tuple[str, int]] = set()
+
+        def data_wanted(op: Op) -> bool:
+            spaces = spaces_written(op)
+            if not spaces:
+                return False
+            roots = self.merged(self.roots_of(op.index), same) if GLOBAL in spaces else 0
+            return any(
+                space in spaces and (space != GLOBAL or roots & ANYWHERE or mine & ANYWHERE or roots & mine)
+                for space, mine in stored
+            )
+
+        wants_data = {op.index for op in ops if op.effect is Effect.MEMORY and stored and data_wanted(op)}
+        self._stores_read_again = frozenset(
+            index for index in wants_data if GLOBAL in spaces_written(ops[index])
+        )
+
+        def transfer(start: int, out: int) -> int:
+            need = _Need(out)
+            for index in range(blocks[start] - 1, start - 1, -1):
+                op = ops[index]
+                if op.effect is Effect.NONE:
+                    continue
+                if op.effect is Effect.CONTROL:
+                    need.written(op.writes & _PREDICATES)
+                    need.read(op.reads, None)
+                    continue
+                hit = need.has(op.writes)
+                if hit:
+                    need.killed(op.writes, op.guard)
+                if op.writes & _PREDICATES:
+                    need.written(op.writes & _PREDICATES)
+                if op.effect is not Effect.MEMORY:
+                    if hit:
+                        wanted.add(index)
+                        need.read(op.reads, op.guard)
+                    continue
+                if hit or index in wants_data:
+                    wanted.add(index)
+                    roots = self.merged(self.roots_of(index), same)
+                    loads.update((space, roots if space == GLOBAL else 0) for space in spaces_read(op))
+                    need.read(op.reads, op.guard)
+                else:
+                    need.read(op.addresses, op.guard)
+            return need.all()
+
+        self._backward(transfer)
+        return frozenset(wanted), frozenset(loads)
+
+    def merged(self, roots: int, same: dict[int, int]) -> int:
+        """Those of the roots that are pointers, with others that may name the same memory."""
+        roots &= self.pointers
+        for bit, others in same.items():
+            if roots & bit:
+                roots |= others
+        return roots
+
+    # --- where pointers come from -------------------------------------------------------
+
+    def roots_of(self, index: int) -> int:
+        """The roots of a memory instruction's global address, as bits."""
+        return self._roots.get(index, ANYWHERE)
+
+    @cached_property
+    def _roots(self) -> dict[int, int]:
+        ops = self.ops
+        states: dict[int, dict[int, int]] = {0: {}}
+        found: dict[int, int] = {}
+        plans = {start: [_root_plan(op) for op in ops[start:end]] for start, end in self.blocks}
+        work = [0, *(op.targets[0] for op in ops if op.flow is Flow.CALL and op.targets)]
+        for start in work:
+            states.setdefault(start, {})
+        while work:
+            start = work.pop()
+            state = dict(states[start])
+            for index, (own, sources, targets, keeps, address) in enumerate(plans[start], start):
+                if address:
+                    roots = 0
+                    for slot in address:
+                        roots |= state.get(slot, 0)
+                    found[index] = found.get(index, 0) | roots | (own if not targets else 0)
+                if not targets:
+                    continue
+                roots = own
+                for slot in sources:
+                    roots |= state.get(slot, 0)
+                for slot in targets:
+                    state[slot] = roots | (state.get(slot, 0) if keeps else 0)
+            for following in self.next_blocks[start]:
+                known = states.get(following)
+                if known is None:
+                    states[following] = dict(state)
+                    work.append(following)
+                    continue
+                changed = False
+                for slot, roots in state.items():
+                    before = known.get(slot, 0)
+                    if roots | before != before:
+                        known[slot] = roots | before
+                        changed = True
+                if changed and following not in work:
+                    work.append(following)
+        return found
+
+    # --- what depends on the order of warps ---------------------------------------------
+
+    def uncertain(self) -> tuple[str, ...]:
+        """Why counts depend on the order in which warps and blocks come, in words; empty if they do not.
+
+        Asked for after `needed`. An atomic gives back what others left; a load may come before or after a
+        store of another block.
+        """
+        found = []
+        for op in self._decided_by_atomics():
+            what = "where the lanes go" if op.effect is Effect.CONTROL else "the address"
+            found.append(f"what an atomic gives back decides {what} at {op.where}")
+        for index in sorted(self._stores_read_again):
+            found.append(
+                f"addresses or branches depend on what the kernel itself writes at {self.ops[index].where}"
+            )
+        return tuple(dict.fromkeys(found))
+
+    def _decided_by_atomics(self) -> list[Op]:
+        """Accesses and control that what an atomic gives back decides."""
+        dirty: set[str] = set()
+        while True:
+            before = len(dirty)
+            found = self._tainted(dirty)
+            if len(dirty) == before:
+                return found
+
+    def _tainted(self, dirty: set[str]) -> list[Op]:
+        """One round; `dirty` are the state spaces that hold what atomics gave back, and may grow."""
+        entry = {start: 0 for start, _ in self.blocks}
+        ends = dict(self.blocks)
+        found: dict[int, Op] = {}
+        work = list(entry)
+        while work:
+            start = work.pop()
+            state = entry[start]
+            for op in self.ops[start : ends[start]]:
+                if op.effect is Effect.NONE:
+                    continue
+                if op.effect is Effect.CONTROL:
+                    if op.reads & state & ~_BARRIERS:
+                        found[op.index] = op
+                    continue
+                hit = bool(op.reads & state)
+                if op.effect is Effect.MEMORY:
+                    if op.addresses & state:
+                        found[op.index] = op
+                    if hit:
+                        dirty |= spaces_written(op)
+                    kinds = {kind for kind, _ in op.record.touches}
+                    hit = hit or "atomic" in kinds or bool(spaces_read(op) & dirty)
+                if hit:
+                    state |= op.writes
+                elif op.guard is None:
+                    state &= ~op.writes
+            for following in self.next_blocks[start]:
+                if state & ~entry[following]:
+                    entry[following] |= state
+                    work.append(following)
+        return [found[index] for index in sorted(found)]
+
+
+def _root_plan(op: Op) -> tuple[int, list[int], list[int], bool, list[int]]:
+    """(roots of its own, slots read, slots written, whether old roots stay, slots of its global address)."""
+    own = 0
+    address: list[int] = []
+    general = (1 << 320) - 1  # predicates and barriers have no roots
+    if op.effect in (Effect.NONE, Effect.CONTROL):
+        return 0, [], [], False, []
+    if op.effect is Effect.MEMORY:
+        for operand in op.form.operands:
+            if isinstance(operand, Address):
+                for register in (operand.base, operand.uniform):
+                    if register is not None and register.slot is not None:
+                        address.append(register.slot)
+        loads_pointers = any(name in ("64", "128") for name in op.form.modifiers) or op.form.opcode in (
+            "LDL",
+            "LD",
+        )
+        if op.writes & general and loads_pointers:
+            own = ANYWHERE
+        return own, [], _slots(op.writes & general), op.guard is not None, address
+    for operand in op.form.operands:
+        if isinstance(operand, Constant):
+            own |= _constant_root(operand)
+    return own, _slots(op.reads & general), _slots(op.writes & general), op.guard is not None, []
+
+
+def _constant_root(operand: Constant) -> int:
+    if operand.register is not None and operand.register.slot is not None:
+        return ANYWHERE
+    if operand.bank == 0 and operand.offset >= 0x160:
+        return 1 << (PARAMETER_BITS + operand.offset // 8)
+    if operand.bank == 4:
+        return 1 << (VARIABLE_BITS + operand.offset // 8)
+    return 0
+
+
+def _slots(bits: int) -> list[int]:
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found

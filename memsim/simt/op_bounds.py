@@ -1,0 +1,75 @@
+"""Whose bytes an access of a program touches, and whether it may: `Bounds` for machine code.
+
+In: an address, the lanes that use it, the layout of memory. Out: the names of the arrays, or an error with
+its place. Which array an address starts from is known by the parameter it comes from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.isa.op import Op
+from memsim.simt.bounds import Bounds
+from memsim.simt.dataflow import ANYWHERE
+from memsim.state.memory import Buffer, align
+from memsim.state.registers import Sum, bounds, low_zeros, to_array
+
+if TYPE_CHECKING:
+    from memsim.simt.engine import Engine
+
+
+def place_in_source(op: Op) -> dict[str, Any]:
+    """The place of an instruction, for errors."""
+    if op.source is not None:
+        return {"file": op.source.file, "line": op.source.line}
+    return {"file": f"machine code at {op.address:#x}"}
+
+
+class OpBounds(Bounds):
+    """Checks the accesses of the blocks that run now."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)  # type: ignore[arg-type]
+        self.engine = engine
+
+    def check(
+        self, instruction: Any, space: str, width: int, address: int | Sum, active: Any
+    ) -> frozenset[str]:
+        """As `Bounds.check`; in shared memory compilers merge accesses to arrays that lie side by side.
+
+        They also read all 16 bytes of which the source wants only the first few.
+        """
+        if space != "shared":
+            return super().check(instruction, space, width, address, active)
+        layout = self.layout(space)
+        low, high = bounds(address)
+        if 1 << low_zeros(address) >= width:
+            buffer = layout.find(low, high + width)
+            if buffer is not None:
+                return frozenset((buffer.name,))
+        array = np.broadcast_to(to_array(address), self.engine.shape)
+        mask = self.engine.full(active)
+        inside = array[mask]
+        end = align(layout.end, 16)
+        if inside.min() < layout.base or inside.max() + width > end or (inside & (width - 1)).any():
+            return super().check(instruction, space, width, address, active)
+        owners = layout.owners(array, 1)
+        return frozenset(layout.buffers[i].name for i in np.unique(owners[mask]) if i >= 0)
+
+    def starts(self, instruction: Any, space: str) -> tuple[tuple[Buffer, ...], dict[str, int]]:
+        """What an instruction's addresses in a space start from: arrays, and arguments that are numbers."""
+        if space != "global":
+            return (), {}
+        code = self.engine.code
+        roots = code.dataflow.roots_of(instruction.index)
+        if roots & ANYWHERE:
+            return (), {}
+        found = [buffer for bit, buffer in code.pointers.items() if roots & bit]
+        numbers = {} if found else {name: value for bit, (name, value) in code.numbers.items() if roots & bit}
+        return tuple(found), numbers
+
+    def place_of(self, instruction: Any) -> dict[str, Any]:
+        """Where an instruction stands."""
+        return place_in_source(instruction)

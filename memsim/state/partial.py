@@ -1,0 +1,108 @@
+"""Registers that are known in some lanes only.
+
+In: values (values.py) and the lanes they are written in. Out: the same, or `Partial` where other lanes hold
+something unknown. An instruction works on the known lanes; where lanes that execute it are not known, neither
+is its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from memsim.state.registers import Part, Poison, Poisoned, both, choose, either, invert, to_bools
+
+NEVER_WRITTEN = Poison("a register is read that was never written", None)
+
+
+class Partial:
+    """`value` in the lanes `known`; `poison` says why the others are not."""
+
+    __slots__ = ("known", "poison", "value")
+
+    def __init__(self, value: Any, known: Part, poison: Poison) -> None:
+        self.value = value
+        self.known = known
+        self.poison = poison
+
+
+def or_zero(value: Any) -> Any:
+    """A register's value, with 0 in lanes that never wrote it: for uses that no result can depend on."""
+    if value is None:
+        return 0
+    if isinstance(value, Partial) and value.poison is NEVER_WRITTEN:
+        return value.value
+    return value
+
+
+def covers(known: bool | Part, lanes: bool | Part) -> bool:
+    """Are all of the lanes known?"""
+    if known is True or lanes is False:
+        return True
+    if known is False:
+        return False
+    return not (to_bools(lanes) & ~to_bools(known)).any()
+
+
+def merged(where: bool | Part, new: Any, old: Any) -> Any:
+    """A register that holds `new` in the lanes `where` and `old` in the others."""
+    if where is True:
+        return new
+    if where is False or new is old:
+        return old
+    new_value, new_known, new_poison = _apart(new)
+    old_value, old_known, old_poison = _apart(old)
+    known = either(both(where, new_known), both(invert(where), old_known))
+    if known is False:
+        return new_poison or old_poison or NEVER_WRITTEN
+    if new_known is False:
+        value = old_value
+    elif old_known is False:
+        value = new_value
+    else:
+        value = choose(where, new_value, old_value)
+    if known is True:
+        return value
+    return Partial(value, known, new_poison or old_poison or NEVER_WRITTEN)
+
+
+def _apart(value: Any) -> tuple[Any, bool | Part, Poison | None]:
+    """(value, where it is known, why elsewhere not)."""
+    if isinstance(value, Partial):
+        return value.value, value.known, value.poison
+    if isinstance(value, Poison):
+        return None, False, value
+    if value is None:
+        return None, False, None
+    return value, True, None
+
+
+def on_known_lanes(
+    registers: list[Any],
+    slots: Iterable[int],
+    lanes: Callable[[], bool | Part],
+    compute: Callable[[], Any],
+    unknown: Poison,
+) -> tuple[Any, bool | Part]:
+    """`compute()` with each register of `slots` as its known lanes have it, and the lanes that the result
+    holds for.
+
+    Raises:
+        Poisoned: a register is not known in any lane.
+    """
+    partial = [(slot, registers[slot]) for slot in slots if isinstance(registers[slot], Partial)]
+    if not partial:
+        raise Poisoned(unknown)
+    known: bool | Part = True
+    for slot, value in partial:
+        known = both(known, value.known)
+        registers[slot] = value.value
+    try:
+        result = compute()
+    finally:
+        for slot, value in partial:
+            registers[slot] = value
+    return result, True if covers(known, lanes()) else known
+
+
+__all__ = ["Partial", "covers", "merged", "on_known_lanes", "or_zero"]

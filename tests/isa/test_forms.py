@@ -1,0 +1,105 @@
+"""Every opcode that was met in compiled kernels has a record, and what of it is executed.
+
+opcodes_in_the_wild.csv: opcodes with modifiers, in how many kernels and how often, by several compilers.
+samples.txt: one instruction of a form, of our own kernels.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from memsim.isa.op import Effect, Form
+from memsim.isa.readers import Binder
+from memsim.isa.registry import RECORDS, Unsupported
+from memsim.sass.decode import _decoded, decode
+from memsim.sass.listing import Line, Listing
+from memsim.simt.code import Code
+from memsim.simt.dataflow import Dataflow
+from memsim.state.registers import Poison, Poisoned
+
+HERE = Path(__file__).parent
+NAMES = [row["opcode"] for row in csv.DictReader((HERE / "opcodes_in_the_wild.csv").read_text().splitlines())]
+SAMPLES = (HERE / "samples.txt").read_text().splitlines()
+
+#: Opcodes that are known and not executed: results are unknown, and accesses are listed.
+KNOWN_ONLY = {"HGMMA", "QGMMA", "TEX", "UBLKCP", "UBLKRED", "UTMALDG", "UTMASTG"}
+#: Forms of executed opcodes that are not; LEPC is, once its label has an address.
+REFUSED = {"R2UR.OR", "LEPC"}
+
+
+def test_every_opcode_has_a_record() -> None:
+    assert not {name.split(".")[0] for name in NAMES} - RECORDS.keys()
+
+
+def test_what_is_not_executed() -> None:
+    found = set()
+    for name in NAMES:
+        record = RECORDS[name.split(".")[0]]
+        if record.build is None and record.flow is None and record.effect is not Effect.NONE:
+            found.add(record.opcode)
+    assert found <= KNOWN_ONLY
+
+
+def test_an_opcode_that_is_not_executed_says_what_it_touches() -> None:
+    for opcode in ("HGMMA", "UBLKCP", "UTMALDG"):
+        assert RECORDS[opcode].touches
+
+
+@pytest.mark.parametrize("text", SAMPLES, ids=lambda text: text.split()[0])
+def test_a_form_builds(text: str) -> None:
+    form, record, *_ = _decoded(text)
+    if record.build is None:
+        executed = record.flow is not None or record.effect is Effect.NONE
+        assert executed or form.opcode in KNOWN_ONLY
+        return
+    try:
+        record.build(form, Binder({}))
+    except Poisoned:
+        pass  # a constant that only a launch has
+    except Unsupported:
+        assert form.name in REFUSED
+    else:
+        assert form.name not in REFUSED
+
+
+def executed(*texts: str) -> list[Any]:
+    """The registers after instructions that are executed in order."""
+    lines = tuple(Line(16 * place, None, text, None) for place, text in enumerate((*texts, "EXIT")))
+    code = Code(Dataflow(decode(Listing("kernel", lines, {}))), Binder({}), None, {})
+
+    class Engine:
+        mask, protected = True, 0
+        slots: ClassVar[list[Any]] = [None] * code.slots
+
+        def write(self, slot: int, value: Any, active: Any) -> None:
+            self.slots[slot] = value
+
+    engine: Any = Engine()
+    for step in code.segments[0].steps:
+        step(engine)
+    return list(engine.slots)
+
+
+def test_a_form_that_is_not_executed_poisons_what_it_writes() -> None:
+    registers = executed(
+        "MOV R1, 0x5", "IADD3.SAT R2, R1, R1, RZ", "IADD3 R3, R2, 0x1, RZ", "IADD3 R4, R1, R1, RZ"
+    )
+    assert isinstance(registers[2], Poison) and "IADD3.SAT is not executed" in registers[2].reason
+    assert isinstance(registers[3], Poison)
+    assert registers[4] == 10
+
+
+def test_a_bug_in_a_record_is_not_taken_for_a_form_that_is_not_executed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(form: Form, binder: Binder) -> None:
+        raise TypeError("a bug")
+
+    monkeypatch.setitem(RECORDS, "BREV", replace(RECORDS["BREV"], build=broken))
+    with pytest.raises(TypeError, match="a bug"):
+        executed("MOV R1, 0x5", "BREV R77, R1")

@@ -1,0 +1,152 @@
+"""Instructions that look at other lanes against loops over a warp (PTX ISA: shfl, vote, match, redux)."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from memsim.isa.registry import Unsupported
+from memsim.state.registers import Poison, Poisoned, from_array, from_bools, ints, to_array, to_bools
+from tests.isa.harness import Lanes, compute, words
+from tests.isa.oracle import signed, unsigned
+
+VALUES = words(64, 80)
+CHANCE = random.Random(81)
+ACTIVE = [CHANCE.random() < 0.7 for _ in range(64)]
+ACTIVE[5] = ACTIVE[40] = True
+
+
+def value(numbers: list[int]):  # type: ignore[no-untyped-def]
+    return from_array(np.array([[signed(number) for number in numbers]], np.int64))
+
+
+def truths(numbers: list[bool]):  # type: ignore[no-untyped-def]
+    return from_bools(np.array([numbers]))
+
+
+def lanes() -> Lanes:
+    return Lanes(64, np.array(ACTIVE).reshape(1, 2, 32))
+
+
+def flat(result) -> list[int]:  # type: ignore[no-untyped-def]
+    return [int(x) & 0xFFFFFFFF for x in np.broadcast_to(to_array(ints(result, 32)), (1, 64))[0]]
+
+
+def bools(result) -> list[bool]:  # type: ignore[no-untyped-def]
+    return [bool(x) for x in np.broadcast_to(to_bools(result), (1, 64))[0]]
+
+
+def active(warp: int) -> list[int]:
+    """The lanes of a warp that execute the instruction."""
+    return [lane for lane in range(32) if ACTIVE[32 * warp + lane]]
+
+
+@pytest.mark.parametrize("mode", ["IDX", "UP", "DOWN", "BFLY"])
+@pytest.mark.parametrize("clamp", [0x1F, 0x0, 0x1800, 0x181F, 0x1C07])
+def test_shuffles(mode: str, clamp: int) -> None:
+    by = [lane * 5 % 40 for lane in range(64)]
+    clamps = [clamp] * 64
+    answer, moved = compute(
+        f"SHFL.{mode} P0, R0, R1, R2, R3",
+        {"R1": value(VALUES), "R2": value(by), "R3": value(clamps)},
+        lanes(),
+    )
+    for lane, (holds, found) in enumerate(zip(bools(answer), flat(moved))):
+        here, segment, limit = lane % 32, clamp >> 8 & 31, clamp & 31
+        most = (here & segment) | (limit & ~segment)
+        amount = by[lane] & 31
+        source = {
+            "IDX": (here & segment) | (amount & ~segment),
+            "UP": here - amount,
+            "DOWN": here + amount,
+            "BFLY": here ^ amount,
+        }[mode]
+        valid = source >= most if mode == "UP" else source <= most
+        assert holds == valid
+        assert found == VALUES[lane - here + source if valid else lane]
+
+
+def test_votes() -> None:
+    holds = [lane % 3 != 1 for lane in range(64)]
+    given = {"P1": truths(holds)}
+    mask, answer = compute("VOTE.ANY R0, P0, P1", given, lanes())
+    for warp in (0, 1):
+        yes = [lane for lane in active(warp) if holds[32 * warp + lane]]
+        assert flat(mask)[32 * warp] == sum(1 << lane for lane in yes)
+        assert bools(answer)[32 * warp] == bool(yes)
+        (every,) = compute("VOTE.ALL P0, P1", given, lanes())
+        assert bools(every)[32 * warp] == (len(yes) == len(active(warp)))
+        (alike,) = compute("VOTE.EQ P0, P1", given, lanes())
+        assert bools(alike)[32 * warp] == (len(yes) in (0, len(active(warp))))
+
+
+def test_matches() -> None:
+    numbers = [number % 5 for number in VALUES]
+    (found,) = compute("MATCH.ANY R0, R1", {"R1": value(numbers)}, lanes())
+    for lane, mask in enumerate(flat(found)):
+        warp = lane // 32
+        same = sum(1 << other for other in active(warp) if numbers[32 * warp + other] == numbers[lane])
+        assert mask == same or not ACTIVE[lane]
+    numbers = [7] * 32 + numbers[32:]
+    agreed, members = compute("MATCH.ALL P0, R0, R1", {"R1": value(numbers)}, lanes())
+    for lane in (5, 40):
+        warp = lane // 32
+        alike = len({numbers[32 * warp + other] for other in active(warp)}) == 1
+        assert bools(agreed)[lane] == alike
+        assert flat(members)[lane] == (sum(1 << other for other in active(warp)) if alike else 0)
+
+
+@pytest.mark.parametrize("name", ["SUM", "MIN.S32", "MAX.S32", "MIN", "MAX", "OR", "XOR", ""])
+def test_reductions(name: str) -> None:
+    (found,) = compute(f"REDUX.{name} UR4, R1" if name else "REDUX UR4, R1", {"R1": value(VALUES)}, lanes())
+    for warp in (0, 1):
+        numbers = [VALUES[32 * warp + lane] for lane in active(warp)]
+        total = {
+            "SUM": sum,
+            "OR": lambda x: joined(x, "|"),
+            "XOR": lambda x: joined(x, "^"),
+            "": lambda x: joined(x, "&"),
+        }
+        if name in total:
+            wanted = unsigned(total[name](numbers))
+        else:
+            pick = min if name.startswith("MIN") else max
+            wanted = unsigned(pick(signed(x) for x in numbers) if "S32" in name else pick(numbers))
+        assert flat(found)[32 * warp] == wanted
+
+
+def joined(numbers: list[int], how: str) -> int:
+    found = numbers[0]
+    for number in numbers[1:]:
+        found = found | number if how == "|" else found ^ number if how == "^" else found & number
+    return found
+
+
+def test_a_value_of_a_warp_is_that_of_its_first_active_lane() -> None:
+    (found,) = compute("R2UR UR4, R1", {"R1": value(VALUES)}, lanes())
+    for warp in (0, 1):
+        assert flat(found)[32 * warp] == VALUES[32 * warp + active(warp)[0]]
+
+
+def test_one_lane_is_elected() -> None:
+    elected, leader, *_ = compute("ELECT P0, UR4, PT", {}, lanes())
+    for warp in (0, 1):
+        first = active(warp)[0]
+        assert flat(leader)[32 * warp] == first
+        assert [lane for lane in range(32) if bools(elected)[32 * warp + lane]] == [first]
+
+
+def test_what_is_not_known_stays_so() -> None:
+    with pytest.raises(Poisoned):
+        compute("SHFL.BFLY PT, R0, R1, 0x1, 0x1f", {"R1": Poison("unknown", None)}, lanes())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SHFL.ROTATE PT, R0, R1, 0x1, 0x1f", "VOTE.MOST R0, PT, PT", "REDUX.MUL UR4, R1", "R2UR.OR P0, UR4, R1"],
+)
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises((Unsupported, ValueError)):
+        compute(text, {"R1": 1}, lanes())

@@ -1,0 +1,461 @@
+"""Loads, stores, copies and atomics on the bytes of a small machine, against bytearrays.
+
+Addresses are of single lanes; what requests cost is tested elsewhere.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.isa.op import SLOTS, Register
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported
+from memsim.sass.decode import _decoded
+from memsim.sass.operands import parse_operand
+from memsim.state.memory import GLOBAL_BASE, SHARED_BASE, Store
+from memsim.state.registers import (
+    Part,
+    Poison,
+    Poisoned,
+    choose,
+    from_array,
+    from_bools,
+    ints,
+    to_array,
+    to_bools,
+)
+from tests.isa.harness import words
+from tests.isa.oracle import BF16, F16, F32, flush, fused, is_nan, one, pieces, signed, unsigned
+
+LANES = 32
+SIZE = 4096
+
+
+class Machine:
+    """One warp, with bytes of its own in each state space."""
+
+    def __init__(self, seed: int = 90) -> None:
+        chance = random.Random(seed)
+        self.content = {name: bytearray(chance.randbytes(SIZE)) for name in ("global", "shared", "local")}
+        bases = {"global": GLOBAL_BASE, "shared": SHARED_BASE, "local": 0}
+        kinds = {"global": "one", "shared": "block", "local": "thread"}
+        self.stores = {}
+        for name, content in self.content.items():
+            rows = LANES if name == "local" else 1
+            data = np.tile(np.frombuffer(bytes(content), np.uint8), (rows, 1))
+            self.stores[name] = Store(data, bases[name], (1, LANES), kinds[name])
+        self.slots: list[Any] = [None] * (SLOTS + 2)
+        self.memory = self
+        self.mask: Any = True
+        self.threads = LANES
+        self.touched: list[tuple[str, str, int]] = []
+
+    def space(self, name: str) -> Store:
+        return self.stores[name]
+
+    def write(self, slot: int, value: Any, active: Any) -> None:
+        old = self.slots[slot]
+        self.slots[slot] = value if active is True or old is None else choose(active, value, old)
+
+    def touch(
+        self, op: Any, kind: str, space: str, width: int, address: Any, active: Any, other: Any = None
+    ) -> None:
+        self.touched.append((kind, space, width))
+
+    def lose(self, *given: Any) -> None:
+        self.touched.append(("lost", given[2], given[3]))
+
+    def resolve(self, address: Any, active: Any) -> list[tuple[str, Any, Any]]:
+        return [("global", address, active)]
+
+    def aside(self, what: str, active: Any) -> None:
+        self.touched.append((what, "", 0))
+
+    def run(
+        self, text: str, active: Any = True, banks: dict[int, bytes] | None = None, **registers: Any
+    ) -> Machine:
+        for name, value in registers.items():
+            operand = parse_operand(name)
+            assert operand is not None
+            self.slots[operand.slot] = value  # type: ignore[union-attr]
+        form, record, *_ = _decoded(text)
+        with np.errstate(all="ignore"):  # as a launch is executed
+            record.build(form, Binder(banks or {}))(self, Op(text), active, True)
+        return self
+
+    def word(self, name: str) -> list[int]:
+        operand = parse_operand(name)
+        assert isinstance(operand, Register) and operand.slot is not None
+        array = np.broadcast_to(to_array(ints(self.slots[operand.slot], 32)), (1, LANES))
+        return [int(x) & 0xFFFFFFFF for x in array[0]]
+
+    def bytes_of(self, name: str, row: int = 0) -> bytearray:
+        return bytearray(self.stores[name].data[row].tobytes())
+
+
+class Op:
+    """An instruction as far as messages need it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = self.text = name
+        self.source, self.address, self.index = None, 0, 0
+
+
+def each(values: list[int]) -> Any:
+    """A word for each lane."""
+    return from_array(np.array([[signed(value) for value in values]], np.int64))
+
+
+def pointers(offsets: list[int], base: int = GLOBAL_BASE) -> tuple[Any, Any]:
+    """The two words of addresses."""
+    return each([unsigned(base + offset) for offset in offsets]), base >> 32
+
+
+ODD: Any = from_bools(np.arange(LANES)[None, :] % 2 == 1)
+OFFSETS = [(lane * 48 + 16) % 2048 for lane in range(LANES)]
+
+
+@pytest.mark.parametrize(
+    ("width", "size", "is_signed"),
+    [
+        ("", 4, False),
+        (".U8", 1, False),
+        (".S8", 1, True),
+        (".U16", 2, False),
+        (".S16", 2, True),
+        (".64", 8, False),
+        (".128", 16, False),
+    ],
+)
+@pytest.mark.parametrize("where", ["LDG.E", "LD.E", "LDS", "LDL"])
+def test_loads(where: str, width: str, size: int, is_signed: bool) -> None:
+    space = {"LDG": "global", "LD": "global", "LDS": "shared", "LDL": "local"}[where.split(".")[0]]
+    machine = Machine()
+    base = {"global": GLOBAL_BASE, "shared": SHARED_BASE, "local": 0}[space]
+    low, high = pointers(OFFSETS, base)
+    address = "desc[UR4][R2.64+0x10]" if space == "global" else "[R2+0x10]"
+    machine.run(f"{where}{width} R4, {address}", R2=low, R3=high, **({"R4": 7} if size <= 4 else {}))
+    for lane, offset in enumerate(OFFSETS):
+        raw = machine.content[space][offset + 16 : offset + 16 + size]
+        if size < 4:
+            assert machine.word("R4")[lane] == unsigned(int.from_bytes(raw, "little", signed=is_signed))
+            continue
+        for place in range(size // 4):
+            assert machine.word(f"R{4 + place}")[lane] == int.from_bytes(
+                raw[4 * place : 4 * place + 4], "little"
+            )
+    assert machine.touched == [("load", space, size)]
+
+
+def test_only_active_lanes_load() -> None:
+    machine = Machine()
+    low, high = pointers(OFFSETS)
+    machine.run("LDG.E R4, desc[UR4][R2.64]", ODD, R2=low, R3=high, R4=each([9] * LANES))
+    for lane, offset in enumerate(OFFSETS):
+        content = int.from_bytes(machine.content["global"][offset : offset + 4], "little")
+        assert machine.word("R4")[lane] == (content if lane % 2 else 9)
+
+
+@pytest.mark.parametrize(("width", "size"), [("", 4), (".U8", 1), (".U16", 2), (".64", 8), (".128", 16)])
+@pytest.mark.parametrize("where", ["STG.E", "ST.E", "STS", "STL"])
+def test_stores(where: str, width: str, size: int) -> None:
+    space = {"STG": "global", "ST": "global", "STS": "shared", "STL": "local"}[where.split(".")[0]]
+    machine = Machine()
+    base = {"global": GLOBAL_BASE, "shared": SHARED_BASE, "local": 0}[space]
+    low, high = pointers(OFFSETS, base)
+    values = [words(LANES, 91 + place) for place in range(max(1, size // 4))]
+    registers = {f"R{4 + place}": each(value) for place, value in enumerate(values)}
+    address = "desc[UR4][R2.64]" if space == "global" else "[R2]"
+    machine.run(f"{where}{width} {address}, R4", ODD, R2=low, R3=high, **registers)
+    for row in range(LANES if space == "local" else 1):
+        expected = bytearray(machine.content[space])
+        for lane, offset in enumerate(OFFSETS):
+            if lane % 2 and (space != "local" or row == lane):
+                raw = b"".join(struct.pack("<I", value[lane]) for value in values)
+                expected[offset : offset + size] = raw[:size]
+        assert machine.bytes_of(space, row) == expected
+
+
+def test_what_was_never_written_is_stored_as_zeros() -> None:
+    machine = Machine()
+    low, high = pointers(OFFSETS)
+    machine.run("STG.E desc[UR4][R2.64], R4", R2=low, R3=high)
+    assert machine.bytes_of("global")[16:20] == bytes(4)
+    machine.run("STG.E desc[UR4][R2.64], R4", R4=Poison("unknown", None))
+    with pytest.raises(Poisoned):
+        machine.space("global").load(GLOBAL_BASE + OFFSETS[0], np.int32, True)
+
+
+def test_an_unknown_address_makes_memory_unknown() -> None:
+    machine = Machine().run("STS [R2], R4", R2=Poison("unknown", None), R4=1)
+    assert machine.space("shared").poison is not None
+    assert machine.touched[0][0] == "lost"
+
+
+def test_constants_at_an_index() -> None:
+    bank = bytes(range(200, 256)) + bytes(range(40))
+    machine = Machine().run(
+        "LDC R4, c[0x3][R2+0x4]", banks={3: bank}, R2=each([4 * (lane % 8) for lane in range(LANES)])
+    )
+    for lane, found in enumerate(machine.word("R4")):
+        assert found == int.from_bytes(bank[4 + 4 * (lane % 8) :][:4], "little")
+    machine.run("LDC R4, c[0x3][R2]", banks={3: bank[:8]}, R2=each(list(range(0, 128, 4))))
+    with pytest.raises(Poisoned):
+        machine.word("R4")
+
+
+# --- copies ---------------------------------------------------------------------------------
+
+
+def copied(text: str, sources: list[int], size: int, lengths: list[int]) -> None:
+    """A copy of `lengths` bytes of `size` by each lane, the rest zeros."""
+    machine = Machine()
+    low, high = pointers(sources)
+    targets = [SHARED_BASE + 16 * lane for lane in range(LANES)]
+    reads: Any = from_bools(np.array([[length > 0 for length in lengths]]))
+    machine.run(text, R2=each(targets), R4=low, R5=high, P0=reads)
+    expected = bytearray(machine.content["shared"])
+    for lane, (source, length) in enumerate(zip(sources, lengths)):
+        start = source & ~(size - 1)
+        raw = machine.content["global"][start : start + length]
+        expected[16 * lane : 16 * lane + size] = raw + bytes(size - length)
+    assert machine.bytes_of("shared") == expected
+
+
+def test_copies() -> None:
+    sources = [(lane * 80) % 2048 for lane in range(LANES)]
+    copied("LDGSTS.E.BYPASS.LTC128B.128 [R2], desc[UR4][R4.64]", sources, 16, [16] * LANES)
+    copied(
+        "LDGSTS.E.64 [R2], desc[UR4][R4.64], P0", sources, 8, [8 if lane % 3 else 0 for lane in range(LANES)]
+    )
+
+
+def test_copies_that_fill_up_with_zeros() -> None:
+    """The last bits of the address say how many bytes at the end are not read."""
+    for name, size in (("128.", 16), ("64.", 8), ("", 4)):
+        missing = [lane % size for lane in range(LANES)]
+        sources = [(lane * 80) % 2048 + gap for lane, gap in enumerate(missing)]
+        lengths = [size - gap for gap in missing]
+        copied(f"LDGSTS.E.{name}ZFILL [R2], desc[UR4][R4.64], P0", sources, size, lengths)
+
+
+# --- matrices -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("turned", [False, True])
+def test_matrices_in_shared_memory(count: int, turned: bool) -> None:
+    name = f"16.{'MT88' if turned else 'M88'}" + (f".{count}" if count > 1 else "")
+    rows = [(lane * 7 % 32) * 32 for lane in range(LANES)]
+    machine = Machine().run(f"LDSM.{name} R4, [R2]", R2=each([SHARED_BASE + row for row in rows]))
+    content = machine.content["shared"]
+
+    def element(matrix: int, row: int, column: int) -> int:
+        start = rows[8 * matrix + row] + 2 * column
+        return int.from_bytes(content[start : start + 2], "little")
+
+    for matrix in range(count):
+        for lane, found in enumerate(machine.word(f"R{4 + matrix}")):
+            row, column = lane // 4, 2 * (lane % 4)
+            at = [(column + i, row) if turned else (row, column + i) for i in (0, 1)]
+            assert found == element(matrix, *at[0]) | element(matrix, *at[1]) << 16
+    back = Machine(seed=95)
+    registers = {f"R{4 + matrix}": machine.slots[4 + matrix] for matrix in range(count)}
+    back.run(f"STSM.{name} [R2], R4", R2=each([SHARED_BASE + row for row in rows]), **registers)
+    found = back.bytes_of("shared")
+    for lane in range(8 * count):
+        assert found[rows[lane] : rows[lane] + 16] == content[rows[lane] : rows[lane] + 16]
+
+
+# --- atomics --------------------------------------------------------------------------------
+
+UPDATES = {
+    "ADD": lambda old, b: old + b,
+    "MIN": min,
+    "MAX": max,
+    "AND": lambda old, b: old & b,
+    "OR": lambda old, b: old | b,
+    "XOR": lambda old, b: old ^ b,
+    "EXCH": lambda old, b: b,
+    "INC": lambda old, b: 0 if old >= b else old + 1,
+    "DEC": lambda old, b: b if old == 0 or old > b else old - 1,
+}
+
+
+@pytest.mark.parametrize("name", UPDATES)
+@pytest.mark.parametrize("kind", ["", ".S32", ".64", ".S64"])
+@pytest.mark.parametrize("where", ["ATOMG.E", "REDG.E", "ATOMS"])
+def test_atomics_on_integers(where: str, kind: str, name: str) -> None:
+    if (name in ("INC", "DEC", "EXCH") and kind not in ("",)) or (name == "EXCH" and where == "REDG.E"):
+        return
+    if where == "ATOMS" and kind in (".64", ".S64"):
+        return
+    size = 8 if "64" in kind else 4
+    is_signed = kind.startswith(".S")
+    machine = Machine()
+    space = "shared" if where == "ATOMS" else "global"
+    offsets = [size * (lane % 5) for lane in range(LANES)]
+    low, high = pointers(offsets, SHARED_BASE if space == "shared" else GLOBAL_BASE)
+    values = [x | (y << 32 if size == 8 else 0) for x, y in zip(words(LANES, 96), words(LANES, 97))]
+    registers = {
+        "R2": low,
+        "R3": high,
+        "R8": each([unsigned(x) for x in values]),
+        "R9": each([x >> 32 for x in values]),
+    }
+    address = "[R2]" if space == "shared" else "desc[UR4][R2.64]"
+    result = "" if where == "REDG.E" else "R4, " if space == "shared" else "PT, R4, "
+    scope = "" if space == "shared" else ".STRONG.GPU"
+    machine.run(f"{where}.{name}{kind}{scope} {result}{address}, R8", ODD, **registers)
+    expected = bytearray(machine.content[space])
+    seen = {}
+    for lane in range(1, LANES, 2):
+        start = offsets[lane]
+        old = int.from_bytes(expected[start : start + size], "little", signed=is_signed)
+        value = signed(values[lane], 8 * size) if is_signed else values[lane]
+        seen[lane] = old
+        expected[start : start + size] = unsigned(UPDATES[name](old, value), 8 * size).to_bytes(
+            size, "little"
+        )
+    assert machine.bytes_of(space) == expected
+    if result:
+        for lane, old in seen.items():
+            assert machine.word("R4")[lane] == unsigned(old)
+            if size == 8:
+                assert machine.word("R5")[lane] == unsigned(old >> 32)
+
+
+def test_compare_and_swap() -> None:
+    machine = Machine()
+    content = machine.content["global"]
+    low, high = pointers([8 * lane for lane in range(LANES)])
+    there = [int.from_bytes(content[8 * lane : 8 * lane + 4], "little") for lane in range(LANES)]
+    expected = [value if lane % 2 else value ^ 1 for lane, value in enumerate(there)]
+    machine.run(
+        "ATOMG.E.CAS.STRONG.GPU PT, R4, desc[UR4][R2.64], R8, R10",
+        R2=low,
+        R3=high,
+        R8=each(expected),
+        R10=each([5] * LANES),
+    )
+    found = machine.bytes_of("global")
+    for lane, value in enumerate(there):
+        assert machine.word("R4")[lane] == value
+        assert int.from_bytes(found[8 * lane : 8 * lane + 4], "little") == (5 if lane % 2 else value)
+    # In shared memory a loop asks whether it was done.
+    low, _ = pointers([4 * lane for lane in range(LANES)], SHARED_BASE)
+    there = [
+        int.from_bytes(machine.content["shared"][4 * lane : 4 * lane + 4], "little") for lane in range(LANES)
+    ]
+    expected = [value if lane % 2 else value ^ 1 for lane, value in enumerate(there)]
+    machine.run("ATOMS.CAST.SPIN R4, [R2], R8, R10", R2=low, R8=each(expected), R10=each([5] * LANES))
+    assert machine.word("R4") == [lane % 2 for lane in range(LANES)]
+
+
+def test_sixteen_bytes_at_once() -> None:
+    for name, swaps in (("EXCH", True), ("CAS", False)):
+        machine = Machine()
+        content = machine.content["global"]
+        low, high = pointers([16 * lane for lane in range(LANES)])
+        given = {f"R{8 + i}": each(words(LANES, 100 + i)) for i in range(8)}
+        if not swaps:  # odd lanes expect what is there
+            for i in range(4):
+                there = [int.from_bytes(content[16 * lane + 4 * i :][:4], "little") for lane in range(LANES)]
+                given[f"R{8 + i}"] = each(
+                    [value if lane % 2 else value ^ 1 for lane, value in enumerate(there)]
+                )
+        operands = "R12" if swaps else "R8, R12"
+        machine.run(f"ATOMG.E.{name}.128.STRONG.GPU PT, R4, [R2], {operands}", R2=low, R3=high, **given)
+        expected = bytearray(content)
+        new = [words(LANES, 104 + i) for i in range(4)]
+        for lane in range(LANES):
+            if swaps or lane % 2:
+                expected[16 * lane : 16 * lane + 16] = b"".join(struct.pack("<I", word[lane]) for word in new)
+        assert machine.bytes_of("global") == expected
+        assert machine.word("R7") == [
+            int.from_bytes(content[16 * lane + 12 :][:4], "little") for lane in range(LANES)
+        ]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("F16x2", 2), ("BF16x2", 2), ("F16x4", 4), ("BF16x8", 8)])
+def test_sums_of_16_bit_floats(kind: str, count: int) -> None:
+    form = BF16 if kind.startswith("B") else F16
+    machine = Machine()
+    size = 2 * count
+    offsets = [16 * lane for lane in range(LANES)]
+    low, high = pointers(offsets)
+    values = [words(LANES, 110 + place) for place in range(count // 2)]
+    registers = {f"R{8 + place}": each(value) for place, value in enumerate(values)}
+    machine.run(f"REDG.E.ADD.{kind}.RN.STRONG.GPU desc[UR4][R2.64], R8", R2=low, R3=high, **registers)
+    found = machine.bytes_of("global")
+    for lane, offset in enumerate(offsets):
+        added = [half for value in values for half in pieces(value[lane], 16, False)]
+        for i, number in enumerate(added):
+            at = offset + 2 * i
+            old = int.from_bytes(machine.content["global"][at : at + 2], "little")
+            assert int.from_bytes(found[at : at + 2], "little") == fused(old, one(form), number, form)
+        assert found[offset + size : offset + 16] == machine.content["global"][offset + size : offset + 16]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("F32", 1), ("F32x2", 2), ("F32x4", 4)])
+def test_sums_of_float32_flush(kind: str, count: int) -> None:
+    machine = Machine()
+    low, high = pointers([16 * lane for lane in range(LANES)])
+    tiny = [1, 0x800000, 0x800001, 0x3F800000, 0x80800003, 0x7FFFFF, 0, 0x80000001]
+    there = [[tiny[(lane + place) % 8] for place in range(count)] for lane in range(LANES)]
+    added = [
+        [tiny[(3 * lane + place) % 8] ^ (lane & 1) << 31 for place in range(count)] for lane in range(LANES)
+    ]
+    for lane, numbers in enumerate(there):
+        machine.space("global").data[0, 16 * lane : 16 * lane + 4 * count] = list(
+            struct.pack(f"<{count}I", *numbers)
+        )
+    registers = {f"R{8 + place}": each([row[place] for row in added]) for place in range(count)}
+    machine.run(f"REDG.E.ADD.{kind}.FTZ.RN.STRONG.GPU desc[UR4][R2.64], R8", R2=low, R3=high, **registers)
+    found = machine.bytes_of("global")
+    for lane in range(LANES):
+        for place in range(count):
+            result = int.from_bytes(found[16 * lane + 4 * place :][:4], "little")
+            x, y = flush(there[lane][place], F32), flush(added[lane][place], F32)
+            wanted = flush(fused(x, one(F32), y, F32), F32)
+            assert result == wanted or (is_nan(result, F32) and is_nan(wanted, F32))
+
+
+def test_a_generic_atomic_tells_whether_it_was_done() -> None:
+    machine = Machine()
+    low, high = pointers([16 * lane for lane in range(LANES)])
+    machine.run("ATOM.E.ADD.F16x2.RN.STRONG.GPU P0, R4, desc[UR4][R2.64], R8", R2=low, R3=high, R8=0)
+    assert machine.slots[320] is True
+    machine = Machine()
+    machine.resolve = lambda address, active: [
+        ("shared", from_array(to_array(address) - GLOBAL_BASE + SHARED_BASE), active)
+    ]  # type: ignore[method-assign]
+    machine.run("ATOM.E.ADD.F16x2.RN.STRONG.GPU P0, R4, desc[UR4][R2.64], R8", R2=low, R3=high, R8=0x3C003C00)
+    assert machine.slots[320] is False
+    assert machine.bytes_of("shared") == machine.content["shared"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "LDG.E.96 R4, desc[UR4][R2.64]",
+        "STS.FOO [R2], R4",
+        "LDGSTS.E.256 [R2], desc[UR4][R4.64]",
+        "LDSM.8.M88 R4, [R2]",
+        "ATOMG.E.MUL.STRONG.GPU PT, R4, desc[UR4][R2.64], R8",
+        "REDG.E.MIN.F32.STRONG.GPU desc[UR4][R2.64], R8",
+        "REDG.E.MIN.F32x2.FTZ.RN.STRONG.GPU desc[UR4][R2.64], R8",
+    ],
+)
+def test_unknown_forms_are_refused(text: str) -> None:
+    with pytest.raises(Unsupported):
+        Machine().run(text)
+
+
+def test_masks_are_parts() -> None:
+    assert isinstance(ODD, Part) and to_bools(ODD).sum() == 16
