@@ -1,0 +1,1 @@
+"""Machine code: reading cubins, and listing and decoding what is in them."""

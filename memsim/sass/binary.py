@@ -1,0 +1,150 @@
+"""The cubins within a file: a cubin, a fat binary, an object, a library, a program, a wheel.
+
+In: a path. Out: the cubins, in file order. NVIDIA's `cuobjdump` takes files apart; where it is absent, or
+refuses one (13.5 does not know cubins of CUDA 12.0), `memsim.sass.fatbin` does. A bare cubin needs neither.
+Left out on purpose: PTX that lies beside the cubins.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from memsim.compile.toolkit import find_tool
+from memsim.errors import MemsimError
+from memsim.sass.cubin import read_cubin
+from memsim.sass.elf import MACHINE
+from memsim.sass.fatbin import MAGIC, read_fatbins
+
+WHEEL = "nvidia-cuda-cuobjdump"
+TIMEOUT = 600  # seconds
+NOTHING = "does not contain device code"  # cuobjdump about a file without cubins
+# What cuobjdump takes apart, by how it starts: fat binaries, ELF, archives, Windows' programs.
+CONTAINERS = (MAGIC, b"\x7fELF", b"!<arch>\n", b"MZ")
+# Members of a zip file that are worth a look.
+MEMBERS = (".cubin", ".fatbin", ".o", ".obj", ".a", ".lib", ".so", ".pyd", ".dll", ".exe")
+
+Found = tuple[str, bytes, str]  # name, cubin, chip
+
+
+def cubins_in(path: str | Path) -> list[Found]:
+    """(name, cubin, chip) of each cubin in a file; a name is the file's, or as `lib.1.sm_90.cubin`.
+
+    Within a zip file or a wheel, names start with the member's: `package/lib.so: lib.1.sm_90.cubin`.
+
+    Raises:
+        MemsimError: no such file; no machine code in it; cuobjdump is needed and not installed.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+        if start.startswith(b"PK\x03\x04"):
+            found = list(_in_zip(path))
+        elif _is_cubin(start):
+            found = [_named(path.name, path.read_bytes(), path)]
+        elif start.startswith(CONTAINERS):
+            found = _extract(path, path)
+        else:
+            found = []
+    except OSError as error:
+        raise MemsimError(f"cannot read {path}: {error.strerror}") from None
+    if not found:
+        raise MemsimError("there is no machine code in it", file=str(path), hint=_advice(start))
+    return found
+
+
+def _advice(start: bytes) -> str:
+    if start.startswith(CONTAINERS):
+        return "it may hold PTX only: build it for a chip, as with nvcc -arch=sm_90"
+    return "it is no cubin, fat binary, object, library, program or wheel"
+
+
+def _is_cubin(start: bytes) -> bool:
+    return start[:4] == b"\x7fELF" and int.from_bytes(start[18:20], "little") == MACHINE
+
+
+def _named(name: str, cubin: bytes, path: Path) -> Found:
+    return name, cubin, read_cubin(cubin, str(path)).arch
+
+
+def _in_zip(path: Path) -> Iterator[Found]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                name = PurePosixPath(member.filename)
+                is_library = ".so." in name.name  # libcublas.so.12
+                if member.is_dir() or not (name.name.endswith(MEMBERS) or is_library):
+                    continue
+                yield from _in_member(archive, member, path)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        raise MemsimError(f"the zip file is damaged or locked: {error}", file=str(path)) from None
+
+
+def _in_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Iterator[Found]:
+    data = archive.read(member)
+    if _is_cubin(data):
+        yield _named(member.filename, data, path)
+    elif data.startswith(CONTAINERS):
+        with tempfile.TemporaryDirectory() as scratch:
+            copy = Path(scratch, PurePosixPath(member.filename).name)
+            copy.write_bytes(data)
+            for name, cubin, chip in _extract(copy, path):
+                yield f"{member.filename}: {name}", cubin, chip
+
+
+def _extract(container: Path, path: Path) -> list[Found]:
+    """The cubins in `container`, which people know as `path`."""
+    tool = find_tool("cuobjdump")
+    cubins, log = _by_cuobjdump(tool, container, path) if tool else ([], "")
+    if not cubins:
+        found = read_fatbins(container.read_bytes())
+        if found.unread or (log and NOTHING not in log and not found.cubins):
+            raise _unreadable(path, container, found.unread, tool, log)
+        for number, cubin in enumerate(found.cubins, 1):
+            chip = read_cubin(cubin, str(path)).arch
+            cubins.append((f"{container.stem}.{number}.{chip}.cubin", cubin, chip))
+    return cubins
+
+
+def _unreadable(path: Path, container: Path, count: int, tool: Path | None, log: str) -> MemsimError:
+    if tool is not None:
+        log = log.replace(str(container.absolute()), str(path))
+        return MemsimError("cuobjdump cannot take it apart", file=str(path), hint=log or None)
+    return MemsimError(
+        f"{count} cubins in it are compressed, and cuobjdump, which reads them, is not installed",
+        file=str(path),
+        hint=f"pip install {WHEEL} (Linux and Windows), or install the CUDA toolkit, or give a cubin",
+    )
+
+
+def _by_cuobjdump(tool: Path, container: Path, path: Path) -> tuple[list[Found], str]:
+    """(what it takes out, its log if that is nothing)."""
+    with tempfile.TemporaryDirectory() as scratch:
+        try:
+            done = subprocess.run(
+                [str(tool), "-xelf", "all", str(container.absolute())],
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=TIMEOUT,
+            )
+        except OSError as error:
+            raise MemsimError(f"cannot run {tool}: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise MemsimError(f"cuobjdump did not end within {TIMEOUT} s", file=str(path)) from None
+        if done.returncode != 0:
+            return [], (done.stdout + done.stderr).strip()
+        cubins = sorted(Path(scratch).glob("*.cubin"), key=_number)
+        return [_named(cubin.name, cubin.read_bytes(), path) for cubin in cubins], ""
+
+
+def _number(cubin: Path) -> tuple[int, str]:
+    """cuobjdump counts: `libname.12.sm_90.cubin`."""
+    numbers = [part for part in cubin.name.split(".") if part.isdecimal()]
+    return (int(numbers[-1]) if numbers else 0), cubin.name

@@ -1,0 +1,313 @@
+"""A cubin: which kernels it holds, and what a launch must know about each.
+
+In: the bytes of a cubin (sm_75 and later) as nvcc, NVRTC, ptxas or Triton write it. Out: parameters,
+sizes, constants, variables and relocations. Left out on purpose: the instructions themselves
+(`memsim.sass.disassemble` lists them), and addresses: a `GlobalVariable` has an offset within its section,
+and whoever lays out memory chooses where sections go.
+
+Numbers of attributes and their layouts are those that NVIDIA's cuobjdump prints by name (`EIATTR_...`).
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memsim.errors import MemsimError
+from memsim.sass.elf import Elf, Relocation, Section, Symbol, damaged, read_elf, text_at
+from memsim.sass.image import (
+    ConstantVariable,
+    Cubin,
+    Dims,
+    GlobalSection,
+    GlobalVariable,
+    Image,
+    Parameter,
+)
+
+__all__ = [
+    "ConstantVariable",
+    "Cubin",
+    "GlobalSection",
+    "GlobalVariable",
+    "Image",
+    "Parameter",
+    "Relocation",
+    "read_cubin",
+]
+
+OBJECT, FUNCTION = 1, 2  # types of symbols
+ENTRY = 0x10  # in a symbol's `other`: a kernel, no device function
+TOOL_NOTE = 2000  # type of the note in .note.nv.tkinfo
+MAX_SHARED = 1 << 20
+UNBOUNDED = 1 << 31  # a stack size as of here says "not known" (recursion)
+
+MAX_THREADS = 0x05
+PARAM_CBANK = 0x0A
+REQUIRED_THREADS = 0x10
+FRAME_SIZE, MIN_STACK, MAX_STACK = 0x11, 0x12, 0x23
+KPARAM_INFO, KPARAM_INFO_V2 = 0x17, 0x45
+CBANK_PARAM_SIZE = 0x19
+REGISTERS = 0x2F
+API_VERSION = 0x37
+CLUSTER, MAX_CLUSTER_RANK = 0x3D, 0x3F
+SIZED = 4  # the format of a record whose payload follows it
+
+_CONSTANT = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?$")
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
+_ARCH_OPTION = re.compile(r"-arch[= ]+(sm_\d+[a-z]?)")
+_RELEASE = re.compile(r"\bV(\d+(?:\.\d+)+)")
+_WRITTEN_BY = re.compile(r"Cuda compilation tools, release \S+, V(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """One attribute of `.nv.info`; `value` for those without a payload."""
+
+    attribute: int
+    value: int
+    data: bytes
+
+    def words(self, count: int) -> tuple[int, ...]:
+        if len(self.data) < 4 * count:
+            raise damaged(f"attribute {self.attribute:#x} has {len(self.data)} bytes")
+        return struct.unpack_from(f"<{count}I", self.data)
+
+
+def read_cubin(data: bytes, file: str | None = None) -> Cubin:
+    """What a cubin says about its kernels; `file` is what errors call it.
+
+    Raises:
+        MemsimError: not a cubin, or one that is damaged.
+    """
+    try:
+        elf = read_elf(data)
+        ptx = _ptx(elf)
+        tool, options = _tool(elf)
+        release = _api_version(elf)
+        written = _WRITTEN_BY.search(ptx) if ptx else None
+        signed = f"ptxas {written[1]}" if written else None
+        return Cubin(
+            arch=_arch(elf, options, ptx),
+            compiler=tool or signed or (f"ptxas {release}" if release else None),
+            kernels=_kernels(elf),
+            variables=_variables(elf),
+            sections=tuple(
+                GlobalSection(s.name, s.size, s.align, s.data or None, elf.relocations.get(s.index, ()))
+                for s in elf.sections
+                if _is_global(s)
+            ),
+            constants=_constants(elf),
+            ptx=ptx,
+        )
+    except MemsimError as error:
+        raise MemsimError(error.message, file=file or error.file, hint=error.hint) from None
+
+
+# --- the whole file
+
+
+def _arch(elf: Elf, options: str, ptx: str | None) -> str:
+    """The number is in the flags; a suffix (`sm_90a`) is where a tool or PTX names the same number."""
+    new = elf.abi >= 8
+    number = elf.flags >> 8 & 0xFF if new else elf.flags & 0xFF
+    if number < 50:
+        raise damaged(f"it is for sm_{number}")
+    arch = f"sm_{number}"
+    named = [*_ARCH_OPTION.findall(options), *_TARGET.findall(ptx or "")[:1]]
+    suffixed = [name for name in named if name[:-1] == arch]
+    if suffixed:
+        return str(suffixed[0])
+    return arch + "a" if elf.flags & (0x8 if new else 0x800) else arch
+
+
+def _ptx(elf: Elf) -> str | None:
+    for section in elf.sections:
+        if section.name == ".nv_debug_ptx_txt":  # lines end in zero bytes
+            return section.data.replace(b"\0", b"\n").decode(errors="replace").strip("\n") + "\n"
+    return None
+
+
+def _tool(elf: Elf) -> tuple[str | None, str]:
+    """(`ptxas 13.0.88`, the options it was given) of the last tool that signed the file."""
+    found: tuple[str | None, str] = (None, "")
+    for section in elf.sections:
+        if section.name != ".note.nv.tkinfo":
+            continue
+        place = 0
+        while place + 12 <= len(section.data):
+            name_size, size, kind = struct.unpack_from("<III", section.data, place)
+            start = place + 12 + -(-name_size // 4) * 4
+            note = section.data[start : start + size]
+            place = start + -(-size // 4) * 4
+            if kind == TOOL_NOTE and len(note) >= 24:
+                _, _, tool, version, _, options = struct.unpack_from("<6I", note)
+                texts = note[24:]
+                release = _RELEASE.search(text_at(texts, version))
+                name = f"{text_at(texts, tool)} {release[1]}" if release else text_at(texts, tool)
+                found = (name, text_at(texts, options))
+    return found
+
+
+def _api_version(elf: Elf) -> str | None:
+    for section in elf.sections:
+        if section.name.startswith(".nv.info"):
+            for record in _records(section):
+                if record.attribute == API_VERSION:
+                    return f"{record.words(1)[0] // 10}.{record.words(1)[0] % 10}"
+    return None
+
+
+def _is_global(section: Section) -> bool:
+    return section.name in (".nv.global", ".nv.global.init")
+
+
+def _variables(elf: Elf) -> tuple[GlobalVariable, ...]:
+    found = []
+    for symbol, section in _objects(elf):
+        if _is_global(section):
+            init = section.data[symbol.value : symbol.value + symbol.size] if section.data else None
+            found.append(
+                GlobalVariable(symbol.name, section.name, symbol.value, symbol.size, section.align, init)
+            )
+    return tuple(found)
+
+
+def _constants(elf: Elf) -> tuple[ConstantVariable, ...]:
+    return tuple(
+        ConstantVariable(symbol.name, int(bank[1]), symbol.value, symbol.size)
+        for symbol, section in _objects(elf)
+        if (bank := _CONSTANT.match(section.name))
+    )
+
+
+def _objects(elf: Elf) -> Iterator[tuple[Symbol, Section]]:
+    for symbol in elf.symbols:
+        if symbol.type == OBJECT and 0 < symbol.section < len(elf.sections):
+            section = elf.sections[symbol.section]
+            if symbol.value + symbol.size > section.size:
+                raise damaged(f"{symbol.name} lies outside of {section.name}")
+            yield symbol, section
+
+
+# --- kernels
+
+
+def _records(section: Section) -> Iterator[_Record]:
+    data, place = section.data, 0
+    while place + 4 <= len(data):
+        form, attribute, value = struct.unpack_from("<BBH", data, place)
+        place += 4
+        size = value if form == SIZED else 0
+        if place + size > len(data):
+            raise damaged(f"{section.name} ends within attribute {attribute:#x}")
+        yield _Record(attribute, value, data[place : place + size])
+        place += -(-size // 4) * 4
+
+
+def _kernels(elf: Elf) -> dict[str, Image]:
+    named = {section.name: section for section in elf.sections}
+    by_symbol: dict[tuple[int, int], int] = {}  # (symbol, attribute) of .nv.info
+    if ".nv.info" in named:
+        for record in _records(named[".nv.info"]):
+            if record.attribute in (REGISTERS, FRAME_SIZE, MIN_STACK, MAX_STACK):
+                symbol, value = record.words(2)
+                by_symbol[symbol, record.attribute] = value
+    entries = [
+        (symbol.section, number, symbol)
+        for number, symbol in enumerate(elf.symbols)
+        if symbol.type == FUNCTION and symbol.other & ENTRY and 0 < symbol.section < len(elf.sections)
+    ]
+    return {
+        symbol.name: _image(elf, named, symbol, {a: v for (s, a), v in by_symbol.items() if s == number})
+        for _, number, symbol in sorted(entries, key=lambda entry: entry[:2])
+    }
+
+
+def _image(elf: Elf, named: dict[str, Section], kernel: Symbol, about: dict[int, int]) -> Image:
+    name, text = kernel.name, elf.sections[kernel.section]
+    info = named.get(f".nv.info.{name}")
+    records = list(_records(info)) if info else []
+    last = {record.attribute: record for record in records}
+    parameters = tuple(sorted(map(_parameter, _of(records, KPARAM_INFO, KPARAM_INFO_V2)), key=_index))
+    banks = [
+        (int(bank[1]), section)
+        for section in elf.sections
+        if (bank := _CONSTANT.match(section.name)) and bank[2] in (None, name)
+    ]
+    constants = {bank: section.data for bank, section in banks}
+    base, size = _parameter_bank(last, constants.get(0, b""))
+    shared = named.get(f".nv.shared.{name}")
+    reserved = _reserved_shared(elf)
+    static = max(shared.size if shared else 0, reserved)
+    if static > MAX_SHARED:
+        raise damaged(f"{name} would have {static} bytes of shared memory")
+    if base + size > len(constants.get(0, b"")) or not text.data or len(text.data) % 16:
+        raise damaged(f"the sizes of {name} contradict each other")
+    stacks = [about.get(attribute, 0) for attribute in (FRAME_SIZE, MIN_STACK, MAX_STACK)]
+    bounded = [stack for stack in stacks if stack < UNBOUNDED]
+    return Image(
+        name=name,
+        parameters=parameters,
+        parameter_base=base,
+        parameter_size=size,
+        static_shared=static,
+        reserved_shared=reserved,
+        registers=about.get(REGISTERS, 0),
+        local_bytes=max(bounded, default=0),
+        stack_bounded=len(bounded) == len(stacks),
+        constants=constants,
+        constant_relocations={
+            bank: elf.relocations[section.index]
+            for bank, section in banks
+            if section.index in elf.relocations
+        },
+        functions={
+            symbol.name: symbol.value
+            for symbol in elf.symbols
+            if symbol.type == FUNCTION and symbol.section == kernel.section and symbol is not kernel
+        },
+        code=text.data,
+        max_threads=_dims(last.get(MAX_THREADS)),
+        required_threads=_dims(last.get(REQUIRED_THREADS)),
+        cluster=_dims(last.get(CLUSTER)),
+        max_cluster_rank=last[MAX_CLUSTER_RANK].words(1)[0] if MAX_CLUSTER_RANK in last else None,
+        relocations=elf.relocations.get(text.index, ()),
+    )
+
+
+def _of(records: list[_Record], *attributes: int) -> list[_Record]:
+    return [record for record in records if record.attribute in attributes]
+
+
+def _index(parameter: Parameter) -> int:
+    return parameter.index
+
+
+def _parameter(record: _Record) -> Parameter:
+    _, place, kind = record.words(3)
+    size = kind >> 18 if record.attribute == KPARAM_INFO else kind & 0xFFFF
+    return Parameter(place & 0xFFFF, place >> 16, size)
+
+
+def _parameter_bank(last: dict[int, _Record], bank: bytes) -> tuple[int, int]:
+    """(base, size) of the parameters in constant bank 0; they are at its end."""
+    if PARAM_CBANK in last:
+        _, place = last[PARAM_CBANK].words(2)
+        return place & 0xFFFF, place >> 16
+    size = last[CBANK_PARAM_SIZE].value if CBANK_PARAM_SIZE in last else 0
+    return max(len(bank) - size, 0), size
+
+
+def _reserved_shared(elf: Elf) -> int:
+    number = elf.flags >> 8 & 0xFF if elf.abi >= 8 else elf.flags & 0xFF
+    return 0x400 if number >= 90 else 0
+
+
+def _dims(record: _Record | None) -> Dims | None:
+    if record is None:
+        return None
+    x, y, z = record.words(3)
+    return x, y, z

@@ -1,0 +1,222 @@
+"""Machine code as a program: each line of a listing becomes an `Op`.
+
+In: a kernel's `Listing`. Out: `Program`. Left out on purpose: what the operations do (`memsim.isa`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import memsim.isa.atomics
+import memsim.isa.control
+import memsim.isa.convert
+import memsim.isa.double
+import memsim.isa.half
+import memsim.isa.integer
+import memsim.isa.lanes
+import memsim.isa.logic
+import memsim.isa.matrix
+import memsim.isa.memory
+import memsim.isa.single
+import memsim.isa.synchronization
+import memsim.isa.texture
+import memsim.isa.unexecuted  # noqa: F401  (these register the opcodes)
+from memsim.isa.control import flow_of
+from memsim.isa.op import (
+    Address,
+    Barrier,
+    Constant,
+    Effect,
+    Form,
+    Immediate,
+    Label,
+    Op,
+    Operand,
+    Predicate,
+    Program,
+    Register,
+    Special,
+)
+from memsim.isa.registry import RECORDS, Record
+from memsim.isa.results import result_count
+from memsim.sass.listing import Line, Listing
+from memsim.sass.operands import parse_operand, split
+
+#: What an opcode is that is in no table: it may have written everything.
+STRANGER = Record(
+    "?",
+    Effect.MEMORY,
+    "P?R?P?",
+    lambda form: {0: 4, 1: 4},
+    None,
+    touches=tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global")),
+)
+_INDEXED_TARGET = re.compile(r"^(U?R\d+)\s+(-?0x[0-9a-f]+)")
+_REMARK = re.compile(r'\(\*"[^"]*"\*\)')
+_NAN = re.compile(r"[-+]?[QS]NAN")
+_TARGETS = re.compile(r'\(\*"(?:BRANCH|INDIRECT_CALL)_TARGETS ([^"]*)"\*\)')
+
+
+def decode(listing: Listing, code: bytes = b"") -> Program:
+    """A kernel's instructions, those of the device functions in its section included.
+
+    code: the section's bytes. Of a NaN in an instruction only they say which; a listing prints `-QNAN`.
+    """
+    at = {line.address: index for index, line in enumerate(listing.lines)}
+    ops = tuple(_op(index, line, listing, at, code) for index, line in enumerate(listing.lines))
+    functions = {name: at[address] for name, address in listing.labels.items() if address in at}
+    return Program(listing.name, ops, at, functions)
+
+
+def _op(index: int, line: Line, listing: Listing, at: dict[int, int], code: bytes) -> Op:
+    text = line.text
+    if "NAN" in text and not text.startswith("H"):
+        text = _NAN.sub(lambda match: _number_at(code, line.address) or match[0], text)
+    form, record, effect, reads, writes, addresses = _decoded(text)
+    guard = parse_operand(line.guard) if line.guard else None
+    assert guard is None or isinstance(guard, Predicate)
+    if guard is not None and guard.slot is not None:
+        reads |= 1 << guard.slot
+        addresses |= 1 << guard.slot
+    flow = record.flow
+    targets: tuple[int, ...] = ()
+    if flow is not None:
+        flow = flow_of(form, flow)
+        names = [operand.name for operand in form.operands if isinstance(operand, Label)]
+        targets = tuple(at[listing.labels[name]] for name in names if listing.labels.get(name) in at)
+    elif form.opcode == "LEPC":
+        form = _with_address(form, listing)
+    return Op(
+        index=index,
+        address=line.address,
+        form=form,
+        guard=guard,
+        text=f"@{line.guard} {line.text}" if line.guard else line.text,
+        source=line.source,
+        effect=effect,
+        reads=reads,
+        writes=writes,
+        addresses=addresses,
+        flow=flow,
+        targets=targets,
+        record=record,
+    )
+
+
+def _number_at(code: bytes, address: int) -> str:
+    """The constant in an instruction's second word; nothing where the code is not at hand."""
+    word = code[address + 4 : address + 8]
+    return f"{int.from_bytes(word, 'little'):#x}" if len(word) == 4 else ""
+
+
+def _with_address(form: Form, listing: Listing) -> Form:
+    """Labels that are read as a value get their address."""
+    operands = tuple(
+        Label(operand.name, listing.labels.get(operand.name)) if isinstance(operand, Label) else operand
+        for operand in form.operands
+    )
+    return Form(form.opcode, form.modifiers, operands)
+
+
+@lru_cache(maxsize=1 << 15)
+def _decoded(text: str) -> tuple[Form, Record, Effect, int, int, int]:
+    """(form, record, effect, slots read, written, read for addresses) of an instruction without its guard."""
+    form = parse_form(text)
+    record = RECORDS.get(form.opcode, STRANGER)
+    widths = record.widths(form)
+    count = result_count(form, record)
+    reads = writes = addresses = 0
+    for place, operand in enumerate(form.operands):
+        span = widths.get(place, 1)
+        if place < count:
+            writes |= _written(operand, span)
+            continue
+        found = (
+            _address(operand, is_narrow(record, place))
+            if isinstance(operand, Address)
+            else _read(operand, span)
+        )
+        reads |= found
+        if isinstance(operand, (Address, Constant, Predicate)):
+            addresses |= found
+    for slot in record.written(form) if record.written else ():
+        writes |= 1 << slot
+    if form.opcode in ("BSSY", "BREAK"):
+        writes |= reads
+    effect = record.effect_of(form) if record.effect_of else record.effect
+    return form, record, effect, reads, writes, addresses
+
+
+def parse_form(text: str) -> Form:
+    """Opcode, modifiers and operands of an instruction's text."""
+    listed = _TARGETS.search(text)
+    targets = [Label(name.strip(), None) for name in listed[1].split(",")] if listed else []
+    text = _REMARK.sub("", text).strip()
+    name, _, rest = text.partition(" ")
+    opcode, *modifiers = name.split(".")
+    rest = rest.strip()
+    if match := _INDEXED_TARGET.match(rest):
+        register = parse_operand(match[1])
+        assert register is not None
+        return Form(opcode, tuple(modifiers), (register, Immediate(int(match[2], 16)), *targets))
+    pieces = [piece for part in split(rest) for piece in _apart(part)]
+    operands: list[Operand] = []
+    for piece in pieces:
+        operand = parse_operand(piece)
+        operands.append(Special(piece) if operand is None else operand)
+    return Form(opcode, tuple(modifiers), tuple(_paired(opcode, operands)))
+
+
+def _apart(part: str) -> list[str]:
+    """`R2 `(name)` are two operands without a comma."""
+    head, separator, label = part.partition(" `(")
+    return [head, f"`({label}"] if separator else [part]
+
+
+def _paired(opcode: str, operands: list[Operand]) -> list[Operand]:
+    """In instructions on two halves, two numbers in a row are one operand, the high half first."""
+    if not opcode.startswith("H"):
+        return operands
+    found: list[Operand] = []
+    for operand in operands:
+        before = found[-1] if found else None
+        if (
+            isinstance(operand, Immediate)
+            and isinstance(before, Immediate)
+            and before.second is None
+            and not (isinstance(before.value, int) and isinstance(operand.value, int))
+        ):
+            found[-1] = Immediate(before.value, float(operand.value))
+        else:
+            found.append(operand)
+    return found
+
+
+def is_narrow(record: Record, place: int) -> bool:
+    """Are the registers of an address single ones? Shared and local addresses have 32 bits."""
+    spaces = {space for _, space in record.touches}
+    return spaces <= {"shared", "local"} or (record.opcode == "LDGSTS" and place == 0)
+
+
+def _address(operand: Address, narrow: bool) -> int:
+    """The slots that an address is made of."""
+    span = 1 if narrow else 2
+    base = _written(operand.base, span) if operand.base is not None else 0
+    return base | (_written(operand.uniform, span) if operand.uniform is not None else 0)
+
+
+def _written(operand: Operand, span: int) -> int:
+    slot = getattr(operand, "slot", None)
+    return 0 if slot is None else ((1 << span) - 1) << slot
+
+
+def _read(operand: Operand, span: int) -> int:
+    """The slots that an operand is made of."""
+    if isinstance(operand, (Register, Predicate, Barrier)):
+        return _written(operand, span)
+    if isinstance(operand, Constant) and operand.register is not None:
+        return _written(operand.register, 1)
+    if isinstance(operand, Special) and operand.name == "PR":
+        return 0x7F << 320
+    return 0

@@ -1,0 +1,125 @@
+"""The listing of a cubin: the text of NVIDIA's `nvdisasm`, with labels, source lines and who inlined them.
+
+In: the bytes of a cubin. Out: text. A listing takes nvdisasm half a second, so listings are kept in the
+user's cache folder by the cubin and the tool's release; a file that is damaged, cannot be read or cannot be
+written is as good as none. Left out on purpose: what a listing means (`memsim.sass.listing`), and taking old
+files away; the folder may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import hashlib
+import os
+import subprocess
+import tempfile
+import zlib
+from functools import cache
+from pathlib import Path
+
+from memsim.compile.toolkit import find_tool, tool_release
+from memsim.errors import MemsimError
+
+WHEEL = "nvidia-cuda-nvdisasm"
+OPTIONS = ("-c", "-gi")
+FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
+TIMEOUT = 600  # seconds; the largest libraries take some
+
+
+def disassemble(cubin: bytes, file: str | None = None) -> str:
+    """The text of `nvdisasm -c -gi`; `file` is what errors call the cubin.
+
+    Raises:
+        MemsimError: nvdisasm is not installed, or it cannot read the cubin.
+    """
+    tool = _tool()
+    kept = _folder() / f"{_key(cubin, version())}.sass.gz"
+    text = _read(kept)
+    if text is None:
+        text = _run(tool, cubin, file)
+        _write(kept, text)
+    return text
+
+
+def version() -> str:
+    """The release of nvdisasm, as `13.5.37`.
+
+    Raises:
+        MemsimError: nvdisasm is not installed.
+    """
+    return _version(_tool())
+
+
+@cache
+def _version(tool: Path) -> str:
+    return tool_release(tool)
+
+
+def _tool() -> Path:
+    tool = find_tool("nvdisasm")
+    if tool is None:
+        raise MemsimError(
+            "nvdisasm, NVIDIA's disassembler, is not installed",
+            hint=f"pip install {WHEEL} (Linux and Windows), or install the CUDA toolkit",
+        )
+    return tool
+
+
+def _run(tool: Path, cubin: bytes, file: str | None) -> str:
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "kernel.cubin")
+        path.write_bytes(cubin)
+        try:
+            done = subprocess.run(
+                [str(tool), *OPTIONS, str(path)], capture_output=True, check=False, timeout=TIMEOUT
+            )
+        except OSError as error:
+            raise MemsimError(f"cannot run {tool}: {error.strerror}") from None
+        except subprocess.TimeoutExpired:
+            raise MemsimError(f"nvdisasm did not end within {TIMEOUT} s", file=file) from None
+        if done.returncode != 0:
+            log = (done.stderr or done.stdout).decode(errors="replace").replace(str(path), file or path.name)
+            raise MemsimError(
+                f"nvdisasm {_version(tool)} cannot read it",
+                file=file,
+                hint=f"{log.strip()}\nA newer chip needs a newer nvdisasm: pip install -U {WHEEL}",
+            )
+        return done.stdout.decode(errors="replace").replace("\r\n", "\n")
+
+
+# --- listings that were made before
+
+
+def _folder() -> Path:
+    if os.environ.get(FOLDER_VARIABLE):
+        return Path(os.environ[FOLDER_VARIABLE]) / "listings"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("memsim", appauthor=False) / "listings"
+
+
+def _key(cubin: bytes, release: str) -> str:
+    return hashlib.sha256(f"{release} {' '.join(OPTIONS)} ".encode() + cubin).hexdigest()
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return gzip.decompress(path.read_bytes()).decode() or None
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
+        return None
+
+
+def _write(path: Path, text: str) -> None:
+    """The file appears whole or not at all."""
+    scratch = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(gzip.compress(text.encode(), 3, mtime=0))
+        Path(scratch).replace(path)
+    except OSError:
+        if scratch is not None:
+            with contextlib.suppress(OSError):
+                Path(scratch).unlink()

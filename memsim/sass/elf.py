@@ -1,0 +1,202 @@
+"""The ELF container of a cubin: sections, symbols and relocations.
+
+In: the bytes of a 64-bit little-endian ELF file for NVIDIA's machine (190). Out: its parts, with every
+offset checked against the size of the file. Left out on purpose: what the sections mean
+(`memsim.sass.cubin`), program headers, and debug sections beyond their bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+from memsim.errors import MemsimError
+
+MACHINE = 190  # EM_CUDA
+NOBITS = 8
+REL, RELA = 9, 4
+SYMTAB = 2
+# Sections that take room on the chip and none in the file, whatever their type is called: NVIDIA has
+# types of its own (0x70000007 global, 0x7000000a shared), which newer tools use for some targets.
+WITHOUT_BYTES = {NOBITS, 0x70000007, 0x70000009, 0x7000000A, 0x70000015}
+# Relocations of data whose addend, in a section of type REL, is the value that is there: (bytes).
+IN_PLACE = {1: 4, 2: 8, 3: 4, 4: 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """`index` is its place in the table of sections; `data` is empty where the file holds no bytes."""
+
+    index: int
+    name: str
+    type: int
+    flags: int
+    size: int
+    align: int
+    link: int
+    info: int
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`type` and `other` as in ELF; `section` is an index, 0 for a symbol that is not defined here."""
+
+    name: str
+    value: int
+    size: int
+    type: int
+    other: int
+    section: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """A place that waits for an address.
+
+    `offset`: bytes from the start of the section that is filled in. `symbol`: whose address, the name of
+    a variable, a function or (for a nameless section symbol) a section; `addend` is added to it.
+    `kind`: R_CUDA number, 2 and 4 (`R_CUDA_64`, `R_CUDA_G64`) for 8 bytes of data, 0x38 and 0x39 for the
+    low and the high word as the immediate of the instruction at `offset`.
+    """
+
+    offset: int
+    symbol: str
+    addend: int
+    kind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elf:
+    """`relocations`: by the index of the section that they fill in."""
+
+    abi: int
+    version: int
+    flags: int
+    sections: tuple[Section, ...]
+    symbols: tuple[Symbol, ...]
+    relocations: dict[int, tuple[Relocation, ...]]
+
+
+def read_elf(data: bytes) -> Elf:
+    """The parts of a cubin.
+
+    Raises:
+        MemsimError: no ELF file for NVIDIA's machine, or one that is damaged.
+    """
+    if data[:4] != b"\x7fELF":
+        raise MemsimError("it is not a cubin: no ELF file", hint=_what_it_is(data))
+    if data[4:6] != b"\x02\x01":
+        raise MemsimError("it is not a cubin: no 64-bit little-endian ELF file")
+    abi = _unpack("<B", data, 8)[0]
+    _, machine, version = _unpack("<HHI", data, 16)
+    if machine != MACHINE:
+        raise MemsimError(f"it is not a cubin: ELF for machine {machine}, and NVIDIA's is {MACHINE}")
+    (flags,) = _unpack("<I", data, 48)
+    sections = _sections(data)
+    tables = [section for section in sections if section.type == SYMTAB]
+    symbols = _symbols(tables[0], sections) if tables else ()
+    relocations: dict[int, tuple[Relocation, ...]] = {}
+    for section in sections:
+        if section.type in (REL, RELA):
+            target = _at(sections, section.info)
+            found = _relocations(section, target, symbols, sections)
+            relocations[target.index] = (*relocations.get(target.index, ()), *found)
+    return Elf(abi, version, flags, sections, symbols, relocations)
+
+
+def damaged(what: str) -> MemsimError:
+    """The error for a file that contradicts itself."""
+    return MemsimError(f"the cubin is damaged or cut off: {what}")
+
+
+def text_at(data: bytes, offset: int) -> str:
+    """The text up to the next zero byte. Raises MemsimError if it does not end."""
+    end = data.find(b"\0", offset)
+    if not 0 <= offset < len(data) or end < 0:
+        raise damaged("a name lies outside of its table")
+    return data[offset:end].decode(errors="replace")
+
+
+def _what_it_is(data: bytes) -> str | None:
+    if data[:4] == b"\x50\xed\x55\xba":
+        return "it is a fat binary: cuobjdump -xelf all takes the cubins out"
+    if b".version" in data[:4096] and b".target" in data[:4096]:
+        return "it looks like PTX text"
+    return None
+
+
+def _unpack(layout: str, data: bytes, offset: int) -> tuple[int, ...]:
+    if offset < 0 or offset + struct.calcsize(layout) > len(data):
+        raise damaged(f"it ends at byte {len(data)}, within a table")
+    return struct.unpack_from(layout, data, offset)
+
+
+def _sections(data: bytes) -> tuple[Section, ...]:
+    (table,) = _unpack("<Q", data, 40)
+    entry, count, names = _unpack("<HHH", data, 58)
+    if entry != 64 or names >= count:
+        raise damaged("the table of sections is not as it should be")
+    heads = [_unpack("<IIQQQQIIQQ", data, table + entry * number) for number in range(count)]
+    texts = _bytes(data, heads[names])
+    return tuple(
+        Section(
+            index=number,
+            name=text_at(texts, head[0]),
+            type=head[1],
+            flags=head[2],
+            size=head[5],
+            align=max(head[8], 1),
+            link=head[6],
+            info=head[7],
+            data=_bytes(data, head),
+        )
+        for number, head in enumerate(heads)
+    )
+
+
+def _bytes(data: bytes, head: tuple[int, ...]) -> bytes:
+    kind, offset, size = head[1], head[4], head[5]
+    if kind == 0 or kind in WITHOUT_BYTES:
+        return b""
+    if offset + size > len(data):
+        raise damaged(f"a section ends at byte {offset + size}, and the file has {len(data)}")
+    return data[offset : offset + size]
+
+
+def _at(sections: tuple[Section, ...], index: int) -> Section:
+    if index >= len(sections):
+        raise damaged(f"there is no section {index}")
+    return sections[index]
+
+
+def _symbols(table: Section, sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
+    texts = _at(sections, table.link).data
+    found = []
+    for offset in range(0, len(table.data) - 23, 24):
+        name, info, other, section, value, size = struct.unpack_from("<IBBHQQ", table.data, offset)
+        found.append(Symbol(text_at(texts, name), value, size, info & 15, other, section))
+    return tuple(found)
+
+
+def _relocations(
+    section: Section, target: Section, symbols: tuple[Symbol, ...], sections: tuple[Section, ...]
+) -> list[Relocation]:
+    found = []
+    entry = 24 if section.type == RELA else 16
+    for place in range(0, len(section.data) - entry + 1, entry):
+        offset, info = struct.unpack_from("<QQ", section.data, place)
+        index, kind = info >> 32, info & 0xFFFFFFFF
+        if index >= len(symbols):
+            raise damaged(f"a relocation names symbol {index} of {len(symbols)}")
+        symbol = symbols[index]
+        name = symbol.name
+        if not name and 0 < symbol.section < len(sections):
+            name = sections[symbol.section].name
+        if section.type == RELA:
+            (addend,) = struct.unpack_from("<q", section.data, place + 16)
+        else:
+            width = IN_PLACE.get(kind, 0)
+            addend = int.from_bytes(target.data[offset : offset + width], "little")
+        found.append(Relocation(offset, name, addend, kind))
+    return found

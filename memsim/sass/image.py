@@ -1,0 +1,128 @@
+"""What a cubin says, as records: kernels, variables and constants.
+
+In: nothing; `memsim.sass.cubin` fills them. Sizes and offsets are in bytes. Left out on purpose: addresses.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from memsim.sass.elf import Relocation
+
+Dims = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`offset` is counted from the kernel's `parameter_base`; both are in bytes."""
+
+    index: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalSection:
+    """`.nv.global` or `.nv.global.init`: a stretch of global memory with the module's variables.
+
+    `init` is None if it starts as zeros. `relocations` are pointers in it, by offset within it.
+    """
+
+    name: str
+    size: int
+    align: int
+    init: bytes | None = field(repr=False)
+    relocations: tuple[Relocation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalVariable:
+    """A `__device__` variable at byte `offset` of `section`; `init` is None if it starts as zeros."""
+
+    name: str
+    section: str
+    offset: int
+    size: int
+    align: int
+    init: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantVariable:
+    """A `__constant__` variable at byte `offset` of a constant bank."""
+
+    name: str
+    bank: int
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """One kernel of a cubin. Sizes are in bytes.
+
+    Attributes:
+        parameters: sorted by index.
+        parameter_base: where parameters start in constant bank 0.
+        static_shared: with the chip's reserved part; the part of the program is the rest.
+        reserved_shared: 0x400 as of sm_90, where a program's first array has this address, else 0.
+        local_bytes: stack of a thread, device functions that it calls included; `stack_bounded` is False
+            if the compiler could not tell (recursion).
+        constants: by bank; 3 and 4 are the module's, the others the kernel's. Bank 0 holds zeros as long as
+            the launch's values and the parameters.
+        constant_relocations: by bank, pointers to be filled into `constants`.
+        functions: other functions within the kernel's code by name, as their offset in it.
+        code: the text section, 16 bytes an instruction.
+        max_threads, required_threads, cluster: of `__launch_bounds__`, `.reqntid`, `__cluster_dims__`.
+        relocations: places in `code`.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    parameter_base: int
+    parameter_size: int
+    static_shared: int
+    reserved_shared: int
+    registers: int
+    local_bytes: int
+    stack_bounded: bool
+    constants: dict[int, bytes] = field(repr=False)
+    constant_relocations: dict[int, tuple[Relocation, ...]] = field(repr=False)
+    functions: dict[str, int]
+    code: bytes = field(repr=False)
+    max_threads: Dims | None
+    required_threads: Dims | None
+    cluster: Dims | None
+    max_cluster_rank: int | None
+    relocations: tuple[Relocation, ...] = field(repr=False)
+
+    @property
+    def code_size(self) -> int:
+        """Bytes of the text section."""
+        return len(self.code)
+
+    @property
+    def constant4(self) -> tuple[tuple[int, str, int], ...]:
+        """(offset, symbol, addend) of each address in constant bank 4."""
+        return tuple((r.offset, r.symbol, r.addend) for r in self.constant_relocations.get(4, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """A file of kernels for one chip.
+
+    Attributes:
+        arch: `sm_90`, or `sm_90a` if the file says so.
+        compiler: `ptxas 13.0.88`; `ptxas 12.0`, the release of CUDA only, where no tool has signed; None if
+            the file does not say.
+        kernels: in file order.
+        ptx: the text that it was assembled from, if it was made with line information.
+    """
+
+    arch: str
+    compiler: str | None
+    kernels: dict[str, Image]
+    variables: tuple[GlobalVariable, ...]
+    sections: tuple[GlobalSection, ...]
+    constants: tuple[ConstantVariable, ...]
+    ptx: str | None = field(repr=False)

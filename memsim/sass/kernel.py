@@ -1,0 +1,158 @@
+"""A kernel as machine code: what the cubin says of it, and its program.
+
+In: a cubin's bytes, or a listing with them. Out: `MachineKernel`s, decoded when first asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from memsim.compile.names import Names
+from memsim.errors import MemsimError
+from memsim.isa.op import Program
+from memsim.ptx.program import Parameter
+from memsim.sass.cubin import Cubin, Image, read_cubin
+from memsim.sass.decode import decode
+from memsim.sass.listing import Listing, read_listing
+from memsim.sass.shared_names import dynamic_arrays, shared_arrays
+
+
+@dataclass(frozen=True, eq=False)
+class MachineKernel:
+    """One kernel of a cubin."""
+
+    image: Image
+    module: MachineModule = field(repr=False)
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def name(self) -> str:
+        """The entry's name in the cubin."""
+        return self.image.name
+
+    @cached_property
+    def shared(self) -> tuple[tuple[str, int, int], ...]:
+        """(name, address, bytes) of static shared arrays.
+
+        One without a name if it is not known which is where.
+        """
+        image, cubin = self.image, self.module.cubin
+        linked = (cubin.compiler or "").startswith("nvJitLink")
+        return tuple(
+            shared_arrays(cubin.ptx or "", image.name, image.static_shared, image.reserved_shared, linked)
+        )
+
+    @property
+    def dynamic_name(self) -> str:
+        """What the source calls dynamic shared memory."""
+        ptx = self.module.cubin.ptx
+        found = dynamic_arrays(ptx, self.name) if ptx else []
+        return found[0] if len(found) == 1 else "dynamic shared memory"
+
+    @cached_property
+    def program(self) -> Program:
+        """Its instructions.
+
+        Raises:
+            MemsimError: the listing does not have the kernel.
+        """
+        listing = self.module.listings.get(self.name)
+        if listing is None:
+            raise MemsimError(f"the listing has no machine code of {self.name}")
+        return decode(listing, self.image.code)
+
+
+@dataclass(frozen=True, eq=False)
+class MachineModule:
+    """A cubin: its bytes, what they say, and the listing of its code, made when first asked for."""
+
+    code: bytes = field(repr=False)
+    cubin: Cubin
+    text: str | None = field(default=None, repr=False)
+    compiler: str = ""
+    names: Names = field(default_factory=Names)
+
+    @property
+    def made_by(self) -> str:
+        """Who made it: as the caller says, else as the cubin does."""
+        return self.compiler or self.cubin.compiler or ""
+
+    @cached_property
+    def listing(self) -> str:
+        """What nvdisasm prints."""
+        if self.text is not None:
+            return self.text
+        from memsim.sass.disassemble import disassemble
+
+        return disassemble(self.code)
+
+    @cached_property
+    def listings(self) -> Mapping[str, Listing]:
+        """The instructions of each kernel, by name."""
+        return read_listing(self.listing, self.names.name_of)
+
+    @cached_property
+    def kernels(self) -> Mapping[str, MachineKernel]:
+        """By the entry's name, in the cubin's order."""
+        types = _types_in_ptx(self.cubin.ptx)
+        return {
+            name: MachineKernel(image, self, _parameters(image, types.get(name)))
+            for name, image in self.cubin.kernels.items()
+        }
+
+
+def read_module(
+    code: bytes,
+    text: str | None = None,
+    file: str | None = None,
+    compiler: str = "",
+    names: Names | None = None,
+) -> MachineModule:
+    """A cubin, with its listing if that is at hand.
+
+    compiler: who made it, if that is known better than the cubin says. names: what its source files are
+    called.
+
+    Raises:
+        MemsimError: not a cubin.
+    """
+    return MachineModule(code, read_cubin(code, file), text, compiler, names or Names())
+
+
+_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^)]*)\)")
+_PARAMETER = re.compile(
+    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)(?:\s+\.ptr[^,\n]*?)?\s+([\w$]+)(?:\[(\d+)\])?\s*(?:,|$)"
+)
+_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
+
+
+def _types_in_ptx(ptx: str | None) -> dict[str, tuple[Parameter, ...]]:
+    """The parameters as the PTX declares them that the cubin was assembled from, by kernel."""
+    found = {}
+    for name, declared in _ENTRY.findall(ptx or ""):
+        parameters: list[Parameter] = []
+        offset = 0
+        for align, kind, parameter, count in _PARAMETER.findall(declared):
+            size = _SIZES.get(kind.lstrip("busf"), 0) * int(count or 1)
+            alignment = int(align or size or 1)
+            offset = -(-offset // alignment) * alignment
+            parameters.append(Parameter(parameter, kind, alignment, size, offset))
+            offset += size
+        found[name] = tuple(parameters)
+    return found
+
+
+def _parameters(image: Image, declared: tuple[Parameter, ...] | None) -> tuple[Parameter, ...]:
+    """Parameters with a type: declared in PTX, or bits of their size."""
+    sizes = [parameter.size for parameter in image.parameters]
+    if declared is not None and [parameter.size for parameter in declared] == sizes:
+        return declared
+    return tuple(
+        Parameter(
+            f"param_{p.index}", f"b{8 * p.size}" if p.size in (1, 2, 4, 8) else "b8", p.size, p.size, p.offset
+        )
+        for p in image.parameters
+    )

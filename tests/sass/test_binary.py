@@ -1,0 +1,151 @@
+"""Cubins out of containers, with cuobjdump and without."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from memsim.compile import compile_cubin, find_tool
+from memsim.errors import MemsimError
+from memsim.sass import binary
+from memsim.sass.binary import cubins_in
+from memsim.sass.fatbin import LZ4, ZSTD, read_fatbins
+
+SOURCE = 'extern "C" __global__ void copy(float *x) { x[threadIdx.x] = x[threadIdx.x + 1]; }\n'
+
+try:
+    SM_80, SM_90 = (compile_cubin(SOURCE, arch=arch).code for arch in ("sm_80", "sm_90"))
+except MemsimError as error:
+    pytest.skip(error.message, allow_module_level=True)
+
+
+def fatbin(*images: tuple[bytes, int, int]) -> bytes:
+    """A fat binary of (image, flags, uncompressed size)."""
+    entries = b""
+    for image, flags, size in images:
+        padded = image + bytes(-len(image) % 8)
+        compressed = len(image) if flags else 0
+        head = struct.pack(
+            "<HHIQIIHHIQQQQ", 2, 0x101, 64, len(padded), compressed, 0, 7, 1, 90, 0, 0x11 | flags, 0, size
+        )
+        entries += head + padded
+    return struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 16, len(entries)) + entries
+
+
+def plain(image: bytes) -> tuple[bytes, int, int]:
+    return image, 0, 0
+
+
+def literals(image: bytes) -> bytes:
+    """An LZ4 block that repeats nothing."""
+    more, rest = divmod(len(image) - 15, 255)
+    return b"\xf0" + b"\xff" * more + bytes([rest]) + image
+
+
+@pytest.fixture(params=["with", "without"])
+def cuobjdump(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "without":
+        monkeypatch.setattr(binary, "find_tool", lambda name: None)
+    elif find_tool("cuobjdump") is None:
+        pytest.skip("cuobjdump is not installed")
+
+
+def test_a_bare_cubin_needs_no_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary, "find_tool", lambda name: None)
+    (tmp_path / "kernel.bin").write_bytes(SM_90)
+    assert cubins_in(tmp_path / "kernel.bin") == [("kernel.bin", SM_90, "sm_90")]
+
+
+def test_a_fat_binary(tmp_path: Path, cuobjdump: None) -> None:
+    (tmp_path / "two.fatbin").write_bytes(fatbin(plain(SM_80), plain(SM_90)))
+    found = cubins_in(str(tmp_path / "two.fatbin"))
+    assert [(name, chip) for name, _, chip in found] == [
+        ("two.1.sm_80.cubin", "sm_80"),
+        ("two.2.sm_90.cubin", "sm_90"),
+    ]
+    assert [cubin[: len(SM_80)] for _, cubin, _ in found[:1]] == [SM_80]
+
+
+def test_a_wheel(tmp_path: Path, cuobjdump: None) -> None:
+    wheel = tmp_path / "kernels.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("kernels/a.cubin", SM_90)
+        archive.writestr("kernels/b.so.12", fatbin(plain(SM_80)))
+        archive.writestr("kernels/text.so", "nothing")
+        archive.writestr("kernels/readme.txt", SM_90)
+    assert [(name, chip) for name, _, chip in cubins_in(wheel)] == [
+        ("kernels/a.cubin", "sm_90"),
+        ("kernels/b.so.12: b.so.1.sm_80.cubin", "sm_80"),
+    ]
+
+
+def test_a_fat_binary_within_something_else() -> None:
+    container = b"junk \x50\xed\x55\xba junk" + fatbin(plain(SM_80)) + b"more" + fatbin(plain(SM_90))
+    assert [cubin[:4] for cubin in read_fatbins(container).cubins] == [b"\x7fELF"] * 2
+    assert read_fatbins(container).unread == 0
+
+
+def test_lz4() -> None:
+    repeated = bytes([0x35]) + b"abc" + struct.pack("<H", 3) + b"\x50" + b"12345"
+    text = b"abc" + b"abcabcabc" + b"12345"
+    images = [(literals(SM_80), LZ4, len(SM_80)), (repeated, LZ4, len(text))]
+    assert read_fatbins(fatbin(*images)).cubins == (SM_80, text)
+
+
+def test_what_is_not_read_is_counted() -> None:
+    far = bytes([0x35]) + b"abc" + struct.pack("<H", 9) + b"\x50" + b"12345"
+    for image in (
+        (b"(\xb5/\xfd", ZSTD, 100),
+        (far, LZ4, 17),
+        (literals(SM_80)[:-9], LZ4, len(SM_80)),
+        (b"\xff", LZ4, 9),
+    ):
+        assert read_fatbins(fatbin(plain(SM_90), image)).unread == 1
+    for cut in (20, 90, 1000):
+        assert read_fatbins(fatbin(plain(SM_90))[:cut]).cubins == ()
+
+
+def test_a_compressed_file_without_cuobjdump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binary, "find_tool", lambda name: None)
+    (tmp_path / "small.fatbin").write_bytes(fatbin((b"(\xb5/\xfd", ZSTD, 100)))
+    with pytest.raises(MemsimError, match="1 cubins in it are compressed") as caught:
+        cubins_in(tmp_path / "small.fatbin")
+    assert caught.value.hint is not None and "pip install nvidia-cuda-cuobjdump" in caught.value.hint
+
+
+def test_files_without_machine_code(tmp_path: Path, cuobjdump: None) -> None:
+    (tmp_path / "text.py").write_text("nothing")
+    with zipfile.ZipFile(tmp_path / "empty.zip", "w") as archive:
+        archive.writestr("readme.txt", "nothing")
+    for path in (tmp_path / "text.py", tmp_path / "empty.zip", Path(sys.executable)):
+        with pytest.raises(MemsimError, match="no machine code"):
+            cubins_in(path)
+    for path in (tmp_path / "absent", tmp_path):
+        with pytest.raises(MemsimError, match="cannot read"):
+            cubins_in(path)
+    (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04" + bytes(40))
+    with pytest.raises(MemsimError, match="damaged or locked"):
+        cubins_in(tmp_path / "broken.zip")
+
+
+def test_a_fat_binary_that_is_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "cut.fatbin").write_bytes(fatbin(plain(SM_90))[:500])
+    with pytest.raises(MemsimError) as caught:
+        cubins_in(tmp_path / "cut.fatbin")
+    assert caught.value.file == str(tmp_path / "cut.fatbin")
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
+def test_an_object_of_nvcc(tmp_path: Path, cuobjdump: None) -> None:
+    (tmp_path / "copy.cu").write_text(SOURCE)
+    command = ["nvcc", "-arch=sm_90", "-c", "copy.cu", "-o", "copy.o"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    ((name, cubin, chip),) = cubins_in(tmp_path / "copy.o")
+    assert (name, chip) == ("copy.1.sm_90.cubin", "sm_90")
+    assert b".text.copy" in cubin

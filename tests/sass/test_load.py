@@ -1,0 +1,126 @@
+"""What `memsim.load` reads: machine code from source, PTX and binaries, and PTX where it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.compile import assemble_ptx, compile_cubin, compile_cuda
+from memsim.errors import MemsimError
+from memsim.trace.trace import Trace
+
+MERGED = """
+extern "C" __global__ void merged(const float *in, float *out)
+{
+    __shared__ float s[1024];
+    for (int i = threadIdx.x; i < 1024; i += 128)
+        s[i] = in[i];
+    __syncthreads();
+    float sum = 0;
+    for (int i = 0; i < 8; i++)
+        sum += s[threadIdx.x * 8 + i] * (i + 1);
+    out[threadIdx.x] = sum;
+}
+"""
+LOADS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+ARGUMENTS = (memsim.ArrayArg((1024,)), memsim.ArrayArg((128,)))
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "merged.cu"
+    path.write_text(MERGED)
+    return path
+
+
+def test_neighbouring_reads_that_the_compiler_merges_are_one_request(source: Path) -> None:
+    """As an H200 counts: 64 wavefronts a block, 32 of them conflicts; PTX has 8 reads of 4 bytes instead."""
+    analysis = memsim.analyze(memsim.load(source)["merged"], 1, 128, ARGUMENTS)
+    assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
+    assert "estimate" not in analysis.verdict
+    estimate = memsim.analyze(memsim.load(source, code="ptx")["merged"], 1, 128, ARGUMENTS)
+    assert (estimate.totals[LOADS], estimate.totals[CONFLICTS]) == (256, 224)
+    assert "read as PTX, an estimate of what ptxas makes of it" in estimate.verdict
+
+
+def test_the_trace_says_what_was_read_and_keeps_it(source: Path, tmp_path: Path) -> None:
+    kernel = memsim.load(source)["merged"]
+    trace = memsim.api.trace(kernel, 1, 128, ARGUMENTS)
+    assert trace.origin == kernel.origin
+    assert (trace.origin.form, trace.origin.arch) == ("machine code", "sm_90")
+    assert trace.origin.compiler.startswith("NVRTC ")
+    trace.save(tmp_path / "t.npz")
+    assert Trace.load(tmp_path / "t.npz").origin == trace.origin
+    other = memsim.load(source, ["-DUNUSED"])["merged"]
+    assert other.origin.digest == kernel.origin.digest  # the same instructions
+    source.write_text(MERGED.replace("i + 1", "i + 2"))
+    assert memsim.load(source)["merged"].origin.digest != kernel.origin.digest
+
+
+def test_a_cubin_is_read_as_it_is(source: Path, tmp_path: Path) -> None:
+    path = tmp_path / "merged.cubin"
+    path.write_bytes(compile_cubin(source).code)
+    analysis = memsim.analyze(memsim.load(path)["merged"], 1, 128, ARGUMENTS)
+    assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
+    assert [site.source for site in analysis.sites][-1] == "out[threadIdx.x] = sum;"
+    with pytest.raises(MemsimError, match="holds machine code, and no PTX is read from it"):
+        memsim.load(path, code="ptx")
+    with pytest.raises(
+        MemsimError, match=r"is compiled already: compiler options \['-DN=1'\] change nothing"
+    ):
+        memsim.load(path, ["-DN=1"])
+
+
+def test_ptx_is_assembled_where_there_is_an_assembler(source: Path, tmp_path: Path) -> None:
+    ptx = tmp_path / "merged.ptx"
+    ptx.write_text(compile_cuda(source))
+    kernel = memsim.load(ptx)["merged"]
+    form = "machine code" if assemble_ptx(ptx.read_text()) is not None else "PTX"
+    assert kernel.origin.form == form
+    assert memsim.load(ptx, code="ptx")["merged"].origin.form == "PTX"
+
+
+def test_without_an_assembler_ptx_is_an_estimate(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = compile_cuda(source)
+    monkeypatch.setattr("memsim.compile.assemble_ptx", lambda *arguments: None)
+    assert "an estimate" in memsim.analyze(memsim.load(text)["merged"], 1, 128, ARGUMENTS).verdict
+    with pytest.raises(MemsimError, match="there is no assembler for PTX here"):
+        memsim.load(text, code="sass")
+
+
+def test_without_a_disassembler_source_is_read_as_ptx(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> str:
+        raise MemsimError("nvdisasm, NVIDIA's disassembler, is not installed")
+
+    monkeypatch.setattr("memsim.sass.disassemble.version", absent)
+    assert memsim.load(source)["merged"].origin.form == "PTX"
+    with pytest.raises(MemsimError, match="nvdisasm"):
+        memsim.load(source, code="sass")
+
+
+def test_code_of_another_chip_is_refused(source: Path, tmp_path: Path) -> None:
+    path = tmp_path / "merged.cubin"
+    path.write_bytes(compile_cubin(source, arch="sm_80").code)
+    with pytest.raises(MemsimError, match="holds machine code of sm_80, and none of sm_90"):
+        memsim.load(path)
+
+
+def test_both_forms_compute_the_same(source: Path) -> None:
+    data = np.arange(1024, dtype=np.float32)
+    outputs = []
+    for code in memsim.api.FORMS:
+        out = np.zeros(128, np.float32)
+        memsim.run(memsim.load(source, code=code)["merged"], 1, 128, [data, out])
+        outputs.append(out)
+    expected = (data.reshape(128, 8) * np.arange(1, 9)).sum(1)
+    for out in outputs:
+        assert np.array_equal(out, expected)
+
+
+def test_unknown_words_are_refused(source: Path) -> None:
+    with pytest.raises(MemsimError, match="code is sass or ptx, and not 'asm'"):
+        memsim.load(source, code="asm")

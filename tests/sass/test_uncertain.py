@@ -1,0 +1,76 @@
+"""Counts that depend on the order of warps say so; others do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memsim
+from memsim.analysis import Analysis
+
+FRAME = """
+extern "C" __global__ void k(int *n, const int *in, int *out)
+{{
+    __shared__ int s[128];
+    int i = threadIdx.x;
+    s[i] = in[i];
+    __syncthreads();
+    {body}
+}}
+"""
+CERTAIN = {
+    "an atomic without a use of its result": "atomicAdd(n, in[i]);",
+    "a result that is only stored": "out[i] = atomicAdd(n, 1);",
+    "an index from memory that nobody writes": "out[in[i] & 127] = 1;",
+    "shared memory between barriers": "out[s[i ^ 1] & 127] = 1;",
+}
+UNCERTAIN = {
+    "an address": ("out[atomicAdd(n, 1) & 127] = i;", "decides the address at"),
+    "a branch": ("if (atomicAdd(n, 1) == 5) out[i] = s[i * 2 & 127];", "decides"),
+    "through shared memory": (
+        "if (i == 0) s[0] = atomicAdd(n, 1); __syncthreads(); out[s[0] & 63] = i;",
+        "decides the address at",
+    ),
+    "through a shuffle": (
+        "int b = 0; if (i % 32 == 0) b = atomicAdd(n, 32); out[(__shfl_sync(~0u, b, 0) + i) & 127] = i;",
+        "decides the address at",
+    ),
+    "a loop of compare-and-swaps": (
+        "int old = n[i & 1], seen; do { seen = old; old = atomicCAS(n + (i & 1), seen, seen * 3 + 1); }"
+        " while (old != seen);",
+        "decides where the lanes go at",
+    ),
+    "what the kernel writes itself": (
+        "out[i] = i * 5; __syncthreads(); out[out[(i + 1) & 127] & 127] = 1;",
+        "what the kernel itself writes at",
+    ),
+}
+
+
+def analysis(folder: Path, body: str) -> Analysis:
+    path = folder / "k.cu"
+    path.write_text(FRAME.format(body=body))
+    args = [
+        memsim.ArrayArg((128,), "int32", "zeros"),
+        memsim.ArrayArg((128,), "int32"),
+        memsim.ArrayArg((128,), "int32"),
+    ]
+    return memsim.analyze(memsim.load(path)["k"], 2, 128, args)
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_what_does_not_depend_on_the_order_is_certain(name: str, tmp_path: Path) -> None:
+    found = analysis(tmp_path, CERTAIN[name])
+    assert found.trace.unsure == ()
+    assert "not all counts are certain" not in found.verdict
+
+
+@pytest.mark.parametrize("name", UNCERTAIN)
+def test_what_depends_on_the_order_says_so(name: str, tmp_path: Path) -> None:
+    body, reason = UNCERTAIN[name]
+    found = analysis(tmp_path, body)
+    assert any(reason in told for told in found.trace.unsure), found.trace.unsure
+    assert all("k.cu:" in told for told in found.trace.unsure)
+    assert "not all counts are certain" in found.verdict
+    assert f"Not certain: {found.trace.unsure[0]}" in str(found)
