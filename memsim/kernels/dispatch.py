@@ -66,9 +66,10 @@ class Dispatcher:
         blocks: int | None = None,
         progress: Progress = None,
         max_steps: int | None = None,
+        code: str | None = None,
     ) -> Trace:
         """As `Spec.trace`; the trace has the name of the kernel that was picked."""
-        return self.pick(size).trace(size, blocks, progress, max_steps)
+        return self.pick(size).trace(size, blocks, progress, max_steps, code)
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """As `Spec.analyze`; the analysis has the name of the kernel that was picked."""

@@ -8,8 +8,7 @@ Left out on purpose: reading the file (`memsim.kernels.file`), and what a launch
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from math import prod
 from operator import index
 from pathlib import Path
@@ -18,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.kernels.shipped import Shipped, digest, read_shipped
 from memsim.launch import ArrayArg, Launch, Texture1D, dim3
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
-    from memsim.api import Kernel
+    from memsim.api import Kernel, PtxKernel, SassKernel
+    from memsim.sass.kernel import MachineModule
     from memsim.trace.trace import Trace
 
 Argument = ArrayArg | Texture1D | int | float
@@ -175,11 +176,37 @@ class Spec:
         """The file of the shipped PTX."""
         return self.source.parent / "ptx" / f"{self.name}.ptx"
 
-    def ptx(self) -> str:
-        """The text of the shipped PTX."""
-        return self.ptx_path.read_text(encoding="utf-8")
+    @property
+    def compiled_path(self) -> Path:
+        """The file of the shipped machine code (`memsim.kernels.shipped`)."""
+        return self.source.parent / "compiled" / f"{self.name}.zip"
 
-    def compile(self) -> str:
+    def source_texts(self) -> dict[str, str]:
+        """The source and the headers that it includes, by name (`kernels/kernel_v4.cu`)."""
+        from memsim.compile.source import included_files
+
+        folder = self.source.parent
+        text = self.source.read_text(encoding="utf-8")
+        headers = included_files(text, folder, self.options)
+        return {
+            f"kernels/{self.source.name}": text,
+            **{f"kernels/{path.relative_to(folder).as_posix()}": header for path, header in headers.items()},
+        }
+
+    def ptx(self) -> str:
+        """The text of the shipped PTX; made anew where the source has changed since.
+
+        Raises:
+            MemsimError: the source has changed, and there is no compiler.
+        """
+        text = self.ptx_path.read_text(encoding="utf-8")
+        shipped = self._shipped()
+        if shipped is not None and shipped.made.ptx == digest(text):
+            return text
+        made: str = self._anew(self.compile_ptx)
+        return made
+
+    def compile_ptx(self) -> str:
         """The PTX made anew from the source: the same text where the same NVRTC makes it.
 
         Raises:
@@ -189,9 +216,46 @@ class Spec:
 
         return compile_cuda(self.source, self.options, name=f"kernels/{self.source.name}")
 
-    def kernel(self) -> Kernel:
-        """The kernel, loaded once from the shipped PTX."""
-        return _kernel(self.ptx_path, self.entry)
+    def kernel(self, code: str | None = None) -> Kernel:
+        """The kernel as machine code, or as PTX where `code` is "ptx"; loaded once.
+
+        The compiled form that ships, if it was made from the source that is there; else it is made anew.
+
+        Raises:
+            MemsimError: the source has changed, and there is no compiler or no disassembler.
+        """
+        return _kernel(self, code or "sass")
+
+    def machine(self) -> MachineModule:
+        """The kernel's cubin."""
+        from memsim.compile import compile_cubin
+        from memsim.sass.kernel import read_module
+
+        shipped = self._shipped()
+        if shipped is not None:
+            return read_module(shipped.code, shipped.listing, str(self.compiled_path), shipped.made.compiler)
+        name = f"kernels/{self.source.name}"
+        done = self._anew(lambda: compile_cubin(self.source, self.options, name=name))
+        return read_module(done.code, None, name, done.compiler, done.names)
+
+    def _shipped(self) -> Shipped | None:
+        """What ships, if it was made from the source that is there; else None."""
+        if not self.compiled_path.is_file():
+            return None
+        shipped = read_shipped(self.compiled_path)
+        return shipped if shipped.fits(self.source_texts(), tuple(self.options)) else None
+
+    def _anew(self, compile_it: Callable[[], Any]) -> Any:
+        """The source, compiled; an error says why it has to be."""
+        try:
+            return compile_it()
+        except MemsimError as error:
+            if error.file is not None:
+                raise  # it does not compile
+            raise MemsimError(
+                f"{self.source.name}, or a header of it, is not what was compiled, and {error.message}",
+                hint=error.hint,
+            ) from None
 
     def trace(
         self,
@@ -199,13 +263,19 @@ class Spec:
         blocks: int | None = None,
         progress: Progress = None,
         max_steps: int | None = None,
+        code: str | None = None,
     ) -> Trace:
-        """The addresses of all memory requests; all but `size` as in `memsim.api.trace`."""
+        """The addresses of all memory requests.
+
+        `code` as in `kernel`, all but `size` as in `memsim.api.trace`.
+        """
         from memsim import api
 
         plan = self.launch(size)
         grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
-        return api.trace(self.kernel(), grid, block, plan.args, shared, blocks, progress, max_steps=max_steps)
+        return api.trace(
+            self.kernel(code), grid, block, plan.args, shared, blocks, progress, max_steps=max_steps
+        )
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""
@@ -235,12 +305,22 @@ class Spec:
         return arrays
 
 
-@cache
-def _kernel(path: Path, entry: str) -> Kernel:
+_kernels: dict[tuple[object, ...], Kernel] = {}
+
+
+def _kernel(spec: Spec, code: str) -> Kernel:
+    """The kernel, loaded once from a source that does not change."""
     from memsim import api
 
-    kernel = api.load(path)[entry]
-    root = path.parents[2]  # the shipped PTX calls its sources kernels/NAME.cu
-    ours = [name for name in kernel.module.files.values() if name.startswith("kernels/")]  # not NVRTC's own
-    sources = {name: (root / name).read_text(encoding="utf-8") for name in ours}
-    return replace(kernel, sources=sources)
+    texts = spec.source_texts()
+    key = (spec.source, spec.name, code, *map(digest, texts.values()))
+    if key not in _kernels:
+        made: PtxKernel | SassKernel
+        if code == "ptx":
+            from memsim.ptx.parser import parse
+
+            made = api.PtxKernel(parse(spec.ptx(), str(spec.ptx_path)), spec.entry)
+        else:
+            made = api.SassKernel(spec.machine().kernels[spec.entry])
+        _kernels[key] = api.Kernel(spec.entry, made, texts)
+    return _kernels[key]

@@ -159,7 +159,7 @@ def test_sources_are_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels" / "kernel_v2.cu").write_text("somebody else's kernel")
     monkeypatch.chdir(tmp_path)
-    spec_module._kernel.cache_clear()
+    spec_module._kernels.clear()
     spec = catalog()["kernel_v2"]
     sources = spec.kernel().sources
     assert sources["kernels/kernel_v2.cu"] == spec.source.read_text(encoding="utf-8")

@@ -1,0 +1,78 @@
+"""Kernels as they ship: machine code with its listing, and what both were made from.
+
+In: a zip file beside the sources. Out: `Shipped`; whether it still belongs to its source. A shipped form that
+does not is never used. Left out on purpose: compiling.
+
+A file holds `kernel.cubin`, its listing `kernel.sass`, and `made.json`: compiler, chip, options, and the
+SHA-256 of the source, of every header, and of the PTX that ships beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from memsim.errors import MemsimError
+
+DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip file can say: equal contents make equal files
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a shipped form was made from. sources: SHA-256 by name, headers too; ptx: of the PTX text."""
+
+    compiler: str
+    arch: str
+    options: tuple[str, ...]
+    sources: dict[str, str]
+    ptx: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """A kernel's machine code, its listing, and what they were made from."""
+
+    code: bytes = field(repr=False)
+    listing: str = field(repr=False)
+    made: Made
+
+    def fits(self, sources: Mapping[str, str], options: tuple[str, ...]) -> bool:
+        """Was it made from these texts (by name) with these options?"""
+        now = {name: digest(text) for name, text in sources.items()}
+        return now == self.made.sources and options == self.made.options
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a text in UTF-8."""
+    return sha256(text.encode()).hexdigest()
+
+
+def read_shipped(path: Path) -> Shipped:
+    """The shipped form in a file.
+
+    Raises:
+        MemsimError: no such file, or not a whole one.
+    """
+    try:
+        with zipfile.ZipFile(path) as file:
+            made = json.loads(file.read("made.json"))
+            made["options"] = tuple(made["options"])
+            return Shipped(file.read("kernel.cubin"), file.read("kernel.sass").decode(), Made(**made))
+    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise MemsimError(f"this is no compiled kernel: {error}", file=str(path)) from None
+
+
+def write_shipped(path: Path, shipped: Shipped) -> None:
+    """Writes the file: equal contents make equal bytes."""
+    contents = {
+        "kernel.cubin": shipped.code,
+        "kernel.sass": shipped.listing.encode(),
+        "made.json": json.dumps(asdict(shipped.made), indent=1, sort_keys=True).encode(),
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for name, content in contents.items():
+            file.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_DEFLATED)

@@ -1,0 +1,112 @@
+"""The shipped machine code is what NVRTC makes of the shipped sources, and is never used for other ones."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memsim.compile import compile_cubin
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.kernels import Spec, compiled
+from memsim.kernels.shipped import Shipped, read_shipped, write_shipped
+from memsim.sass.cubin import read_cubin
+from tests.catalog.test_ptx import ARM, RELEASE, nvrtc_is_absent
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Spec:
+    """A kernel of the catalogue in a folder of its own, with all that ships."""
+    shutil.copytree(data_folder("kernels"), tmp_path / "kernels")
+    spec = compiled()["transpose_xor"]
+    return replace(spec, source=tmp_path / "kernels" / spec.source.name)
+
+
+@pytest.mark.skipif(ARM, reason=f"NVRTC {RELEASE} is not made for Arm")
+@pytest.mark.parametrize("name", compiled())
+def test_regenerated_code_is_the_shipped_code(name: str) -> None:
+    if absent := nvrtc_is_absent():
+        pytest.skip(absent)
+    spec = compiled()[name]
+    shipped = read_shipped(spec.compiled_path)
+    again = compile_cubin(spec.source, spec.options, name=f"kernels/{spec.source.name}")
+    assert (
+        read_cubin(again.code).kernels[spec.entry].code == read_cubin(shipped.code).kernels[spec.entry].code
+    )
+    assert again.compiler == shipped.made.compiler
+
+
+@pytest.mark.parametrize("name", compiled())
+def test_what_ships_fits_its_source(name: str) -> None:
+    spec = compiled()[name]
+    assert read_shipped(spec.compiled_path).fits(spec.source_texts(), spec.options)
+    assert spec.kernel().origin.form == "machine code"
+    named = {line.source.file for line in spec.machine().listings[spec.entry].lines if line.source}
+    assert named <= set(spec.source_texts())
+
+
+def test_nothing_is_left_over() -> None:
+    paths = {spec.compiled_path for spec in compiled().values()}
+    assert {path for folder in {path.parent for path in paths} for path in folder.iterdir()} == paths
+
+
+def test_an_edited_source_is_compiled_anew(copied: Spec) -> None:
+    assert copied.analyze((64, 64)).totals == compiled()["transpose_xor"].analyze((64, 64)).totals
+    text = copied.source.read_text("utf-8")
+    copied.source.write_text(text.replace(" ^ ", " + 0 * "), "utf-8")
+    assert copied._shipped() is None
+    assert "conflict-free" not in copied.analyze((64, 64)).verdict
+    assert copied.ptx() != compiled()["transpose_xor"].ptx()
+    copied.source.write_text(text, "utf-8")
+    assert "conflict-free" in copied.analyze((64, 64)).verdict
+
+
+def test_without_a_compiler_it_is_refused(copied: Spec, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*arguments: object, **options: object) -> None:
+        raise MemsimError("NVRTC, NVIDIA's compiler library, is not installed", hint="pip install it")
+
+    monkeypatch.setattr("memsim.compile.compile_cubin", absent)
+    monkeypatch.setattr("memsim.compile.compile_cuda", absent)
+    assert copied.analyze((64, 64)).sites  # what ships needs no compiler
+    copied.source.write_text(copied.source.read_text("utf-8") + "\n// a remark\n", "utf-8")
+    for wanted in (copied.kernel, copied.ptx):
+        with pytest.raises(
+            MemsimError, match=r"transpose_xor\.cu, or a header of it, is not what was compiled"
+        ):
+            wanted()
+
+
+def test_an_edited_header_counts_too(copied: Spec) -> None:
+    spec = replace(compiled()["kernel_v4"], source=copied.source.parent / "kernel_v4.cu")
+    assert spec._shipped() is not None
+    header = copied.source.parent / "edge.cuh"
+    header.write_text(header.read_text("utf-8") + "\n", "utf-8")
+    assert spec._shipped() is None
+
+
+def test_other_options_are_another_kernel(copied: Spec) -> None:
+    assert copied._shipped() is not None
+    assert replace(copied, options=("-DN=1",))._shipped() is None
+
+
+def test_equal_contents_make_equal_files(tmp_path: Path) -> None:
+    shipped = read_shipped(compiled()["kernel_v2"].compiled_path)
+    write_shipped(tmp_path / "a.zip", shipped)
+    write_shipped(tmp_path / "b.zip", read_shipped(tmp_path / "a.zip"))
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    assert read_shipped(tmp_path / "a.zip") == shipped
+    assert isinstance(shipped, Shipped)
+
+
+@pytest.mark.parametrize("spoil", [b"", b"not a zip file", None])
+def test_a_damaged_file_is_an_error(spoil: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "k.zip"
+    whole = compiled()["kernel_v2"].compiled_path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2] if spoil is None else spoil)
+    with pytest.raises(MemsimError, match="this is no compiled kernel"):
+        read_shipped(path)
+    path.write_bytes(whole)
+    assert read_shipped(path).made.arch == "sm_90"

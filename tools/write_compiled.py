@@ -1,0 +1,58 @@
+"""Writes the compiled kernels that ship: `python tools/write_compiled.py`, after a kernel has changed.
+
+PTX and machine code, with the listing of the latter. Needs the NVRTC release that pyproject.toml pins
+(another one makes other code, and a test compares) and nvdisasm.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from memsim.compile import compile_cubin
+from memsim.kernels import Spec, compiled
+from memsim.kernels.shipped import Made, Shipped, digest, write_shipped
+from memsim.sass.disassemble import disassemble
+
+
+def main() -> None:
+    """One PTX file and one zip file for each kernel of the catalogue, and no others."""
+    specs = compiled().values()
+    written = {path for spec in specs for path in (spec.ptx_path, spec.compiled_path)}
+    for spec in specs:
+        ptx = spec.compile_ptx()
+        spec.ptx_path.write_text(ptx, encoding="utf-8", newline="\n")
+        write_shipped(spec.compiled_path, machine_code(spec, ptx))
+    for folder in {path.parent for path in written}:
+        for stale in set(folder.iterdir()) - written:
+            stale.unlink()
+    print(f"{len(written)} files written")
+
+
+def machine_code(spec: Spec, ptx: str) -> Shipped:
+    """A kernel's machine code. It is compiled in a folder of its own: a cubin says where its source was."""
+    folder = Path(
+        tempfile.gettempdir(), "memsim", "kernels"
+    )  # the same each time: the bytes say where it was
+    folder.mkdir(parents=True)
+    try:
+        for path in (*spec.source.parent.glob("*.cu"), *spec.source.parent.glob("*.cuh")):
+            shutil.copy(path, folder)
+        name = f"kernels/{spec.source.name}"
+        done = compile_cubin(folder / spec.source.name, spec.options, name=name)
+        listing = disassemble(done.code).replace(folder.as_posix() + "/", "kernels/")
+    finally:
+        shutil.rmtree(folder.parent)
+    made = Made(
+        compiler=done.compiler,
+        arch=done.arch,
+        options=tuple(spec.options),
+        sources={name: digest(text) for name, text in spec.source_texts().items()},
+        ptx=digest(ptx),
+    )
+    return Shipped(done.code, listing, made)
+
+
+if __name__ == "__main__":
+    main()
