@@ -1,150 +1,332 @@
-"""`memsim validate`: predictions beside hardware counters, live or from recordings."""
+"""`memsim validate`: predictions beside hardware counters: live, recorded, or in a report of the user's."""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import click
 
+from memsim.analysis import analyze_trace
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
+from memsim.cli.target import OPTIONS, TARGETS, TRACE, compiler_options
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog, compiled
-from memsim.report import validation
+from memsim.report import instructions, validation
+from memsim.report.instructions import Subject
+from memsim.targets.target import FileTarget, Work
 from memsim.validate import gaps
+from memsim.validate.code_recording import CodeRecording
+from memsim.validate.code_shelf import new_code_path, newest_code, newest_code_of_each
 from memsim.validate.compare import Comparison
-from memsim.validate.gaps import Judgement
-from memsim.validate.live import measure
+from memsim.validate.from_report import profiles_in
+from memsim.validate.gaps import Gap, Judgement
+from memsim.validate.instructions import CodeComparison, compare_code
+from memsim.validate.live import CodeLaunch, measure
 from memsim.validate.recording import Recording
-from memsim.validate.replay import replay
-from memsim.validate.shelf import new_path, newest_of_each, newest_recording
+from memsim.validate.replay import replay, replay_code
+from memsim.validate.shelf import newest_of_each, newest_recording
 from memsim.validate.sizes import RAGGED, size_of
 
 FAILED, MISSING = 1, 2
+OF_FILES = ("kernel", "grid", "block", "arg", "define", "include", "compiler", "shared_bytes")
+
+
+@dataclass
+class Found:
+    """What was compared: by instruction, and of PTX by source line; `stale`: what has changed since."""
+
+    code: list[tuple[Subject, CodeComparison]] = field(default_factory=list)
+    lines: list[tuple[Comparison, Judgement]] = field(default_factory=list)
+    stale: list[MemsimError] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is as predicted, or known."""
+        by_code = all(instructions.passed(comparison) for _, comparison in self.code)
+        return by_code and all(judgement.passed for _, judgement in self.lines)
+
+
+def launch_options(command: Any) -> Any:
+    """The options that say how TARGET is launched."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command()
-@click.argument("kernel", required=False)
+@click.argument("target", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every kernel of the catalogue.")
-@click.option("--size", metavar="M,N,K", help=f"Problem size, or '{RAGGED}' for one that fits no tile.")
+@click.option("--instructions", "whole", is_flag=True, help="Show all instructions, equal ones too.")
+@click.option(
+    "--ncu-rep",
+    "reports",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Compare with this report of Nsight Compute; repeatable, for counters that it lacks.",
+)
+@launch_options
 @recording_options
 @click.pass_context
 def validate(
     ctx: click.Context,
     /,
-    kernel: str | None,
+    target: str | None,
     everything: bool,
+    whole: bool,
+    reports: tuple[Path, ...],
     live: bool,
     record: bool,
-    size: str | None,
     gpu: str | None,
     as_json: bool,
     traces: Path | None,
+    **options: Any,
 ) -> None:
-    """Sets what memsim predicts for KERNEL beside what a GPU counts.
+    """Sets what memsim predicts for TARGET beside what a GPU counts.
 
-    Without --live it compares with the newest recording, on any machine. With --live it runs the same
-    PTX on the same data under Nsight Compute, and checks the result too; that needs a GPU, CuPy and ncu.
+    TARGET is a kernel's name from `memsim list`, or a file: .cu, .ptx, or any with machine code; a file also
+    needs --grid, --block and an --arg for each parameter of the kernel. Without --live, a kernel of the
+    catalogue is compared with its newest recording, on any machine. '--size ragged' is one that fits no tile.
 
-    Exits with 1 if something differs that is not explained in known_gaps.toml.
+    With --live it runs the very machine code that was read, on the same data, under Nsight Compute; that
+    needs a GPU, CuPy and ncu. Each instruction that touches memory is compared by its address, and the
+    counters of the launch. --ncu-rep compares with a report that is already there; reading it needs
+    ncu_report (pip install ncu-report).
+
+    Exits with 1 if something differs that is not explained.
 
     \b
     Examples:
       memsim validate kernel_v4
       memsim validate kernel_v4 --live --size 512,512,256
+      memsim validate scale.cu --grid 8 --block 128 --arg 'f32[1024]' --arg 2.0 --live
+      memsim validate scale.cubin --grid 8 --block 128 --arg 'f32[1024]' --arg 2.0 --ncu-rep run.ncu-rep
       memsim validate --all --live --record
     """
-    if everything == (kernel is not None):
-        raise click.UsageError("name one kernel, or give --all", ctx)
+    if everything == (target is not None):
+        raise click.UsageError("name one kernel or file, or give --all", ctx)
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
-    if live:
-        recordings = _measured(kernel, size, folder if record else None)
-    elif kernel is not None:
-        recordings = [newest_recording(folder, *_launch(kernel, size), gpu)]
-    else:
-        recordings = _recorded(folder, size, gpu)
+    if reports and (live or gpu or everything):
+        raise click.UsageError("--ncu-rep is about one target, in place of --live or a recording", ctx)
+    file = target is not None and Path(target).suffix in TARGETS
+    _refuse_other_options(ctx, options, file=file)
+    if file and not live and not reports:
+        raise click.UsageError(
+            f"there are no recordings of files: give --live or --ncu-rep with {target}", ctx
+        )
 
     known = gaps.read_gaps(data_folder("traces") / gaps.FILE)
-    pairs: list[tuple[Comparison, Judgement]] = []
-    stale = 0
-    for recording in recordings:
-        try:
-            comparison = replay(recording)
-        except MemsimError as error:
-            if not everything:
-                raise
-            click.echo(f"error: {error}", err=True)
-            stale += 1
-        else:
-            pairs.append((comparison, gaps.judge(comparison, known)))
-    _show(pairs, as_json, everything)
-    if stale:
+    if live or reports:
+        found = _measured(_launches(ctx, target, file, options), reports, folder if record else None, options)
+    elif target is not None:
+        found = _newest(folder, target, options["size"], gpu, known)
+    else:
+        found = _recorded(folder, options["size"], gpu, known)
+    _show(found, as_json, everything, whole)
+    if found.stale:
         ctx.exit(MISSING)
-    ctx.exit(0 if all(judgement.passed for _, judgement in pairs) else FAILED)
+    ctx.exit(0 if found.passed else FAILED)
 
 
-def _launch(kernel: str, size: str | None) -> tuple[Spec, tuple[int, ...]]:
+def _refuse_other_options(ctx: click.Context, options: dict[str, Any], *, file: bool) -> None:
+    """An option that would change nothing is a mistake of the user's."""
+    refused = {"blocks": "the GPU runs all blocks", "code": "machine code is what a GPU runs"}
+    if file:
+        refused["size"] = "a file's arguments have their sizes"
+    else:
+        refused |= dict.fromkeys((*OF_FILES, "max_steps"), "a kernel of the catalogue has its launch")
+    names = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
+    for name, why in refused.items():
+        if options.get(name):
+            raise click.UsageError(f"{names[name]} makes no sense here: {why}", ctx)
+
+
+def _launches(
+    ctx: click.Context, target: str | None, file: bool, options: dict[str, Any]
+) -> list[tuple[CodeLaunch, Work | None]]:
+    """What to run or to look for; of a file with the work that its trace is made by."""
+    if file and target is not None:
+        work = _work(ctx, target, options)
+        return [(CodeLaunch(work.kernel, work.launch, work.args), work)]
+    names = [target] if target else list(compiled())
+    return [(CodeLaunch.of_catalogue(*_sized(name, options["size"])), None) for name in names]
+
+
+def _work(ctx: click.Context, target: str, options: dict[str, Any]) -> Work:
+    """A kernel of a file with its launch."""
+    if Path(target).suffix == TRACE:
+        raise click.UsageError("a saved trace cannot be run", ctx)
+    if options["grid"] is None or options["block"] is None:
+        raise click.UsageError(f"{target} needs --grid and --block", ctx)
+    return FileTarget(
+        name=target,
+        folder=Path(),
+        file=target,
+        grid=options["grid"],
+        block=options["block"],
+        args=options["arg"],
+        kernel=options["kernel"],
+        shared_bytes=options["shared_bytes"],
+        options=compiler_options(options["define"], options["include"]),
+        where="--arg",
+        max_steps=options["max_steps"],
+        compiler=options["compiler"],
+    ).load()
+
+
+def _sized(kernel: str, size: str | None) -> tuple[Spec, tuple[int, ...]]:
     """The kernel, or the one that a dispatcher picks, and its size."""
     entry = catalog()[kernel]
     extents = size_of(entry.pick(None if size == RAGGED else size), size)
     return entry.pick(extents), extents
 
 
-def _measured(kernel: str | None, size: str | None, folder: Path | None) -> list[Recording]:
+def _measured(
+    launches: Sequence[tuple[CodeLaunch, Work | None]],
+    reports: Sequence[Path],
+    folder: Path | None,
+    options: dict[str, Any],
+) -> Found:
+    """Measures now, or reads reports; keeps recordings in `folder`, if there is one."""
+    recordings = None if reports else _measure([launch for launch, _ in launches], folder)
+    found = Found()
+    for number, (launch, work) in enumerate(launches):
+        with progress_bar(launch.name):
+            if work is not None:
+                trace = work.trace()
+            else:
+                assert launch.spec is not None
+                trace = launch.spec.trace(launch.size)
+        if recordings is None:
+            profiles: Sequence[Any] = profiles_in(reports, launch)
+            subject = Subject(_title(launch), f"the GPU of {' and '.join(path.name for path in reports)}")
+        else:
+            profiles = recordings[number].profiles
+            subject = _subject(recordings[number])
+        found.code.append((subject, compare_code(profiles, analyze_trace(trace))))
+    return found
+
+
+def _measure(launches: Sequence[CodeLaunch], folder: Path | None) -> list[CodeRecording]:
     """Measures now; keeps recordings in `folder`, if there is one.
 
     Raises:
         MemsimError: a part is missing; or with exit code 1, a kernel computed something wrong.
     """
-    launches = [_launch(name, size) for name in ([kernel] if kernel else compiled())]
     with progress_bar("measuring") as report:
         recordings = measure(launches, report)
-    wrong = [recording.kernel for recording in recordings if not recording.result.right]
+    wrong = [one.name for one in recordings if one.result is not None and not one.result.right]
     if wrong:
         raise MemsimError(
             f"computed on this GPU, the result is wrong: {', '.join(wrong)}",
             hint="nothing was recorded; a kernel that is wrong has no counters worth keeping",
             exit_code=FAILED,
         )
-    for (spec, _), recording in zip(launches, recordings, strict=True):
+    for launch, recording in zip(launches, recordings, strict=True):
         if folder is not None:
-            path = new_path(folder, recording, list(spec.family.sizes.values()))
+            default = tuple(launch.spec.family.sizes.values()) if launch.spec else ()
+            path = new_code_path(folder, recording, default)
             recording.save(path)
             click.echo(f"recorded: {path}", err=True)
     return recordings
 
 
-def _recorded(folder: Path, size: str | None, gpu: str | None) -> list[Recording]:
-    """The newest recording of everything.
+def _newest(folder: Path, kernel: str, size: str | None, gpu: str | None, known: Sequence[Gap]) -> Found:
+    """The newest recording of the kernel's machine code; if there is none, of its PTX."""
+    spec, extents = _sized(kernel, size)
+    recording = newest_code(folder, spec, extents, gpu)
+    if recording is not None:
+        return Found(code=[(_subject(recording), replay_code(recording))])
+    comparison = replay(newest_recording(folder, spec, extents, gpu))
+    return Found(lines=[(comparison, gaps.judge(comparison, known))])
+
+
+def _recorded(folder: Path, size: str | None, gpu: str | None, known: Sequence[Gap]) -> Found:
+    """The newest recording of everything; of a launch that is recorded by instruction, only that.
 
     Raises:
         MemsimError: there is none.
     """
-    found = [
+
+    def wanted(name: str, extents: tuple[int, ...]) -> bool:
+        return size is None or extents == _sized(name, size)[1]
+
+    by_code: list[CodeRecording] = [
+        recording
+        for recording in newest_code_of_each(folder, gpu)
+        if wanted(recording.name, recording.extents)
+    ]
+    have = {(recording.name, recording.extents, recording.device.slug) for recording in by_code}
+    by_line: list[Recording] = [
         recording
         for recording in newest_of_each(folder, gpu)
-        if size is None or recording.size == _launch(recording.kernel, size)[1]
+        if wanted(recording.kernel, recording.size)
+        and (recording.kernel, recording.size, recording.device.slug) not in have
     ]
-    if not found:
+    if not by_code and not by_line:
         raise MemsimError(
             f"there is no recording in {folder}" + (f" for {gpu}" if gpu else ""),
             hint="memsim validate --all --live --record makes them, on a machine with a GPU",
         )
+    found = Found()
+    for code in by_code:
+        try:
+            found.code.append((_subject(code), replay_code(code)))
+        except MemsimError as error:
+            found.stale.append(error)
+    for recording in by_line:
+        try:
+            comparison = replay(recording)
+        except MemsimError as error:
+            found.stale.append(error)
+        else:
+            found.lines.append((comparison, gaps.judge(comparison, known)))
     return found
 
 
-def _show(pairs: list[tuple[Comparison, Judgement]], as_json: bool, everything: bool) -> None:
-    """One comparison in full; of everything, a line for each and the sum."""
+def _title(launch: CodeLaunch) -> str:
+    return f"{launch.name} {','.join(map(str, launch.size))}".rstrip()
+
+
+def _subject(recording: CodeRecording) -> Subject:
+    device, result = recording.device, recording.result
+    made = f", made by {recording.code.compiler}" if recording.code.compiler else ""
+    notes = [
+        f"Recorded {recording.date} on {device.gpu} (driver {device.driver}, CUDA {device.cuda}, "
+        f"Nsight Compute {recording.ncu}): machine code of {recording.code.arch}{made}, "
+        f"SHA-256 {recording.code.digest[:12]}."
+    ]
+    if result is not None:
+        notes.append(f"Result: right; largest error {result.largest_error:.3g} against {result.reference}.")
+    return Subject(recording.title, device.gpu, tuple(notes))
+
+
+def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
+    """One comparison in full; of everything, a line for each and the sums."""
+    for error in found.stale:
+        click.echo(f"error: {error}", err=True)
     if as_json:
-        records: list[Any] = [validation.to_dict(*pair) for pair in pairs]
+        records: list[Any] = [instructions.to_dict(*pair) for pair in found.code]
+        records += [validation.to_dict(*pair) for pair in found.lines]
         click.echo(json.dumps(records if everything else records[0], indent=2))
     elif not everything:
-        validation.write(*pairs[0], sys.stdout)
+        for subject, comparison in found.code:
+            instructions.write(subject, comparison, sys.stdout, whole)
+        for pair in found.lines:
+            validation.write(*pair, sys.stdout)
     else:
-        for pair in pairs:
+        for subject, comparison in found.code:
+            click.echo(instructions.headline(subject, comparison))
+        for pair in found.lines:
             click.echo(validation.headline(*pair))
-        click.echo(validation.summary(pairs))
+        if found.code:
+            click.echo(instructions.summary([comparison for _, comparison in found.code]))
+        if found.lines:
+            click.echo(validation.summary(found.lines))

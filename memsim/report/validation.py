@@ -78,7 +78,7 @@ def write(comparison: Comparison, judgement: Judgement, stream: TextIO) -> None:
     if any(figure.metric.endswith(IDEAL) for line in comparison.lines for figure in line.figures):
         console.print(NOT_OURS)
     console.print()
-    console.print(_total_table(comparison))
+    console.print(total_table(comparison.totals))
     console.print()
     _write_footer(console, comparison, judgement)
 
@@ -96,7 +96,7 @@ def to_dict(comparison: Comparison, judgement: Judgement) -> dict[str, Any]:
         "verdict": headline(comparison, judgement),
         "passed": judgement.passed,
         "lines": [_line_to_dict(line) for line in comparison.lines],
-        "totals": [_figure_to_dict(figure) for figure in comparison.totals],
+        "totals": [figure_to_dict(figure) for figure in comparison.totals],
         "notes": list(comparison.notes),
         "known": judgement.known,
         "unexplained": judgement.unexplained,
@@ -110,39 +110,42 @@ def _line_to_dict(line: LineComparison) -> dict[str, Any]:
         "places": [asdict(place) for place in line.places],
         "hardware_wavefronts": line.wavefronts,
         "change": line.change,
-        "figures": [_figure_to_dict(figure) for figure in line.figures],
+        "figures": [figure_to_dict(figure) for figure in line.figures],
     }
 
 
-def _figure_to_dict(figure: Figure) -> dict[str, Any]:
+def figure_to_dict(figure: Figure) -> dict[str, Any]:
+    """A figure with its verdict."""
     return {**asdict(figure), "verdict": figure.verdict}
 
 
 def _line_table(comparison: Comparison) -> Table:
     """A row for each figure of each line; the line is named once."""
-    table = _table("where", "figure of the Source page")
+    table = figure_table("where", "figure of the Source page")
     for line in comparison.lines:
         name = _short(line.where)
         for figure in line.figures:
-            _add(table, (name, figure.metric), figure)
+            add_figure(table, (name, figure.metric), figure)
             name = ""
     return table
 
 
-def _total_table(comparison: Comparison) -> Table:
-    table = _table("ncu metric")
+def total_table(totals: Sequence[Figure]) -> Table:
+    """A row for each counter of the launch; those that are 0 share one."""
+    table = figure_table("ncu metric")
     zeros = 0
-    for figure in comparison.totals:
+    for figure in totals:
         if figure.verdict == EXACT and not figure.measured:
             zeros += 1
         else:
-            _add(table, (figure.metric,), figure)
+            add_figure(table, (figure.metric,), figure)
     if zeros:
-        _add(table, (f"the others ({zeros})",), Figure("", 0, 0, 0))
+        add_figure(table, (f"the others ({zeros})",), Figure("", 0, 0, 0))
     return table
 
 
-def _table(*names: str) -> Table:
+def figure_table(*names: str) -> Table:
+    """An empty table with columns `names`, and one for each number of a figure."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
@@ -154,7 +157,8 @@ def _table(*names: str) -> Table:
     return table
 
 
-def _add(table: Table, names: tuple[str, ...], figure: Figure) -> None:
+def add_figure(table: Table, names: tuple[str, ...], figure: Figure) -> None:
+    """A row of a `figure_table`."""
     from rich.text import Text
 
     changed = figure.compiled if figure.compiled != figure.predicted else None

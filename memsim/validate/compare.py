@@ -33,7 +33,7 @@ from memsim.validate.predict import (
 )
 from memsim.validate.ptxas import Change, agrees, find_change
 from memsim.validate.recording import Recording
-from memsim.validate.report import SOURCE_METRICS, SassRow
+from memsim.validate.report import SOURCE_METRICS, Measured, SassRow, counted_together, counter_of
 from memsim.validate.sass import access_of, never_runs
 
 EXACT = "exact"
@@ -158,7 +158,7 @@ def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Compariso
     predictions = (predicted for _, predicted in compared)
     compiled = hardware_totals(predictions, hits_matter(analysis.trace, analysis.arch))
     explained = not any(line.change == UNKNOWN for line in lines)
-    totals = tuple(_totals(recording, analysis, compiled, explained))
+    totals = tuple(counter_figures(recording.profiles, analysis.totals, compiled, explained))
     notes = [f"{line.where}: {line.what}" for line in lines if line.what]
     if fillers:
         notes.append(f"{fillers} instructions that never run (@!PT) were put in by ptxas")
@@ -219,24 +219,34 @@ def _connected(places: Sequence[Place], calls: Calls) -> list[list[Place]]:
     return [sorted(group) for group in networkx.connected_components(graph)]
 
 
-def _totals(
-    recording: Recording, analysis: Analysis, compiled: Mapping[str, int], explained: bool
+def counter_figures(
+    profiles: Sequence[Measured],
+    predicted: Mapping[str, int | None],
+    compiled: Mapping[str, int | None],
+    explained: bool,
 ) -> Iterator[Figure]:
-    """The hardware's counters. `compiled`: their predictions after what ptxas changed."""
+    """The hardware's counters.
+
+    predicted, compiled: by ncu's names; before and after what ptxas is proven to have changed.
+    explained: the source counters show the predicted figures for every access.
+    """
     one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
-    for metric, predicted in analysis.totals.items():
+    for metric, first in predicted.items():
         expected = compiled.get(metric)
-        if predicted is None or expected is None or metric not in one_pass:
-            yield Figure(metric, predicted, expected, recording.counter(metric))
-            continue
-        together = recording.together(set(one_pass[metric]))
-        measured = together[metric] if together else recording.counter(metric)
-        surplus = _arbitration(together, compiled) if together and explained else 0
-        yield Figure(metric, predicted, expected, measured, surplus)
+        measured = counter_of(profiles, metric)
+        surplus = 0
+        if first is not None and expected is not None and metric in one_pass:
+            together = counted_together(profiles, set(one_pass[metric]))
+            measured = together[metric] if together else measured
+            surplus = _arbitration(together, compiled) if together and explained else 0
+        yield Figure(metric, first, expected, measured, surplus)
 
 
-def _arbitration(together: Mapping[str, int | float], compiled: Mapping[str, int]) -> int:
+def _arbitration(together: Mapping[str, int | float], compiled: Mapping[str, int | None]) -> int:
     """The surplus that is proven to be arbitration, by counters of one pass; else 0."""
-    surplus = {together[metric] - compiled[metric] for metric in together if metric != ARBITRATION}
-    proven = len(surplus) == 1 and 0 <= max(surplus) <= together[ARBITRATION]
+    expected = {metric: compiled.get(metric) for metric in together if metric != ARBITRATION}
+    surplus = {together[metric] - count for metric, count in expected.items() if count is not None}
+    proven = (
+        None not in expected.values() and len(surplus) == 1 and 0 <= max(surplus) <= together[ARBITRATION]
+    )
     return int(max(surplus)) if proven else 0

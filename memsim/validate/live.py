@@ -1,34 +1,43 @@
-"""Kernels of the catalogue on this machine's GPU, measured by Nsight Compute.
+"""Launches of machine code on this machine's GPU, measured by Nsight Compute.
 
-In: kernels with sizes. Out: a `Recording` of each launch; nothing is written.
+In: kernels with their launches. Out: a `CodeRecording` of each; nothing is written.
 
-The profiler runs the same launches a few times. The first run collects the source counters and all
-counters, in several passes over each kernel. Then, for each way into shared memory that a kernel has,
-one run collects the counters that have to be of one and the same pass, because warps that get in each
-other's way do so differently in each.
+What runs is the very cubin that was read. The profiler runs the same launches a few times. The first run
+collects the figures of all instructions and all counters, in several passes over each kernel. Then, for each
+way into shared memory that a kernel has, one run collects the counters that have to be of one and the same
+pass, because warps that get in each other's way do so differently in each.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from memsim.api import Kernel, SassKernel
 from memsim.errors import MemsimError
 from memsim.kernels import Spec
+from memsim.kernels.shipped import digest
+from memsim.launch import Launch
+from memsim.ptx.demangle import demangle, plain_name
+from memsim.sass.kernel import MachineKernel
+from memsim.validate.code_profile import CodeProfile, read_code_report
+from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording
 from memsim.validate.device import Device, check_chip, this_device
+from memsim.validate.launch_args import in_words, pack
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
-from memsim.validate.recording import LaunchRecord, Recording, Result
-from memsim.validate.report import Profile, read_report
-from memsim.validate.sass import access_of
+from memsim.validate.recording import Result
+from memsim.validate.run_cubin import Step
 
-CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"
-SEED = 0
+__all__ = ["ARBITRATION", "ONE_PASS", "CodeLaunch", "digest", "measure"]
+
+PROGRAM = "memsim.validate.run_cubin"
 
 _WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
 _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
@@ -51,64 +60,137 @@ EVERYTHING = (
     f"{_WAVEFRONTS}.sum",
     *(f"l1tex__t_output_wavefronts_{_GLOBAL}_{op}.sum" for op in ("ld", "st")),
     f"l1tex__t_sectors_{_GLOBAL}_ld_lookup_hit.sum",
+    "smsp__inst_executed.sum",
     "gpu__time_duration.sum",
 )
-Launches = Sequence[tuple[Spec, Sequence[int]]]
+SECTION = ("--section", "SourceCounters")
 Progress = Callable[[float], None] | None
 
 
-def measure(launches: Launches, progress: Progress = None) -> list[Recording]:
-    """Runs and measures kernels, each at a size; recordings in the same order, right or wrong.
+@dataclass(frozen=True, slots=True)
+class CodeLaunch:
+    """A launch of machine code; `spec` and `size` of a kernel of the catalogue, else None and ()."""
+
+    kernel: Kernel
+    launch: Launch
+    args: Sequence[Any]
+    spec: Spec | None = None
+    size: tuple[int, ...] = ()
+
+    @staticmethod
+    def of_catalogue(spec: Spec, size: Sequence[int]) -> CodeLaunch:
+        """The launch of a kernel of the catalogue."""
+        plan = spec.launch(size)
+        return CodeLaunch(spec.kernel(), plan.launch, plan.args, spec, tuple(size))
+
+    @property
+    def name(self) -> str:
+        """In the catalogue, or the kernel's own as far as a file can be called so."""
+        return self.spec.name if self.spec else re.sub(r"\W+", "_", plain_name(demangle(self.kernel.name)))
+
+    @property
+    def machine(self) -> MachineKernel:
+        """Its machine code.
+
+        Raises:
+            MemsimError: the kernel is PTX.
+        """
+        if not isinstance(self.kernel.code, SassKernel):
+            raise MemsimError(
+                f"{self.name} is PTX, and what runs on a GPU is machine code",
+                hint="leave out --code ptx, or pip install 'memsim[ptx]' for an assembler",
+            )
+        return self.kernel.code.machine
+
+
+def opcodes(machine: MachineKernel) -> dict[int, str]:
+    """The opcode of each instruction, without modifiers, by address."""
+    return {op.address: op.form.opcode for op in machine.program.ops}
+
+
+def command_line() -> str:
+    """How ncu is asked for what memsim compares."""
+    return f"ncu {' '.join(SECTION)} --metrics {','.join(EVERYTHING)}"
+
+
+def measure(launches: Sequence[CodeLaunch], progress: Progress = None) -> list[CodeRecording]:
+    """Runs and measures launches; recordings in the same order, right or wrong.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; a kernel that fails.
     """
+    machines = [launch.machine for launch in launches]
     device, profiler = this_device(), find_profiler()
     check_chip(device)
     counter = _Counter(len(launches) * (1 + len(ONE_PASS)), progress)
 
-    results, first = _run(profiler, launches, ("--section", "SourceCounters", *_asked(EVERYTHING)), counter)
-    profiles = [[profile] for profile in first]
+    results, first = _run(profiler, launches, (*SECTION, *_asked(EVERYTHING)), counter)
+    profiles = [[_aligned(*pair)] for pair in zip(machines, first, strict=True)]
     for accesses, metrics in ONE_PASS.items():
-        users = [i for i, profile in enumerate(first) if _accesses(profile) & set(accesses)]
+        users = [i for i, found in enumerate(first) if found.accesses & set(accesses)]
         if users:
             _, more = _run(profiler, [launches[i] for i in users], _asked(metrics), counter)
-            for i, profile in zip(users, more, strict=True):
-                profiles[i].append(profile)
+            for i, found in zip(users, more, strict=True):
+                profiles[i].append(found)
 
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return [
-        _recording(spec, size, device, profiler, date, result, measured)
-        for (spec, size), result, measured in zip(launches, results, profiles, strict=True)
+        _recording(launch, device, profiler, date, result, measured)
+        for launch, result, measured in zip(launches, results, profiles, strict=True)
     ]
 
 
+def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:
+    profile = found.starting_at(opcodes(machine))
+    if profile is None:
+        raise MemsimError(f"ncu shows other instructions of {machine.name} than those of the cubin that ran")
+    return profile
+
+
 def _run(
-    profiler: Profiler, launches: Launches, what: Sequence[str], counter: _Counter
-) -> tuple[list[dict[str, Any]], list[Profile]]:
-    """One run of the profiler over `launches`: what the target says of each, and what ncu measured."""
-    with tempfile.TemporaryDirectory() as folder:
-        plan, result, report = (Path(folder) / name for name in ("plan", "result", f"report{REPORT_SUFFIX}"))
-        steps = [{"kernel": spec.name, "size": list(size), "seed": SEED} for spec, size in launches]
+    profiler: Profiler, launches: Sequence[CodeLaunch], what: Sequence[str], counter: _Counter
+) -> tuple[list[dict[str, Any] | None], list[CodeProfile]]:
+    """One run of the profiler over `launches`: what the program says of each, and what ncu measured."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        plan, result, report = (folder / name for name in ("plan", "result", f"report{REPORT_SUFFIX}"))
+        steps = [_step(launch, number, folder).to_dict() for number, launch in enumerate(launches)]
         plan.write_text(json.dumps(steps), "utf-8")
-        command = [sys.executable, "-m", "memsim.validate.target", str(plan), str(result)]
+        command = [sys.executable, "-m", PROGRAM, str(plan), str(result)]
         try:
             printed = profile(profiler, report, what, command, counter.step)
         except MemsimError:
-            _raise_what_the_target_says(result)
+            _raise_what_the_program_says(result)
             raise
-        _raise_what_the_target_says(result)
-        profiles = read_report(report)
-        measured = [found.kernel for found in profiles]
-        if measured != [spec.entry for spec, _ in launches]:
+        _raise_what_the_program_says(result)
+        profiles = read_code_report(report)
+        measured, ran = [found.kernel for found in profiles], [launch.kernel.name for launch in launches]
+        if measured != ran:
             raise MemsimError(
-                f"ncu measured {', '.join(measured) or 'nothing'} where "
-                f"{', '.join(spec.entry for spec, _ in launches)} ran: {printed.strip()[-300:]}"
+                f"ncu measured {', '.join(measured) or 'nothing'} where {', '.join(ran)} ran: "
+                f"{printed.strip()[-300:]}"
             )
         return json.loads(result.read_text("utf-8"))["results"], profiles
 
 
-def _raise_what_the_target_says(result: Path) -> None:
+def _step(launch: CodeLaunch, number: int, folder: Path) -> Step:
+    """The launch as the program takes it; its cubin lies in `folder`."""
+    cubin = f"{number}.cubin"
+    (folder / cubin).write_bytes(launch.machine.module.code)
+    shape = launch.launch
+    return Step(
+        cubin=cubin,
+        kernel=launch.kernel.name,
+        grid=shape.grid,
+        block=shape.block,
+        shared_bytes=shape.shared_bytes,
+        args=tuple(pack(launch.args, folder)),
+        catalogue=launch.spec.name if launch.spec else "",
+        size=launch.size,
+    )
+
+
+def _raise_what_the_program_says(result: Path) -> None:
     """The program under ncu knows better than ncu why it ended."""
     told = json.loads(result.read_text("utf-8")) if result.is_file() else {}
     if "error" in told:
@@ -116,48 +198,35 @@ def _raise_what_the_target_says(result: Path) -> None:
 
 
 def _recording(
-    spec: Spec,
-    size: Sequence[int],
+    launch: CodeLaunch,
     device: Device,
     profiler: Profiler,
     date: str,
-    result: dict[str, Any],
-    profiles: Sequence[Profile],
-) -> Recording:
-    shape = spec.launch(size).launch
-    return Recording(
-        kernel=spec.name,
+    result: dict[str, Any] | None,
+    profiles: Sequence[CodeProfile],
+) -> CodeRecording:
+    origin, shape = launch.kernel.origin, launch.launch
+    return CodeRecording(
+        name=launch.name,
+        size=launch.spec.sizes(launch.size) if launch.spec else None,
         device=device,
         ncu=profiler.version,
         date=date,
-        code=CODE,
-        sources={name: digest(text) for name, text in spec.kernel().sources.items()},
-        ptx=digest(spec.ptx()),
-        launch=LaunchRecord(
-            size=spec.sizes(size),
-            seed=SEED,
-            entry=spec.entry,
-            options=spec.options,
+        code=CodeOrigin(origin.compiler, origin.arch, origin.digest),
+        launch=CodeLaunchRecord(
+            kernel=launch.kernel.name,
             grid=shape.grid,
             block=shape.block,
             shared_bytes=shape.shared_bytes,
+            arguments=tuple(map(in_words, launch.args)),
         ),
-        result=Result(*(result[name] for name in ("reference", "right", "largest_error"))),
+        result=None if result is None else Result(**result),
         profiles=tuple(profiles),
     )
 
 
-def digest(text: str) -> str:
-    """SHA-256 of a text in UTF-8."""
-    return sha256(text.encode()).hexdigest()
-
-
 def _asked(metrics: Sequence[str]) -> tuple[str, str]:
     return "--metrics", ",".join(metrics)
-
-
-def _accesses(profile: Profile) -> set[str | None]:
-    return {access_of(row.sass) for row in profile.rows}
 
 
 class _Counter:

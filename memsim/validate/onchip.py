@@ -17,6 +17,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import Plan, Spec
 from memsim.launch import ArrayArg, Texture1D
 
+CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"
 STATIC_SHARED_BYTES = 49_152  # more needs opting in
 
 
@@ -34,9 +35,11 @@ def make_arrays(cupy: Any, plan: Plan) -> dict[str, Any]:
 def launcher(cupy: Any, spec: Spec, plan: Plan, arrays: Mapping[str, Any]) -> Callable[[], None]:
     """A function that launches the kernel on `arrays`, by name, and does not wait for it."""
     arguments = []
-    for name, value, parameter in zip(plan.argument_names, plan.args, spec.kernel().parameters, strict=True):
+    for name, value, parameter in zip(
+        plan.argument_names, plan.args, spec.kernel("ptx").parameters, strict=True
+    ):
         if isinstance(value, Texture1D):
-            arguments.append(_texture(cupy, arrays[name]))
+            arguments.append(texture_over(cupy, arrays[name]))
         elif name in arrays:
             arguments.append(arrays[name])
         else:
@@ -50,7 +53,7 @@ def launcher(cupy: Any, spec: Spec, plan: Plan, arrays: Mapping[str, Any]) -> Ca
     return lambda: function(shape.grid, shape.block, tuple(arguments), shared_mem=shape.shared_bytes)
 
 
-def _texture(cupy: Any, array: Any) -> Any:
+def texture_over(cupy: Any, array: Any) -> Any:
     """A texture object over a float32 array, as `Texture1D` describes it."""
     texture, runtime = cupy.cuda.texture, cupy.cuda.runtime
     channels = texture.ChannelFormatDescriptor(32, 32, 32, 32, runtime.cudaChannelFormatKindFloat)

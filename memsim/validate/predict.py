@@ -7,17 +7,24 @@ rule is known. Left out on purpose: what the compiler makes of the PTX (`memsim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from memsim.arch import get_arch
-from memsim.model import copy_source_page, global_source_page, shared_source_page, totals
+from memsim.model import (
+    bypass_source_page,
+    copy_source_page,
+    global_source_page,
+    shared_source_page,
+    totals,
+)
 from memsim.model.choice import UNCOUNTED, global_cost, shared_cost, why_no_cost
 from memsim.model.counters import QUANTITIES
 from memsim.model.sourcepage import UNKNOWN
 from memsim.trace.trace import AccessSite, Trace
+from memsim.validate.sass import is_guarded
 
 EXECUTED = "inst_executed"
 THREADS = "thread_inst_executed_true"
@@ -29,6 +36,9 @@ FIGURES = {
     "shared": (WAVEFRONTS, f"{WAVEFRONTS}_ideal"),
     "global": (SECTORS, f"{SECTORS}_ideal", TAGS),
 }
+
+BYPASS = "cp_async_cg"
+MATRIX = ("ldmatrix", "stmatrix")
 
 Figures = dict[str, int | None]
 
@@ -99,16 +109,21 @@ def access_name(site: AccessSite) -> str:
     return f"{site.space} {'atomic' if site.op.startswith(('atomic', 'reduction')) else site.op}"
 
 
-def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
-    """The instructions of a launch that touch shared or global memory."""
+def accesses_of(trace: Trace) -> Iterator[Access]:
+    """The instructions of a launch that touch shared or global memory; of a copy one for each side."""
     by_site = np.argsort(trace.site, kind="stable")
     ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
-    places: dict[Place, list[Access]] = {}
     for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
         columns = trace.addresses, trace.active, trace.partner, trace.count
-        requests = Requests(*(column[rows] for column in columns))
-        place = Place(site.file, site.line, access_name(site))
-        places.setdefault(place, []).append(Access(site, site.width, requests))
+        yield Access(site, site.width, Requests(*(column[rows] for column in columns)))
+
+
+def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
+    """The instructions of a launch that touch shared or global memory."""
+    places: dict[Place, list[Access]] = {}
+    for access in accesses_of(trace):
+        place = Place(access.site.file, access.site.line, access_name(access.site))
+        places.setdefault(place, []).append(access)
     return places
 
 
@@ -135,6 +150,8 @@ def _predict_one(access: Access, arch: str) -> Predicted:
         access_name(site) != "cp.async" or site.space == "shared"
     ):  # one instruction, counted by its shared side
         lanes = np.count_nonzero(requests.active, axis=1)
+        if site.op in MATRIX:
+            lanes = np.where(lanes > 0, 32, 0)  # all of a warp take part, also where not all give an address
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
     key = site.space, site.op
     none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
@@ -142,7 +159,7 @@ def _predict_one(access: Access, arch: str) -> Predicted:
     if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, get_arch(arch)):
         return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
     if key in UNCOUNTED:
-        return Predicted({**figures, **dict.fromkeys(FIGURES["shared"])}, none)
+        return Predicted({**figures, **_bypass(access, arch)}, none)
 
     model = _shared if site.space == "shared" else _global
     page, quantities = model(access, arch)
@@ -170,8 +187,8 @@ def _global(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
     page = global_source_page(requests.addresses, width, op, requests.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
     figures: Figures = {name: _sum(requests, column) for name, column in columns}
-    if op == "cp_async_cg":  # what the page shows of it depends on its predicate
-        figures |= {SECTORS: None, f"{SECTORS}_ideal": None}
+    if op == BYPASS:
+        figures |= _bypass(access, arch)
     cost = global_cost(requests.addresses, width, op, requests.active, requests.partner, arch)
     return (
         figures,
@@ -181,6 +198,20 @@ def _global(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
             "lines": _sum(requests, cost.lines),
         },
     )
+
+
+def _bypass(access: Access, arch: str) -> Figures:
+    """Of `cp.async.cg`, on either side; not known of PTX, nor behind a guard."""
+    requests, space = access.requests, access.site.space
+    names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]
+    if access.site.address < 0 or is_guarded(access.site.instruction):
+        return dict.fromkeys(names)
+    sides = requests.addresses, requests.partner
+    to, source = sides if space == "shared" else sides[::-1]
+    shared, outside = bypass_source_page(to, source, requests.active, requests.active & (source >= 0), arch)
+    page = (shared.wavefronts, shared.ideal) if space == "shared" else (outside.sectors, outside.ideal)
+    known = not (page[0] == UNKNOWN).any()
+    return {name: _sum(requests, column) if known else None for name, column in zip(names, page, strict=True)}
 
 
 def _sum(requests: Requests, column: np.ndarray) -> int:

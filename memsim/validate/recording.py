@@ -13,7 +13,7 @@ from typing import Any
 
 from memsim.validate.device import Device
 from memsim.validate.files import check_record, read_record, write_record
-from memsim.validate.report import Profile, SassRow
+from memsim.validate.report import Profile, SassRow, counter_of
 
 SCHEMA = 1
 SCHEMA_FILE = Path(__file__).with_name("recording.schema.json")
@@ -72,17 +72,7 @@ class Recording:
 
     def counter(self, metric: str) -> int | float | None:
         """A counter's value; None if it was not collected. One that several runs have: the first's."""
-        for profile in self.profiles:
-            if metric in profile.counters:
-                return profile.counters[metric].value
-        return None
-
-    def together(self, metrics: set[str]) -> dict[str, int | float] | None:
-        """These counters as collected in one and the same pass over the kernel; None if they were not."""
-        for profile in self.profiles:
-            if profile.passes == 1 and metrics <= set(profile.counters):
-                return {metric: profile.counters[metric].value for metric in metrics}
-        return None
+        return counter_of(self.profiles, metric)
 
     def to_dict(self) -> dict[str, Any]:
         """The recording as its file holds it."""

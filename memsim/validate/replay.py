@@ -1,6 +1,6 @@
 """The prediction for a recorded launch, set beside the recording.
 
-In: a `Recording` of a kernel of the catalogue. Out: `Comparison`.
+In: a `Recording` of a kernel of the catalogue, or a `CodeRecording`. Out: `Comparison`, `CodeComparison`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import cache
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, analyze_trace
+from memsim.api import PtxKernel
 from memsim.errors import MemsimError
-from memsim.kernels import catalog
+from memsim.kernels import Spec, catalog
 from memsim.ptx.program import Function, SourceLine
+from memsim.validate.code_recording import CodeRecording
 from memsim.validate.compare import Calls, Comparison, compare
+from memsim.validate.instructions import CodeComparison, compare_code
 from memsim.validate.live import digest
 from memsim.validate.recording import Recording
 
@@ -25,17 +28,49 @@ def replay(recording: Recording) -> Comparison:
     """
     spec = catalog()[recording.kernel].pick(recording.size)
     if digest(spec.ptx()) != recording.ptx:
-        raise MemsimError(
-            f"{recording.kernel} has changed since it was recorded on {recording.date}",
-            hint=f"memsim validate {recording.kernel} --live --record makes a new recording",
-        )
-    return compare(recording, _analysis(spec.name, recording.size), calls_of(spec.kernel().function))
+        raise _changed(recording.kernel, recording.date)
+    return compare(recording, _analysis(spec.name, recording.size), calls_of(_function(spec)))
+
+
+def replay_code(recording: CodeRecording) -> CodeComparison:
+    """Predicts the recorded launch of a kernel of the catalogue, and compares.
+
+    Raises:
+        MemsimError: no such kernel, or its machine code is not what was recorded.
+    """
+    spec = catalog()[recording.name].pick(recording.extents)
+    if spec.kernel().origin.digest != recording.code.digest:
+        raise _changed(recording.name, recording.date)
+    shape, launch = spec.launch(recording.extents).launch, recording.launch
+    if (shape.grid, shape.block, shape.shared_bytes) != (launch.grid, launch.block, launch.shared_bytes):
+        raise _changed(recording.name, recording.date)
+    return compare_code(recording.profiles, _code_analysis(spec.name, recording.extents))
+
+
+def _changed(kernel: str, date: str) -> MemsimError:
+    return MemsimError(
+        f"{kernel} has changed since it was recorded on {date}",
+        hint=f"memsim validate {kernel} --live --record makes a new recording",
+    )
+
+
+@cache
+def _code_analysis(kernel: str, size: tuple[int, ...]) -> Analysis:
+    """The same for every GPU that a launch was recorded on."""
+    return catalog()[kernel].analyze(size)
 
 
 @cache
 def _analysis(kernel: str, size: tuple[int, ...]) -> Analysis:
     """The same for every GPU that a launch was recorded on."""
-    return catalog()[kernel].analyze(size)
+    return analyze_trace(catalog()[kernel].trace(size, code="ptx"))
+
+
+def _function(spec: Spec) -> Function:
+    """The kernel as PTX, which the driver compiled when it was recorded."""
+    code = spec.kernel("ptx").code
+    assert isinstance(code, PtxKernel)
+    return code.function
 
 
 def calls_of(function: Function) -> Calls:

@@ -13,10 +13,10 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from memsim.errors import MemsimError
 from memsim.validate.profiler import child_environment, folders_with
@@ -113,15 +113,47 @@ class Profile:
         )
 
 
+class Measured(Protocol):
+    """A run of the profiler: in so many passes over the kernel it counted these."""
+
+    @property
+    def passes(self) -> int: ...
+
+    @property
+    def counters(self) -> dict[str, Counted]: ...
+
+
+def counter_of(profiles: Iterable[Measured], metric: str) -> int | float | None:
+    """A counter's value; None if it was not collected. One that several runs have: the first's."""
+    return next((one.counters[metric].value for one in profiles if metric in one.counters), None)
+
+
+def counted_together(profiles: Iterable[Measured], metrics: Set[str]) -> dict[str, int | float] | None:
+    """These counters as collected in one and the same pass over the kernel; None if they were not."""
+    for profile in profiles:
+        if profile.passes == 1 and metrics <= set(profile.counters):
+            return {metric: profile.counters[metric].value for metric in metrics}
+    return None
+
+
 def read_report(path: Path) -> list[Profile]:
     """The launches in a report file, in order.
 
     Raises:
         MemsimError: `ncu_report` is not found or does not load, or it cannot read the file.
     """
+    return [Profile.from_dict(record) for record in records_of(path, __name__)]
+
+
+def records_of(path: Path, reader: str) -> list[dict[str, Any]]:
+    """What the program `python -m READER REPORT RESULT` makes of a report file.
+
+    Raises:
+        MemsimError: as `read_report`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "profiles.json"
-        command = [sys.executable, "-m", __name__, str(path), str(result)]
+        command = [sys.executable, "-m", reader, str(path), str(result)]
         environment = child_environment()
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode or not result.is_file():
@@ -129,22 +161,25 @@ def read_report(path: Path) -> list[Profile]:
             raise MemsimError(
                 f"{MODULE} of Nsight Compute cannot read ncu's report (exit code {done.returncode})"
                 + (f": {said[-1]}" if said else ""),
-                hint=f"{MODULE}.py lies in extras/python of Nsight Compute; if it was not found, put that "
-                "folder on PYTHONPATH",
+                hint="pip install ncu-report, or put extras/python of Nsight Compute on PYTHONPATH",
             )
-        return [Profile.from_dict(record) for record in json.loads(result.read_text("utf-8"))]
+        records: list[dict[str, Any]] = json.loads(result.read_text("utf-8"))
+        return records
 
 
 def main(arguments: Sequence[str]) -> int:
     """Reads the report `arguments[0]` and writes its profiles to `arguments[1]`."""
+    return write_records(arguments, lambda action: profile_of(action).to_dict())
+
+
+def write_records(arguments: Sequence[str], record_of: Callable[[Any], dict[str, Any]]) -> int:
+    """Reads the report `arguments[0]` and writes a record of each of its launches to `arguments[1]`."""
     report = load_reader().load_report(arguments[0])
-    profiles = []
+    records = []
     for i in range(report.num_ranges()):
         scope = report.range_by_idx(i)
-        for number in range(scope.num_actions()):
-            action = scope.action_by_idx(number)
-            profiles.append(profile_of(action).to_dict())
-    Path(arguments[1]).write_text(json.dumps(profiles), "utf-8")
+        records += [record_of(scope.action_by_idx(number)) for number in range(scope.num_actions())]
+    Path(arguments[1]).write_text(json.dumps(records), "utf-8")
     return 0
 
 
@@ -160,16 +195,7 @@ def load_reader() -> Any:
 
 def profile_of(action: Any) -> Profile:
     """One launch; `action` is ncu_report's `IAction`."""
-    names = set(action.metric_names())
-    counters = {}
-    for name in sorted(names):
-        if name.startswith(COUNTERS) and ("." not in name or name.endswith(".sum")):
-            metric = action.metric_by_name(name)
-            counters[name] = Counted(whole(metric.as_double()), metric.unit())
-    instances = {
-        name: dict(_instances(action.metric_by_name(name))) if name in names else {}
-        for name in SOURCE_METRICS
-    }
+    instances = instances_of(action)
     executed = sorted(instances[SOURCE_METRICS[0]])
     rows = []
     with_line = 0
@@ -183,8 +209,33 @@ def profile_of(action: Any) -> Profile:
             file, line = (info.file_name(), info.line()) if info is not None else ("", 0)
             counts = tuple(instances[name].get(pc) for name in SOURCE_METRICS)
             rows.append(SassRow(pc - executed[0], file, line, sass, counts))
-    passes = int(action.metric_by_name(PASSES).as_double())
-    return Profile(action.name(), passes, counters, len(executed), with_line, tuple(rows))
+    return Profile(
+        action.name(), passes_of(action), counters_of(action), len(executed), with_line, tuple(rows)
+    )
+
+
+def passes_of(action: Any) -> int:
+    """In how many passes over the kernel a launch was measured."""
+    return int(action.metric_by_name(PASSES).as_double())
+
+
+def counters_of(action: Any) -> dict[str, Counted]:
+    """What was counted for a whole launch, by ncu's names."""
+    counters = {}
+    for name in sorted(action.metric_names()):
+        if name.startswith(COUNTERS) and ("." not in name or name.endswith(".sum")):
+            metric = action.metric_by_name(name)
+            counters[name] = Counted(whole(metric.as_double()), metric.unit())
+    return counters
+
+
+def instances_of(action: Any) -> dict[str, dict[int, int]]:
+    """`SOURCE_METRICS` of a launch: each by the address of the instruction; empty if it was not collected."""
+    names = set(action.metric_names())
+    return {
+        name: dict(_instances(action.metric_by_name(name))) if name in names else {}
+        for name in SOURCE_METRICS
+    }
 
 
 def _instances(metric: Any) -> Iterator[tuple[int, int]]:

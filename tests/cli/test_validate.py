@@ -11,14 +11,28 @@ from typing import Any
 
 import pytest
 
-from memsim.kernels import Spec
+from memsim import api
+from memsim.kernels import compiled
+from memsim.launch import ArrayArg, Launch
 from memsim.report import validation
 from memsim.validate import gaps
-from memsim.validate.recording import Recording, load_recording
+from memsim.validate.code_profile import CodeProfile
+from memsim.validate.code_recording import (
+    CodeLaunchRecord,
+    CodeOrigin,
+    CodeRecording,
+    load_code_recording,
+)
+from memsim.validate.code_shelf import new_code_path, newest_code
+from memsim.validate.live import ONE_PASS, CodeLaunch
+from memsim.validate.recording import Recording
 from memsim.validate.replay import replay
 from memsim.validate.shelf import new_path
+from memsim.validate.sizes import size_of
 from tests.cli.conftest import Done
-from tests.validate.conftest import H100, recorded
+from tests.validate.conftest import H100, TRACES, recorded
+from tests.validate.profiles import profiled
+from tests.validate.test_report import reader
 
 Run = Callable[..., Done]
 DEFAULT = (1024, 1024, 1024)
@@ -141,8 +155,8 @@ def test_everything(memsim: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name one kernel, or give --all"),
-        (("kernel_v4", "--all"), "name one kernel, or give --all"),
+        ((), "name one kernel or file, or give --all"),
+        (("kernel_v4", "--all"), "name one kernel or file, or give --all"),
         (("kernel_v4", "--record"), "--record makes no sense without --live"),
         (("kernel_v4", "--live", "--gpu", "x"), "--gpu chooses among recordings"),
         (("kernel_v4", "--gpu", "nvidia-a100"), "no recording of kernel_v4 at 1024,1024,1024 on nvidia-a100"),
@@ -158,15 +172,109 @@ def test_bad_input(arguments: tuple[str, ...], says: str, memsim: Run) -> None:
     assert says in done.err
 
 
+def code_recording(kernel: str, size: str | None = None) -> CodeRecording:
+    spec = compiled()[kernel]
+    recording = newest_code(TRACES, spec, size_of(spec, size))
+    assert recording is not None
+    return recording
+
+
+def code_shelf(folder: Path, *recordings: CodeRecording) -> Path:
+    for recording in recordings:
+        recording.save(new_code_path(folder, recording, DEFAULT[: len(recording.extents)]))
+    return folder
+
+
+def with_figure(recording: CodeRecording, address: int, metric: str, value: int) -> CodeRecording:
+    """A copy with one figure of an instruction changed."""
+    first, *others = recording.profiles
+    column = list(first.figures[metric])
+    column[first.addresses.index(address)] = value
+    figures = {**first.figures, metric: tuple(column)}
+    return replace(recording, profiles=(replace(first, figures=figures), *others))
+
+
+def test_the_newest_recording_by_instruction(memsim: Run) -> None:
+    done = memsim("validate", "transpose_xor")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert (
+        lines[0]
+        == "transpose_xor 1024,1024 on NVIDIA H200: equal but for arbitration (30 exact, 2 arbitration)"
+    )
+    assert lines[2].split()[:3] == ["ncu", "metric", "predicted"]
+    assert "Equal: the instructions that touch memory (4); --instructions shows them all." in lines
+    assert not any("STS" in line for line in lines)
+    assert "machine code of sm_90, made by NVRTC" in lines[-2] and lines[-1].startswith("Result: right")
+    whole = memsim("validate", "transpose_xor", "--instructions")
+    (row,) = (line for line in whole.out.splitlines() if " STS " in line)
+    assert row.split()[-4:] == ["inst_executed", "32,768", "32,768", "exact"]
+    assert "shows them all" not in whole.out
+
+
+def test_json_by_instruction(memsim: Run) -> None:
+    record = json.loads(memsim("validate", "transpose_xor", "--json").out)
+    assert record["passed"] and (record["title"], record["where"]) == (
+        "transpose_xor 1024,1024",
+        "NVIDIA H200",
+    )
+    assert record["form"] == "machine code" and len(record["instructions"]) == 4
+    (store,) = (row for row in record["instructions"] if " STS " in f" {row['sass']}")
+    assert store["figures"][0]["metric"] == "inst_executed" and store["figures"][0]["verdict"] == "exact"
+
+
+def test_an_instruction_that_differs_fails_and_is_named(memsim: Run, tmp_path: Path) -> None:
+    good = code_recording("transpose_xor")
+    row = next(i for i, text in enumerate(good.profiles[0].sass) if " STS " in f" {text}")
+    address = good.profiles[0].addresses[row]
+    wrong = with_figure(good, address, "memory_l1_wavefronts_shared", 32_769)
+    done = memsim("validate", "transpose_xor", "--traces", code_shelf(tmp_path, wrong))
+    assert done.code == 1
+    head = done.out.splitlines()[0]
+    assert head.startswith(f"transpose_xor 1024,1024 on NVIDIA H200: differs: {address:#06x} @")
+    shown = [line for line in done.out.splitlines() if line.endswith("difference")]
+    assert any("memory_l1_wavefronts_shared" in line and "32,769" in line for line in shown)
+    assert memsim("validate", "transpose_xor", "--traces", code_shelf(tmp_path / "good", good)).code == 0
+
+
+def test_everything_by_instruction_goes_before_ptx(memsim: Run, tmp_path: Path) -> None:
+    xor, v4 = code_recording("transpose_xor"), code_recording("kernel_v4")
+    line_by_line = replace(recorded("kernel_v4"), device=v4.device)
+    folder = shelf(code_shelf(tmp_path, xor, v4), line_by_line, recorded("transpose_xor"))
+    done = memsim("validate", "--all", "--traces", folder)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[-2].startswith("2 of 2 launches as predicted, by instruction: ")
+    assert lines[-1].startswith("1 of 1 launches as predicted or with known differences: ")
+    assert [line.split()[0] for line in lines[:-2]] == ["kernel_v4", "transpose_xor", "transpose_xor"]
+    assert len(json.loads(memsim("validate", "--all", "--json", "--traces", folder).out)) == 3
+    stale = replace(xor, code=replace(xor.code, digest="0" * 64), date="2030-01-01T00:00:00Z")
+    done = memsim("validate", "--all", "--traces", code_shelf(folder, stale))
+    assert done.code == 2 and "transpose_xor has changed since it was recorded" in done.err
+
+
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """A machine that measures what was recorded."""
-    settings: dict[str, Any] = {"right": True, "launches": []}
+    """A machine that measures what was recorded, and of a file what memsim predicts."""
+    settings: dict[str, Any] = {"right": True, "launches": [], "profiles": lambda profiles: profiles}
 
-    def measure(launches: Sequence[tuple[Spec, tuple[int, ...]]], progress: Any) -> list[Recording]:
-        settings["launches"] = [(spec.name, size) for spec, size in launches]
-        found = [recorded(spec.name, size != DEFAULT[: len(size)]) for spec, size in launches]
-        return [replace(one, result=replace(one.result, right=settings["right"])) for one in found]
+    def measure(launches: Sequence[CodeLaunch], progress: Any) -> list[CodeRecording]:
+        settings["launches"] = [(launch.name, launch.size) for launch in launches]
+        found = []
+        for launch in launches:
+            if launch.spec is not None:
+                one = code_recording(launch.name, ",".join(map(str, launch.size)))
+                assert one.result is not None
+                found.append(replace(one, result=replace(one.result, right=settings["right"])))
+            else:
+                origin, shape = launch.kernel.origin, launch.launch
+                made = CodeLaunchRecord(launch.kernel.name, shape.grid, shape.block, shape.shared_bytes, ())
+                code = CodeOrigin(origin.compiler, origin.arch, origin.digest)
+                profiles = settings["profiles"]((profiled(launch),))
+                like = code_recording("kernel_v1")
+                changes = {"name": launch.name, "size": None, "code": code, "launch": made, "result": None}
+                found.append(replace(like, profiles=profiles, **changes))
+        return found
 
     from memsim.cli import validate
 
@@ -179,10 +287,10 @@ def test_live_and_record(memsim: Run, measured: dict[str, Any], tmp_path: Path) 
     assert not list(tmp_path.iterdir())  # without --record, nothing is kept
     first = memsim("validate", "kernel_v4", "--live", "--record", "--traces", tmp_path)
     second = memsim("validate", "kernel_v4", "--live", "--record", "--traces", tmp_path)
-    home = tmp_path / H100
+    home = tmp_path / "nvidia-h200" / "code"
     assert first.err == f"recorded: {home / 'kernel_v4.json'}\n"
     assert second.err == f"recorded: {home / 'kernel_v4.run2.json'}\n"
-    assert load_recording(home / "kernel_v4.run2.json") == recorded("kernel_v4")
+    assert load_code_recording(home / "kernel_v4.run2.json") == code_recording("kernel_v4")
     memsim("validate", "kernel_v4", "--live", "--record", "--size", "ragged", "--traces", tmp_path)
     assert (home / "kernel_v4.331x269x147.json").is_file()
     assert measured["launches"] == [("kernel_v4", (331, 269, 147))]
@@ -193,3 +301,138 @@ def test_a_wrong_result_is_not_recorded(memsim: Run, measured: dict[str, Any], t
     done = memsim("validate", "kernel_v4", "--live", "--record", "--traces", tmp_path)
     assert done.code == 1 and "the result is wrong: kernel_v4" in done.err
     assert not list(tmp_path.iterdir())
+
+
+SCALE = """
+extern "C" __global__ void scale(float *x, float factor) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
+    __syncthreads();
+    x[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x ^ 1] * factor;
+}
+extern "C" __global__ void other(float *x) { x[threadIdx.x] = 1; }
+"""
+OPTIONS = ("--kernel", "scale", "--grid", "4", "--block", "64", "--arg", "f32[256]", "--arg", "2.0")
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> Path:
+    path = tmp_path / "scale.cu"
+    path.write_text(SCALE)
+    return path
+
+
+def launch_of(path: Path, grid: int = 4, kernel: str = "scale") -> CodeLaunch:
+    args = [ArrayArg((256,)), 2.0][: 2 if kernel == "scale" else 1]
+    return CodeLaunch(api.load(path)[kernel], Launch((grid, 1, 1), (64, 1, 1)), args)
+
+
+def test_a_file_live(memsim: Run, measured: dict[str, Any], scale: Path, tmp_path: Path) -> None:
+    done = memsim("validate", scale, *OPTIONS, "--live", "--record", "--traces", tmp_path / "traces")
+    assert done.code == 0, done.err
+    head = done.out.splitlines()[0]
+    assert head.startswith(
+        "scale on NVIDIA H200: equal in every counter and all 4 instructions that touch memory"
+    )
+    recording = load_code_recording(tmp_path / "traces" / "nvidia-h200" / "code" / "scale.json")
+    assert (recording.name, recording.size, recording.launch.grid) == ("scale", None, (4, 1, 1))
+
+    def add_one(profiles: tuple[CodeProfile, ...]) -> tuple[CodeProfile, ...]:
+        metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+        counted = profiles[0].counters[metric]
+        return (replace(profiles[0], counters={**profiles[0].counters, metric: replace(counted, value=33)}),)
+
+    measured["profiles"] = add_one
+    done = memsim("validate", scale, *OPTIONS, "--live")
+    assert done.code == 1
+    assert "differs: l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum (" in done.out.splitlines()[0]
+
+
+def report(folder: Path, *profiles: CodeProfile, name: str = "run.ncu-rep") -> Path:
+    path = folder / name
+    path.write_text(json.dumps([profile.to_dict() for profile in profiles]))
+    return path
+
+
+@pytest.fixture
+def ncu_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module ncu_report that reads the reports that `report` writes."""
+    reader(tmp_path, "from tests.validate.fakes import load_profiles as load_report\n", monkeypatch)
+
+
+@pytest.mark.usefixtures("ncu_report")
+def test_a_report_that_the_user_has(memsim: Run, scale: Path, tmp_path: Path) -> None:
+    launch = launch_of(scale)
+    good = profiled(launch)
+    path = report(tmp_path, profiled(launch_of(scale, kernel="other")), profiled(launch_of(scale, 2)), good)
+    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", path)
+    assert (done.code, done.err) == (0, "")
+    head = done.out.splitlines()[0]
+    assert head.startswith("scale on the GPU of run.ncu-rep: equal in every counter and all 4 instructions")
+
+    column = tuple(
+        None if value is None else value + 1 for value in good.figures["memory_l1_tag_requests_global"]
+    )
+    wrong = replace(good, figures={**good.figures, "memory_l1_tag_requests_global": column})
+    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", report(tmp_path, wrong))
+    assert done.code == 1 and " LDG" in done.out.splitlines()[0]
+
+
+@pytest.mark.usefixtures("ncu_report")
+def test_two_reports_prove_arbitration(memsim: Run, scale: Path, tmp_path: Path) -> None:
+    launch = launch_of(scale)
+    metrics = next(metrics for accesses, metrics in ONE_PASS.items() if "shared store" in accesses)
+    alone = profiled(launch, metrics)
+    busy = {name: replace(one, value=one.value + 3) for name, one in alone.counters.items()}
+    whole = profiled(launch)
+    first = report(tmp_path, replace(whole, counters={**whole.counters, **busy}))
+    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", first)
+    assert done.code == 1 and "differs: l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum" in done.out
+    second = report(tmp_path, replace(alone, counters=busy), name="alone.ncu-rep")
+    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", first, "--ncu-rep", second)
+    assert done.code == 0
+    assert done.out.startswith("scale on the GPU of run.ncu-rep and alone.ncu-rep: equal but for arbitration")
+
+
+@pytest.mark.usefixtures("ncu_report")
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kernel": "stretch"}, "there is no launch of scale in the report"),
+        ({"grid": (8, 1, 1)}, "no launch of scale in the report has grid 4,1,1 and block 64,1,1"),
+        ({"sass": ("NOP",)}, "scale is other machine code in the report"),
+        (
+            {"counters": {}, "figures": {}, "addresses": (), "sass": ()},
+            "nothing that memsim predicts was measured",
+        ),
+    ],
+)
+def test_a_report_of_something_else(
+    change: dict[str, Any], says: str, memsim: Run, scale: Path, tmp_path: Path
+) -> None:
+    good = profiled(launch_of(scale))
+    assert memsim("validate", scale, *OPTIONS, "--ncu-rep", report(tmp_path, good)).code == 0
+    if change.get("sass"):
+        change = {"sass": change["sass"] * len(good.sass)}
+    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", report(tmp_path, replace(good, **change)))
+    assert (done.code, done.out) == (2, "")
+    assert says in done.err
+
+
+def test_bad_input_of_files(memsim: Run, measured: dict[str, Any], scale: Path, tmp_path: Path) -> None:
+    assert memsim("validate", scale, *OPTIONS, "--live").code == 0
+    for arguments, says in (
+        ((scale, *OPTIONS), "give --live or --ncu-rep"),
+        ((scale, *OPTIONS, "--live", "--ncu-rep", "x"), "in place of --live"),
+        ((scale, *OPTIONS, "--live", "--blocks", "2"), "--blocks makes no sense here"),
+        ((scale, *OPTIONS, "--live", "--size", "8,8"), "--size makes no sense here"),
+        ((scale, *OPTIONS, "--live", "--code", "ptx"), "--code makes no sense here"),
+        (("kernel_v4", "--grid", "8"), "--grid makes no sense here"),
+        ((scale, "--live"), "needs --grid and --block"),
+        ((tmp_path / "none.cu", *OPTIONS, "--live"), "no such file"),
+        ((scale, *OPTIONS, "--ncu-rep", tmp_path / "none.ncu-rep"), "no such report"),
+        (("trace.npz", "--live"), "a saved trace cannot be run"),
+    ):
+        done = memsim("validate", *arguments)
+        assert (done.code, done.out) == (2, ""), arguments
+        assert says in done.err

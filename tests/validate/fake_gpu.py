@@ -18,7 +18,7 @@ import pytest
 
 import memsim
 from memsim.launch import Texture1D
-from memsim.validate import device
+from memsim.validate import device, run_cubin
 from memsim.validate.onchip import STATIC_SHARED_BYTES
 
 CUBLAS = "cuBLAS"
@@ -48,6 +48,39 @@ class Function:
         if shared_mem > self.max_dynamic_shared_size_bytes:
             raise CUDARuntimeError("cudaErrorInvalidValue: invalid argument")
         memsim.run(self.kernel, grid, block, arguments, shared_bytes=shared_mem)
+
+
+class CubinFunction(Function):
+    """A kernel of a cubin, which gets its parameters as bytes with addresses in them."""
+
+    def __init__(self, path: Path, entry: str, lying: dict[int, Any]) -> None:
+        super().__init__(path, entry)
+        self.lying = lying
+
+    def __call__(self, grid: Any, block: Any, arguments: tuple[Any, ...], shared_mem: int = 0) -> None:
+        assert all(
+            isinstance(each, np.ndarray) and each.size == 1 for each in arguments
+        )  # as CuPy wants them
+        super().__call__(grid, block, tuple(self.read(each.tobytes()) for each in arguments), shared_mem)
+
+    def read(self, raw: bytes) -> Any:
+        """The argument that the bytes came from."""
+        words = [raw[start : start + 8] for start in range(0, len(raw), 8)]
+        parts = [self.lying.get(int.from_bytes(word, "little")) for word in words]
+        if len(parts) == 1 and parts[0] is not None:
+            return parts[0]
+        if not any(part is not None for part in parts):
+            return raw
+        whole = zip(parts, words, strict=True)
+        return [np.frombuffer(word, f"V{len(word)}")[0] if part is None else part for part, word in whole]
+
+
+class LaidTexture(Texture1D):
+    """A texture object with a handle, as the driver gives it."""
+
+    @property
+    def ptr(self) -> int:
+        return int(self.array.ctypes.data)  # type: ignore[union-attr]
 
 
 def spoiled(spoil: Callable[[np.ndarray], None]) -> type[Function]:
@@ -91,13 +124,14 @@ class FakeGpu:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.waits, self.clock = 0, 0.0
+        self.lying: dict[int, Any] = {}  # arrays and textures by where they lie
         self.launched: list[str] = []
         self.milliseconds: dict[str, Callable[[int], float]] = {}
         self.tf32 = False
         cupy: Any = ModuleType("cupy")
         cupy.__version__ = "14.2.0"
         cupy.asarray, cupy.abs, cupy.nan_to_num, cupy.empty_like = (
-            np.array,
+            self.lay,
             np.abs,
             np.nan_to_num,
             np.empty_like,
@@ -133,7 +167,7 @@ class FakeGpu:
                 ChannelFormatDescriptor=lambda *bits: bits,
                 ResourceDescriptor=lambda kind, arr, chDesc, sizeInBytes: arr,  # noqa: N803
                 TextureDescriptor=lambda: None,
-                TextureObject=lambda array, descriptor: Texture1D(array),
+                TextureObject=lambda array, descriptor: self.texture(array),
             ),
         )
         profiler: Any = ModuleType("cupyx.profiler")
@@ -144,11 +178,24 @@ class FakeGpu:
         monkeypatch.setitem(sys.modules, "cupyx", ModuleType("cupyx"))
         monkeypatch.setitem(sys.modules, "cupyx.profiler", profiler)
         monkeypatch.setattr(device, "_driver_version", lambda: "580.159.04")
+        monkeypatch.setattr(run_cubin, "address_of", lambda array: int(array.ctypes.data))
         self.cupy = cupy
 
     def function(self, path: Path, entry: str) -> Any:
         """The kernel; tests put something else in its place."""
-        return Function(path, entry)
+        return CubinFunction(path, entry, self.lying) if path.suffix == ".cubin" else Function(path, entry)
+
+    def lay(self, array: np.ndarray) -> np.ndarray:
+        """The array on the device."""
+        laid = np.array(array)
+        self.lying[laid.ctypes.data] = laid
+        return laid
+
+    def texture(self, array: np.ndarray) -> LaidTexture:
+        """A texture over it."""
+        made = LaidTexture(array)
+        self.lying[made.ptr] = made
+        return made
 
     def gemm(self, transa: str, transb: str, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
         """cuBLAS's product of row-major matrices."""

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memsim.validate.code_profile import CodeProfile
+from memsim.validate.report import PASSES
+
 DATA = Path(__file__).parent / "data" / "two_transposes.json"
 
 
@@ -56,11 +59,13 @@ class Info:
 
 
 class Action:
+    NameBase_MANGLED = 2
+
     def __init__(self, recorded: dict[str, Any]) -> None:
         self.recorded = recorded
         self.rows = {row["pc"]: row for row in recorded["rows"]}
 
-    def name(self) -> str:
+    def name(self, base: int = 0) -> str:
         return str(self.recorded["name"])
 
     def metric_names(self) -> list[str]:
@@ -102,3 +107,28 @@ class Report:
 
 def load_report(path: str) -> Report:
     return Report([Action(recorded) for recorded in json.loads(DATA.read_text("utf-8"))])
+
+
+class ProfileAction(Action):
+    """A launch as `memsim.validate.code_profile` has it."""
+
+    def __init__(self, profile: CodeProfile, start: int = 0x7F00_0000_0000) -> None:
+        metrics: dict[str, Any] = {name: (one.value, one.unit) for name, one in profile.counters.items()}
+        metrics |= {
+            name: (sum(value or 0 for value in column), "") for name, column in profile.figures.items()
+        }
+        metrics[PASSES] = profile.passes, ""
+        for what, shape in (("grid_dim", profile.grid), ("block_dim", profile.block)):
+            metrics |= {f"launch__{what}_{axis}": (extent, "") for axis, extent in zip("xyz", shape or ())}
+        rows = [
+            {"pc": start + address, "sass": sass, "file": "", "line": 0}
+            | {name: column[number] for name, column in profile.figures.items() if column[number] is not None}
+            for number, (address, sass) in enumerate(zip(profile.addresses, profile.sass))
+        ]
+        super().__init__({"name": profile.kernel, "metrics": metrics, "rows": rows})
+
+
+def load_profiles(path: str) -> Report:
+    """A report made of profiles that a test wrote as JSON."""
+    records = json.loads(Path(path).read_text("utf-8"))
+    return Report([ProfileAction(CodeProfile.from_dict(record)) for record in records])

@@ -209,7 +209,7 @@ def test_a_kernel_that_has_changed_is_refused() -> None:
 
 
 def test_calls_come_from_the_ptx() -> None:
-    calls = replaying.calls_of(catalog()["guide_v11"].pick().kernel().function)
+    calls = replaying.calls_of(catalog()["guide_v11"].pick().kernel("ptx").code.function)
     file = "kernels/guide_v11.cu"
     assert calls[file, 53] == {(file, 62), (file, 82)}
     assert (file, 62) not in calls

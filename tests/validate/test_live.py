@@ -6,69 +6,136 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import memsim
+from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
-from memsim.kernels import compiled
-from memsim.validate import live, target
+from memsim.kernels import catalog, compiled
+from memsim.launch import ArrayArg, Launch
+from memsim.validate import live, run_cubin
+from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
+from memsim.validate.instructions import DIFFERS, compare_code
+from memsim.validate.launch_args import in_words, pack, unpack
+from memsim.validate.live import CodeLaunch
 from memsim.validate.profiler import Profiler
-from memsim.validate.replay import replay
-from memsim.validate.report import Profile
-from tests.validate.conftest import recorded
 from tests.validate.fake_gpu import (
+    CubinFunction,
     CUDARuntimeError,
     FakeGpu,
     OutOfMemoryError,
     add_little,
     leave_out,
-    spoiled,
 )
+from tests.validate.profiles import profiled
 
 SMALL = {"kernel_v4": (67, 40, 20), "sgemm_128x128x8_texld": (40, 36, 12), "transpose_xor": (40, 33)}
+SOURCE = """
+struct Pair { const float *from; float factor; };
+extern "C" __global__ void scale(float *to, Pair pair, double add, char sign) {
+    extern __shared__ float tile[];
+    tile[threadIdx.x] = pair.from[blockIdx.x * 32 + threadIdx.x];
+    __syncthreads();
+    to[blockIdx.x * 32 + threadIdx.x] = sign * tile[31 - threadIdx.x] * pair.factor + (float)add;
+}
+"""
 
 
-def plan(folder: Path, kernel: str, size: Sequence[int]) -> tuple[str, str]:
+def launch_of(kernel: str) -> CodeLaunch:
+    return CodeLaunch.of_catalogue(catalog()[kernel].pick(), SMALL[kernel])
+
+
+def plan(folder: Path, *launches: CodeLaunch) -> tuple[str, str]:
     path = folder / "plan.json"
-    path.write_text(json.dumps([{"kernel": kernel, "size": list(size), "seed": 0}]))
+    steps = [live._step(launch, number, folder).to_dict() for number, launch in enumerate(launches)]
+    path.write_text(json.dumps(steps))
     return str(path), str(folder / "result.json")
 
 
 @pytest.mark.parametrize("kernel", SMALL)
 @pytest.mark.usefixtures("any_gpu")
-def test_the_target_runs_and_checks(kernel: str, tmp_path: Path) -> None:
-    arguments = plan(tmp_path, kernel, SMALL[kernel])
-    assert target.main(arguments) == 0
+def test_the_program_runs_and_checks(kernel: str, tmp_path: Path) -> None:
+    arguments = plan(tmp_path, launch_of(kernel))
+    assert run_cubin.main(arguments) == 0
     (done,) = json.loads(Path(arguments[1]).read_text())["results"]
-    assert done["right"] and done["kernel"] == kernel
+    assert done["right"]
     assert (done["largest_error"] == 0.0) == kernel.startswith("transpose")
 
 
-def test_only_the_launch_is_profiled(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    profiled = []
+def test_any_kernel_with_any_arguments(gpu: FakeGpu, tmp_path: Path) -> None:
+    source = tmp_path / "scale.cu"
+    source.write_text(SOURCE)
+    kernel = memsim.load(source)["scale"]
+    given = np.arange(64, dtype=np.float32)
+    args = [ArrayArg((64,), fill="zeros"), [given, np.float32(2)], 0.5, -1]
+    launch = CodeLaunch(kernel, Launch((2, 1, 1), (32, 1, 1), 128), args)
+    arguments = plan(tmp_path, launch)
+    assert run_cubin.main(arguments) == 0
+    assert json.loads(Path(arguments[1]).read_text()) == {"results": [None]}
+    result = next(array for array in gpu.lying.values() if array.any() and not np.array_equal(array, given))
+    expected = -2 * given.reshape(2, 32)[:, ::-1].ravel() + 0.5
+    assert np.array_equal(result, expected)
+
+
+def test_arguments_survive_the_way_to_another_process(tmp_path: Path) -> None:
+    array = np.arange(6, dtype=np.int16).reshape(2, 3)
+    args = [
+        ArrayArg((4, 2), "float16", "iota"),
+        array,
+        (array, np.float32(1.5)),
+        b"\x01\x02",
+        np.uint8(7),
+        3,
+        0.5,
+    ]
+    found = unpack(json.loads(json.dumps(pack(args, tmp_path))), tmp_path)
+    assert found[0] == args[0] and found[3:] == args[3:]
+    assert np.array_equal(found[1], array) and found[1].dtype == array.dtype
+    assert np.array_equal(found[2][0], array) and found[2][1] == args[2][1]  # type: ignore[index]
+    said = [in_words(value) for value in [*args, ArrayArg((8,), seed=3), bytes(40)]]
+    assert said[:4] == ["f16[4,2]=iota", "i16[2,3]", "i16[2,3]+f32(1.5)", "2 bytes 0x0102"]
+    assert said[4:8] == ["u8(7)", "3", "0.5", "f32[8] seed 3"]
+    assert said[8] == f"40 bytes 0x{'00' * 32}..."
+
+
+def test_only_the_launch_is_profiled(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    profiled_launches = []
 
     @contextlib.contextmanager
     def profile() -> Iterator[None]:
         before = len(gpu.launched)
         yield
-        profiled.append(gpu.launched[before:])
+        profiled_launches.append(gpu.launched[before:])
 
     monkeypatch.setattr(sys.modules["cupyx.profiler"], "profile", profile)
-    target.run("transpose_xor", SMALL["transpose_xor"], 0)
-    assert profiled == [["transpose_xor"]] == [gpu.launched]
+    assert run_cubin.main(plan(tmp_path, launch_of("transpose_xor"))) == 0
+    assert profiled_launches == [["transpose_xor"]] == [gpu.launched]
 
 
 @pytest.mark.parametrize("spoil", [leave_out, add_little])
 @pytest.mark.parametrize("kernel", ["kernel_v4", "transpose_xor"])
 def test_a_wrong_result_is_seen(
-    kernel: str, spoil: Callable[[np.ndarray], None], gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+    kernel: str,
+    spoil: Callable[[np.ndarray], None],
+    gpu: FakeGpu,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(gpu, "function", spoiled(spoil))
-    done = target.run(kernel, SMALL[kernel], 0)
+    class Wrong(CubinFunction):
+        def __call__(self, *arguments: Any, **options: Any) -> None:
+            super().__call__(*arguments, **options)
+            spoil(self.read(arguments[2][2 if len(arguments[2]) > 4 else 1].tobytes()))
+
+    monkeypatch.setattr(gpu, "function", lambda path, entry: Wrong(path, entry, gpu.lying))
+    arguments = plan(tmp_path, launch_of(kernel))
+    assert run_cubin.main(arguments) == 0
+    (done,) = json.loads(Path(arguments[1]).read_text())["results"]
     assert not done["right"]
     assert (done["largest_error"] is None) == (spoil is leave_out)
 
@@ -76,10 +143,7 @@ def test_a_wrong_result_is_seen(
 @pytest.mark.parametrize(
     ("error", "says"),
     [
-        (
-            CUDARuntimeError("cudaErrorUnsupportedPtxVersion"),
-            "does not run on this GPU: cudaErrorUnsupported",
-        ),
+        (CUDARuntimeError("cudaErrorInvalidImage"), "does not run on this GPU: cudaErrorInvalidImage"),
         (OutOfMemoryError("out of memory allocating 1 TB"), r"does not fit this GPU"),
     ],
 )
@@ -90,47 +154,53 @@ def test_what_cuda_refuses(
         raise error
 
     monkeypatch.setattr(gpu, "function", refuse)
-    arguments = plan(tmp_path, "kernel_v4", (64, 64, 8))
-    assert target.main(arguments) == 2
+    arguments = plan(tmp_path, launch_of("kernel_v4"))
+    assert run_cubin.main(arguments) == 2
     with pytest.raises(MemsimError, match=says):
-        live._raise_what_the_target_says(Path(arguments[1]))
+        live._raise_what_the_program_says(Path(arguments[1]))
 
 
 @pytest.fixture
 def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """A machine whose profiler gives what an H100 gave; the metrics of each run are kept."""
+    """A machine whose profiler gives what memsim predicts; the metrics of each run are kept."""
     asked: list[list[str]] = []
 
     def profile(
         profiler: Profiler, report: Path, what: Sequence[str], command: Sequence[str], launched: Any
     ) -> str:
         asked.append([*what])
-        assert target.main(command[-2:]) == 0
+        assert run_cubin.main(command[-2:]) == 0
         report.write_text(Path(command[-2]).read_text())
         for _ in json.loads(report.read_text()):
             launched()
         return ""
 
-    def read(report: Path) -> list[Profile]:
-        names = [step["kernel"] for step in json.loads(report.read_text())]
-        run = len(asked) - 1
-        return [recorded(name).profiles[min(run, len(recorded(name).profiles) - 1)] for name in names]
+    def read(report: Path) -> list[CodeProfile]:
+        steps = json.loads(report.read_text())
+        launches = [CodeLaunch.of_catalogue(compiled()[step["catalogue"]], step["size"]) for step in steps]
+        alone = len(asked) > 1
+        return [profiled(launch, asked[-1][-1].split(",") if alone else None) for launch in launches]
 
     device = Device("NVIDIA H100 80GB HBM3", "9.0", "580.159.04", "13.0", "14.2.0")
     monkeypatch.setattr(live, "this_device", lambda: device)
     monkeypatch.setattr(live, "find_profiler", lambda: Profiler(Path("ncu"), "2025.3.1.0"))
     monkeypatch.setattr(live, "profile", profile)
-    monkeypatch.setattr(live, "read_report", read)
+    monkeypatch.setattr(live, "read_code_report", read)
     return asked
 
 
 def test_measuring_makes_one_recording_of_each_launch(machine: list[list[str]]) -> None:
     kernels = [compiled()["transpose_xor"], compiled()["kernel_v1"]]
     shares: list[float] = []
-    xor, v1 = live.measure([(kernels[0], (64, 64)), (kernels[1], (32, 32, 8))], shares.append)
-    assert (xor.kernel, xor.size, xor.launch.grid) == ("transpose_xor", (64, 64), (2, 2, 1))
-    assert xor.result.right and v1.result.right and xor.ncu == "2025.3.1.0"
-    assert xor.ptx == live.digest(kernels[0].ptx()) and list(xor.sources) == ["kernels/transpose_xor.cu"]
+    launches = [
+        CodeLaunch.of_catalogue(kernels[0], (64, 64)),
+        CodeLaunch.of_catalogue(kernels[1], (32, 32, 8)),
+    ]
+    xor, v1 = live.measure(launches, shares.append)
+    assert (xor.name, xor.extents, xor.launch.grid) == ("transpose_xor", (64, 64), (2, 2, 1))
+    assert xor.result is not None and xor.result.right and xor.ncu == "2025.3.1.0"
+    assert xor.code.digest == kernels[0].kernel().origin.digest and xor.code.arch == "sm_90"
+    assert xor.launch.arguments == ("f32[64,64]", "f32[64,64]=zeros", "64", "64")
     # one run for all, then one for each way into shared memory that some kernel has
     assert machine[0][:2] == ["--section", "SourceCounters"]
     assert [run[0] for run in machine[1:]] == ["--metrics", "--metrics"]
@@ -142,13 +212,30 @@ def test_measuring_makes_one_recording_of_each_launch(machine: list[list[str]]) 
 def test_another_kernel_than_the_one_that_ran(
     machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = recorded("kernel_v1").profiles[0]
-    monkeypatch.setattr(live, "read_report", lambda report: [other])
-    with pytest.raises(MemsimError, match="ncu measured kernel_v1 where transpose_xor ran"):
-        live.measure([(compiled()["transpose_xor"], (64, 64))])
+    other = profiled(launch_of("kernel_v4"))
+    monkeypatch.setattr(live, "read_code_report", lambda report: [other])
+    with pytest.raises(MemsimError, match="ncu measured kernel_v4 where transpose_xor ran"):
+        live.measure([launch_of("transpose_xor")])
 
 
-def test_what_the_target_says_goes_before_what_ncu_says(
+def test_other_instructions_than_those_that_ran(
+    machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch = launch_of("transpose_xor")
+    other = replace(profiled(launch_of("kernel_v4")), kernel="transpose_xor")
+    monkeypatch.setattr(live, "read_code_report", lambda report: [other])
+    with pytest.raises(MemsimError, match="other instructions of transpose_xor"):
+        live.measure([launch])
+
+
+def test_ptx_is_nothing_to_run() -> None:
+    launch = launch_of("kernel_v4")
+    assert launch.machine
+    with pytest.raises(MemsimError, match="kernel_v4 is PTX"):
+        live.measure([replace(launch, kernel=catalog()["kernel_v4"].pick().kernel("ptx"))])
+
+
+def test_what_the_program_says_goes_before_what_ncu_says(
     machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def profile(profiler: Any, report: Path, what: Any, command: Sequence[str], launched: Any) -> str:
@@ -157,7 +244,7 @@ def test_what_the_target_says_goes_before_what_ncu_says(
 
     monkeypatch.setattr(live, "profile", profile)
     with pytest.raises(MemsimError, match="no room"):
-        live.measure([(compiled()["transpose_xor"], (64, 64))])
+        live.measure([launch_of("transpose_xor")])
 
 
 def test_an_unknown_chip_is_refused_before_anything_runs(
@@ -166,13 +253,16 @@ def test_an_unknown_chip_is_refused_before_anything_runs(
     device = Device("NVIDIA GeForce RTX 4090", "8.9", "580", "13.0", "14.2.0")
     monkeypatch.setattr(live, "this_device", lambda: device)
     with pytest.raises(MemsimError, match="no measured rules for NVIDIA GeForce RTX 4090"):
-        live.measure([(compiled()["transpose_xor"], (64, 64))])
+        live.measure([launch_of("transpose_xor")])
     assert not machine
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kernel", SMALL)
 def test_on_a_gpu(kernel: str) -> None:
-    (recording,) = live.measure([(compiled()[kernel], SMALL[kernel])])
-    assert recording.result.right
-    assert "unknown" not in replay(recording).differences.values()
+    launch = launch_of(kernel)
+    (recording,) = live.measure([launch])
+    assert recording.result is not None and recording.result.right
+    assert launch.spec is not None
+    analysis = analyze_trace(launch.spec.trace(launch.size))
+    assert compare_code(recording.profiles, analysis).verdict != DIFFERS

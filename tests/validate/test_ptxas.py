@@ -32,7 +32,7 @@ extern "C" __global__ void kernel(float *out) {
 
 
 def loads(apart: int = 3) -> list[Access]:
-    module = memsim.load(compile_cuda(SIDE_BY_SIDE, [f"-DAPART={apart}"]))
+    module = memsim.load(compile_cuda(SIDE_BY_SIDE, [f"-DAPART={apart}"]), code="ptx")
     analysis = memsim.analyze(module["kernel"], 1, 32, [memsim.ArrayArg((32,))])
     places = accesses_by_place(analysis.trace)
     (found,) = (group for place, group in places.items() if place.access == "shared load")

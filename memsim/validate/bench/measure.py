@@ -22,8 +22,8 @@ from memsim.kernels import Spec
 from memsim.validate.bench.cublas import CuBlas
 from memsim.validate.bench.recording import CUBLAS, BenchRecording, Code, Size, Timing
 from memsim.validate.device import check_chip, load_cupy, this_device
-from memsim.validate.live import CODE, digest
-from memsim.validate.onchip import launcher, make_arrays, refusals
+from memsim.validate.live import digest
+from memsim.validate.onchip import CODE, launcher, make_arrays, refusals
 
 BUDGET_MS = 300.0  # for the timed launches of a kernel at a size
 BESIDE_MS = 100.0  # for those of cuBLAS before and after it

@@ -1,0 +1,52 @@
+"""The parameters of a launch as the bytes that a driver is given.
+
+In: a kernel's parameters, arguments as `memsim.api.trace` takes them, and where arrays and textures lie on a
+GPU. Out: a buffer for each parameter. Left out on purpose: making arrays, and launching.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from memsim.launch import Texture1D
+from memsim.ptx.program import Parameter
+from memsim.simt.arguments import UNTYPED, arrays_of, check_arguments, encode
+
+__all__ = ["arrays_of", "parameter_bytes"]
+
+
+def parameter_bytes(
+    kernel: str,
+    parameters: Sequence[Parameter],
+    args: Sequence[Any],
+    arrays: Sequence[int],
+    textures: Sequence[int] = (),
+) -> list[bytes]:
+    """The bytes of every parameter.
+
+    Args:
+        kernel: what errors call the kernel.
+        parameters: in the kernel's order, as the arguments `args`.
+        arrays: where the arrays of `arrays_of` lie, in that order.
+        textures: handles of the textures, in order.
+
+    Raises:
+        MemsimError: arguments that do not fit.
+    """
+    check_arguments(kernel, parameters, args, [f"arg{i}" for i in range(len(parameters))])
+    places, handles = iter(arrays), iter(textures)
+    return [
+        _one(parameter, value, places, handles) for parameter, value in zip(parameters, args, strict=True)
+    ]
+
+
+def _one(parameter: Parameter, value: Any, places: Iterator[int], handles: Iterator[int]) -> bytes:
+    if isinstance(value, Texture1D):
+        value = next(handles)
+    if isinstance(value, (float, np.floating)) and parameter.type in UNTYPED:
+        parameter = replace(parameter, type=f"f{parameter.type[1:]}")  # only its size is known
+    return encode(parameter, value, places)

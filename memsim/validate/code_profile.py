@@ -1,0 +1,198 @@
+"""What an ncu report says of machine code: counters of each launch, and figures of every instruction.
+
+In: a report file. Out: `CodeProfile`s in the order of the launches, which know their code by its addresses.
+Read in a process of its own, as `memsim.validate.report` does. Left out on purpose: source lines, which the
+cubin's listing has.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.validate.report import (
+    PASSES,
+    SOURCE_METRICS,
+    Counted,
+    counters_of,
+    instances_of,
+    passes_of,
+    records_of,
+    write_records,
+)
+from memsim.validate.sass import access_of, opcode
+
+EVERYWHERE = SOURCE_METRICS[:2]  # figures that every instruction has; the others are of memory accesses
+PADDING = ("NOP", "BRA")  # behind the last instruction that can run: a jump to itself, and nothing
+AXES = ("x", "y", "z")
+Column = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeProfile:
+    """One launch as ncu measured it, in so many passes over the kernel.
+
+    kernel: the name in the code. grid, block: of the launch, None where the report does not say.
+    addresses: bytes from the first instruction, ascending. sass: the instructions as ncu writes them.
+    figures: by the name in `SOURCE_METRICS`, a column as long as `addresses`; None where ncu has no figure.
+    A metric that was not collected has no column; without the section SourceCounters nothing has one.
+    """
+
+    kernel: str
+    grid: tuple[int, ...] | None
+    block: tuple[int, ...] | None
+    passes: int
+    counters: dict[str, Counted]
+    addresses: tuple[int, ...] = ()
+    sass: tuple[str, ...] = ()
+    figures: Mapping[str, Column] = field(default_factory=dict)
+
+    def figure(self, metric: str, row: int) -> int | None:
+        """The figure of an instruction; None if there is none."""
+        column = self.figures.get(metric)
+        return None if column is None else column[row]
+
+    @property
+    def accesses(self) -> set[str | None]:
+        """Kinds of memory access in the code, as `memsim.validate.sass` calls them."""
+        return {access_of(text) for text in self.sass}
+
+    def starting_at(self, opcodes: Mapping[int, str]) -> CodeProfile | None:
+        """The same with addresses counted from the kernel's first instruction; None if it is of other code.
+
+        `opcodes`: the code's, without modifiers, by address. ncu lists what can run, and not the padding
+        behind it; a function that the kernel calls may lie in front of the kernel.
+        """
+        padded = [address for address, name in sorted(opcodes.items()) if name not in PADDING]
+        needed = padded[-1] if padded else 0
+        names = {address: _base(text) for address, text in zip(self.addresses, self.sass, strict=True)}
+        for start in self.addresses:
+            if all(
+                names.get(start + address) == name for address, name in opcodes.items() if address <= needed
+            ):
+                rows = [row for row, address in enumerate(self.addresses) if address - start in opcodes]
+                return self._cut(rows, start)
+        return None
+
+    def _cut(self, rows: Sequence[int], start: int) -> CodeProfile:
+        return replace(
+            self,
+            addresses=tuple(self.addresses[row] - start for row in rows),
+            sass=tuple(self.sass[row] for row in rows),
+            figures={name: tuple(column[row] for row in rows) for name, column in self.figures.items()},
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values in columns. Addresses as distances; figures of accesses only where there is one."""
+        rows = [row for row in range(len(self.sass)) if self._is_access(row)]
+        return {
+            "kernel": self.kernel,
+            "grid": None if self.grid is None else list(self.grid),
+            "block": None if self.block is None else list(self.block),
+            "passes": self.passes,
+            "counters": {name: [counted.value, counted.unit] for name, counted in self.counters.items()},
+            "distances": _runs([b - a for a, b in zip((0, *self.addresses), self.addresses, strict=False)]),
+            "sass": list(self.sass),
+            "collected": list(self.figures),
+            "instructions": {name: _runs(self.figures[name]) for name in EVERYWHERE if name in self.figures},
+            "accesses": {
+                "rows": rows,
+                **{
+                    name: [column[row] for row in rows]
+                    for name, column in self.figures.items()
+                    if name not in EVERYWHERE and any(value is not None for value in column)
+                },
+            },
+        }
+
+    def _is_access(self, row: int) -> bool:
+        return any(self.figure(name, row) is not None for name in SOURCE_METRICS[len(EVERYWHERE) :])
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> CodeProfile:
+        """The inverse of `to_dict`."""
+        rows = record["accesses"]["rows"]
+        figures: dict[str, Column] = {}
+        for name in record["collected"]:
+            if name in EVERYWHERE:
+                figures[name] = tuple(_unrolled(record["instructions"][name]))
+            else:
+                found = dict(zip(rows, record["accesses"].get(name, ()), strict=False))
+                figures[name] = tuple(found.get(row) for row in range(len(record["sass"])))
+        return CodeProfile(
+            kernel=record["kernel"],
+            grid=None if record["grid"] is None else tuple(record["grid"]),
+            block=None if record["block"] is None else tuple(record["block"]),
+            passes=record["passes"],
+            counters={name: Counted(*pair) for name, pair in record["counters"].items()},
+            addresses=tuple(accumulate(_unrolled(record["distances"]))),
+            sass=tuple(record["sass"]),
+            figures=figures,
+        )
+
+
+def read_code_report(path: Path) -> list[CodeProfile]:
+    """The launches in a report file, in order.
+
+    Raises:
+        MemsimError: no such file, `ncu_report` is not found or does not load, or it cannot read the file.
+    """
+    if not path.is_file():
+        raise MemsimError("there is no such report of ncu", file=str(path))
+    return [CodeProfile.from_dict(record) for record in records_of(path, __name__)]
+
+
+def code_profile_of(action: Any) -> CodeProfile:
+    """One launch; `action` is ncu_report's `IAction`."""
+    names = set(action.metric_names())
+    collected = {name: found for name, found in instances_of(action).items() if name in names}
+    executed = sorted(collected.get(SOURCE_METRICS[0], ()))
+    first = executed[0] if executed else 0
+    return CodeProfile(
+        kernel=str(action.name(action.NameBase_MANGLED)),
+        grid=_shape(action, names, "grid_dim"),
+        block=_shape(action, names, "block_dim"),
+        passes=passes_of(action) if PASSES in names else 0,
+        counters=counters_of(action),
+        addresses=tuple(pc - first for pc in executed),
+        sass=tuple(" ".join(action.sass_by_pc(pc).split()) for pc in executed),
+        figures={name: tuple(found.get(pc) for pc in executed) for name, found in collected.items()}
+        if executed
+        else {},
+    )
+
+
+def _shape(action: Any, names: set[str], what: str) -> tuple[int, ...] | None:
+    metrics = [f"launch__{what}_{axis}" for axis in AXES]
+    if not names.issuperset(metrics):
+        return None
+    return tuple(int(action.metric_by_name(name).as_double()) for name in metrics)
+
+
+def _base(text: str) -> str:
+    return opcode(text).partition(".")[0]
+
+
+def _runs(values: Sequence[int | None]) -> list[int | None]:
+    """How often and what, in turns: 16 16 16 4 as 3 16 1 4."""
+    runs: list[int | None] = []
+    for value in values:
+        if runs and runs[-1] == value:
+            runs[-2] += 1  # type: ignore[operator]
+        else:
+            runs += [1, value]
+    return runs
+
+
+def _unrolled(runs: Sequence[Any]) -> list[Any]:
+    """The inverse of `_runs`."""
+    return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
+
+
+if __name__ == "__main__":
+    sys.exit(write_records(sys.argv[1:], lambda action: code_profile_of(action).to_dict()))

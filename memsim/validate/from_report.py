@@ -1,0 +1,75 @@
+"""A launch in reports of ncu that the user has: found by name and shape, and known by its instructions.
+
+In: `.ncu-rep` files and a launch of machine code. Out: profiles as `memsim.validate.live` makes them.
+Left out on purpose: whether the arguments were the same, which no report says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memsim.errors import MemsimError
+from memsim.ptx.demangle import demangle
+from memsim.validate.code_profile import CodeProfile, read_code_report
+from memsim.validate.live import CodeLaunch, command_line, opcodes
+
+
+def profiles_in(paths: Sequence[Path], launch: CodeLaunch) -> list[CodeProfile]:
+    """What the reports have of the launch; the first has figures of instructions, if any has.
+
+    Of several launches that fit, each report's first is taken.
+
+    Raises:
+        MemsimError: a report cannot be read, has no such launch, or is of other code.
+    """
+    profiles = [_profile_in(path, launch) for path in paths]
+    profiles.sort(key=lambda profile: not profile.figures)
+    if not any(profile.counters or profile.figures for profile in profiles):
+        raise MemsimError(
+            "nothing that memsim predicts was measured",
+            file=str(paths[0]),
+            hint=f"{command_line()} measures it",
+        )
+    return profiles
+
+
+def _profile_in(path: Path, launch: CodeLaunch) -> CodeProfile:
+    found = read_code_report(path)
+    machine, shape = launch.machine, launch.launch
+    named = [profile for profile in found if profile.kernel == machine.name]
+    if not named:
+        there = ", ".join(dict.fromkeys(demangle(profile.kernel) for profile in found))
+        raise MemsimError(
+            f"there is no launch of {demangle(machine.name)} in the report",
+            file=str(path),
+            hint=f"it has {there}" if there else "it has no launch",
+        )
+    fitting = [
+        profile
+        for profile in named
+        if profile.grid in (None, shape.grid) and profile.block in (None, shape.block)
+    ]
+    if not fitting:
+        there = ", ".join(dict.fromkeys(f"--grid {_by(p.grid)} --block {_by(p.block)}" for p in named))
+        raise MemsimError(
+            f"no launch of {demangle(machine.name)} in the report has grid {_by(shape.grid)} and block "
+            f"{_by(shape.block)}",
+            file=str(path),
+            hint=f"it has {there}",
+        )
+    first = fitting[0]
+    if not first.figures:
+        return first
+    aligned = first.starting_at(opcodes(machine))
+    if aligned is None:
+        raise MemsimError(
+            f"{demangle(machine.name)} is other machine code in the report",
+            file=str(path),
+            hint="give memsim the cubin or the program that ran; another compiler makes other code",
+        )
+    return aligned
+
+
+def _by(shape: Sequence[int] | None) -> str:
+    return ",".join(map(str, shape or ()))

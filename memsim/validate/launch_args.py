@@ -1,0 +1,74 @@
+"""Arguments of a launch on their way to another process, and in words.
+
+In: arguments as `memsim.api.trace` takes them. Out: plain values for JSON, and back; a line for people.
+Arrays that are described stay so; others lie in files beside the JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memsim.launch import ArrayArg, Texture1D
+from memsim.targets.arguments import describe
+
+SHOWN_BYTES = 32  # of a struct that is given as bytes
+
+
+def pack(args: Sequence[Any], folder: Path) -> list[Any]:
+    """Arguments as plain values; arrays that exist are written to `folder`."""
+    return [_packed(value, folder) for value in args]
+
+
+def unpack(records: Sequence[Any], folder: Path) -> list[Any]:
+    """The inverse of `pack`."""
+    return [_unpacked(record, folder) for record in records]
+
+
+def in_words(value: Any) -> str:
+    """An argument in a line: `f32[1024,1024]`, `random, seed 1` where that matters, `1024`, `0x0300...`."""
+    if isinstance(value, Texture1D):
+        return f"texture over {in_words(value.array)}"
+    if isinstance(value, (bytes, bytearray)):
+        return f"{len(value)} bytes 0x{value[:SHOWN_BYTES].hex()}" + "..." * (len(value) > SHOWN_BYTES)
+    if isinstance(value, ArrayArg) and value.seed and value.fill == "random":
+        return f"{describe(replace(value, seed=0))} seed {value.seed}"
+    return describe(value)
+
+
+def _packed(value: Any, folder: Path) -> Any:
+    if isinstance(value, Texture1D):
+        return {"texture": _packed(value.array, folder)}
+    if isinstance(value, ArrayArg):
+        return {"described": asdict(value)}
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": value.hex()}
+    if isinstance(value, (list, tuple)):
+        return {"parts": pack(value, folder)}
+    if isinstance(value, np.ndarray) and value.shape:
+        name = f"array{len(list(folder.glob('array*.npy')))}.npy"
+        np.save(folder / name, value, allow_pickle=False)
+        return {"file": name}
+    if isinstance(value, (np.generic, np.ndarray)):
+        return {"number": np.asarray(value).tobytes().hex(), "dtype": np.asarray(value).dtype.str}
+    return value  # an int, a float or a bool
+
+
+def _unpacked(record: Any, folder: Path) -> Any:
+    if not isinstance(record, dict):
+        return record
+    if "texture" in record:
+        return Texture1D(_unpacked(record["texture"], folder))
+    if "described" in record:
+        return ArrayArg(**{**record["described"], "shape": tuple(record["described"]["shape"])})
+    if "bytes" in record:
+        return bytes.fromhex(record["bytes"])
+    if "parts" in record:
+        return unpack(record["parts"], folder)
+    if "file" in record:
+        return np.load(folder / record["file"], allow_pickle=False)
+    return np.frombuffer(bytes.fromhex(record["number"]), record["dtype"])[0]

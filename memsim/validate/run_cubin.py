@@ -1,0 +1,154 @@
+"""The program that runs under ncu: `python -m memsim.validate.run_cubin PLAN RESULT`.
+
+In: PLAN, a JSON list of launches of cubins beside it, as `Step.to_dict` writes them. Out: RESULT, JSON with
+how far the outputs of each kernel of the catalogue were from the reference (null for any other kernel), or
+with the error that ended the program. What runs is the very machine code that the prediction is made from, on
+the same arguments. Left out on purpose: measuring, which is ncu's. It looks only at what stands between the
+start and the stop of the profiler here, so that the reference costs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.kernels import Spec, catalog
+from memsim.launch import ArrayArg, Texture1D
+from memsim.sass.kernel import MachineKernel, read_module
+from memsim.targets.parameters import arrays_of, parameter_bytes
+from memsim.validate.device import load_cupy
+from memsim.validate.launch_args import unpack
+from memsim.validate.onchip import STATIC_SHARED_BYTES, refusals, texture_over
+
+REFERENCE = "the same in float64 on the GPU, by CuPy (products by cuBLAS)"
+UNIT_ROUNDOFF = 2.0**-24  # of float32
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One launch. cubin: the name of a file beside the plan. args: as `pack` gives them.
+
+    catalogue: of a kernel of the catalogue its name, and `size` that of the problem; else "" and ().
+    """
+
+    cubin: str
+    kernel: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    shared_bytes: int
+    args: tuple[Any, ...]
+    catalogue: str = ""
+    size: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the plan in `arguments[0]` and writes `arguments[1]`; 0 if every launch could be made."""
+    plan, result = map(Path, arguments)
+    try:
+        steps = [Step(**record) for record in json.loads(plan.read_text("utf-8"))]
+        done = [run(step, plan.parent) for step in steps]
+    except MemsimError as error:
+        result.write_text(json.dumps({"error": error.message, "hint": error.hint}), "utf-8")
+        return error.exit_code
+    result.write_text(json.dumps({"results": done}), "utf-8")
+    return 0
+
+
+def run(step: Step, folder: Path) -> dict[str, Any] | None:
+    """Launches a kernel, measured, and compares the outputs of one of the catalogue with the reference.
+
+    Raises:
+        MemsimError: CuPy absent, arguments that do not fit, or CUDA refuses the kernel or its launch.
+    """
+    spec = catalog()[step.catalogue].pick(step.size) if step.catalogue else None
+    cupy = load_cupy()
+    path = folder / step.cubin
+    kernel = read_module(path.read_bytes(), file=step.cubin).kernels[step.kernel]
+    names = spec.arguments if spec else [f"arg{i}" for i in range(len(step.args))]
+    with refusals(cupy, step.catalogue or step.kernel, step.size or step.grid):
+        arrays = launch(
+            cupy, path, kernel, step, dict(zip(names, unpack(step.args, folder), strict=True)), spec
+        )
+        return check(cupy, spec, spec.sizes(step.size), arrays) if spec else None
+
+
+def launch(
+    cupy: Any, path: Path, kernel: MachineKernel, step: Step, args: Mapping[str, Any], spec: Spec | None
+) -> dict[str, Any]:
+    """The launch itself, between the profiler's start and stop; the arrays by name, on the device."""
+    from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
+
+    arrays = {name: cupy.asarray(made(value)) for name, value in arrays_of([*args], [*args.values()])}
+    textured = {name: cupy.asarray(made(value.array)) for name, value in args.items() if _is_texture(value)}
+    textures = [texture_over(cupy, array) for array in textured.values()]
+    for name in spec.family.outputs if spec else ():
+        arrays[name].fill(np.nan)  # so that an element that the kernel leaves out is seen
+    buffers = parameter_bytes(
+        kernel.name,
+        kernel.parameters,
+        [*args.values()],
+        [address_of(array) for array in arrays.values()],
+        [int(texture.ptr) for texture in textures],
+    )
+    function = cupy.RawModule(path=str(path)).get_function(kernel.name)
+    static = kernel.image.static_shared - kernel.image.reserved_shared
+    if step.shared_bytes and step.shared_bytes + static > STATIC_SHARED_BYTES:
+        function.max_dynamic_shared_size_bytes = step.shared_bytes
+    parameters = tuple(np.frombuffer(buffer, f"V{len(buffer)}") for buffer in buffers)  # each by value
+    cupy.cuda.Device().synchronize()
+    with profile():
+        function(tuple(step.grid), tuple(step.block), parameters, shared_mem=step.shared_bytes)
+        cupy.cuda.Device().synchronize()
+    return {**arrays, **textured}
+
+
+def made(array: ArrayArg | np.ndarray) -> np.ndarray:
+    """The array itself."""
+    return array.make() if isinstance(array, ArrayArg) else array
+
+
+def address_of(array: Any) -> int:
+    """Where an array of CuPy lies on the device."""
+    return int(array.data.ptr)
+
+
+def _is_texture(value: Any) -> bool:
+    return isinstance(value, Texture1D)
+
+
+def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """How far the outputs are from the reference, and whether float32 rounding explains it.
+
+    The bound: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1, for sums of K products
+    in any order; the same reference worked out on absolute values gives its second factor. A kernel that
+    sums nothing has to be equal.
+    """
+    roundings = sizes.get("K", 0) * UNIT_ROUNDOFF
+    inputs = {name: arrays[name] for name in arrays if name not in spec.family.outputs}
+    expected = spec.expected(inputs)
+    scale = spec.expected({name: cupy.abs(array) for name, array in inputs.items()})
+    right, largest = True, 0.0
+    for name in spec.family.outputs:
+        error = cupy.abs(arrays[name] - expected[name])
+        right = right and bool((error <= roundings / (1 - roundings) * scale[name]).all())
+        largest = max(largest, float(cupy.nan_to_num(error, nan=np.inf).max()))
+    return {
+        "reference": REFERENCE,
+        "right": right,
+        "largest_error": largest if np.isfinite(largest) else None,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,169 @@
+"""Profiles and recordings of machine code: read, whole, as the schema says, and never written over."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from memsim.errors import MemsimError
+from memsim.kernels import compiled
+from memsim.validate.code_profile import CodeProfile, code_profile_of, read_code_report
+from memsim.validate.code_recording import SCHEMA_FILE, CodeRecording, load_code_recording
+from memsim.validate.code_shelf import code_paths, new_code_path, newest_code, newest_code_of_each
+from memsim.validate.live import CodeLaunch, opcodes
+from memsim.validate.report import SOURCE_METRICS
+from tests.validate import fakes
+from tests.validate.conftest import TRACES
+from tests.validate.profiles import profiled
+from tests.validate.test_report import reader
+
+ATOMICS = (
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"  # with arbitration they can take two passes
+)
+OWN = sorted(TRACES.glob("*/own/*.json"))
+PATHS = [*code_paths(TRACES), *OWN]
+SCHEMA = json.loads(SCHEMA_FILE.read_text("utf-8"))
+SPEC = compiled()["transpose_xor"]
+LAUNCH = CodeLaunch.of_catalogue(SPEC, (64, 64))
+
+
+def recorded() -> CodeRecording:
+    recording = newest_code(TRACES, SPEC, (1024, 1024))
+    assert recording is not None
+    return recording
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.parent.name}/{path.stem}")
+def test_every_recording_that_ships_is_whole(path: Path) -> None:
+    text = path.read_text("utf-8")
+    jsonschema.validate(json.loads(text), SCHEMA)
+    recording = load_code_recording(path)
+    assert json.loads(json.dumps(recording.to_dict())) == json.loads(text)
+    assert path.name.startswith(f"{recording.name}.") and path.parents[1].name == recording.device.slug
+    first, *others = recording.profiles
+    assert list(first.figures) == list(SOURCE_METRICS) and first.addresses[0] == 0
+    assert len(first.addresses) == len(first.sass) == len(set(first.addresses))
+    assert not any(profile.figures for profile in others)
+    assert all(profile.passes == 1 or ATOMICS in profile.counters for profile in others)
+    assert len(text) < 200_000
+
+
+def test_a_profile_of_a_report() -> None:
+    naive, xor = (code_profile_of(action) for action in fakes.load_report("").scope.actions)
+    assert (naive.kernel, naive.passes, naive.addresses[:3]) == ("transpose_naive", 12, (0, 16, 32))
+    assert naive.grid is None and len(naive.sass) == 38
+    load = next(row for row, text in enumerate(naive.sass) if "LDG" in text)
+    assert naive.figure("inst_executed", load) == naive.figure("memory_l1_tag_requests_global", load)
+    assert naive.figure("memory_l1_wavefronts_shared", load) is None
+    assert naive.accesses >= {"global load", "shared load", "shared store", "global store"}
+    for profile in (naive, xor):
+        assert CodeProfile.from_dict(json.loads(json.dumps(profile.to_dict()))) == profile
+
+
+def test_a_process_of_its_own_reads_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader(tmp_path, "from tests.validate.fakes import load_profiles as load_report\n", monkeypatch)
+    whole, alone = profiled(LAUNCH), profiled(LAUNCH, ["l1tex__data_bank_conflicts_type_arbitration.sum"])
+    path = tmp_path / "run.ncu-rep"
+    path.write_text(json.dumps([whole.to_dict(), alone.to_dict()]))
+    found = read_code_report(path)
+    assert [replace(one, counters={}) for one in found] == [
+        replace(one, counters={}) for one in (whole, alone)
+    ]
+    assert [
+        one.counters.items() >= made.counters.items() for one, made in zip(found, (whole, alone), strict=True)
+    ]
+    with pytest.raises(MemsimError, match="no such report"):
+        read_code_report(tmp_path / "other.ncu-rep")
+
+
+def test_code_is_known_by_its_instructions() -> None:
+    profile, mine = profiled(LAUNCH), opcodes(LAUNCH.machine)
+    assert profile.starting_at(mine) == profile
+    moved = replace(
+        profile,
+        addresses=(0, 16, *(address + 48 for address in profile.addresses)),
+        sass=("MOV R0, R1", "RET.REL.NODEC R2 0x0", *profile.sass),
+        figures={name: (0, 0, *column) for name, column in profile.figures.items()},
+    )
+    assert moved.starting_at(mine) == profile  # a function in front of it
+    assert (
+        profile.starting_at(opcodes(CodeLaunch.of_catalogue(compiled()["kernel_v4"], (8, 8, 8)).machine))
+        is None
+    )
+    short = replace(
+        profile,
+        addresses=profile.addresses[:-1],
+        sass=profile.sass[:-1],
+        figures={name: column[:-1] for name, column in profile.figures.items()},
+    )
+    assert short.starting_at(mine) is None
+
+
+def test_a_file_holds_what_was_saved_and_nothing_is_written_over(tmp_path: Path) -> None:
+    recording = recorded()
+    path = new_code_path(tmp_path, recording, (1024, 1024))
+    assert path == tmp_path / "nvidia-h200" / "code" / "transpose_xor.json"
+    recording.save(path)
+    assert load_code_recording(path) == recording
+    before = path.read_bytes()
+    with pytest.raises(MemsimError, match="never written over"):
+        replace(recording, date="2030-01-01T00:00:00Z").save(path)
+    assert path.read_bytes() == before
+    assert new_code_path(tmp_path, recording, (1024, 1024)).name == "transpose_xor.run2.json"
+    assert new_code_path(tmp_path, recording, (64, 64)).name == "transpose_xor.1024x1024.json"
+
+
+def test_the_newest_recording_of_the_code_as_it_is(tmp_path: Path) -> None:
+    recording = recorded()
+    later = replace(recording, date="2030-01-01T00:00:00Z")
+    other = replace(later, date="2031-01-01T00:00:00Z", code=replace(recording.code, digest="0" * 64))
+    for one in (recording, later, other):
+        one.save(new_code_path(tmp_path, one, (1024, 1024)))
+    assert newest_code(tmp_path, SPEC, (1024, 1024)) == later
+    assert newest_code(tmp_path, SPEC, (1024, 1024), "nvidia-h200") == later
+    assert newest_code(tmp_path, SPEC, (1024, 1024), "nvidia-a100") is None
+    assert newest_code(tmp_path, SPEC, (64, 64)) is None
+    assert list(newest_code_of_each(tmp_path)) == [other]
+
+
+def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
+    """A recording's record with one item replaced, or taken out if there is no value."""
+    record: Any = json.loads(json.dumps(recorded().to_dict()))
+    inner = record
+    for key in keys[:-1]:
+        inner = inner[key]
+    if value is None:
+        del inner[keys[-1]]
+    else:
+        inner[keys[-1]] = value
+    result: dict[str, Any] = record
+    return result
+
+
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [
+        (changed("schema", value=2), "schema 2, and this memsim reads schema 1"),
+        ([], "schema None"),
+        (changed("device", "driver"), "device must contain"),
+        (changed("code", "digest", value="abc"), "code.digest must match pattern"),
+        (changed("launch", "grid", value=[8, 8]), "launch.grid must contain at least 3 items"),
+        (changed("result", "right", value=False), "result.right must be same as const"),
+        (changed("profiles", value=[]), "profiles must contain at least 1 items"),
+        (changed("profiles", 0, "collected", value=["cycles"]), r"collected\[0\] must be one of"),
+        (changed("profiles", 0, "accesses", "rows", value=[-1]), "must be bigger than or equal to 0"),
+        (changed("surprise", value=1), "must not contain"),
+    ],
+)
+def test_what_is_no_recording(record: Any, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(json.dumps(record))
+    with pytest.raises(MemsimError, match=says):
+        load_code_recording(path)
+    path.write_text(json.dumps(recorded().to_dict()))
+    assert load_code_recording(path) == recorded()

@@ -1,0 +1,66 @@
+"""Kernels of our own that an H200 ran: loops, branches, votes, atomics and copies of every kind.
+
+What was recorded is compared with what is compiled now, if that is the same machine code.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memsim
+from memsim.analysis import analyze_trace
+from memsim.api import Module
+from memsim.launch import Launch, dim3
+from memsim.targets.arguments import read_arguments
+from memsim.targets.target import Work
+from memsim.validate.code_recording import load_code_recording
+from memsim.validate.instructions import DIFFERS, ORDER, compare_code
+from tests.validate.conftest import TRACES
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KERNELS = Path(__file__).parents[1] / "sass" / "kernels"
+PATHS = sorted(TRACES.glob("*/own/*.json"))
+
+
+@cache
+def launches() -> dict[str, dict[str, Any]]:
+    entries = tomllib.loads((KERNELS / "launches.toml").read_text("utf-8"))["kernel"]
+    return {entry["name"]: entry for entry in entries}
+
+
+@cache
+def module(file: str) -> Module:
+    return memsim.load(KERNELS / file)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
+    recording = load_code_recording(path)
+    entry = launches()[recording.launch.kernel]
+    kernel = module(entry["file"])[recording.launch.kernel]
+    if kernel.origin.digest != recording.code.digest:
+        pytest.skip(
+            f"recorded was code of {recording.code.compiler}, and here {kernel.origin.compiler} makes other"
+        )
+    launch = Launch(dim3(entry["grid"], "grid"), dim3(entry["block"], "block"), entry["shared_bytes"])
+    assert (launch.grid, launch.block) == (recording.launch.grid, recording.launch.block)
+    parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
+    trace = Work(kernel, launch, read_arguments(entry["args"], parameters, KERNELS)).trace()
+    comparison = compare_code(recording.profiles, analyze_trace(trace))
+    assert not comparison.differences
+    assert comparison.verdict not in (DIFFERS, ORDER)
+
+
+def test_kernels_of_all_kinds_are_recorded() -> None:
+    files = {launches()[path.stem]["file"] for path in PATHS}
+    assert len(PATHS) >= 24
+    assert files >= {"divergence.cu", "memory.cu", "merge.cu", "integer.cu", "float.cu", "sort.cu", "scan.cu"}

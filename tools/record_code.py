@@ -1,0 +1,82 @@
+"""Records machine code on this machine's GPU: `python tools/record_code.py FOLDER [catalogue] [own]`.
+
+catalogue: every kernel of the catalogue, at its default size and at a ragged one.
+own: every fourth kernel of tests/sass/kernels whose launch does not depend on the order of warps; with
+`--cubins DIR` not compiled here, but read from DIR/NAME.cubin, NAME being the source file's.
+Out: recordings in FOLDER, as `memsim validate --live --record` writes them; those of own kernels in `own`
+instead of `code`. The machine needs a GPU, CuPy and ncu.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+import memsim  # noqa: E402
+from memsim.kernels import compiled  # noqa: E402
+from memsim.launch import Launch, dim3  # noqa: E402
+from memsim.targets.arguments import read_arguments  # noqa: E402
+from memsim.validate.code_shelf import FOLDER, new_code_path  # noqa: E402
+from memsim.validate.files import free_path  # noqa: E402
+from memsim.validate.live import CodeLaunch, measure  # noqa: E402
+from memsim.validate.sizes import RAGGED, size_of  # noqa: E402
+
+KERNELS = ROOT / "tests" / "sass" / "kernels"
+OWN = "own"
+EVERY = 4
+
+
+def catalogue_launches() -> list[CodeLaunch]:
+    """Every kernel, at both sizes."""
+    return [
+        CodeLaunch.of_catalogue(spec, size_of(spec, size))
+        for size in (None, RAGGED)
+        for spec in compiled().values()
+    ]
+
+
+def own_launches(cubins: Path | None) -> list[CodeLaunch]:
+    """Those of launches.toml that come out the same on every run."""
+    entries = tomllib.loads((KERNELS / "launches.toml").read_text("utf-8"))["kernel"]
+    found = []
+    for entry in [entry for entry in entries if entry.get("order") != "free"][::EVERY]:
+        source = KERNELS / entry["file"]
+        kernel = memsim.load(cubins / f"{source.stem}.cubin" if cubins else source)[entry["name"]]
+        parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
+        shape = Launch(dim3(entry["grid"], "grid"), dim3(entry["block"], "block"), entry["shared_bytes"])
+        found.append(CodeLaunch(kernel, shape, read_arguments(entry["args"], parameters, KERNELS)))
+    return found
+
+
+def main() -> None:
+    """Measures, and writes."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("what", nargs="*", choices=["catalogue", OWN], default=["catalogue"])
+    parser.add_argument("--cubins", type=Path)
+    given = parser.parse_args()
+    if "catalogue" in given.what:
+        launches = catalogue_launches()
+        for launch, recording in zip(launches, measure(launches), strict=True):
+            assert recording.result is not None and recording.result.right, launch.name
+            assert launch.spec is not None
+            recording.save(new_code_path(given.folder, recording, list(launch.spec.family.sizes.values())))
+        print(f"recorded: {len(launches)} launches in {given.folder}/*/{FOLDER}", flush=True)
+    if OWN in given.what:
+        launches = own_launches(given.cubins)
+        for recording in measure(launches):
+            recording.save(free_path(given.folder / recording.device.slug / OWN, recording.name))
+        print(f"recorded: {len(launches)} launches in {given.folder}/*/{OWN}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
