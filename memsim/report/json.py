@@ -10,6 +10,6 @@ import json
 from memsim.analysis import Analysis
 
 
-def render(analysis: Analysis) -> str:
-    """`analysis.to_dict()` as indented JSON, without a newline at the end."""
-    return json.dumps(analysis.to_dict(), indent=2)
+def render(analysis: Analysis, *, sass: bool = False) -> str:
+    """`analysis.to_dict(sass=sass)` as indented JSON, without a newline at the end."""
+    return json.dumps(analysis.to_dict(sass=sass), indent=2)

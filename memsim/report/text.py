@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
-from memsim.analysis import Analysis, SiteCounts
+from memsim.analysis import Analysis, InstructionCounts, SiteCounts
 from memsim.report.labels import access, dim3, each, file_names, lanes_of_warp_0, number
 
 if TYPE_CHECKING:
@@ -34,8 +34,11 @@ def render(analysis: Analysis) -> str:
     return stream.getvalue().rstrip("\n")
 
 
-def write(analysis: Analysis, stream: TextIO, colours: bool | None = None) -> None:
-    """Prints the report on `stream`; colours: None where it is a terminal."""
+def write(analysis: Analysis, stream: TextIO, colours: bool | None = None, sass: bool = False) -> None:
+    """Prints the report on `stream`; colours: None where it is a terminal. sass.
+
+    Below each row its instructions.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -46,7 +49,7 @@ def write(analysis: Analysis, stream: TextIO, colours: bool | None = None) -> No
     console.print(Text(analysis.verdict, style="bold"))
     console.print()
     if analysis.sites:
-        console.print(_site_table(analysis.sites, room))
+        console.print(_site_table(analysis.sites, room, analysis.instructions if sass else ()))
         console.print()
     console.print(_total_table(analysis))
     console.print()
@@ -54,7 +57,9 @@ def write(analysis: Analysis, stream: TextIO, colours: bool | None = None) -> No
         console.print(line)
 
 
-def _site_table(sites: tuple[SiteCounts, ...], room: int) -> Table:
+def _site_table(
+    sites: tuple[SiteCounts, ...], room: int, instructions: tuple[tuple[InstructionCounts, ...], ...] = ()
+) -> Table:
     from rich.text import Text
 
     files = file_names(site.file for site in sites)
@@ -69,10 +74,19 @@ def _site_table(sites: tuple[SiteCounts, ...], room: int) -> Table:
         table.add_column(name)
     for name in NUMBER_COLUMNS:
         table.add_column(name, justify="right")
-    for site, row in zip(sites, rows, strict=True):
-        row[CODE] = row[CODE] if len(row[CODE]) <= code else row[CODE][: code - 3] + "..."
+    for number_of, (site, row) in enumerate(zip(sites, rows, strict=True)):
+        row[CODE] = _cut(row[CODE], code)
         table.add_row(*(Text(cell) for cell in row), style=_style(site))
+        for instruction in instructions[number_of] if instructions else ():
+            below = _site_row(instruction.counts, "")
+            below[:CODE] = [f"  {instruction.address:#06x}"]
+            below[CODE : CODE + 3] = [_cut(f"  {instruction.text}", code), "", ""]
+            table.add_row(*(Text(cell) for cell in below), style="dim")
     return table
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _site_row(site: SiteCounts, file: str) -> list[str]:
@@ -118,6 +132,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             where = f"{files[site.file]}:{site.line}"
             yield f"Not analyzed: the {site.space} {site.op.replace('_', '.')} at {where}: {site.unresolved}"
 
+    yield from (f"Not certain: {reason}" for reason in analysis.trace.unsure)
     launch = analysis.trace.launch
     yield (
         f"Launch: grid {dim3(launch.grid)}, block {dim3(launch.block)}, "
@@ -125,6 +140,8 @@ def _footer(analysis: Analysis) -> Iterator[str]:
         f"{analysis.trace.blocks_replayed:,} of {launch.blocks:,} blocks replayed, rules of {analysis.arch}; "
         f"warp 0 lanes = threads {lanes_of_warp_0(launch)}"
     )
+    if analysis.trace.origin is not None:
+        yield f"Read: {analysis.trace.origin}"
     if any(site.space == "shared" and site.width >= 8 for site in analysis.sites):
         yield (
             "Wavefronts above the requests are no conflict by themselves: accesses of 8 or 16 B are served "

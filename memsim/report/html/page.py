@@ -24,6 +24,7 @@ from memsim.report import heat, ladder, words
 from memsim.report.arrays import CAPTION, caption, owner, shown
 from memsim.report.colours import colour_of_bank, colour_of_count, ink_on
 from memsim.report.heat import HeatRow, heat_panels, heat_rows
+from memsim.report.html.listing import listing
 from memsim.report.html.source import files, mark
 from memsim.report.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.report.sentences import collision_line, line_name, sentences, word_name
@@ -79,7 +80,7 @@ class Detail:
 
 def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
     """The whole report as one page; `recorded` may also say why there is nothing to compare with."""
-    rows = heat_rows(analysis)
+    rows, sources = heat_rows(analysis), files(analysis)
     details = _details(analysis, rows)
     arrays = layouts(analysis)
     return (
@@ -88,7 +89,8 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
         .render(
             analysis=analysis,
             launch=analysis.trace.launch,
-            files=files(analysis),
+            files=sources,
+            code=listing(analysis, sources),
             details=details,
             worst=next((d for d in details if [d.number] == by_waste(analysis)[:1]), None),
             heat_rows=rows[:MOST_HEAT_ROWS],

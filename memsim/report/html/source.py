@@ -6,7 +6,8 @@ that are long.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
@@ -20,13 +21,17 @@ WIDEST = 400  # characters of a line
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of source; number 0 is a gap. sites: the rows on it; heat: how many times too dear it is."""
+    """A line of source; number 0 is a gap. sites: the rows on it; heat: how many times too dear it is.
+
+    instructions: how many of the machine code were made of it; 0 where that is not known.
+    """
 
     number: int
     text: str
     sites: tuple[int, ...] = ()
     heat: float = 0.0
     mark: str = ""
+    instructions: int = 0
 
     @property
     def bad(self) -> bool:
@@ -36,10 +41,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A source file. `lines` are in order, perhaps with gaps."""
+    """A source file. `lines` are in order, perhaps with gaps. `path`: what the analysis calls it."""
 
     name: str
     lines: tuple[Line, ...]
+    path: str = ""
 
 
 def files(analysis: Analysis) -> list[File]:
@@ -52,17 +58,27 @@ def files(analysis: Analysis) -> list[File]:
             if site.file == path:
                 on_line.setdefault(site.line, []).append(number)
         text = analysis.trace.sources.get(path, "").expandtabs(4).splitlines()
-        found.append(File(name or "unknown file", tuple(_lines(analysis.sites, text, on_line))))
+        made = Counter(line for _, _, file, line in analysis.trace.listing if file == path)
+        found.append(File(name or "unknown file", tuple(_lines(analysis.sites, text, on_line, made)), path))
     return found
 
 
-def _lines(sites: Sequence[SiteCounts], text: Sequence[str], on_line: dict[int, list[int]]) -> Iterator[Line]:
+def _lines(
+    sites: Sequence[SiteCounts],
+    text: Sequence[str],
+    on_line: Mapping[int, Sequence[int]],
+    made: Mapping[int, int],
+) -> Iterator[Line]:
+    """The lines to show. on_line: the rows on a line; made: how many instructions were made of it."""
     last = max(len(text), *on_line)
     reach = min(AROUND, LONG // (2 * len(on_line)))
     around = {line + step for line in on_line for step in range(-reach, reach + 1)}
     known = range(1, len(text) + 1)
+    coded = made if len(made) <= LONG else {}
     shown = [
-        n for n in range(1, last + 1) if n in on_line or (n in known and (len(text) <= LONG or n in around))
+        n
+        for n in range(1, last + 1)
+        if n in on_line or (n in known and (len(text) <= LONG or n in around or n in coded))
     ]
     before = 0
     for number in shown:
@@ -73,12 +89,11 @@ def _lines(sites: Sequence[SiteCounts], text: Sequence[str], on_line: dict[int, 
         here = on_line.get(number, [])
         worst = max((sites[i] for i in here), key=lambda site: site.badness, default=None)
         if worst is None:
-            yield Line(number, code)
+            yield Line(number, code, instructions=made.get(number, 0))
         else:
             unknown = any(sites[i].unresolved is not None for i in here)
-            yield Line(
-                number, code, tuple(here), dearer(worst) or 0.0, "not analyzed" if unknown else mark(worst)
-            )
+            answer = "not analyzed" if unknown else mark(worst)
+            yield Line(number, code, tuple(here), dearer(worst) or 0.0, answer, made.get(number, 0))
 
 
 def mark(site: SiteCounts) -> str:

@@ -3,7 +3,9 @@
   "use strict";
   var page = document.documentElement;
   var details = Array.from(document.querySelectorAll(".detail"));
-  var lines = Array.from(document.querySelectorAll(".source a"));
+  var links = Array.from(document.querySelectorAll(".source a, .listing a[data-sites]"));
+  var stops = Array.from(document.querySelectorAll(".source a"));
+  var lines = stops.filter(function (line) { return line.dataset.sites; });
   var status = document.getElementById("status");
   page.classList.add("js");
 
@@ -22,8 +24,8 @@
 
   function follow(first) {
     var hash = location.hash.slice(1);
-    var line = lines.find(function (one) { return one.getAttribute("href") === "#" + hash; });
-    if (line) show(sitesOf(line));
+    var link = links.find(function (one) { return one.getAttribute("href") === "#" + hash; });
+    if (link && link.dataset.sites) show(sitesOf(link));
     else if (/^site-\d+$/.test(hash)) show([hash.slice(5)]);
     else if (first || !hash) show(page.dataset.worst ? [page.dataset.worst] : []);
     var current = document.querySelector(".source a[aria-current]");
@@ -33,14 +35,14 @@
     if (/^site-/.test(hash)) document.getElementById("details").scrollIntoView();
   }
 
-  // Up and down go from access to access in the source.
+  // Up and down go from access to access in the source, or to any line whose instructions are known.
   document.addEventListener("keydown", function (event) {
-    var at = lines.indexOf(document.activeElement);
+    var at = stops.indexOf(document.activeElement);
     var step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-    if (at < 0 || !step || !lines[at + step]) return;
+    if (at < 0 || !step || !stops[at + step]) return;
     event.preventDefault();
-    lines[at + step].focus();
-    lines[at + step].click();
+    stops[at + step].focus();
+    stops[at + step].click();
   });
   window.addEventListener("hashchange", function () { follow(false); });
   follow(true);
