@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs import claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
+from docs import by_instruction, claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
 from docs.accuracy import accuracy_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 
@@ -43,6 +43,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "speed of analyze": performance.process_table,
     "speed of the models": performance.model_table,
     "speed of the kernels": speed.section,
+    **by_instruction.PARTS,
     **claims.PARTS,
     **guard.PARTS,
     **pictures.PARTS,

@@ -92,6 +92,18 @@ class SiteCounts:
         return _known(self.conflicts), needless, above, bool(self.wavefronts), each
 
 
+@dataclass(frozen=True, slots=True)
+class InstructionCounts:
+    """What one machine instruction costs. address: its first byte, from the kernel's; text.
+
+    As disassembled.
+    """
+
+    address: int
+    text: str
+    counts: SiteCounts
+
+
 @dataclass(frozen=True)
 class Analysis:
     """The cost of one launch, predicted from its addresses.
@@ -123,6 +135,24 @@ class Analysis:
         """For each row of `sites`, its rows of the trace: int64 indices."""
         return tuple(requests for _, requests in rows_of_trace(self.trace))
 
+    @cached_property
+    def instructions(self) -> tuple[tuple[InstructionCounts, ...], ...]:
+        """For each row of `sites`, its machine instructions by address; none where PTX was read."""
+        trace, chip = self.trace, get_arch(self.arch)
+        found = []
+        for members, requests in rows_of_trace(trace):
+            rows = [
+                InstructionCounts(
+                    trace.sites[i].address,
+                    trace.sites[i].instruction,
+                    _site_counts(trace, [trace.sites[i]], requests[trace.site[requests] == i], chip),
+                )
+                for i in members
+                if trace.sites[i].address >= 0
+            ]
+            found.append(tuple(sorted(rows, key=lambda row: row.address)))
+        return tuple(found)
+
     @property
     def plot(self) -> Plots:
         """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`, `.layout(array)`, `.flow()`.
@@ -149,13 +179,20 @@ class Analysis:
 
         return fragment(self)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The records as plain dicts, lists and numbers: what `--json` prints."""
+    def to_dict(self, *, sass: bool = False) -> dict[str, Any]:
+        """The records as plain dicts, lists and numbers: what `--json` prints.
+
+        sass: each of `sites` gets its machine instructions.
+        """
         launch = self.trace.launch
+        sites = [dataclasses.asdict(site) for site in self.sites]
+        for site, instructions in zip(sites, self.instructions if sass else ()):
+            site["sass"] = [_instruction_dict(instruction) for instruction in instructions]
         return {
             "schema": SCHEMA,
             "kernel": self.trace.kernel,
             "arch": self.arch,
+            "code": None if self.trace.origin is None else dataclasses.asdict(self.trace.origin),
             "launch": {
                 "grid": list(launch.grid),
                 "block": list(launch.block),
@@ -164,10 +201,20 @@ class Analysis:
                 "blocks_replayed": self.trace.blocks_replayed,
             },
             "verdict": self.verdict,
-            "sites": [dataclasses.asdict(site) for site in self.sites],
+            "sites": sites,
             "totals": dict(self.totals),
             "notes": list(self.trace.notes),
+            "unsure": list(self.trace.unsure),
         }
+
+
+def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:
+    counts = dataclasses.asdict(instruction.counts)
+    kept = {
+        name: counts[name]
+        for name in ("instructions", "requests", *NO_WAVEFRONTS, "sectors", "lines", "unresolved")
+    }
+    return {"address": instruction.address, "text": instruction.text, **kept}
 
 
 def analyze_trace(trace: Trace, arch: str = "sm_90") -> Analysis:
@@ -310,6 +357,10 @@ def _verdict(trace: Trace, sites: Sequence[SiteCounts]) -> str:
         parts = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
     if unresolved:
         parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
+    if trace.unsure:
+        parts.append("not all counts are certain")
+    if trace.origin is not None and trace.origin.is_estimate:
+        parts.append("read as PTX, an estimate of what ptxas makes of it")
     if trace.blocks_replayed < trace.launch.blocks:
         parts.append(f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks replayed")
     return f"{trace.kernel}: " + "; ".join(part for part in parts if part)

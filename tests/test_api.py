@@ -90,7 +90,7 @@ def test_dim3_takes_whatever_can_be_counted_through() -> None:
 
 def test_load_says_what_it_takes(tmp_path: Path) -> None:
     for nothing in ("", None, 3):
-        assert "load takes the path of a .cu or .ptx file" in refusal(memsim.load, nothing)
+        assert "load takes the path of a .cu, .ptx or .cubin file" in refusal(memsim.load, nothing)
     path = tmp_path / "scale.ptx"
     path.write_text(ONE)
     assert list(memsim.load(path)) == list(memsim.load(str(path))) == ["scale"]

@@ -15,17 +15,19 @@ PACKAGE = Path(__file__).parents[1] / "memsim"
 # A room may import those before it. "memsim" is the package's own `__init__.py`.
 ROOMS = (
     *("errors", "launch", "arch", "data", "source"),
-    *("compile", "ptx", "simt", "trace", "model", "analysis", "details", "guard"),
+    *("compile", "ptx", "state", "isa", "sass", "simt", "trace", "model", "analysis", "details", "guard"),
     *("api", "kernels", "targets", "validate", "report", "memsim", "cli", "pytest_plugin", "__main__"),
 )
 # What a room must not know although it comes before: models are plain numpy, reports compute nothing.
 MUST_NOT_KNOW = {
     "arch": {"launch"},
-    "model": {"launch", "compile", "ptx", "simt", "trace"},
-    "analysis": {"compile", "ptx", "simt"},
-    "guard": {"compile", "ptx", "simt", "trace"},
-    "validate": {"simt"},
-    "report": {"compile", "ptx", "simt", "model", "api", "kernels"},
+    "state": {"compile"},
+    "isa": {"compile", "ptx"},
+    "model": {"launch", "compile", "ptx", "state", "isa", "sass", "simt", "trace"},
+    "analysis": {"compile", "ptx", "state", "isa", "sass", "simt"},
+    "guard": {"compile", "ptx", "state", "isa", "sass", "simt", "trace"},
+    "validate": {"simt", "isa", "state"},
+    "report": {"compile", "ptx", "state", "isa", "sass", "simt", "model", "api", "kernels"},
 }
 # The one door back: an `Analysis` shows itself, by hooks that import a report when they are called.
 DOORS = {("memsim.analysis", "report")}
@@ -97,7 +99,7 @@ def test_no_import_runs_backwards() -> None:
         ("import memsim.analysis", "import memsim.launch"),
         ("def f():\n    from memsim.report import text", "def f():\n    from memsim.ptx import program"),
         ("from ..trace.trace import Trace", "from ..ptx.program import Module"),
-        ("from .. import analysis", "from . import values"),
+        ("from .. import analysis", "from . import joins"),
         ("from memsim import analyze", "from memsim import errors"),
         ("if TYPE_CHECKING:\n    from memsim.cli import main", "if TYPE_CHECKING:\n    import networkx"),
     ],

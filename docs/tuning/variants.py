@@ -149,6 +149,6 @@ def make_specs(folder: Path) -> list[Spec]:
     for name, text in texts.items():
         spec = replace(tuned, name=name, source=home / f"{name}.cu")
         spec.source.write_text(text, "utf-8", newline="\n")
-        spec.ptx_path.write_text(spec.compile(), "utf-8", newline="\n")
+        spec.ptx_path.write_text(spec.compile_ptx(), "utf-8", newline="\n")
         specs.append(spec)
     return specs

@@ -17,14 +17,23 @@ from memsim.report import json, text
 @click.command()
 @target_options
 @click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
+@click.option("--sass", is_flag=True, help="Below each source line its machine instructions.")
 @click.option("--save-trace", type=click.Path(path_type=Path), metavar="FILE.npz", help="Keep the addresses.")
 @click.pass_context
 def analyze(
-    ctx: click.Context, /, target: str, arch: str, as_json: bool, save_trace: Path | None, **options: Any
+    ctx: click.Context,
+    /,
+    target: str,
+    arch: str,
+    as_json: bool,
+    sass: bool,
+    save_trace: Path | None,
+    **options: Any,
 ) -> None:
     """Tells what each source line that touches shared or global memory costs.
 
-    TARGET is a kernel's name from `memsim list`, a .cu or .ptx file, or a trace that --save-trace wrote.
+    TARGET is a kernel's name from `memsim list`, or a target's from memsim.toml; a .cu, .ptx or .cubin file,
+    or a program or library with machine code in it; or a trace that --save-trace wrote.
     A file also needs --grid, --block and an --arg for each parameter of the kernel.
 
     \b
@@ -50,6 +59,6 @@ def analyze(
         trace.save(save_trace)
     analysis = analyze_trace(trace, arch)
     if as_json:
-        click.echo(json.render(analysis))
+        click.echo(json.render(analysis, sass=sass))
     else:
-        text.write(analysis, sys.stdout)
+        text.write(analysis, sys.stdout, sass=sass)

@@ -110,11 +110,14 @@ class Operands:
             max_steps=self.option("max_steps"),
             arch=self.arch,
             where="--arg",
+            code=self.option("code"),
+            compiler=self.option("compiler"),
         )
 
     def catalogue_target(self, name: str) -> CatalogueTarget:
         size, blocks, steps = self.option("size"), self.option("blocks"), self.option("max_steps")
-        return CatalogueTarget(name, name, size, blocks, self.arch, max_steps=steps)
+        code = self.option("code")
+        return CatalogueTarget(name, name, size, blocks, self.arch, max_steps=steps, code=code)
 
     def option(self, name: str) -> Any:
         self.used.add(name)

@@ -7,7 +7,12 @@ from memsim.model.copies import bypass_access, copy_access
 from memsim.model.counters import COUNTERS, Counter, totals
 from memsim.model.globalmem import GlobalCost, global_access
 from memsim.model.shared import SharedCost, shared_access
-from memsim.model.sourcepage import copy_source_page, global_source_page, shared_source_page
+from memsim.model.sourcepage import (
+    bypass_source_page,
+    copy_source_page,
+    global_source_page,
+    shared_source_page,
+)
 
 __all__ = [
     "COUNTERS",
@@ -15,6 +20,7 @@ __all__ = [
     "GlobalCost",
     "SharedCost",
     "bypass_access",
+    "bypass_source_page",
     "copy_access",
     "copy_source_page",
     "global_access",

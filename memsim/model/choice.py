@@ -19,7 +19,7 @@ UNCOUNTED = (("shared", "cp_async_cg"),)
 
 # Operations without a rule for any width.
 NO_RULE = {
-    "atomic_loop": "becomes a loop of loads and compare-and-swaps, whose rounds depend on time",
+    "atomic_loop": "is a loop of loads and compare-and-swaps, whose rounds depend on time",
     "atomic_generic": "through a generic address is another instruction, which was not measured",
 }
 

@@ -108,7 +108,7 @@ def bypass_access(
     for (rows, to, on), (_, source, _) in zip(writes.chunks(width), reads.chunks(width), strict=True):
         line = source // source.dtype.type(chip.line_bytes // width)
         for column, size in ((lines, chip.line_bytes), (sectors, chip.sector_bytes)):
-            column[rows] = _distinct((line, to // to.dtype.type(size // width)), on)
+            column[rows] = distinct((line, to // to.dtype.type(size // width)), on)
     ideal = global_access(origins, width, "cp_async_cg", active, arch).ideal_sectors
     return GlobalCost(sectors.reshape(reads.shape), lines.reshape(reads.shape), ideal)
 
@@ -145,7 +145,7 @@ def check_copies(
     return writes, reads
 
 
-def _distinct(keys: tuple[Lanes, ...], active: Mask | None) -> Counts:
+def distinct(keys: tuple[Lanes | Counts, ...], active: Mask | None) -> Counts:
     """How many different keys the active lanes have [m]; `keys` are columns [m, 32]."""
     on = np.ones(keys[0].shape, np.bool_) if active is None else active
     same = on[:, :, None] & on[:, None, :]

@@ -2,8 +2,8 @@
 
 In: a request, as in `memsim.model.shared` and `.globalmem`. Out: the numbers of ncu's SourceCounters
 section. They are themselves a model that the profiler computes from addresses; here so that a
-recording of them can be compared exactly. Left out on purpose: `cp.async.cg`. What ncu 2025.3.1 prints for
-it depends on the predicate register that guards it, which is ptxas's choice.
+recording of them can be compared exactly. Left out on purpose: `cp.async.cg` behind a guard. What ncu
+2025.3.1 prints for it depends on lanes that the guard switches off.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import get_arch
-from memsim.model.copies import check_copies
+from memsim.model.copies import check_copies, distinct
 from memsim.model.globalmem import global_access
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.shared import Counts, Rule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1
+BYPASS_BYTES = 16  # of a lane of `cp.async.cg`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,6 +91,77 @@ def copy_source_page(
     fewest = _ceil_div(_bytes(writes.active, len(wavefronts), width), chip.line_bytes)
     ideal = np.minimum(wavefronts, fewest)
     return SharedSource(wavefronts.reshape(writes.shape), ideal.reshape(writes.shape))
+
+
+def bypass_source_page(
+    addresses: ArrayLike,
+    origins: ArrayLike,
+    active: ArrayLike | None = None,
+    read: ArrayLike | None = None,
+    arch: str = "sm_90",
+) -> tuple[SharedSource, GlobalSource]:
+    """The Source page's numbers of `cp.async.cg` without a guard; arguments and errors as in `copy_access`.
+
+    Eight lanes at a time. Sectors: pairs of 32 bytes read and 32 bytes written. Wavefronts: a pair of a line
+    read and 128 bytes written takes as many as the most pieces of 32 bytes that 32 bytes of the line go to.
+    Unknown: wavefronts where a lane writes zeros, for the profiler uses the address that it does not read.
+    """
+    chip = get_arch(arch)
+    writes, reads = check_copies(addresses, origins, BYPASS_BYTES, active, read, chip)
+    group = chip.line_bytes // BYPASS_BYTES
+    wavefronts, sectors = np.zeros((2, len(writes.addresses)), np.int64)
+    for (rows, to, on), (_, source, reading) in zip(
+        writes.chunks(BYPASS_BYTES), reads.chunks(BYPASS_BYTES), strict=True
+    ):
+        wavefronts[rows] = _bypass_wavefronts(source, to, on, group)
+        sectors[rows] = _in_groups((source >> 1, to >> 1), reading, group)
+        if on is None or reading is None or (on != reading).any():
+            idle = (True if on is None else on) != (True if reading is None else reading)
+            wavefronts[rows] = np.where(np.any(idle, axis=-1), UNKNOWN, wavefronts[rows])
+    fewest = _ceil_div(_bytes(writes.active, len(wavefronts), BYPASS_BYTES), chip.line_bytes)
+    asked = _ceil_div(_bytes(reads.active, len(sectors), BYPASS_BYTES), chip.sector_bytes)
+    lines = global_access(origins, BYPASS_BYTES, "cp_async_cg", reads.active, arch).lines
+    shape = writes.shape
+    return (
+        SharedSource(wavefronts.reshape(shape), np.minimum(wavefronts, fewest).reshape(shape)),
+        GlobalSource(sectors.reshape(shape), np.minimum(sectors, asked).reshape(shape), lines),
+    )
+
+
+def _bypass_wavefronts(source: Lanes, to: Lanes, active: Mask | None, group: int) -> Counts:
+    """Wavefronts that the page shows for copies of 16 bytes a lane [m]; both in units of those."""
+    per_line, per_sector = np.uint32(group), np.uint32(2)
+    shape = (-1, group)
+    lines, sectors = (source // per_line).reshape(shape), (source // per_sector).reshape(shape)
+    rows, pieces = (to // per_line).reshape(shape), (to // per_sector).reshape(shape)
+    on = np.ones(lines.shape, np.bool_) if active is None else active.reshape(shape)
+    together = on[:, :, None] & on[:, None, :]
+    cell = together & _equal(lines) & _equal(rows)
+    alike = cell & _equal(sectors)
+    each = np.count_nonzero(alike & _first(alike & _equal(pieces), on)[:, None, :], axis=2)
+    most = np.where(cell, each[:, None, :], 0).max(axis=2)
+    found: Counts = np.where(_first(cell, on), most, 0).reshape(len(source), -1).sum(axis=1)
+    return found
+
+
+def _equal(keys: Lanes) -> Mask:
+    """Which lanes have the same key: bool [m, lane, lane]."""
+    same: Mask = keys[:, :, None] == keys[:, None, :]
+    return same
+
+
+def _first(same: Mask, active: Mask) -> Mask:
+    """Which active lanes have no other of their kind in front of them: bool [m, lane]."""
+    first: Mask = active & ~(same & np.tri(active.shape[1], k=-1, dtype=np.bool_)).any(axis=2)
+    return first
+
+
+def _in_groups(keys: tuple[Lanes | Counts, ...], active: Mask | None, lanes: int) -> Counts:
+    """How many different keys the active lanes have in each group of `lanes`, summed [m]."""
+    mask = None if active is None else active.reshape(-1, lanes)
+    found = distinct(tuple(key.reshape(-1, lanes) for key in keys), mask)
+    summed: Counts = found.reshape(len(keys[0]), -1).sum(axis=1)
+    return summed
 
 
 def _same_slot(units: Lanes, active: Mask | None, slots: int) -> Mask:

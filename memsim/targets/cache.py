@@ -18,6 +18,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.launch import Texture1D
+from memsim.ptx.demangle import demangle
 from memsim.targets.target import Work
 from memsim.trace.trace import Trace
 
@@ -43,7 +44,7 @@ def trace_of(work: Work, folder: Path | None) -> Trace:
         return work.trace()
     path = folder / f"{key_of(work)}.npz"
     kept = _read(path)
-    if kept is not None and (kept.kernel, kept.launch) == (work.kernel.name, work.launch):
+    if kept is not None and (kept.kernel, kept.launch) == (demangle(work.kernel.name), work.launch):
         return kept
     trace = work.trace()
     _write(trace, path)
@@ -51,10 +52,10 @@ def trace_of(work: Work, folder: Path | None) -> Trace:
 
 
 def key_of(work: Work) -> str:
-    """A name for everything that decides the trace: PTX, sources, launch, arguments and memsim itself."""
+    """A name for everything that decides the trace: code, sources, launch, arguments and memsim itself."""
     parts = [
         model_version(),
-        work.ptx,
+        work.kernel.code.key,
         work.kernel.name,
         dict(work.kernel.sources),
         work.launch.grid,

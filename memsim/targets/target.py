@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,19 +26,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Work:
-    """All that decides the trace of a launch. ptx: the text that `kernel` was loaded from.
+    """All that decides the trace of a launch.
 
     max_steps: as in `memsim.api.trace`; it decides only whether there is one.
     """
 
-    ptx: str
     kernel: api.Kernel
     launch: Launch
     args: Sequence[Any]
     blocks: int | None = None
     max_steps: int | None = None
 
-    def trace(self) -> Trace:
+    def trace(self, progress: api.Progress | None = None) -> Trace:
         """As `memsim.api.trace`."""
         launch = self.launch
         return api.trace(
@@ -48,6 +47,7 @@ class Work:
             self.args,
             launch.shared_bytes,
             blocks=self.blocks,
+            progress=progress,
             max_steps=self.max_steps,
         )
 
@@ -99,6 +99,7 @@ class CatalogueTarget:
     arch: str = "sm_90"
     kernels: Path | None = None
     max_steps: int | None = None
+    code: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -115,7 +116,7 @@ class CatalogueTarget:
     def load(self) -> Work:
         spec = self._spec()
         plan = spec.launch(self.size)
-        return Work(spec.ptx(), spec.kernel(), plan.launch, plan.args, self.blocks, self.max_steps)
+        return Work(spec.kernel(self.code), plan.launch, plan.args, self.blocks, self.max_steps)
 
     def _spec(self) -> Spec:
         kernels = catalogue(self.kernels)
@@ -126,9 +127,9 @@ class CatalogueTarget:
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """A kernel of a `.cu` or `.ptx` file, relative to `folder`, as folders of headers in `options` are.
+    """A kernel of a file, relative to `folder`, as folders of headers in `options` are.
 
-    args: as `read_arguments` takes them.
+    args: as `read_arguments` takes them. code, compiler: as `memsim.load` takes them.
     """
 
     name: str
@@ -144,36 +145,28 @@ class FileTarget:
     arch: str = "sm_90"
     where: str = field(default="args", compare=False)
     max_steps: int | None = None
+    code: str | None = None
+    compiler: str | None = None
 
     @property
     def arguments(self) -> str:
         return ", ".join(map(describe, self.args))
 
     def load(self) -> Work:
-        ptx, module = self._module()
+        module = self._module()
         kernel = module[self.kernel or only_kernel(self.file, module.kernels)]
         parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
         args = read_arguments(self.args, parameters, self.folder, self.where)
         launch = Launch(dim3(self.grid, "grid"), dim3(self.block, "block"), self.shared_bytes)
-        return Work(ptx, kernel, launch, args, self.blocks, self.max_steps)
+        return Work(kernel, launch, args, self.blocks, self.max_steps)
 
-    def _module(self) -> tuple[str, api.Module]:
+    def _module(self) -> api.Module:
         path = self.folder / self.file
-        if path.suffix == ".ptx":
-            module = api.load(path, self.options)
-            return path.read_text(encoding="utf-8"), module
         if not path.is_file():
             raise MemsimError("there is no such file", file=self.file)
-        from memsim.compile import compile_cuda
-
-        # Named by what the project calls it: the PTX, and so the cache, is the same wherever the project is.
+        # Named by what the project calls it: what is kept of it is the same wherever the project is.
         options = [_relative_to(self.folder, option) for option in self.options]
-        ptx = compile_cuda(path, options, name=self.file)
-        module = api.load(ptx)
-        names = module.program.files.values()
-        files = {name: self.folder / name for name in names if (self.folder / name).is_file()}
-        sources = {name: file.read_text(encoding="utf-8", errors="replace") for name, file in files.items()}
-        return ptx, replace(module, sources=sources)
+        return api.load(path, options, code=self.code, compiler=self.compiler, name=self.file)
 
 
 def _relative_to(folder: Path, option: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.ptx.demangle import short_name
-from memsim.simt.values import Part, Poison, Sum, to_array, to_bools
+from memsim.state.registers import Part, Poison, Sum, to_array, to_bools
 from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
 
@@ -143,9 +143,8 @@ class Recorder:
 
     @property
     def notes(self) -> list[str]:
-        """What was seen and is not in the trace, and what is not sure."""
-        aside = [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
-        return aside + sorted(self.not_sure)
+        """What was seen and is not in the trace."""
+        return [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
 
     def count_warps(self, mask: Any) -> int:
         """How many warps have a thread in the mask."""
@@ -319,9 +318,9 @@ def access_site(record: SiteRecord) -> AccessSite:
     instruction = record.site.instruction
     source = instruction.source
     return AccessSite(
-        instruction=instruction.name,
+        instruction=getattr(instruction, "text", instruction.name),
         file=source.file if source else "",
-        line=source.line if source else instruction.line,
+        line=source.line if source else instruction.line or 0,
         column=source.column if source else instruction.column,
         op=record.site.op,
         space=record.site.space,
@@ -330,4 +329,5 @@ def access_site(record: SiteRecord) -> AccessSite:
         instructions=record.instructions,
         unresolved=record.unresolved,
         unresolved_requests=record.unresolved_requests,
+        address=getattr(instruction, "address", -1),
     )

@@ -16,7 +16,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import AccessSite, Origin, Trace
 
 FORMAT = "memsim trace"
 SCHEMA = 2
@@ -115,7 +115,24 @@ def _header(trace: Trace) -> dict[str, Any]:
         "arrays": trace.arrays,
         "sources": trace.sources,
         "notes": trace.notes,
+        "unsure": trace.unsure,
+        "origin": None if trace.origin is None else dataclasses.asdict(trace.origin),
+        "listing": _packed(trace.listing),
     }
+
+
+def _packed(listing: tuple[tuple[int, str, str, int], ...]) -> dict[str, list[Any]]:
+    """A listing with each file's name once: a row's third entry is the name's place in `files`."""
+    files = {file: number for number, file in enumerate(dict.fromkeys(file for _, _, file, _ in listing))}
+    rows = [(address, text, files[file], line) for address, text, file, line in listing]
+    return {"files": list(files), "rows": rows}
+
+
+def _unpacked(packed: dict[str, list[Any]]) -> tuple[tuple[int, str, str, int], ...]:
+    files = dict(enumerate(packed["files"]))
+    return tuple(
+        (int(address), str(text), files[file], int(line)) for address, text, file, line in packed["rows"]
+    )
 
 
 def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
@@ -139,5 +156,8 @@ def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
         sources=header["sources"],
         notes=tuple(header["notes"]),
         writers=columns["writers"],
+        unsure=tuple(header.get("unsure", ())),
+        origin=None if header.get("origin") is None else Origin(**header["origin"]),
+        listing=_unpacked(header.get("listing", {"files": [], "rows": []})),
         **{name: columns[name] for name in COLUMNS},
     )

@@ -18,15 +18,38 @@ from memsim.launch import Launch
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What was read to make a trace. `form`: "machine code" or "PTX"; `arch`: the chip it was made for.
+
+    compiler: who made it, "" if that is not known. digest: SHA-256 of the cubin's code or of the PTX text.
+    """
+
+    form: str
+    arch: str
+    compiler: str
+    digest: str
+
+    @property
+    def is_estimate(self) -> bool:
+        """PTX is what ptxas is given: it may merge, remove and reorder accesses."""
+        return self.form == "PTX"
+
+    def __str__(self) -> str:
+        """`machine code of sm_90, made by NVRTC 12.0.140`."""
+        return f"{self.form} of {self.arch}" + (f", made by {self.compiler}" if self.compiler else "")
+
+
+@dataclass(frozen=True, slots=True)
 class AccessSite:
     """One memory instruction of the kernel.
 
     `op`: load, store, atomic, reduction, ldmatrix, stmatrix, cp_async (`.ca`), cp_async_cg, or a shared
-    atomic of its own kind: atomic_inc, atomic_cas, atomic_loop. `space`: shared or global.
-    `width`: bytes a lane. `array`: the variable or parameter it touches (names joined by `|`
-    if several; "" if unknown). `instructions`: warp instructions executed, those with every
-    lane predicated off included. `unresolved`: why its addresses are not known, else None;
-    then `instructions` still counts it and it has no rows, or not all of them.
+    atomic of its own kind: atomic_inc, atomic_cas, atomic_loop. `space`: shared or global. `width`: bytes a
+    lane. `array`: the variable or parameter it touches (names joined by `|` if several; "" if unknown).
+    `instructions`: warp instructions executed, those with every lane predicated off included. `unresolved`:
+    why its addresses are not known, else None; then `instructions` still counts it and it has no rows, or not
+    all of them. `address`: of machine code, the instruction's first byte counted from the kernel's; -1 for
+    PTX.
     """
 
     instruction: str
@@ -40,6 +63,7 @@ class AccessSite:
     instructions: int
     unresolved: str | None = None
     unresolved_requests: int = 0
+    address: int = -1
 
 
 @dataclass(frozen=True)
@@ -56,6 +80,10 @@ class Trace:
     notes: what was seen and is not counted.
     writers: int32, for each 4-byte word of the first replayed block's shared memory the thread that first
     stored to it (linear number in the block), -1 for none; empty if that is not known.
+    origin: what was read to make the trace; None if that is not known.
+    unsure: why some counts are not certain, in words.
+    listing: (address, text, file, line) of every instruction of the kernel's machine code; file "" and
+    line 0 where they are not known. Empty for PTX, and in files of before.
     """
 
     kernel: str
@@ -73,6 +101,9 @@ class Trace:
     sources: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     writers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    origin: Origin | None = None
+    unsure: tuple[str, ...] = ()
+    listing: tuple[tuple[int, str, str, int], ...] = ()
 
     def __repr__(self) -> str:
         """Not the columns, which may have a million rows."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.simt.values import Part, Sum
+from memsim.state.registers import Part, Sum
 
 #: Operations that give a word its owner.
 OPS = ("store", "stmatrix", "cp_async", "cp_async_cg")

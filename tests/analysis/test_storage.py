@@ -57,6 +57,43 @@ def test_numpy_numbers_in_a_site_are_saved(tmp_path: Path) -> None:
     assert Trace.load(tmp_path / "t.npz").sites[0].instructions == 5
 
 
+LISTING = (
+    (0, "S2R R0, SR_TID.X", "kernel.cu", 3),
+    (16, "@!P0 LDG.E R2, [R4.64]", "ü/<b>.cuh", 70),
+    (32, "EXIT", "", 0),
+    (48, "BRA `(.L_x_0)", "kernel.cu", 3),
+)
+
+
+def test_a_listing_is_saved_with_each_file_named_once(tmp_path: Path) -> None:
+    trace = dataclasses.replace(TRACE, listing=LISTING)
+    trace.save(tmp_path / "t.npz")
+    assert same(Trace.load(tmp_path / "t.npz"), trace)
+    with np.load(tmp_path / "t.npz") as file:
+        header = json.loads(file["header"].tobytes())
+    assert header["listing"]["files"] == ["kernel.cu", "ü/<b>.cuh", ""]
+
+
+def test_a_file_of_before_has_no_listing_and_a_damaged_one_is_an_error(saved: Path, tmp_path: Path) -> None:
+    with np.load(saved) as file:
+        columns = {name: file[name] for name in file.files}
+    header = json.loads(columns.pop("header").tobytes())
+    header.pop("listing")
+    path = tmp_path / "t.npz"
+    path.write_bytes(npz(header=np.frombuffer(json.dumps(header).encode(), np.uint8), **columns))
+    assert same(Trace.load(path), TRACE)
+    for damaged in (
+        {"files": []},
+        {"files": [], "rows": [[0, "EXIT", 5, 0]]},
+        {"files": ["a"], "rows": [[0]]},
+        7,
+    ):
+        text = json.dumps(header | {"listing": damaged}).encode()
+        path.write_bytes(npz(header=np.frombuffer(text, np.uint8), **columns))
+        with pytest.raises(MemsimError, match="damaged"):
+            Trace.load(path)
+
+
 def test_a_file_cut_short_anywhere_is_an_error(saved: Path, tmp_path: Path) -> None:
     whole = saved.read_bytes()
     for end in range(0, len(whole), 97):

@@ -21,6 +21,17 @@ Run = Callable[..., Done]
 SMALL = ("--size", "128,128,16")
 LAUNCH = ("--grid", "4", "--block", "64", "--arg", "f32[200]", "--arg", "2.0", "--arg", "200")
 MACROS = ("-DN=64", "-D", "STRIDE=2")
+PROJECT = """
+budgets = ["ways <= 4"]
+
+[[targets]]
+name = "double"
+file = "FILE"
+grid = [4]
+block = [64]
+args = ["f32[200]", "2.0", "200"]
+options = ["-DN=64", "-DSTRIDE=2"]
+"""
 
 
 def document(done: Done) -> dict[str, Any]:
@@ -96,8 +107,10 @@ def test_a_ptx_file_takes_everything_but_macros(memsim: Run, scale: Path, tmp_pa
 
     ptx = tmp_path / "scale.ptx"
     ptx.write_text(compile_cuda(scale, ["-DN=64", "-DSTRIDE=2"]))
-    from_ptx = document(memsim("analyze", ptx, *LAUNCH, "--json"))
-    assert from_ptx == document(memsim("analyze", scale, *LAUNCH, *MACROS, "--json"))
+    from_ptx = document(memsim("analyze", ptx, *LAUNCH, "--code", "ptx", "--json"))
+    assert from_ptx == document(memsim("analyze", scale, *LAUNCH, *MACROS, "--code", "ptx", "--json"))
+    assert from_ptx["code"]["form"] == "PTX"
+    assert "an estimate of what ptxas makes" in from_ptx["verdict"]
     refused(memsim("analyze", ptx, *LAUNCH, *MACROS), "-D makes no sense with a PTX file")
 
 
@@ -216,3 +229,32 @@ def test_the_folder_changes_nothing(memsim: Run, tmp_path: Path) -> None:
     there = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert json.loads(there.stdout) == here
     assert all(site["source"] and site["array"] for site in here["sites"])
+
+
+def test_a_target_of_the_project_goes_by_its_name(
+    memsim: Run, scale: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memsim.toml").write_text(PROJECT.replace("FILE", scale.name))
+    monkeypatch.chdir(tmp_path)
+    found = document(memsim("analyze", "double", "--json"))
+    assert found["sites"] == document(memsim("analyze", scale.name, *LAUNCH, *MACROS, "--json"))["sites"]
+    assert (
+        "2 of 4 blocks replayed"
+        in document(memsim("analyze", "double", "--blocks", "2", "--json"))["verdict"]
+    )
+    assert memsim("explain", "double", "--line", "4").code == 0
+    refused(memsim("analyze", "double", "--grid", "8"), "--grid makes no sense with a target of a project")
+    refused(memsim("analyze", "triple"), "there is no kernel 'triple'")
+
+
+def test_machine_instructions_below_each_line(memsim: Run, scale: Path) -> None:
+    found = document(memsim("analyze", scale, *LAUNCH, *MACROS, "--sass", "--json"))
+    for site in found["sites"]:
+        assert [row["address"] % 16 for row in site["sass"]] == [0] * len(site["sass"])
+        for count in ("instructions", "requests", "wavefronts", "sectors"):
+            rows = [row[count] for row in site["sass"]]
+            assert (None if None in rows else sum(rows)) == site[count]
+    printed = memsim("analyze", scale, *LAUNCH, *MACROS, "--sass").out
+    (store,) = [site for site in found["sites"] if (site["space"], site["op"]) == ("shared", "store")]
+    assert all(f"{row['address']:#06x}" in printed and row["text"] in printed for row in store["sass"])
+    assert "sass" not in document(memsim("analyze", scale, *LAUNCH, *MACROS, "--json"))["sites"][0]

@@ -21,6 +21,8 @@ from memsim.trace.trace import Trace
 from tests.guard.conftest import TILE
 
 TARGET = CatalogueTarget("t", "transpose_xor", "64,64")
+OTHER = CatalogueTarget("t", "transpose_padded", "64,64")
+AS_PTX = CatalogueTarget("t", "transpose_xor", "64,64", code="ptx")
 
 
 @pytest.fixture
@@ -109,7 +111,8 @@ def works() -> dict[str, Work]:
     work = dataclasses.replace(TARGET.load(), args=[ArrayArg((64, 64)), np.zeros(4096, np.float32), 64, 64])
     changed: dict[str, dict[str, Any]] = {
         "itself": {},
-        "ptx": {"ptx": work.ptx + "\n"},
+        "code": {"kernel": dataclasses.replace(work.kernel, code=OTHER.load().kernel.code)},
+        "form of the code": {"kernel": dataclasses.replace(work.kernel, code=AS_PTX.load().kernel.code)},
         "name of a kernel": {"kernel": dataclasses.replace(work.kernel, name="other")},
         "sources": {"kernel": dataclasses.replace(work.kernel, sources={"kernels/transpose_xor.cu": "//"})},
         "grid": {"launch": Launch((2, 2, 2), (32, 32, 1))},

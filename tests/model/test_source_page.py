@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.model import global_source_page, shared_access, shared_source_page
+from memsim.model import bypass_source_page, global_source_page, shared_access, shared_source_page
 from memsim.model.sourcepage import UNKNOWN
 from tests.model.recording import GLOBAL, SHARED, Recorded
 
@@ -68,3 +68,41 @@ def test_shapes_are_kept() -> None:
     addresses = np.arange(64).reshape(2, 1, 32) * 16
     assert shared_source_page(addresses, 16, "store").wavefronts.tolist() == [[4], [4]]
     assert global_source_page(addresses[0, 0], 16).ideal == 16
+
+
+ROW = np.arange(32) * 16  # 512 bytes side by side
+
+
+def stacked_rows(bytes_a_row: int, apart: int) -> np.ndarray:
+    """Lanes of 16 bytes: rows of so many bytes, so far apart."""
+    return ROW // bytes_a_row * apart + ROW % bytes_a_row
+
+
+@pytest.mark.parametrize(
+    ("to", "source", "wavefronts", "sectors"),
+    [
+        (ROW, ROW, 4, 16),  # side by side
+        (ROW + 64, ROW, 8, 16),  # each line goes to two
+        (ROW ^ 16, ROW, 4, 16),  # the halves of each 32 bytes swapped
+        (ROW + 16, ROW, 12, 32),  # each 32 bytes go to two
+        # Recorded on an H200, in sums: tiles of half precision, rows padded by 16 bytes.
+        (stacked_rows(32, 48), stacked_rows(32, 256), 24, 24),
+        (12288 + stacked_rows(256, 272), stacked_rows(256, 512), 8, 24),
+        (12832 + stacked_rows(256, 272), stacked_rows(256, 512), 12, 24),
+    ],
+)
+def test_bypass_source_page(to: np.ndarray, source: np.ndarray, wavefronts: int, sectors: int) -> None:
+    shared, outside = bypass_source_page(to, source)
+    assert (int(shared.wavefronts), int(shared.ideal)) == (wavefronts, 4)
+    assert (int(outside.sectors), int(outside.ideal)) == (sectors, 16)
+    assert outside.tag_requests == global_source_page(source, 16).tag_requests
+
+
+def test_bypass_source_page_of_idle_lanes() -> None:
+    half = np.arange(32) < 16
+    shared, outside = bypass_source_page(ROW[None], ROW[None], half[None])
+    assert (shared.wavefronts, shared.ideal, outside.sectors) == (2, 2, 8)
+    shared, outside = bypass_source_page(ROW[None], ROW[None], None, half[None])  # the others write zeros
+    assert (shared.wavefronts, outside.sectors, outside.tag_requests) == (UNKNOWN, 8, 2)
+    shared, _ = bypass_source_page(np.array([ROW, ROW]), np.array([ROW, ROW]), None, [half, ~half | half])
+    assert shared.wavefronts.tolist() == [UNKNOWN, 4]

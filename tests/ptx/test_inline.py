@@ -217,7 +217,7 @@ def test_what_was_inlined_computes_the_same() -> None:
     guarded = call(3, "@%p1 call").replace("ld.param", "@%p1 ld.param")
     text = HEADER + HALVE + RUN.replace("CALLS", guarded + call(3))
     out = np.full(32, -1, np.int32)
-    memsim.run(memsim.load(text)["k"], (1,), (32,), [out])
+    memsim.run(memsim.load(text, code="ptx")["k"], (1,), (32,), [out])
     numbers = np.arange(32) - 10
     once = np.maximum(numbers, 0) // 2
     assert out.tolist() == np.where(np.arange(32) % 2 == 1, once // 2, once).tolist()

@@ -17,8 +17,7 @@ from memsim.api import Kernel, trace
 from memsim.arch import get_arch
 from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
-from memsim.simt.execute import execute
-from memsim.simt.values import to_array
+from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
 
 NAMES = list(compiled())
@@ -118,9 +117,7 @@ def test_the_trace_equals_brute_force(name: str) -> None:
     chosen = np.linspace(0, found.launch.blocks - 1, min(found.launch.blocks, 16)).astype(np.int64)
     if len(chosen) < found.launch.blocks:
         found = trace(kernel, grid, block, arguments, shared, blocks=len(chosen))
-    execute(
-        kernel.module,
-        kernel.function,
+    kernel.code.execute(
         found.launch,
         arguments,
         kernel.argument_names,

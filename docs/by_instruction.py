@@ -1,0 +1,167 @@
+"""The tables of docs/validation.md by machine instruction: predictions beside the recordings of cubins.
+
+In: the newest recording of each kernel, size and GPU, predictions made now, and for kernels of other projects
+docs/validation/foreign.json, what was found when that file was made. Out: Markdown.
+Left out on purpose: tolerance; and recordings of code that has changed since, which are only named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.kernels import catalog
+from memsim.validate.code_recording import CodeRecording
+from memsim.validate.code_shelf import newest_code_of_each
+from memsim.validate.compare import DIFFERENT, EXACT, NOISE, UNMODELLED, Figure
+from memsim.validate.instructions import CodeComparison
+from memsim.validate.replay import replay_code
+
+TRACES = data_folder("traces")
+FOREIGN = Path(__file__).parent / "validation" / "foreign.json"
+KINDS = (EXACT, NOISE, UNMODELLED, DIFFERENT)
+# What a foreign kernel's row says, as foreign.json has it, and how the summary calls it.
+OUTCOMES = {
+    "equal": "equal in every counter and every instruction",
+    "arbitration": "equal but for proven arbitration",
+    "not modelled": "equal as far as modelled",
+    "order": "depends on the order of warps, and says so",
+    "refused": "not executed: memsim says why",
+    "profiler": "equal in every counter; the profiler's own figures differ",
+    "wrong": "wrong, and given as certain",
+}
+
+
+@cache
+def comparisons() -> tuple[tuple[tuple[CodeRecording, CodeComparison], ...], tuple[str, ...]]:
+    """All that can be compared, and the kernels that have changed since they were recorded."""
+    found, changed = [], []
+    for recording in newest_code_of_each(TRACES):
+        try:
+            found.append((recording, replay_code(recording)))
+        except MemsimError:
+            changed.append(recording.name)
+    return tuple(found), tuple(dict.fromkeys(changed))
+
+
+def totals_table() -> str:
+    """For each GPU and size, how many instructions, and how many figures of which kind."""
+    found, _ = comparisons()
+    groups: dict[tuple[str, str], list[CodeComparison]] = {}
+    for recording, comparison in found:
+        default = recording.extents == tuple(catalog()[recording.name].family.sizes.values())
+        groups.setdefault((recording.device.gpu, "default" if default else "ragged"), []).append(comparison)
+    lines = _heading("GPU", "size", "launches", "instructions", *KINDS)
+    for (gpu, size), launches in sorted(groups.items()):
+        count = Counter(figure.verdict for launch in launches for figure in launch.figures)
+        rows = sum(len(launch.rows) for launch in launches)
+        cells = (f"{len(launches):,}", f"{rows:,}", *(f"{count[kind]:,}" for kind in KINDS))
+        lines.append(_row((gpu, size, *cells)))
+    made = {
+        f"{recording.device.gpu}: driver {recording.device.driver}, CUDA {recording.device.cuda}, "
+        f"Nsight Compute {recording.ncu}, {recording.date[:10]}; machine code made by "
+        f"{recording.code.compiler}"
+        for recording, _ in found
+    }
+    return "\n".join([*lines, "", *(f"- {text}" for text in sorted(made))]) + "\n"
+
+
+def kernel_table() -> str:
+    """A row for each kernel, all its launches together."""
+    found, changed = comparisons()
+    by_kernel: dict[str, list[CodeComparison]] = {}
+    for recording, comparison in found:
+        by_kernel.setdefault(recording.name, []).append(comparison)
+    lines = _heading("kernel", "launches", "instructions", "their figures", "counters", "largest arbitration")
+    for kernel, launches in sorted(by_kernel.items()):
+        figures = [figure for launch in launches for row in launch.rows for figure in row.figures]
+        totals = [figure for launch in launches for figure in launch.totals]
+        rows = sum(len(launch.rows) for launch in launches)
+        most = max(figure.arbitration for figure in totals)
+        shown = f"{most:,}" if most else ""
+        cells = (f"`{kernel}`", str(len(launches)), f"{rows:,}", _counts(figures), _counts(totals), shown)
+        lines.append(_row(cells))
+    if changed:
+        lines += ["", f"Changed since they were recorded, and not compared: {', '.join(changed)}."]
+    return "\n".join(lines) + "\n"
+
+
+def foreign() -> list[dict[str, Any]]:
+    """The kernels of other projects."""
+    kernels: list[dict[str, Any]] = json.loads(FOREIGN.read_text("utf-8"))["kernels"]
+    return kernels
+
+
+def foreign_summary() -> str:
+    """How many of which outcome."""
+    kernels = foreign()
+    made = json.loads(FOREIGN.read_text("utf-8"))
+    count = Counter(kernel["outcome"] for kernel in kernels)
+    projects = {kernel["project"] for kernel in kernels}
+    compilers = Counter(str(kernel["compiler"]) for kernel in kernels)
+    counters = sum(kernel["counters"] for kernel in kernels)
+    instructions = sum(kernel["instructions"] for kernel in kernels)
+    lines = [
+        f"**{len(kernels):,} kernels of {len(projects)} projects**, {counters:,} counters and "
+        f"{instructions:,} instructions that touch memory, on one {made['gpu']} (driver {made['driver']}, "
+        f"Nsight Compute {made['ncu']}), {made['date']}:",
+        "",
+        *(f"- {count[outcome]:,} {says}" for outcome, says in OUTCOMES.items()),
+        "",
+        f"Compiled by {', '.join(f'{name} ({number})' for name, number in compilers.most_common())}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def foreign_table() -> str:
+    """For each project the kernels that are equal in everything, and a row for each of the others."""
+    by_project: dict[str, list[dict[str, Any]]] = {}
+    for kernel in foreign():
+        by_project.setdefault(kernel["project"], []).append(kernel)
+    lines = _heading("kernel", "outcome", "what differs", "why")
+    for project, kernels in sorted(by_project.items(), key=lambda pair: pair[0].lower()):
+        kernels.sort(key=lambda kernel: str(kernel["name"]))
+        equal = [f"`{_cell(kernel['name'])}`" for kernel in kernels if kernel["outcome"] == "equal"]
+        whole = f"{len(equal)} of {len(kernels)} equal"
+        lines.append(_row((f"**{project}**" + (f": {', '.join(equal)}" if equal else ""), whole, "", "")))
+        for kernel in kernels:
+            if kernel["outcome"] != "equal":
+                cells = (
+                    f"`{kernel['name']}`",
+                    kernel["outcome"],
+                    "<br>".join(kernel["differs"]),
+                    kernel["why"],
+                )
+                lines.append(_row(map(_cell, cells)))
+    return "\n".join(lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _counts(figures: Sequence[Figure]) -> str:
+    count = Counter(figure.verdict for figure in figures)
+    return ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if count[kind])
+
+
+def _heading(*cells: str) -> list[str]:
+    return [_row(cells), _row("---" for _ in cells)]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "validation by instruction: totals": totals_table,
+    "validation by instruction: kernels": kernel_table,
+    "validation by instruction: foreign summary": foreign_summary,
+    "validation by instruction: foreign": foreign_table,
+}
