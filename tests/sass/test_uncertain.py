@@ -23,6 +23,7 @@ CERTAIN = {
     "an atomic without a use of its result": "atomicAdd(n, in[i]);",
     "a result that is only stored": "out[i] = atomicAdd(n, 1);",
     "an index from memory that nobody writes": "out[in[i] & 127] = 1;",
+    "a whole warp that sleeps": "__nanosleep(100); out[i] = s[i];",
     "shared memory between barriers": "out[s[i ^ 1] & 127] = 1;",
 }
 UNCERTAIN = {
@@ -40,6 +41,14 @@ UNCERTAIN = {
         "int old = n[i & 1], seen; do { seen = old; old = atomicCAS(n + (i & 1), seen, seen * 3 + 1); }"
         " while (old != seen);",
         "decides where the lanes go at",
+    ),
+    "lanes that sleep": (
+        "if (i % 32 == 3) __nanosleep(100); __syncwarp(); out[i] = s[i];",
+        "may be left behind",
+    ),
+    "a lane that waits for another": (
+        "volatile int *flag = out; if (i % 32 == 0) { while (flag[1] == 0); } else flag[1] = 1;",
+        "what the kernel itself writes at",
     ),
     "what the kernel writes itself": (
         "out[i] = i * 5; __syncthreads(); out[out[(i + 1) & 127] & 127] = 1;",
