@@ -31,7 +31,7 @@ OUTCOMES = {
     "equal": "equal in every counter and every instruction",
     "arbitration": "equal but for proven arbitration",
     "not modelled": "equal as far as modelled",
-    "order": "depends on the order of warps, and says so",
+    "order": "differs, and said beforehand not to be certain",
     "refused": "not executed: memsim says why",
     "profiler": "equal in every counter; the profiler's own figures differ",
     "wrong": "wrong, and given as certain",

@@ -95,8 +95,8 @@ def write(subject: Subject, comparison: CodeComparison, stream: TextIO, everythi
         console.print(
             f"Equal: {others} ({len(comparison.rows) - len(shown):,}); --instructions shows them all."
         )
-    if comparison.order:
-        console.print(f"Order: {comparison.order}")
+    if comparison.unsure:
+        console.print(f"Not certain: {comparison.unsure}")
     for reason in comparison.reasons:
         console.print(f"Not predicted: {reason}")
     for note in subject.notes:
@@ -122,7 +122,7 @@ def to_dict(subject: Subject, comparison: CodeComparison) -> dict[str, Any]:
             }
             for row in comparison.rows
         ],
-        "order": comparison.order,
+        "unsure": comparison.unsure,
         "notes": list(subject.notes),
     }
 

@@ -6,6 +6,7 @@ and branches depend on; and the parameters that an access's address starts from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from memsim.isa.op import Address, Barrier, Constant, Effect, Flow, Op, Predicate, Program
@@ -351,35 +352,39 @@ class Dataflow:
                     work.append(following)
         return found
 
-    # --- what depends on the order of warps ---------------------------------------------
+    # --- what is not certain ------------------------------------------------------------
 
     def uncertain(self) -> tuple[str, ...]:
         """Why counts depend on the order in which warps and blocks come, in words; empty if they do not.
 
         Asked for after `needed`. An atomic gives back what others left; a load may come before or after a
-        store of another block.
+        store of another block; and the chip's approximations are not reproduced to the last bit.
         """
         found = []
-        for op in self._decided_by_atomics():
-            what = "where the lanes go" if op.effect is Effect.CONTROL else "the address"
-            found.append(f"what an atomic gives back decides {what} at {op.where}")
+        causes = (("what an atomic gives back", is_atomic), ("the last bit of MUFU", is_approximate))
+        for cause, is_source in causes:
+            if not any(map(is_source, self.ops)):
+                continue
+            for op in self._decided_by(is_source):
+                what = "where the lanes go" if op.effect is Effect.CONTROL else "the address"
+                found.append(f"{cause} decides {what} at {op.where}")
         for index in sorted(self._stores_read_again):
             found.append(
                 f"addresses or branches depend on what the kernel itself writes at {self.ops[index].where}"
             )
         return tuple(dict.fromkeys(found))
 
-    def _decided_by_atomics(self) -> list[Op]:
-        """Accesses and control that what an atomic gives back decides."""
+    def _decided_by(self, is_source: Callable[[Op], bool]) -> list[Op]:
+        """Accesses and control that the results of some instructions decide."""
         dirty: set[str] = set()
         while True:
             before = len(dirty)
-            found = self._tainted(dirty)
+            found = self._tainted(dirty, is_source)
             if len(dirty) == before:
                 return found
 
-    def _tainted(self, dirty: set[str]) -> list[Op]:
-        """One round; `dirty` are the state spaces that hold what atomics gave back, and may grow."""
+    def _tainted(self, dirty: set[str], is_source: Callable[[Op], bool]) -> list[Op]:
+        """One round; `dirty` are the state spaces that hold such results, and may grow."""
         entry = {start: 0 for start, _ in self.blocks}
         ends = dict(self.blocks)
         found: dict[int, Op] = {}
@@ -400,9 +405,8 @@ class Dataflow:
                         found[op.index] = op
                     if hit:
                         dirty |= spaces_written(op)
-                    kinds = {kind for kind, _ in op.record.touches}
-                    hit = hit or "atomic" in kinds or bool(spaces_read(op) & dirty)
-                if hit:
+                    hit = hit or bool(spaces_read(op) & dirty)
+                if hit or is_source(op):
                     state |= op.writes
                 elif op.guard is None:
                     state &= ~op.writes
@@ -411,6 +415,16 @@ class Dataflow:
                     entry[following] |= state
                     work.append(following)
         return [found[index] for index in sorted(found)]
+
+
+def is_atomic(op: Op) -> bool:
+    """Does it give back what others left in memory?"""
+    return op.effect is Effect.MEMORY and any(kind == "atomic" for kind, _ in op.record.touches)
+
+
+def is_approximate(op: Op) -> bool:
+    """Does it approximate, other than as the first step of an exact division or root?"""
+    return op.form.opcode == "MUFU" and not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers)
 
 
 def _root_plan(op: Op) -> tuple[int, list[int], list[int], bool, list[int]]:

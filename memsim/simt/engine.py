@@ -330,6 +330,7 @@ class Engine:
         poison = Poison(f"{name} is a function of the system, whose code is not here", op)
         for kind in ("load", "store", "atomic"):
             self.lose(op, kind, "global", 4, poison, active)
+        self.lose(op, "atomic", "shared", 4, poison, active)
         for slot in range(4, 16):
             self.write(slot, poison, True if rest is False else active)
         return op.index + 1
@@ -487,6 +488,9 @@ class Engine:
         arrays: frozenset[str] = frozenset()
         if active is not False:
             arrays = self.bounds.check(op, space, width, address, active)
+            if op.form.opcode == "ATOM" and space == "global":
+                # Some take a wavefront of shared memory as well; which ones is not known.
+                self.lose(op, kind, "shared", width, Poison("a generic address in global memory", op), active)
         site = self.code.site(op, kind, space, width)
         if space == "shared":
             address = plus(address, -SHARED_BASE)

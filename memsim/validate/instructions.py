@@ -35,17 +35,16 @@ from memsim.validate.predict import (
 from memsim.validate.report import SOURCE_METRICS, counter_of
 from memsim.validate.sass import access_of
 
-# What a launch is, best first. One whose addresses depend on the order of warps has no other verdict.
-EQUAL, ARBITRATION, PARTLY, ORDER, DIFFERS = (
+# What a launch is, best first; "not certain" where something differs and the analysis says what may.
+EQUAL, ARBITRATION, PARTLY, UNSURE, DIFFERS = (
     "equal",
     "equal but for arbitration",
     "equal as far as modelled",
-    "depends on the order of warps",
+    "not certain",
     "differs",
 )
-ORDER_OF = "order of warps"  # in a note of a trace
 COPY, BULK = "cp.async", "bulk"
-CODE_VERDICTS = (EQUAL, ARBITRATION, PARTLY, ORDER, DIFFERS)
+CODE_VERDICTS = (EQUAL, ARBITRATION, PARTLY, UNSURE, DIFFERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +74,12 @@ class InstructionRow:
 class CodeComparison:
     """One launch beside the prediction for it.
 
-    order: why its addresses depend on the order of warps; "" if they do not.
+    unsure: why the counts are not certain; "" if they are.
     """
 
     rows: tuple[InstructionRow, ...]
     totals: tuple[Figure, ...]
-    order: str = ""
+    unsure: str = ""
 
     @property
     def figures(self) -> Iterator[Figure]:
@@ -94,7 +93,7 @@ class CodeComparison:
         """One of `CODE_VERDICTS`."""
         count = Counter(figure.verdict for figure in self.figures)
         if count[DIFFERENT]:
-            return ORDER if self.order else DIFFERS
+            return UNSURE if self.unsure else DIFFERS
         if count[UNMODELLED]:
             return PARTLY
         return ARBITRATION if count[NOISE] else EQUAL
@@ -135,8 +134,7 @@ def compare_code(profiles: Sequence[CodeProfile], analysis: Analysis) -> CodeCom
     predicted = analysis.totals | _sums(rows, analysis.totals)
     totals = counter_figures(profiles, predicted, predicted, explained)
     known = [figure for figure in totals if counter_of(profiles, figure.metric) is not None]
-    order = next((note for note in trace.notes if ORDER_OF in note), "")
-    return CodeComparison(rows, tuple(known), order)
+    return CodeComparison(rows, tuple(known), "; ".join(trace.unsure))
 
 
 def _rows(profile: CodeProfile, trace: Trace, arch: str) -> Iterator[InstructionRow]:

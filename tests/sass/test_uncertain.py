@@ -23,6 +23,8 @@ CERTAIN = {
     "an atomic without a use of its result": "atomicAdd(n, in[i]);",
     "a result that is only stored": "out[i] = atomicAdd(n, 1);",
     "an index from memory that nobody writes": "out[in[i] & 127] = 1;",
+    "an exponential that is only stored": "out[i] = (int)__expf(s[i] * 0.01f);",
+    "a branch on a quotient": "if (s[i] / (in[i] | 1) > 3) out[i] = s[i * 2 & 127];",
     "a whole warp that sleeps": "__nanosleep(100); out[i] = s[i];",
     "shared memory between barriers": "out[s[i ^ 1] & 127] = 1;",
 }
@@ -41,6 +43,10 @@ UNCERTAIN = {
         "int old = n[i & 1], seen; do { seen = old; old = atomicCAS(n + (i & 1), seen, seen * 3 + 1); }"
         " while (old != seen);",
         "decides where the lanes go at",
+    ),
+    "a branch on an exponential": (
+        "if (__expf(s[i] * 0.01f) > 1.5f) out[i] = s[i * 2 & 127] + in[i];",
+        "the last bit of MUFU decides where the lanes go at",
     ),
     "lanes that sleep": (
         "if (i % 32 == 3) __nanosleep(100); __syncwarp(); out[i] = s[i];",

@@ -20,8 +20,8 @@ from memsim.validate.instructions import (
     ARBITRATION,
     DIFFERS,
     EQUAL,
-    ORDER,
     PARTLY,
+    UNSURE,
     CodeComparison,
     InstructionRow,
     compare_code,
@@ -222,12 +222,12 @@ def test_what_was_not_collected_is_not_compared() -> None:
     assert {figure.metric for row in comparison.rows for figure in row.figures} == set(SOURCE_METRICS[:2])
 
 
-def test_order_of_warps_is_said_where_something_differs() -> None:
+def test_what_is_not_certain_is_said_where_something_differs() -> None:
     wrong = with_counter(recorded("kernel_v4").profiles, SECTORS, lambda value: value + 1, run=0)
     right = analysis("kernel_v4")
-    note = "which lane comes first depends on the order of warps"
-    ordered = replace(right, trace=replace(right.trace, notes=(note,)))
-    assert (compare_code(wrong, ordered).verdict, compare_code(wrong, ordered).order) == (ORDER, note)
+    note = "what an atomic gives back decides the address at k.cu:7"
+    ordered = replace(right, trace=replace(right.trace, unsure=(note,)))
+    assert (compare_code(wrong, ordered).verdict, compare_code(wrong, ordered).unsure) == (UNSURE, note)
     assert compare_code(recorded("kernel_v4").profiles, ordered).verdict == ARBITRATION
 
 
