@@ -53,16 +53,24 @@ class Entry:
     """A kernel in the baseline. The rows have no file and line 0.
 
     arguments: what the kernel was given, in a line; None in a file of a memsim that did not keep them.
+    read: what the counts are of, machine code or PTX, and who made it; None like `arguments`.
     """
 
     launch: str
     sites: tuple[SiteCounts, ...]
     arguments: str | None = None
+    read: str | None = None
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     """What the baseline would keep of an analysis."""
-    return Entry(launch_of(analysis), analysis.sites, arguments)
+    return Entry(launch_of(analysis), analysis.sites, arguments, read_of(analysis))
+
+
+def read_of(analysis: Analysis) -> str | None:
+    """What was read, and who made it, in a line; None if the trace does not say."""
+    origin = analysis.trace.origin
+    return None if origin is None else str(origin)
 
 
 def launch_of(analysis: Analysis) -> str:
@@ -88,7 +96,10 @@ def _table(name: str, entry: Entry) -> str:
     rows = [", ".join(f"{key} = {value}" for key, value in _row(site)) for site in entry.sites]
     sites = "".join(f"  {{ {row} }},\n" for row in rows)
     given = "" if entry.arguments is None else f"arguments = {_string(entry.arguments)}\n"
-    return f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\n{given}sites = [\n{sites}]\n"
+    read = "" if entry.read is None else f"read = {_string(entry.read)}\n"
+    return (
+        f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\n{given}{read}sites = [\n{sites}]\n"
+    )
 
 
 def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
@@ -132,10 +143,12 @@ def parse(text: str, file: str) -> dict[str, Entry]:
 
 def _entry(name: str, table: Any, file: str) -> Entry:
     try:
-        launch, rows, arguments = table["launch"], table["sites"], table.get("arguments")
+        launch, rows = table["launch"], table["sites"]
+        arguments, read = table.get("arguments"), table.get("read")
         _check(isinstance(launch, str) and isinstance(rows, list), "launch or sites")
         _check(arguments is None or isinstance(arguments, str), "arguments")
-        return Entry(launch, tuple(_site(row) for row in rows), arguments)
+        _check(read is None or isinstance(read, str), "read")
+        return Entry(launch, tuple(_site(row) for row in rows), arguments, read)
     except (KeyError, TypeError, ValueError) as error:
         message = f"the baseline is damaged: kernel {name}: {error}"
         raise MemsimError(message, file=file, hint=WRITE_IT) from None

@@ -14,7 +14,7 @@ from functools import cached_property
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.align import Pair, align
-from memsim.guard.baseline import WRITE_IT, Entry, launch_of
+from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
 from memsim.guard.budget import BASELINE, Budget
 from memsim.guard.changes import change_of
 from memsim.guard.lanes import worst_request
@@ -116,11 +116,19 @@ def _against_baseline(budget: Budget, subject: Subject, pair: Pair) -> Finding |
     change, site = change_of(pair), pair.now or pair.before
     if change is None or site is None:
         return None
-    reason = ALONE.get(change.kind, change.reason)
+    reason = ALONE.get(change.kind, change.reason) + _other_code(subject)
     finding = Finding(change.kind, subject.name, budget.text, site, change.figures, reason)
     if pair.now is None or not finding.breaks:
         return finding
     return finding.with_lanes(worst_request(subject.analysis, site))
+
+
+def _other_code(subject: Subject) -> str:
+    """What a baseline of other code or of another compiler adds to a finding."""
+    before, now = subject.entry and subject.entry.read, read_of(subject.analysis)
+    if before is None or now is None or before == now:
+        return ""
+    return f"; the baseline is of {before}, and this is {now}"
 
 
 def _limited(

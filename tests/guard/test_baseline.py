@@ -20,8 +20,8 @@ from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
 from memsim.guard.check import Subject
-from memsim.trace.trace import Trace
-from tests.guard.subjects import CLEAN, STORE, checked, entry, out, shared, unresolved
+from memsim.trace.trace import Origin, Trace
+from tests.guard.subjects import CLEAN, STORE, TWO_WAY, checked, entry, out, shared, subject, unresolved
 from tests.traces import traces
 
 FILE = render({"k": entry(shared(CLEAN, STORE), out(CLEAN), unresolved())})
@@ -69,6 +69,22 @@ def test_arguments_are_kept_in_a_line_of_their_own() -> None:
     assert len(text.splitlines()) == len(FILE.splitlines()) + 1
     with pytest.raises(MemsimError, match="kernel k: arguments"):
         parse(FILE.replace("sites = [", "arguments = 3\nsites = ["), "file")
+
+
+def test_a_baseline_of_another_compiler_is_told_where_something_changed() -> None:
+    def made_by(compiler: str) -> Origin:
+        return Origin("machine code", "sm_90", compiler, "0")
+
+    before = subject(shared(CLEAN), origin=made_by("NVRTC 12.0.140"))
+    kept = parse(render({"k": entry_of(before.analysis)}), "file")["k"]
+    assert kept.read == "machine code of sm_90, made by NVRTC 12.0.140"
+    for compiler, is_told in (("NVRTC 12.0.140", False), ("nvcc 13.0.88", True)):
+        worse = subject(shared(TWO_WAY), entry=kept, origin=made_by(compiler))
+        (finding,) = checked("baseline", worse).findings
+        told = "the baseline is of machine code of sm_90, made by NVRTC 12.0.140, and this is"
+        assert (told in finding.reason) == is_told
+        same = subject(shared(CLEAN), entry=kept, origin=made_by(compiler))
+        assert checked("baseline", same).findings == ()
 
 
 def test_kernels_are_in_order() -> None:
