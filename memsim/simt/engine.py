@@ -4,10 +4,11 @@ In: a `Code` (a program made ready for one launch), the launch, a listener. Out:
 call of the listener for each execution of an access.
 
 Lanes of a warp that are at one place form a group. Groups part at branches, and come together only where the
-code says so: at BSYNC and WARPSYNC. Groups of different warps at the same place run together, which changes
-nothing for any of them. The group that is farthest behind runs first, but one that goes round a loop for long
-lets others pass, because it may wait for them. Registers of lanes that do not run are kept by merging, and
-only where they will still be read. Left out on purpose: timing, caches, the order of warps.
+code says so: at BSYNC and WARPSYNC; where the chip may join others, the listener is told. Groups of different
+warps at the same place run together, which changes nothing for any of them. The group that is farthest behind
+runs first, but one that goes round a loop for long lets others pass, because it may wait for them. Registers
+of lanes that do not run are kept by merging, and only where they will still be read. Left out on purpose:
+timing, caches, the order of warps.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.memory import Copy, own_shared
-from memsim.isa.op import Flow, Op
+from memsim.isa.op import Effect, Flow, Op
 from memsim.launch import Launch
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.bounds import resolve_generic
@@ -144,7 +145,23 @@ class Engine:
                     self.ready.remove(other)
                     first = Group(first.pc, either(first.mask, other.mask), max(first.turns, other.turns))
                     taken = taken | warps
+                elif not self.joins_at_once(first.pc):
+                    where = self.code.program.ops[first.pc].where
+                    self.listener.unsure(
+                        f"lanes of a warp that are at the same time at {where} may go on together: "
+                        "nothing there joins them"
+                    )
         return first
+
+    def joins_at_once(self, pc: int) -> bool:
+        """Is no more than a barrier or the end ahead, so that it is all the same who comes together?"""
+        segment = self.code.segments[pc]
+        control = segment.control
+        ends = control is not None and (
+            control.flow in (Flow.WAIT_BARRIER, Flow.WARP_SYNC)
+            or (control.flow is Flow.EXIT and control.guard is None)
+        )
+        return ends and not any(op.effect is Effect.MEMORY for op in self.code.program.ops[pc : segment.stop])
 
     def advance(self, group: Group) -> None:
         """Run a group until it parts, waits, ends, or others come first."""

@@ -85,7 +85,6 @@ def execute_program(
         for reason in dataflow_of(kernel).uncertain():
             listener.unsure(reason)
     engine = Engine(code, memory, launch, listener, max_steps)
-    memory.engine = engine  # type: ignore[attr-defined]
     wanted = np.arange(launch.blocks) if blocks is None else blocks
     limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
     size = max(1, limit // engine.threads)

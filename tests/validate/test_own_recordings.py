@@ -14,7 +14,7 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api import Module
+from memsim.api import Kernel, Module
 from memsim.launch import Launch, dim3
 from memsim.targets.arguments import read_arguments
 from memsim.targets.target import Work
@@ -42,20 +42,25 @@ def module(file: str) -> Module:
     return memsim.load(KERNELS / file)
 
 
+def prepared(name: str) -> tuple[Kernel, Work]:
+    """A kernel of our own, and its launch."""
+    entry = launches()[name]
+    kernel = module(entry["file"])[name]
+    launch = Launch(dim3(entry["grid"], "grid"), dim3(entry["block"], "block"), entry["shared_bytes"])
+    parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
+    return kernel, Work(kernel, launch, read_arguments(entry["args"], parameters, KERNELS))
+
+
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     recording = load_code_recording(path)
-    entry = launches()[recording.launch.kernel]
-    kernel = module(entry["file"])[recording.launch.kernel]
+    kernel, work = prepared(recording.launch.kernel)
     if kernel.origin.digest != recording.code.digest:
         pytest.skip(
             f"recorded was code of {recording.code.compiler}, and here {kernel.origin.compiler} makes other"
         )
-    launch = Launch(dim3(entry["grid"], "grid"), dim3(entry["block"], "block"), entry["shared_bytes"])
-    assert (launch.grid, launch.block) == (recording.launch.grid, recording.launch.block)
-    parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
-    trace = Work(kernel, launch, read_arguments(entry["args"], parameters, KERNELS)).trace()
-    comparison = compare_code(recording.profiles, analyze_trace(trace))
+    assert (work.launch.grid, work.launch.block) == (recording.launch.grid, recording.launch.block)
+    comparison = compare_code(recording.profiles, analyze_trace(work.trace()))
     assert not comparison.differences
     assert comparison.verdict not in (DIFFERS, UNSURE)
 
@@ -64,3 +69,10 @@ def test_kernels_of_all_kinds_are_recorded() -> None:
     files = {launches()[path.stem]["file"] for path in PATHS}
     assert len(PATHS) >= 24
     assert files >= {"divergence.cu", "memory.cu", "merge.cu", "integer.cu", "float.cu", "sort.cu", "scan.cu"}
+
+
+@pytest.mark.parametrize("name, is_told", [("div_goto", True), ("div_nested_if", False)])
+def test_lanes_that_meet_where_nothing_joins_them_are_told(name: str, is_told: bool) -> None:
+    """Two runs of div_goto on a GPU differ in how many lanes went on together."""
+    unsure = prepared(name)[1].trace().unsure
+    assert any("nothing there joins them" in told for told in unsure) == is_told
