@@ -76,8 +76,6 @@ class Engine:
         self.protected = 0
         self.ready: list[Group] = []
         self.parked: list[Group] = []
-        #: How often each segment was executed, by its first instruction, in warps.
-        self.issued: dict[int, int] = {}
         self.convergence = Convergence(self)
         self.barriers = BlockBarriers(self)
         self.bounds = OpBounds(self)
@@ -116,7 +114,6 @@ class Engine:
         self.convergence.start()
         self.barriers.start()
         self.bounds = OpBounds(self)
-        self._warps_in: dict[int, int] = {}
         self.listener.start_chunk(self)
         self.ready = [Group(0, self.alive)]
         self.parked = []
@@ -170,7 +167,6 @@ class Engine:
         segments, count = self.code.segments, len(self.code.program.ops)
         while True:
             segment = segments[pc]
-            self.issued[pc] = self.issued.get(pc, 0) + self.count_warps(self.mask)
             self.steps_left -= segment.size
             if self.steps_left < 0:
                 raise self.endless(segment)
@@ -402,19 +398,6 @@ class Engine:
     def warps_of(self, mask: Any) -> np.ndarray:
         """Which warps have a lane in the mask, bool (rows, W)."""
         return np.asarray(self.by_warp(to_bools(mask)).any(2))
-
-    def count_warps(self, mask: Any) -> int:
-        """How many warps have a lane in the mask."""
-        if mask is True:
-            return len(self.blocks) * self.threads // 32
-        if mask is False:
-            return 0
-        counted = self._warps_in.get(mask.uid)
-        if counted is None:
-            warps = self.warps_of(mask)
-            counted = int(warps.sum()) * (len(self.blocks) if warps.shape[0] == 1 else 1)
-            self._warps_in[mask.uid] = counted
-        return counted
 
     def words_of(self, mask: Any) -> np.ndarray:
         """The mask as a 32-bit word of the warp in each lane, int64 (rows, T)."""
