@@ -293,7 +293,7 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
     return Origin(
         site=site,
         row=row,
-        block=_coordinates(int(trace.block[chosen]), launch.grid),
+        block=coordinates(int(trace.block[chosen]), launch.grid),
         warp=warp,
         threads=tuple(_threads(launch, warp)),
         times=int(trace.count[chosen]),
@@ -310,10 +310,10 @@ def _array(trace: Trace, name: str, space: str, first: int, size: int) -> Array:
 def _threads(launch: Launch, warp: int) -> Iterator[tuple[int, int, int]]:
     """(x, y, z) of each lane; lanes past the end of the block go on counting."""
     for lane in range(WARP):
-        yield _coordinates(warp * WARP + lane, launch.block)
+        yield coordinates(warp * WARP + lane, launch.block)
 
 
-def _coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+def coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
     return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
 
 

@@ -21,7 +21,8 @@ control("BREAK", flow=Flow.LEAVE_BARRIER)
 control("WARPSYNC", flow=Flow.WARP_SYNC)
 control("BAR", flow=Flow.BLOCK_BARRIER)
 control("BPT", flow=Flow.TRAP)
-control("YIELD", "ENDCOLLECTIVE", "NANOSLEEP", flow=Flow.YIELD)
+control("YIELD", "ENDCOLLECTIVE", flow=Flow.YIELD)
+control("NANOSLEEP", flow=Flow.SLEEP)
 control("KILL", "JMP", "JMX", "JMXU", "BRXU", "RTT", "BMOV_PC", "WARPSYNC_COLLECTIVE", flow=Flow.UNKNOWN)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import _COMBINE
+from memsim.isa.integer import COMBINE
 from memsim.isa.op import Form, Predicate
 from memsim.isa.readers import NAN, Binder, half_bits
 from memsim.isa.registry import Compute, Unsupported, opcode
@@ -126,7 +126,7 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
 def build_setp(form: Form, binder: Binder) -> Compute:
     bf16 = "BF16_V2" in form.modifiers
     how, *rest = (name for name in form.modifiers if name not in ("BF16_V2", "FTZ"))
-    combine = next((_COMBINE[name] for name in rest if name in _COMBINE), None)
+    combine = next((COMBINE[name] for name in rest if name in COMBINE), None)
     if combine is None or len(rest) != 1:
         raise Unsupported(form.name)
     order = ordering(how, form)

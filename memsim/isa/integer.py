@@ -445,7 +445,7 @@ def compare(a: Int, b: Int, how: str) -> bool | Part:
     return from_bools(_COMPARE[how](to_array(a), to_array(b)))
 
 
-_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "AND": both,
     "OR": either,
     "XOR": lambda a, b: either(both(a, invert(b)), both(invert(a), b)),
@@ -456,8 +456,8 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 def build_isetp(form: Form, binder: Binder) -> Compute:
     how, *rest = form.modifiers
     given = set(rest)
-    combine = next((_COMBINE[name] for name in rest if name in _COMBINE), None)
-    if how not in {*_COMPARE, "F", "T"} or combine is None or given - {"U32", "EX", *_COMBINE}:
+    combine = next((COMBINE[name] for name in rest if name in COMBINE), None)
+    if how not in {*_COMPARE, "F", "T"} or combine is None or given - {"U32", "EX", *COMBINE}:
         raise Unsupported(form.name)
     a, b, joined, *lower = form.operands[2:]
     read = binder.unsigned_word if "U32" in given else binder.word

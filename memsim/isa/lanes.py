@@ -146,10 +146,6 @@ def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
 # --- votes ----------------------------------------------------------------------------------
 
 
-def _vote_results(form: Form) -> str:
-    return "R?P?"
-
-
 @opcode("VOTE", "VOTEU", results="R?P?", effect=Effect.LANES)
 def build_vote(form: Form, binder: Binder) -> Compute:
     mode = only(form, "ANY", "ALL", "EQ")

@@ -45,6 +45,7 @@ class Flow(Enum):
     BLOCK_BARRIER = "block barrier"
     TRAP = "trap"
     YIELD = "yield"
+    SLEEP = "sleep"  # for a time; barriers of the warp may not wait for it
     UNKNOWN = "unknown"  # not executed: a kernel that comes here cannot go on
 
 

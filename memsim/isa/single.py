@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import _COMBINE
-from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register
+from memsim.isa.integer import COMBINE
+from memsim.isa.op import Constant, Form, Immediate, Op, Operand, Predicate, Register
 from memsim.isa.readers import Binder, from_double, half_bits, joined, to_double
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.state.fma import fma32
@@ -190,10 +190,10 @@ def comparison(
 ) -> Callable[[Registers], tuple[bool | Part, bool | Part]]:
     """What FSETP and DSETP share: a comparison, combined with a predicate, and its inverse likewise."""
     how, *rest = form.modifiers
-    name = next((name for name in rest if name in _COMBINE), None)
+    name = next((name for name in rest if name in COMBINE), None)
     if name is None or set(rest) - {"FTZ", name}:
         raise Unsupported(form.name)
-    order, combine = ordering(how, form), _COMBINE[name]
+    order, combine = ordering(how, form), COMBINE[name]
     a, b, joined = form.operands[2:5]
     x, y, other = read(a), read(b), binder.predicate(joined)
 
@@ -275,6 +275,11 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "COS": _turns(1),
     "TANH": np.tanh,
 }
+
+
+def is_approximate(op: Op) -> bool:
+    """Does it approximate, other than as the first step of an exact division or root?"""
+    return op.form.opcode == "MUFU" and not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers)
 
 
 @opcode("MUFU")

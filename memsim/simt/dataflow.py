@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from memsim.isa.op import Address, Barrier, Constant, Effect, Flow, Op, Predicate, Program
+from memsim.isa.single import is_approximate
 
 #: The root of an address that may start anywhere: a pointer that was loaded from memory.
 ANYWHERE = 1
@@ -150,6 +151,7 @@ class Dataflow:
             Flow.WARP_SYNC,
             Flow.BLOCK_BARRIER,
             Flow.YIELD,
+            Flow.SLEEP,
         ):
             return (following,)
         if op.flow is Flow.EXIT or op.flow is Flow.TRAP or op.flow is Flow.UNKNOWN:
@@ -420,11 +422,6 @@ class Dataflow:
 def is_atomic(op: Op) -> bool:
     """Does it give back what others left in memory?"""
     return op.effect is Effect.MEMORY and any(kind == "atomic" for kind, _ in op.record.touches)
-
-
-def is_approximate(op: Op) -> bool:
-    """Does it approximate, other than as the first step of an exact division or root?"""
-    return op.form.opcode == "MUFU" and not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers)
 
 
 def _root_plan(op: Op) -> tuple[int, list[int], list[int], bool, list[int]]:

@@ -94,6 +94,7 @@ class Engine:
             Flow.BLOCK_BARRIER: self.barriers.reach,
             Flow.TRAP: self._trap,
             Flow.YIELD: self._go_on,
+            Flow.SLEEP: self._sleep,
             Flow.UNKNOWN: self._unknown,
         }
 
@@ -182,8 +183,9 @@ class Engine:
                 self.finish(self.mask)
                 return
             if self.ready:
-                if following <= pc or (control is not None and control.flow is Flow.YIELD):
-                    turns += 1 if control is None or control.flow is not Flow.YIELD else PATIENCE // 10
+                is_waiting = control is not None and control.flow in (Flow.YIELD, Flow.SLEEP)
+                if following <= pc or is_waiting:
+                    turns += PATIENCE // 10 if is_waiting else 1
                     if turns > PATIENCE:
                         self.listener.unsure(
                             f"how often lanes go round the loop at {self.code.program.ops[pc].where} depends "
@@ -254,12 +256,14 @@ class Engine:
         return None
 
     def _go_on(self, op: Op, active: Any, rest: Any) -> int:
-        if op.form.opcode == "NANOSLEEP":
-            asleep = self.words_of(active)
-            if ((asleep != 0) & (self.words_of(self.alive) & ~asleep != 0)).any():
-                self.listener.unsure(
-                    f"where a warp comes together, lanes that sleep at {op.where} may be left behind"
-                )
+        return op.index + 1
+
+    def _sleep(self, op: Op, active: Any, rest: Any) -> int:
+        asleep = self.words_of(active)
+        if ((asleep != 0) & (self.words_of(self.alive) & ~asleep != 0)).any():
+            self.listener.unsure(
+                f"where a warp comes together, lanes that sleep at {op.where} may be left behind"
+            )
         return op.index + 1
 
     def _exit(self, op: Op, active: Any, rest: Any) -> int | None:
@@ -474,10 +478,11 @@ class Engine:
                 op, kind, "shared", width, Poison("shared memory of another block of the cluster", op), active
             )
             return
+        is_generic = any(declared == "generic" for _, declared in op.record.touches)
         if space in ("local", "const"):
             if active is not False and space == "local":
                 self.bounds.check(op, space, width, address, active)
-            if op.form.opcode in ("LD", "ST"):
+            if is_generic:
                 # The chip counts it as a request of global memory; one to local memory also as one of shared.
                 poison = Poison(f"a generic address in {space} memory", op)
                 for counted in ("global", "shared") if space == "local" else ("global",):
@@ -488,7 +493,7 @@ class Engine:
         arrays: frozenset[str] = frozenset()
         if active is not False:
             arrays = self.bounds.check(op, space, width, address, active)
-            if op.form.opcode == "ATOM" and space == "global":
+            if is_generic and kind == "atomic" and space == "global":
                 # Some take a wavefront of shared memory as well; which ones is not known.
                 self.lose(op, kind, "shared", width, Poison("a generic address in global memory", op), active)
         site = self.code.site(op, kind, space, width)

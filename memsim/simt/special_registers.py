@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.simt.specials import _coordinates, compact, coordinate
+from memsim.simt.specials import compact, coordinate, coordinates
 from memsim.state.memory import SHARED_WINDOW
 from memsim.state.registers import Poison, fit
 
@@ -37,8 +37,8 @@ def special_register(name: str, engine: Engine) -> Any:
         if base == "SR_TID":
             return coordinate(thread, launch.block, at)
         if base == "SR_CTAID":
-            return compact(_coordinates(engine.blocks[:, None], launch.grid, at))
-        block = _coordinates(engine.blocks[:, None], launch.grid, at)
+            return compact(coordinates(engine.blocks[:, None], launch.grid, at))
+        block = coordinates(engine.blocks[:, None], launch.grid, at)
         clusters = {
             "SR_CLUSTERID": block // cluster[at],
             "SR_CLUSTER_CTAID": block % cluster[at],
@@ -54,14 +54,14 @@ def special_register(name: str, engine: Engine) -> Any:
         if base in sizes:
             return sizes[base]
     if name == "SR_TID":
-        x, y, z = (_coordinates(thread, launch.block, at) for at in range(3))
+        x, y, z = (coordinates(thread, launch.block, at) for at in range(3))
         return fit(compact(x | (y << 16) | (z << 26)), 32)
     if name in _LANE_MASKS:
         return fit(compact(_LANE_MASKS[name](thread % 32)), 32)
     if name == "SR_LANEID":
         return compact(thread % 32)
     if name == "SR_CgaCtaId":
-        i, j, k = (_coordinates(engine.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
+        i, j, k = (coordinates(engine.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
         return compact(i + cluster[0] * (j + cluster[1] * k))
     if name == "SR_CgaSize":
         return cluster[0] * cluster[1] * cluster[2]

@@ -44,7 +44,7 @@ def special_value(name: str, machine: Machine) -> Any:
         if base == "tid":
             return coordinate(thread, launch.block, at)
         if base in ("ctaid", "clusterid", "cluster_ctaid"):
-            block = _coordinates(machine.blocks[:, None], launch.grid, at)
+            block = coordinates(machine.blocks[:, None], launch.grid, at)
             parts = {"ctaid": block, "clusterid": block // cluster[at], "cluster_ctaid": block % cluster[at]}
             return compact(parts[base])
         clusters = launch.grid[at] // cluster[at]
@@ -56,7 +56,7 @@ def special_value(name: str, machine: Machine) -> Any:
     if base in per_thread:
         return compact(per_thread[base])
     if base == "cluster_ctarank":
-        i, j, k = (_coordinates(machine.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
+        i, j, k = (coordinates(machine.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
         return compact(i + x * (j + y * k))
     uniform = {
         "cluster_nctarank": x * y * z,
@@ -71,10 +71,10 @@ def special_value(name: str, machine: Machine) -> Any:
 
 def coordinate(index: np.ndarray, shape: tuple[int, int, int], at: int) -> int | Sum:
     """One coordinate of a linear thread or block number."""
-    return compact(_coordinates(index, shape, at))
+    return compact(coordinates(index, shape, at))
 
 
-def _coordinates(index: np.ndarray, shape: tuple[int, int, int], at: int) -> np.ndarray:
+def coordinates(index: np.ndarray, shape: tuple[int, int, int], at: int) -> np.ndarray:
     stride = (1, shape[0], shape[0] * shape[1])[at]
     return index // stride % shape[at]
 
