@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs import by_instruction, claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
+from docs import bounds, by_instruction, claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
 from docs.accuracy import accuracy_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 
@@ -38,11 +38,14 @@ def capture_of(command: str) -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture_of("memsim analyze kernel_v4"),
+    "bound kernel_v4_colmajor": lambda: capture_of("memsim bound kernel_v4_colmajor"),
+    "bound transpose_naive": lambda: capture_of("memsim bound transpose_naive"),
     "accuracy": accuracy_table,
     "kernels": kernel_table,
     "speed of analyze": performance.process_table,
     "speed of the models": performance.model_table,
     "speed of the kernels": speed.section,
+    **bounds.PARTS,
     **by_instruction.PARTS,
     **claims.PARTS,
     **guard.PARTS,
@@ -52,6 +55,7 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 FILES = (
     "README.md",
+    "docs/bounds.md",
     "docs/catalog.md",
     "docs/ci.md",
     "docs/claims.md",

@@ -493,6 +493,7 @@ def trace(
         max_steps=max_steps or MAX_STEPS,
     )
     sites, columns = recorder.columns()
+    listing = kernel.code.listing
     arrays = [
         (short_name(buffer.name), space, buffer.start - base, buffer.end - buffer.start)
         for space, base in (("shared", SHARED_BASE), ("global", 0))
@@ -509,7 +510,8 @@ def trace(
         unsure=tuple(sorted(recorder.not_sure)),
         writers=recorder.writers.threads,
         origin=kernel.origin,
-        listing=kernel.code.listing,
+        listing=listing,
+        executed=recorder.executions(len(listing)),
         **columns,
     )
 
@@ -564,6 +566,9 @@ class _Deaf:
         """Nothing to do."""
 
     def unsure(self, what: str) -> None:
+        """Nothing to do."""
+
+    def executed(self, start: int, stop: int, mask: Any) -> None:
         """Nothing to do."""
 
 

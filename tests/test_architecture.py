@@ -15,7 +15,20 @@ PACKAGE = Path(__file__).parents[1] / "memsim"
 # A room may import those before it. "memsim" is the package's own `__init__.py`.
 ROOMS = (
     *("errors", "launch", "arch", "data", "source"),
-    *("compile", "ptx", "state", "isa", "sass", "simt", "trace", "model", "analysis", "details", "guard"),
+    *(
+        "compile",
+        "ptx",
+        "state",
+        "isa",
+        "sass",
+        "simt",
+        "trace",
+        "model",
+        "analysis",
+        "bound",
+        "details",
+        "guard",
+    ),
     *("api", "kernels", "targets", "validate", "report", "memsim", "cli", "pytest_plugin", "__main__"),
 )
 # What a room must not know although it comes before: models are plain numpy, reports compute nothing.

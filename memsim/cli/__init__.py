@@ -25,6 +25,7 @@ VERBS = {
     "analyze": ("analyze", "analyze"),
     "heatmap": ("heatmap", "heatmap"),
     "explain": ("explain", "explain"),
+    "bound": ("bound", "bound"),
     "report": ("report", "report"),
     "check": ("check", "check"),
     "baseline": ("baseline", "baseline"),

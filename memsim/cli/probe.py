@@ -11,18 +11,30 @@ import click
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.report import probe as report
+from memsim.report import rates as rates_report
 from memsim.validate.probe.judge import judge_probe
 from memsim.validate.probe.measure import run_probe
 from memsim.validate.probe.recording import newest_probe
+from memsim.validate.rates.judge import judge_rates
+from memsim.validate.rates.measure import run_rates
+from memsim.validate.rates.recording import newest_rates
 
 FAILED = 1
 
 
 @click.command()
+@click.option("--rates", is_flag=True, help="Probe the rates of the pipes, which `memsim bound` uses.")
 @recording_options
 @click.pass_context
 def probe(
-    ctx: click.Context, /, live: bool, record: bool, gpu: str | None, as_json: bool, traces: Path | None
+    ctx: click.Context,
+    /,
+    rates: bool,
+    live: bool,
+    record: bool,
+    gpu: str | None,
+    as_json: bool,
+    traces: Path | None,
 ) -> None:
     """Tells for which instructions the model's rules hold on a GPU.
 
@@ -30,9 +42,14 @@ def probe(
     compared with the prediction. Without --live, it is the newest recording that is compared. --live needs a
     GPU, CuPy and Nsight Compute.
 
+    --rates runs loops of one instruction in all warps, and the catalogue, and compares executed instructions
+    and cycles with what `memsim bound` predicts.
+
     Exits with 1 if a rule does not hold.
     """
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
+    if rates:
+        ctx.exit(_probe_rates(folder, live, record, gpu, as_json))
     if live:
         with progress_bar("probing") as progress:
             recording = run_probe(progress)
@@ -47,3 +64,21 @@ def probe(
     else:
         report.write(recording, found, sys.stdout)
     ctx.exit(0 if all(held.holds for held in found) else FAILED)
+
+
+def _probe_rates(folder: Path, live: bool, record: bool, gpu: str | None, as_json: bool) -> int:
+    """The same for the rates of the pipes; the exit code."""
+    if live:
+        with progress_bar("probing rates") as progress:
+            recording = run_rates(progress)
+        if record:
+            click.echo(f"recorded: {recording.save(folder)}", err=True)
+    else:
+        recording = newest_rates(folder, gpu)
+
+    found = judge_rates(recording)
+    if as_json:
+        click.echo(json.dumps(rates_report.to_dict(recording, found), indent=2))
+    else:
+        rates_report.write(recording, found, sys.stdout)
+    return 0 if all(rated.holds for rated in found) else FAILED

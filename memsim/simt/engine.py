@@ -171,6 +171,7 @@ class Engine:
             self.steps_left -= segment.size
             if self.steps_left < 0:
                 raise self.endless(segment)
+            self.listener.executed(pc, segment.stop, self.mask)
             for step in segment.steps:
                 step(self)
             control, following = segment.control, segment.stop

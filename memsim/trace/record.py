@@ -84,6 +84,7 @@ class Recorder:
         self.warps = 1
         self.requests_aside: Counter[str] = Counter()
         self.not_sure: set[str] = set()
+        self.ran: Counter[tuple[int, int]] = Counter()
         self.writers = Writers()
         self.chunks = 0
 
@@ -140,6 +141,17 @@ class Recorder:
     def unsure(self, what: str) -> None:
         """Keep what the compiler decides."""
         self.not_sure.add(what)
+
+    def executed(self, start: int, stop: int, mask: Any) -> None:
+        """Count warps that execute the instructions from number `start` up to `stop`."""
+        self.ran[start, stop] += self.count_warps(mask)
+
+    def executions(self, instructions: int) -> np.ndarray:
+        """How often a warp executed each of so many instructions, int64 [instructions]."""
+        found = np.zeros(instructions, np.int64)
+        for (start, stop), warps in self.ran.items():
+            found[start:stop] += warps
+        return found
 
     @property
     def notes(self) -> list[str]:

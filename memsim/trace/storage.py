@@ -45,7 +45,13 @@ def save(trace: Trace, path: str | Path) -> None:
     columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
     try:
         with temporary.open("wb") as file:
-            np.savez_compressed(file, header=header, writers=trace.writers.astype(np.int32), **columns)
+            np.savez_compressed(
+                file,
+                header=header,
+                writers=trace.writers.astype(np.int32),
+                executed=trace.executed.astype(np.int64),
+                **columns,
+            )
         temporary.replace(path)
     except OSError as error:
         raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
@@ -145,6 +151,10 @@ def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
             raise ValueError(f"column {name} is {columns[name].dtype} {columns[name].shape}")
     if columns["writers"].dtype != np.int32 or columns["writers"].ndim != 1:
         raise ValueError("writers are not int32 in a row")
+    listing = _unpacked(header.get("listing", {"files": [], "rows": []}))
+    executed = columns.get("executed", np.zeros(0, np.int64))
+    if executed.dtype != np.int64 or executed.shape not in ((0,), (len(listing),)):
+        raise ValueError("executions are not int64, one for each instruction")
     if rows and not 0 <= columns["site"].min() <= columns["site"].max() < len(sites):
         raise ValueError("a row names a site that is not there")
     return Trace(
@@ -158,6 +168,7 @@ def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
         writers=columns["writers"],
         unsure=tuple(header.get("unsure", ())),
         origin=None if header.get("origin") is None else Origin(**header["origin"]),
-        listing=_unpacked(header.get("listing", {"files": [], "rows": []})),
+        listing=listing,
+        executed=executed,
         **{name: columns[name] for name in COLUMNS},
     )

@@ -84,6 +84,8 @@ class Trace:
     unsure: why some counts are not certain, in words.
     listing: (address, text, file, line) of every instruction of the kernel's machine code; file "" and
     line 0 where they are not known. Empty for PTX, and in files of before.
+    executed: int64, how often a warp executed each instruction of `listing`, whether a lane was on or not;
+    empty where that is not known.
     """
 
     kernel: str
@@ -104,6 +106,7 @@ class Trace:
     origin: Origin | None = None
     unsure: tuple[str, ...] = ()
     listing: tuple[tuple[int, str, str, int], ...] = ()
+    executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __repr__(self) -> str:
         """Not the columns, which may have a million rows."""

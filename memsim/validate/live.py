@@ -140,6 +140,19 @@ def measure(launches: Sequence[CodeLaunch], progress: Progress = None) -> list[C
     ]
 
 
+def count(
+    launches: Sequence[CodeLaunch], metrics: Sequence[str], progress: Progress = None
+) -> tuple[Device, str, list[CodeProfile]]:
+    """Runs launches and collects `metrics` of each; also the GPU, and the version of ncu.
+
+    Raises:
+        MemsimError: as `measure`.
+    """
+    device, profiler = this_device(), find_profiler()
+    _, found = _run(profiler, launches, _asked(metrics), _Counter(len(launches), progress))
+    return device, profiler.version, found
+
+
 def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:
     profile = found.starting_at(opcodes(machine))
     if profile is None:

@@ -44,6 +44,8 @@ COUNTERS = (
     "thread_inst_executed",
     "memory_l",
     "gpu__time",
+    "sm__inst_executed_pipe",
+    "sm__cycles_active.max",
 )
 
 
@@ -223,7 +225,7 @@ def counters_of(action: Any) -> dict[str, Counted]:
     """What was counted for a whole launch, by ncu's names."""
     counters = {}
     for name in sorted(action.metric_names()):
-        if name.startswith(COUNTERS) and ("." not in name or name.endswith(".sum")):
+        if name.startswith(COUNTERS) and ("." not in name or name.endswith((".sum", "_active.max"))):
             metric = action.metric_by_name(name)
             counters[name] = Counted(whole(metric.as_double()), metric.unit())
     return counters

@@ -73,6 +73,9 @@ class BruteForce:
     def unsure(self, what: str) -> None:
         raise AssertionError(f"the catalogue's flow is simple: {what}")
 
+    def executed(self, *event: Any) -> None:
+        pass
+
     def unknown(self, *event: Any) -> None:
         raise AssertionError("no address of the catalogue is unknown")
 

@@ -1,0 +1,135 @@
+"""Which pipe of a multiprocessor executes an instruction, and for how many cycles it is taken.
+
+In: opcodes with their modifiers, and how often a warp executed each. Out: executed instructions under ncu's
+names, and the cycles that they take of each pipe of a scheduler's partition.
+
+Source: an H200. Which pipe: ncu's `sm__inst_executed_pipe_*` beside the executed instructions of 385
+kernels, equal in each. Cycles: a loop of one instruction in all warps (`traces/nvidia-h200/rates/`).
+Left out on purpose: LSU, ADU, CBU and texture pipes, whose counters also count what an instruction is split
+into; the cycles of the uniform pipe and of HGMMA, which were not measured; latencies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+#: Issues, and pipes of each kind, that a scheduler's partition has; schedulers of a multiprocessor.
+SCHEDULERS = 4
+
+_ALU = """BMSK CS2R ELECT F2FP FMNMX FSEL FSET FSETP HMNMX2 HSET2 HSETP2 I2FP I2I IABS IADD3 ISETP LEA LOP3
+MOV P2R PLOP3 PRMT R2P R2UR SEL SGXT SHF VABSDIFF VABSDIFF4 VHMNMX VIADDMNMX VIMNMX VIMNMX3 VOTE"""
+_FMA = "FADD FFMA FMUL HADD2 HFMA2 HMUL2 IDP IMAD VIADD"
+_FP64 = "DADD DFMA DMUL DSETP"
+_XU = "BREV F2F F2I FCHK FLO FRND I2F MUFU POPC"
+_UNIFORM = "UBREV UFLO UIADD3 UIMAD UISETP ULEA ULOP3 UPLOP3 UPOPC UPRMT USEL USGXT USHF"
+_TENSOR = {"HMMA": "hmma", "HGMMA": "gmma", "IMMA": "imma", "DMMA": "dmma"}
+_OTHERS = """ACQBULK ARRIVES ATOM ATOMG ATOMS B2R BAR BRA BREAK BSSY BSYNC CALL CCTL CGAERRBAR DEPBAR ERRBAR
+EXIT FENCE LD LDC LDG LDGDEPBAR LDGSTS LDL LDS LDSM MATCH MEMBAR MOVM NANOSLEEP NOP PREEXIT QSPC REDG REDUX
+RET S2R S2UR SHFL ST STG STL STS STSM SYNCS UBLKCP UCGABAR_ARV UCGABAR_WAIT ULDC UMOV VOTEU WARPGROUP
+WARPSYNC YIELD TLD"""
+
+#: Opcode -> its pipe as ncu calls it; "" for one that none of these pipes executes.
+PIPE_OF: dict[str, str] = {
+    **dict.fromkeys(_OTHERS.split(), ""),
+    **dict.fromkeys(_ALU.split(), "alu"),
+    **dict.fromkeys(_FMA.split(), "fma"),
+    **dict.fromkeys(_FP64.split(), "fp64"),
+    **dict.fromkeys(_XU.split(), "xu"),
+    **dict.fromkeys(_UNIFORM.split(), "uniform"),
+    **dict.fromkeys(_TENSOR, "tensor"),
+}
+#: Cycles that one instruction takes of a pipe.
+CYCLES = {"alu": 2, "fp64": 2, "xu": 8}
+#: The same for tensor instructions, by opcode and shape; the slower of two where only the shape is given.
+TENSOR_CYCLES = {
+    ("HMMA", "16816"): 6,
+    ("HMMA", "1688"): 4,
+    ("IMMA", "16832"): 6,
+    ("IMMA", "16816"): 4,
+    ("DMMA", "8"): 16,
+    ("DMMA", "8x8x4"): 16,
+}
+#: Where lanes part and meet, the chip executes these more or less often than each group of lanes once.
+MEETING = frozenset({"BRA", "BREAK", "BRX", "BSSY", "BSYNC", "CALL", "RET", "WARPSYNC", "YIELD"})
+PARTING = frozenset({"BSYNC", "WARPSYNC", "BRX", "RET"})
+_HALF = ("HADD2", "HFMA2", "HMUL2")
+EXECUTED = "smsp__inst_executed.sum"
+_PIPE = "sm__inst_executed_pipe_{}.sum"
+
+
+@dataclass(frozen=True, slots=True)
+class PipeUse:
+    """What instructions take of the pipes.
+
+    counters: ncu metric -> count; None where an executed opcode is not in the table, and of all instructions
+    where lanes of a warp meet. cycles: of one partition,
+    were all executed there, by pipe: "issue", "alu", "fma", "fp64", "xu", "tensor". unknown: opcodes whose
+    pipe or cycles are not known.
+    """
+
+    counters: dict[str, int | None]
+    cycles: dict[str, int]
+    unknown: tuple[str, ...]
+
+
+def pipe_use(executed: Mapping[str, int]) -> PipeUse:
+    """How the instructions `executed` (opcode with modifiers -> warp instructions) use the pipes."""
+    counts = dict.fromkeys(("alu", "fma", "fma_type_fp16", "fp64", "uniform", "xu", "tensor"), 0)
+    cycles = dict.fromkeys(("issue", "alu", "fma", "fp64", "xu", "tensor"), 0)
+    heavy = light = 0  # cycles of the two halves of the FMA pipe; `light` may run on either
+    total, parts = 0, False
+    missing: set[str] = set()
+    unmeasured: set[str] = set()
+    for form, times in executed.items():
+        if not times:
+            continue
+        opcode, *modifiers = form.split(".")
+        total += times
+        parts = parts or opcode in PARTING
+        if opcode not in MEETING:
+            cycles["issue"] += times
+        pipe = pipe_of(opcode, modifiers)
+        if pipe is None:
+            missing.add(opcode)
+            continue
+        if pipe:
+            counts[pipe] += times
+        if pipe in CYCLES:
+            cycles[pipe] += CYCLES[pipe] * times
+        elif pipe == "tensor":
+            each = tensor_cycles(opcode, modifiers)
+            cycles[pipe] += (each or 0) * times
+            if each is None:
+                unmeasured.add(form)
+        elif pipe == "fma" and opcode in _HALF:
+            counts["fma_type_fp16"] += times
+            heavy += 2 * times
+            light += 2 * times
+        elif pipe == "fma" and opcode in ("IMAD", "IDP"):
+            heavy += (4 if {"WIDE", "HI"} & set(modifiers) else 2) * times
+        elif pipe == "fma":
+            light += 2 * times
+    cycles["fma"] = max(heavy, ceil((heavy + light) / 2))
+    if not parts:
+        cycles["issue"] = total
+    counters: dict[str, int | None] = {EXECUTED: None if parts else total}
+    counters |= {_PIPE.format(pipe): None if missing else count for pipe, count in counts.items()}
+    return PipeUse(counters, cycles, tuple(sorted(missing | unmeasured)))
+
+
+def pipe_of(opcode: str, modifiers: list[str]) -> str | None:
+    """The pipe of an instruction; "" for one of none of these, None if that is not known."""
+    if opcode == "HFMA2" and "MMA" in modifiers:
+        return "tensor"
+    return PIPE_OF.get(opcode)
+
+
+def tensor_cycles(opcode: str, modifiers: list[str]) -> int | None:
+    """Cycles that the tensor pipe takes for an instruction; None where that was not measured."""
+    if opcode == "HFMA2":
+        return 2
+    if opcode == "HMMA" and modifiers[:1] == ["1688"] and "TF32" in modifiers:
+        return 6
+    return TENSOR_CYCLES.get((opcode, modifiers[0])) if modifiers else None

@@ -1,0 +1,94 @@
+"""A recording of the loops and of the catalogue: executed instructions, and what the chip counted.
+
+In: launches that were measured, or a file. Out: `RateRecording`. Left out on purpose: what it means
+(`judge.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.validate.device import Device
+from memsim.validate.files import free_path, read_record, write_record
+
+SCHEMA = 1
+FOLDER = STEM = "rates"
+
+
+@dataclass(frozen=True, slots=True)
+class RateLaunch:
+    """One launch. unit: what a loop keeps busy, "" of a kernel of the catalogue.
+
+    digest: SHA-256 of the code that ran. executed: opcode with modifiers -> warp instructions, as memsim
+    counted them. wavefronts: of the L1 data stage, the least that memsim works out; tags: look-ups of the L1
+    tag stage. counters: ncu metric -> value.
+    """
+
+    name: str
+    unit: str
+    digest: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    executed: dict[str, int]
+    wavefronts: int
+    tags: int
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RateRecording:
+    """All launches of one run. date: UTC, ISO 8601."""
+
+    device: Device
+    ncu: str
+    date: str
+    launches: tuple[RateLaunch, ...]
+
+    def save(self, folder: Path) -> Path:
+        """Writes a new file below `folder`, named after the GPU.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        path = free_path(folder / self.device.slug / FOLDER, STEM)
+        write_record({"schema": SCHEMA, **asdict(self)}, path)
+        return path
+
+
+def load_rates(path: Path) -> RateRecording:
+    """The recording in a file.
+
+    Raises:
+        MemsimError: no such file, not JSON, or not a recording of rates.
+    """
+    record = read_record(path)
+    try:
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"schema {record['schema']!r}")
+        return RateRecording(
+            Device(**record["device"]), record["ncu"], record["date"], tuple(map(_launch, record["launches"]))
+        )
+    except (KeyError, TypeError, ValueError) as problem:
+        raise MemsimError(f"this is no recording of rates: {problem}", file=str(path)) from None
+
+
+def newest_rates(folder: Path, gpu: str | None = None) -> RateRecording:
+    """The newest recording of rates, on the GPU of that folder name or on any.
+
+    Raises:
+        MemsimError: there is none.
+    """
+    paths = sorted(folder.glob(f"{gpu or '*'}/{FOLDER}/*.json"))
+    if not paths:
+        raise MemsimError(
+            "there is no recording of rates" + (f" on {gpu}" if gpu else ""),
+            hint="memsim probe --rates --live --record makes one",
+        )
+    return max(map(load_rates, paths), key=lambda recording: recording.date)
+
+
+def _launch(record: dict[str, Any]) -> RateLaunch:
+    return RateLaunch(**{**record, "grid": tuple(record["grid"]), "block": tuple(record["block"])})
