@@ -5,158 +5,28 @@ In: CUDA source, PTX, or files with machine code. Out: kernels, traces, analyses
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.arch import SM_90, Arch, get_arch
 from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernel import Kernel, PtxKernel, SassKernel
 from memsim.launch import Launch, dim3
 from memsim.ptx import program
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
-    from memsim.sass.kernel import MachineKernel, MachineModule
+    from memsim.sass.kernel import MachineModule
     from memsim.sass.listing import Listing
-    from memsim.trace.trace import Origin, Trace
+    from memsim.trace.trace import Trace
 
 Progress = Callable[[float], None]
-
-
-class PtxKernel:
-    """A kernel as PTX, the text that ptxas is given."""
-
-    def __init__(self, module: program.Module, name: str) -> None:
-        self.module = module
-        self.name = name
-
-    @cached_property
-    def function(self) -> program.Function:
-        """The kernel with its device functions spliced in."""
-        from memsim.ptx.inline import inline_calls
-
-        return inline_calls(self.module, self.name)
-
-    @property
-    def parameters(self) -> tuple[program.Parameter, ...]:
-        """The kernel's parameters, in order."""
-        return self.module.functions[self.name].parameters
-
-    @cached_property
-    def origin(self) -> Origin:
-        """What was read."""
-        from memsim.compile import compiler_of
-        from memsim.trace.trace import Origin
-
-        compiler = compiler_of(self.module.text) or ""
-        digest = sha256(self.module.text.encode()).hexdigest()
-        return Origin("PTX", self.module.target, f"NVVM {compiler}" if compiler else "", digest)
-
-    @property
-    def key(self) -> str:
-        """A name for all that a trace of it depends on."""
-        return self.origin.digest
-
-    @property
-    def listing(self) -> tuple[tuple[int, str, str, int], ...]:
-        """No machine code is known of it."""
-        return ()
-
-    def execute(
-        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
-    ) -> Any:
-        """Run it; as `memsim.simt.execute.execute`."""
-        from memsim.simt.execute import execute
-
-        return execute(self.module, self.function, launch, args, names, listener, **how)
-
-
-class SassKernel:
-    """A kernel as machine code, what the chip is given."""
-
-    def __init__(self, machine: MachineKernel) -> None:
-        self.machine = machine
-        self.name = machine.name
-
-    @property
-    def parameters(self) -> tuple[program.Parameter, ...]:
-        """The kernel's parameters, in order."""
-        return self.machine.parameters
-
-    @cached_property
-    def origin(self) -> Origin:
-        """What was read."""
-        from memsim.trace.trace import Origin
-
-        module = self.machine.module
-        digest = sha256(self.machine.image.code).hexdigest()
-        return Origin("machine code", module.cubin.arch, module.made_by, digest)
-
-    @cached_property
-    def key(self) -> str:
-        """A name for all that a trace of it depends on: what it does, and which lines it names."""
-        lines = [(line.address, line.source) for line in self.machine.module.listings[self.name].lines]
-        return sha256(repr((self.origin, self.machine.shared, lines)).encode()).hexdigest()
-
-    @property
-    def listing(self) -> tuple[tuple[int, str, str, int], ...]:
-        """Its instructions in order: (address, text, file, line)."""
-        return tuple(
-            (op.address, op.text, op.source.file if op.source else "", op.line)
-            for op in self.machine.program.ops
-        )
-
-    def execute(
-        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
-    ) -> Any:
-        """Run it; as `memsim.simt.execute_program.execute_program`."""
-        from memsim.simt.execute_program import execute_program
-
-        return execute_program(self.machine, launch, args, names, listener, **how)
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel of a loaded module, ready to be analyzed or run.
-
-    `name` is the entry's name as the compiler writes it. `code` is what is executed: machine code, or PTX.
-    `sources` maps a file that the code's line numbers name to its text.
-    """
-
-    name: str
-    code: PtxKernel | SassKernel = field(repr=False)
-    sources: Mapping[str, str] = field(repr=False, default_factory=dict)
-
-    def __repr__(self) -> str:
-        from memsim.ptx.demangle import demangle
-
-        return f"<Kernel {demangle(self.name)}({', '.join(self.argument_names)})>"
-
-    @property
-    def parameters(self) -> tuple[program.Parameter, ...]:
-        """The kernel's parameters, in order."""
-        return self.code.parameters
-
-    @property
-    def origin(self) -> Origin:
-        """What was read: machine code or PTX, for which chip, and made by whom."""
-        return self.code.origin
-
-    @cached_property
-    def argument_names(self) -> tuple[str, ...]:
-        """The parameters' names in the source where it is known, else `arg0`, `arg1`, ..."""
-        from memsim.source import parameter_names
-
-        count = len(self.parameters)
-        for text in self.sources.values():
-            names = parameter_names(text, self.name)
-            if len(names) == count:
-                return names
-        return tuple(f"arg{i}" for i in range(count))
 
 
 @dataclass(frozen=True)
@@ -439,15 +309,69 @@ def _sources(names: Sequence[str], file: Path | None, called: str | None = None)
     return sources
 
 
-def _blocks(launch: Launch, count: int | None) -> np.ndarray | None:
-    """Linear numbers of `count` blocks spread evenly over the grid, the first and last included."""
-    if count is None:
-        return None
-    if not isinstance(count, (int, np.integer)) or count < 1:
-        raise MemsimError(f"blocks must be an integer of at least 1, not {count!r}")
-    if count >= launch.blocks:
-        return None
-    return np.unique(np.linspace(0, launch.blocks - 1, count).round().astype(np.int64))
+@dataclass(frozen=True, slots=True)
+class KernelFile:
+    """A kernel of a file, as a `memsim.job.Source`: `file`, and folders of headers, relative to `folder`.
+
+    name: which kernel; None if the file has one only. options, code, compiler: as `load` takes them.
+    """
+
+    folder: Path
+    file: str
+    name: str | None = None
+    options: tuple[str, ...] = ()
+    code: str | None = None
+    compiler: str | None = None
+
+    def load(self, arch: Arch) -> Kernel:
+        """The kernel; its file is called what it is called here, wherever `folder` is.
+
+        Raises:
+            MemsimError: as `memsim.load`; or the file has no such kernel, or several.
+        """
+        path = self.folder / self.file
+        if not path.is_file():
+            raise MemsimError("there is no such file", file=self.file)
+        options = [_relative_to(self.folder, option) for option in self.options]
+        made = load(path, options, code=self.code, compiler=self.compiler, arch=arch.name, name=self.file)
+        return made[self.name or _only_kernel(made, self.file)]
+
+
+def _relative_to(folder: Path, option: str) -> str:
+    """`-Iinclude` with the folder that it means; other options as they are."""
+    match = re.fullmatch(r"(-I|--include-path=)(.+)", option)
+    return option if match is None else f"{match[1]}{folder / match[2]}"
+
+
+def _only_kernel(module: Module, file: str) -> str:
+    """The one kernel of a file that has one.
+
+    Raises:
+        MemsimError: it has none, or several.
+    """
+    if len(module) == 1:
+        return module.kernels[0]
+    if not module.kernels:
+        raise MemsimError(
+            "there is no kernel in it",
+            file=file,
+            hint="a kernel is a __global__ function, of a template an instance",
+        )
+    raise MemsimError(
+        f"there are {len(module)} kernels in it",
+        file=file,
+        hint=f"choose one by --kernel, or by kernel in a configuration: {', '.join(_shown(module))}",
+    )
+
+
+def _job(kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], shared_bytes: int, **more: Any) -> Job:
+    """The job that the keywords of `trace`, `analyze` and `run` describe.
+
+    Raises:
+        MemsimError: what is given for the kernel is none, or such a launch cannot be.
+    """
+    _check_kernel(kernel)
+    return Job(kernel, Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes), args, **more)
 
 
 def trace(
@@ -462,36 +386,89 @@ def trace(
     everything: bool = False,
     max_steps: int | None = None,
 ) -> Trace:
-    """The addresses of every shared and global access of a launch.
+    """The addresses of every shared and global access of a launch, described as for `analyze`.
 
-    `blocks`: replay only so many, spread evenly over the grid. `everything`: execute all
-    instructions instead of those that addresses and branches depend on; the trace is the
-    same, and array arguments are written in place. `max_steps`: instructions after which a
-    chunk of blocks counts as endless.
+    `everything`: as `trace_job`.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
+    job = _job(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps)
+    return trace_job(job, progress, everything=everything)
+
+
+def analyze(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    shared_bytes: int = 0,
+    blocks: int | None = None,
+    arch: str | Arch = SM_90,
+    progress: Progress | None = None,
+    *,
+    max_steps: int | None = None,
+) -> Analysis:
+    """What every access of a launch costs, by source line.
+
+    Args:
+        kernel: `load(...)[name]`.
+        grid, block: one to three ints, as CUDA's `dim3`.
+        args: arrays (numpy, or `ArrayArg` by shape and type) and scalars, in kernel order. Arrays
+            lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed. A struct is a
+            list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a numpy scalar, or bytes. Texts
+            are read as `--arg` of the command line: `"f32[1024,1024]"`.
+        shared_bytes: dynamic shared memory of a block, in bytes.
+        blocks: replay only so many blocks, spread evenly over the grid; None for all.
+        arch: whose rules to count by, or its name.
+        max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+    """
+    from memsim.analysis import analyze_trace
+
+    chip = get_arch(arch)
+    job = _job(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps, arch=chip)
+    return analyze_trace(trace_job(job, progress), chip.name)
+
+
+def run(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    shared_bytes: int = 0,
+    progress: Progress | None = None,
+    *,
+    max_steps: int | None = None,
+) -> None:
+    """Execute a launch completely; arrays are written in place, as on a GPU. The rest as for `analyze`.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, a result that depends on an
+            instruction that is not executed, or whatever goes wrong in the kernel.
+    """
+    run_job(_job(kernel, grid, block, args, shared_bytes, max_steps=max_steps), progress)
+
+
+def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = False) -> Trace:
+    """The addresses of every shared and global access of a job.
+
+    `everything`: execute all instructions instead of those that addresses and branches depend on; the trace
+    is the same, and array arguments are written in place.
+
+    Raises:
+        MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
+    """
     from memsim.ptx.demangle import demangle, short_name
-    from memsim.simt.execute import MAX_STEPS
     from memsim.state.memory import SHARED_BASE
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
 
-    _check_kernel(kernel)
-    launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes)
-    chosen = _blocks(launch, blocks)
+    kernel, launch, chosen = job.loaded, job.launch, _blocks(job)
     recorder = Recorder()
-    memory = kernel.code.execute(
-        launch,
-        args,
-        kernel.argument_names,
-        recorder,
-        everything=everything,
-        blocks=chosen,
-        progress=progress,
-        max_steps=max_steps or MAX_STEPS,
-    )
+    memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.code.listing
     arrays = [
@@ -516,38 +493,31 @@ def trace(
     )
 
 
-def analyze(
-    kernel: Kernel,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    args: Sequence[Any] = (),
-    shared_bytes: int = 0,
-    blocks: int | None = None,
-    arch: str = "sm_90",
-    progress: Progress | None = None,
-    *,
-    max_steps: int | None = None,
-) -> Analysis:
-    """What every access of a launch costs, by source line.
-
-    Args:
-        kernel: `load(...)[name]`.
-        grid, block: one to three ints, as CUDA's `dim3`.
-        args: arrays (numpy, or `ArrayArg` by shape and type) and scalars, in kernel order. Arrays
-            lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed. A struct is a
-            list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a numpy scalar, or bytes.
-        shared_bytes: dynamic shared memory of a block, in bytes.
-        blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        arch: whose rules to count by.
-        max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
+def run_job(job: Job, progress: Progress | None = None) -> None:
+    """Executes all of a job; array arguments are written in place.
 
     Raises:
-        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+        MemsimError: as `run`.
     """
-    from memsim.analysis import analyze_trace
+    _execute(job, _Deaf(), progress, everything=True)
 
-    made = trace(kernel, grid, block, args, shared_bytes, blocks, progress, max_steps=max_steps)
-    return analyze_trace(made, arch)
+
+def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
+    from memsim.simt.execute import MAX_STEPS
+
+    kernel, steps = job.loaded, job.max_steps or MAX_STEPS
+    names = kernel.argument_names
+    return kernel.code.execute(
+        job.launch, job.values, names, listener, progress=progress, max_steps=steps, **how
+    )
+
+
+def _blocks(job: Job) -> np.ndarray | None:
+    """Linear numbers of the blocks to replay, the first and last of the grid included; None for all."""
+    blocks = job.launch.blocks
+    if job.blocks is None or job.blocks >= blocks:
+        return None
+    return np.unique(np.linspace(0, blocks - 1, job.blocks).round().astype(np.int64))
 
 
 class _Deaf:
@@ -570,34 +540,3 @@ class _Deaf:
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """Nothing to do."""
-
-
-def run(
-    kernel: Kernel,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
-    args: Sequence[Any] = (),
-    shared_bytes: int = 0,
-    progress: Progress | None = None,
-    *,
-    max_steps: int | None = None,
-) -> None:
-    """Execute a launch completely; arrays are written in place, as on a GPU. `max_steps` as in `trace`.
-
-    Raises:
-        MemsimError: a launch or arguments that do not fit, a result that depends on an
-            instruction that is not executed, or whatever goes wrong in the kernel.
-    """
-    from memsim.simt.execute import MAX_STEPS
-
-    _check_kernel(kernel)
-    launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes)
-    kernel.code.execute(
-        launch,
-        args,
-        kernel.argument_names,
-        _Deaf(),
-        everything=True,
-        progress=progress,
-        max_steps=max_steps or MAX_STEPS,
-    )

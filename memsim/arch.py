@@ -81,12 +81,14 @@ SM_90 = Arch(
 ARCHS = {arch.name: arch for arch in (SM_90,)}
 
 
-def get_arch(name: str) -> Arch:
-    """The chip called `name`, such as "sm_90".
+def get_arch(name: str | Arch) -> Arch:
+    """The chip called `name`, such as "sm_90"; a chip is itself.
 
     Raises:
         MemsimError: nothing was measured on a chip of that name.
     """
+    if isinstance(name, Arch):
+        return name
     if name in ARCHS:
         return ARCHS[name]
     known = ", ".join(ARCHS)

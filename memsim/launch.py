@@ -23,6 +23,11 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
+def is_integer(value: object) -> bool:
+    """Whether it is an integer, Python's or numpy's; True and False are none."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
 def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]:
     """`8`, `(8,)`, `(8, 8)` or `(8, 8, 1)` as three positive ints, as CUDA's `dim3` fills up.
 
@@ -30,7 +35,7 @@ def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]
         MemsimError: not one to three positive integers.
     """
     items = tuple(value) if isinstance(value, Iterable) else (value,)
-    if not 1 <= len(items) <= 3 or not all(isinstance(i, (int, np.integer)) and i > 0 for i in items):
+    if not 1 <= len(items) <= 3 or not all(is_integer(i) and i > 0 for i in items):
         raise MemsimError(f"{name} must be one to three positive integers, not {value!r}")
     x, y, z = (*(int(i) for i in items), 1, 1)[:3]
     return x, y, z
@@ -52,7 +57,7 @@ class Launch:
             raise MemsimError(
                 f"block {self.block} has {self.threads} threads; a block has at most {MAX_THREADS}"
             )
-        if not isinstance(self.shared_bytes, (int, np.integer)) or self.shared_bytes < 0:
+        if not is_integer(self.shared_bytes) or self.shared_bytes < 0:
             raise MemsimError(f"dynamic shared memory cannot be {self.shared_bytes!r} bytes")
 
     @property

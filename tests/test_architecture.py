@@ -15,21 +15,9 @@ PACKAGE = Path(__file__).parents[1] / "memsim"
 # A room may import those before it. "memsim" is the package's own `__init__.py`.
 ROOMS = (
     *("errors", "launch", "arch", "data", "source"),
-    *(
-        "compile",
-        "ptx",
-        "state",
-        "isa",
-        "sass",
-        "simt",
-        "trace",
-        "model",
-        "analysis",
-        "bound",
-        "details",
-        "guard",
-    ),
-    *("api", "kernels", "targets", "validate", "report", "memsim", "cli", "pytest_plugin", "__main__"),
+    *("compile", "ptx", "state", "isa", "sass", "simt", "trace", "model", "analysis", "bound", "details", "guard"),
+    *("arguments", "kernel", "job", "api", "kernels", "targets", "validate", "report"),
+    *("memsim", "cli", "pytest_plugin", "__main__"),
 )
 # What a room must not know although it comes before: models are plain numpy, reports compute nothing.
 MUST_NOT_KNOW = {
@@ -38,6 +26,7 @@ MUST_NOT_KNOW = {
     "isa": {"compile", "ptx"},
     "model": {"launch", "compile", "ptx", "state", "isa", "sass", "simt", "trace"},
     "analysis": {"compile", "ptx", "state", "isa", "sass", "simt"},
+    "job": {"compile", "ptx", "state", "isa", "sass", "simt", "trace", "model"},
     "guard": {"compile", "ptx", "state", "isa", "sass", "simt", "trace"},
     "validate": {"simt", "isa", "state"},
     "report": {"compile", "ptx", "state", "isa", "sass", "simt", "model", "api", "kernels"},

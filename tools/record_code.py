@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import memsim  # noqa: E402
-from memsim.kernels import compiled  # noqa: E402
+from memsim.job import Job  # noqa: E402
+from memsim.kernels import Spec, compiled  # noqa: E402
 from memsim.launch import Launch, dim3  # noqa: E402
-from memsim.targets.arguments import read_arguments  # noqa: E402
 from memsim.validate.code_shelf import FOLDER, new_code_path  # noqa: E402
 from memsim.validate.files import free_path  # noqa: E402
-from memsim.validate.live import CodeLaunch, measure  # noqa: E402
+from memsim.validate.live import measure  # noqa: E402
 from memsim.validate.sizes import RAGGED, size_of  # noqa: E402
 
 KERNELS = ROOT / "tests" / "sass" / "kernels"
@@ -35,25 +35,20 @@ OWN = "own"
 EVERY = 4
 
 
-def catalogue_launches() -> list[CodeLaunch]:
+def catalogue_jobs() -> list[Job]:
     """Every kernel, at both sizes."""
-    return [
-        CodeLaunch.of_catalogue(spec, size_of(spec, size))
-        for size in (None, RAGGED)
-        for spec in compiled().values()
-    ]
+    return [spec.job(size_of(spec, size)) for size in (None, RAGGED) for spec in compiled().values()]
 
 
-def own_launches(cubins: Path | None) -> list[CodeLaunch]:
+def own_jobs(cubins: Path | None) -> list[Job]:
     """Those of launches.toml that come out the same on every run."""
     entries = tomllib.loads((KERNELS / "launches.toml").read_text("utf-8"))["kernel"]
     found = []
     for entry in [entry for entry in entries if entry.get("order") != "free"][::EVERY]:
         source = KERNELS / entry["file"]
         kernel = memsim.load(cubins / f"{source.stem}.cubin" if cubins else source)[entry["name"]]
-        parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
         shape = Launch(dim3(entry["grid"], "grid"), dim3(entry["block"], "block"), entry["shared_bytes"])
-        found.append(CodeLaunch(kernel, shape, read_arguments(entry["args"], parameters, KERNELS)))
+        found.append(Job(kernel, shape, entry["args"]))
     return found
 
 
@@ -65,14 +60,14 @@ def main() -> None:
     parser.add_argument("--cubins", type=Path)
     given = parser.parse_args()
     if "catalogue" in given.what:
-        launches = catalogue_launches()
-        for launch, recording in zip(launches, measure(launches), strict=True):
-            assert recording.result is not None and recording.result.right, launch.name
-            assert launch.spec is not None
-            recording.save(new_code_path(given.folder, recording, list(launch.spec.family.sizes.values())))
+        launches = catalogue_jobs()
+        for job, recording in zip(launches, measure(launches), strict=True):
+            assert recording.result is not None and recording.result.right, job.name
+            assert isinstance(job.kernel, Spec)
+            recording.save(new_code_path(given.folder, recording, list(job.kernel.family.sizes.values())))
         print(f"recorded: {len(launches)} launches in {given.folder}/*/{FOLDER}", flush=True)
     if OWN in given.what:
-        launches = own_launches(given.cubins)
+        launches = own_jobs(given.cubins)
         for recording in measure(launches):
             recording.save(free_path(given.folder / recording.device.slug / OWN, recording.name))
         print(f"recorded: {len(launches)} launches in {given.folder}/*/{OWN}", flush=True)

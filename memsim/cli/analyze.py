@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from memsim.analysis import analyze_trace
-from memsim.cli.target import TRACE, target_options, trace_target
+from memsim.cli.target import TRACE, analyzed, target_options
 from memsim.errors import MemsimError
 from memsim.report import json, text
 
@@ -24,11 +23,10 @@ def analyze(
     ctx: click.Context,
     /,
     target: str,
-    arch: str,
     as_json: bool,
     sass: bool,
     save_trace: Path | None,
-    **options: Any,
+    **launch: Any,
 ) -> None:
     """Tells what each source line that touches shared or global memory costs.
 
@@ -54,10 +52,9 @@ def analyze(
     if save_trace is not None and save_trace.suffix != TRACE:
         hint = f"call it {save_trace.stem}{TRACE}, so that memsim analyze knows it as one"
         raise MemsimError("a saved trace has another suffix", file=str(save_trace), hint=hint)
-    trace = trace_target(ctx, target, options)
+    analysis = analyzed(ctx, target)
     if save_trace is not None:
-        trace.save(save_trace)
-    analysis = analyze_trace(trace, arch)
+        analysis.trace.save(save_trace)
     if as_json:
         click.echo(json.render(analysis, sass=sass))
     else:

@@ -29,7 +29,7 @@ def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
     with progress_bar("memsim baseline") as report:
         for measured in analyze_all(project.targets, open_cache(no_cache), jobs):
             target = measured.target
-            entries[target.name] = entry_of(measured.result(), target.arguments)
+            entries[target.name] = entry_of(measured.result(), target.given)
             if report is not None:
                 report(len(entries) / len(project.targets))
     before = _before(project.baseline)

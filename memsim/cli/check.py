@@ -15,12 +15,12 @@ from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache, open_project, project_options
 from memsim.errors import MemsimError
 from memsim.guard.outcome import Outcome, Problem
+from memsim.job import Job
 from memsim.report import check as terminal
 from memsim.report import check_json, github, junit, markdown, sarif
 from memsim.report.findings import Locate
 from memsim.targets.check import check_project
 from memsim.targets.places import locator, repository_root
-from memsim.targets.target import Target
 
 FORMATS: dict[str, Callable[[Outcome, Locate], str]] = {
     "github": github.render,
@@ -66,7 +66,7 @@ def check(
     if output is not None and form == "text":
         raise click.UsageError("--output needs a --format", ctx)
     here = folder = Path.cwd()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[Job, ...] = ()
     try:
         project = open_project(config)
         folder, targets = project.folder, project.targets

@@ -7,23 +7,26 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from memsim.analysis import analyze_trace
+from memsim.api import KernelFile
+from memsim.arch import Arch, get_arch
 from memsim.cli.project import open_cache, project_options
-from memsim.cli.target import OPTIONS, compiler_options
+from memsim.cli.target import ARCH, is_saved, launch_options, said, spell
 from memsim.errors import MemsimError
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
+from memsim.job import Job
 from memsim.report import comparison
 from memsim.targets.places import repository_root
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.revision import files_at, is_revision, targets_at
 from memsim.targets.run import analyze_all
-from memsim.targets.target import CatalogueTarget, FileTarget, Target, catalogue
+from memsim.targets.target import catalogue, is_file, kind_of, read_job
 from memsim.trace.trace import Trace
 
 FORMATS: dict[str, Callable[[Comparisons], str]] = {
@@ -31,8 +34,6 @@ FORMATS: dict[str, Callable[[Comparisons], str]] = {
     "markdown": comparison.as_markdown,
 }
 PRESENT = "."
-SOURCES = (".cu", ".ptx")
-FILE_OPTIONS = ("kernel", "grid", "block", "arg", "define", "include", "shared_bytes")
 
 
 @dataclass
@@ -40,8 +41,7 @@ class Operands:
     """What A and B may mean here. used: the options that made a difference."""
 
     ctx: click.Context
-    options: dict[str, Any]
-    arch: str
+    arch: Arch
     config: Path | None
     jobs: int | None
     cache: Path | None
@@ -52,16 +52,16 @@ class Operands:
         """A side, or the sides of all targets of a project by name."""
         if name == PRESENT:
             return self.analyzed(self.project().targets)
-        if Path(name).suffix == ".npz":
-            return side_of(name, analyze_trace(Trace.load(name), self.arch))
+        if is_saved(name):
+            return side_of(name, analyze_trace(Trace.load(name), self.arch.name))
         if Path(name).suffix == ".json":
             return side_of_document(name, _read_json(Path(name)))
-        if Path(name).suffix in SOURCES and Path(name).is_file():
-            return self.single(name, self.file_target(name, Path.cwd(), name))
+        if is_file(name) and Path(name).is_file():
+            return self.single(name, self.launched(name, name, Path.cwd()))
         if name in self.known_targets():
             return self.single(name, self.known_targets()[name])
         if name in catalogue():
-            return self.single(name, self.catalogue_target(name))
+            return self.single(name, self.launched(name, name))
         return self.at_revision(name)
 
     def at_revision(self, name: str) -> Side | dict[str, Side]:
@@ -74,9 +74,9 @@ class Operands:
                 hint="memsim list shows the kernels that ship; memsim compare --help what else there is",
             )
         tree = self.stack.enter_context(files_at(repository, revision))
-        if Path(inside).suffix in SOURCES:
+        if is_file(inside):
             here = Path.cwd().resolve().relative_to(repository.resolve())
-            return self.single(name, self.file_target(name, tree / here, inside))
+            return self.single(name, self.launched(name, inside, tree / here))
         targets = {target.name: target for target in targets_at(self.project(), repository, tree)}
         if not inside:
             return self.analyzed(tuple(targets.values()))
@@ -84,49 +84,25 @@ class Operands:
             raise MemsimError(f"{revision} has no target {inside!r}", hint=f"it has {', '.join(targets)}")
         return self.single(name, targets[inside])
 
-    def single(self, name: str, target: Target) -> Side:
+    def single(self, name: str, target: Job) -> Side:
         (side,) = self.analyzed((target,)).values()
         return Side(name, side.sites, side.totals, side.launch)
 
-    def analyzed(self, targets: tuple[Target, ...]) -> dict[str, Side]:
+    def analyzed(self, targets: tuple[Job, ...]) -> dict[str, Side]:
         measured = analyze_all(targets, self.cache, self.jobs)
         return {one.target.name: side_of(one.target.name, one.result()) for one in measured}
 
-    def file_target(self, name: str, folder: Path, file: str) -> FileTarget:
-        grid, block = self.option("grid"), self.option("block")
-        if grid is None or block is None:
-            raise click.UsageError(f"{name} needs --grid and --block", self.ctx)
-        return FileTarget(
-            name=name,
-            folder=folder,
-            file=Path(file).as_posix(),
-            grid=grid,
-            block=block,
-            args=self.option("arg"),
-            kernel=self.option("kernel"),
-            shared_bytes=self.option("shared_bytes"),
-            options=compiler_options(self.option("define"), self.option("include")),
-            blocks=self.option("blocks"),
-            max_steps=self.option("max_steps"),
-            arch=self.arch,
-            where="--arg",
-            code=self.option("code"),
-            compiler=self.option("compiler"),
-        )
-
-    def catalogue_target(self, name: str) -> CatalogueTarget:
-        size, blocks, steps = self.option("size"), self.option("blocks"), self.option("max_steps")
-        code = self.option("code")
-        return CatalogueTarget(name, name, size, blocks, self.arch, max_steps=steps, code=code)
-
-    def option(self, name: str) -> Any:
-        self.used.add(name)
-        return self.options[name]
+    def launched(self, name: str, target: str, folder: Path = Path()) -> Job:
+        """A kernel by the options that say how it is launched, as far as they make sense with it."""
+        given = {key: value for key, value in said(self.ctx).items() if key in kind_of(target).keys}
+        self.used |= set(given)
+        spelt = partial(spell, self.ctx)
+        return read_job(target, {**given, "name": name}, folder=folder, where="--arg", spell=spelt)
 
     def project(self) -> Project:
         return read_project(self.config or find_project(Path.cwd()))
 
-    def known_targets(self) -> Mapping[str, Target]:
+    def known_targets(self) -> Mapping[str, Job]:
         """The files that the project guards, by name; none if there is no project here."""
         try:
             project = self.project()
@@ -134,29 +110,21 @@ class Operands:
             if self.config is not None:
                 raise
             return {}
-        return {target.name: target for target in project.targets if isinstance(target, FileTarget)}
+        return {target.name: target for target in project.targets if isinstance(target.kernel, KernelFile)}
 
     def refuse_unused(self) -> None:
         """An option that changed nothing is a mistake of the user's."""
-        for parameter in self.ctx.command.params:
-            name = parameter.name or ""
-            given = self.ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-            if given and name in self.options and name not in self.used:
-                raise click.UsageError(f"{parameter.opts[0]} makes no sense with A and B", self.ctx)
-
-
-def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+        for key in said(self.ctx):
+            if key not in (*self.used, "arch"):
+                raise click.UsageError(f"{spell(self.ctx, key)} makes no sense with A and B", self.ctx)
 
 
 @click.command("compare")
 @click.argument("a")
 @click.argument("b")
 @click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
-@_launch_options
-@click.option("--arch", default="sm_90", show_default=True, help="The chip whose measured rules to use.")
+@launch_options
+@ARCH
 @project_options
 @click.pass_context
 def compare_(
@@ -169,7 +137,7 @@ def compare_(
     config: Path | None,
     jobs: int | None,
     no_cache: bool,
-    **options: Any,
+    **launch: Any,
 ) -> None:
     """Compares what two kernels cost, line by line and in total: A is before, B is now.
 
@@ -191,7 +159,7 @@ def compare_(
       memsim compare HEAD:scale.cu scale.cu --grid 8 --block 128 --arg 'f32[1024]'
     """
     with ExitStack() as stack:
-        operands = Operands(ctx, options, arch, config, jobs, open_cache(no_cache), stack)
+        operands = Operands(ctx, get_arch(arch), config, jobs, open_cache(no_cache), stack)
         first, second = operands.sides(a), operands.sides(b)
     operands.refuse_unused()
     found = _compared(first, second)

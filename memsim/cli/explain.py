@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from memsim.analysis import Analysis, analyze_trace
+from memsim.analysis import Analysis
 from memsim.cli.output import output_option, save_figure
-from memsim.cli.target import target_options, trace_target
+from memsim.cli.target import analyzed, target_options
 from memsim.details.choose import sites_on_line, worst_site
 from memsim.details.request import take_apart
 from memsim.report.labels import access
@@ -27,11 +27,10 @@ def explain(
     ctx: click.Context,
     /,
     target: str,
-    arch: str,
     line: str | None,
     site: int | None,
     output: Path | None,
-    **options: Any,
+    **launch: Any,
 ) -> None:
     """Takes one request apart: what each lane asks for, and what happens to it.
 
@@ -51,7 +50,7 @@ def explain(
     """
     if line is not None and site is not None:
         raise click.UsageError("--line and --site both choose the access; give one", ctx)
-    analysis = analyze_trace(trace_target(ctx, target, options), arch)
+    analysis = analyzed(ctx, target)
     number, others = _choose(analysis, line, site)
     if output is not None:
         save_figure(output, lambda: analysis.plot.lanes(number))

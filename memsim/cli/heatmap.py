@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from memsim.analysis import analyze_trace
 from memsim.cli.output import PAGE, output_option, save_figure, write_text
-from memsim.cli.target import target_options, trace_target
+from memsim.cli.target import analyzed, target_options
 from memsim.report.terminal import heatmap as terminal
 
 
@@ -22,7 +21,7 @@ from memsim.report.terminal import heatmap as terminal
 @output_option(".png, .svg, .pdf or .html; the terminal if left out.")
 @click.pass_context
 def heatmap(
-    ctx: click.Context, /, target: str, arch: str, compare: str | None, output: Path | None, **options: Any
+    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, **launch: Any
 ) -> None:
     """Shows how each access to shared memory uses the 32 banks.
 
@@ -36,9 +35,9 @@ def heatmap(
       memsim heatmap kernel_v4_colmajor
       memsim heatmap kernel_v4 --compare kernel_v4_colmajor -o heatmap.png
     """
-    analyses = [analyze_trace(trace_target(ctx, target, options), arch)]
+    analyses = [analyzed(ctx, target)]
     if compare is not None:
-        analyses.append(analyze_trace(trace_target(ctx, compare, options, beside=True), arch))
+        analyses.append(analyzed(ctx, compare, beside=True))
     if output is None:
         terminal.write(analyses, sys.stdout)
     elif output.suffix == PAGE:

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from memsim.analysis import Analysis, analyze_trace
+from memsim.analysis import Analysis
 from memsim.cli.output import PAGE, output_option, write_text
-from memsim.cli.target import TARGETS, target_options, trace_target
+from memsim.cli.target import analyzed, is_saved, job_of, target_options
 from memsim.data import data_folder
 from memsim.errors import MemsimError
-from memsim.kernels import catalog
+from memsim.job import Job
+from memsim.kernels import Spec
 from memsim.report.html import Recorded, report_page
 
 
@@ -20,7 +21,7 @@ from memsim.report.html import Recorded, report_page
 @target_options
 @output_option("an .html page.", required=True)
 @click.pass_context
-def report(ctx: click.Context, /, target: str, arch: str, output: Path, **options: Any) -> None:
+def report(ctx: click.Context, /, target: str, output: Path, **launch: Any) -> None:
     """Writes a page with all there is to see.
 
     The source with what each line costs, requests lane by lane, the bank heatmap, the layouts of shared
@@ -35,23 +36,22 @@ def report(ctx: click.Context, /, target: str, arch: str, output: Path, **option
     """
     if output.suffix != PAGE:
         raise MemsimError("a report is a page", file=str(output), hint=f"call it {output.stem}{PAGE}")
-    analysis = analyze_trace(trace_target(ctx, target, options), arch)
-    write_text(output, report_page(analysis, _recorded(analysis, target, options["size"])))
+    analysis = analyzed(ctx, target)
+    job = None if is_saved(target) else job_of(ctx, target)
+    write_text(output, report_page(analysis, _recorded(analysis, job)))
 
 
-def _recorded(analysis: Analysis, target: str, size: str | None) -> Recorded | str:
+def _recorded(analysis: Analysis, job: Job | None) -> Recorded | str:
     """The newest recording of the same launch, compared; or why there is none."""
-    if Path(target).suffix in TARGETS:
+    if job is None or not isinstance(job.kernel, Spec):
         return "recordings are of catalogue kernels"
     if analysis.trace.blocks_replayed < analysis.trace.launch.blocks:
         return "a recording is of all blocks"
     from memsim.validate.replay import replay
     from memsim.validate.shelf import newest_recording
-    from memsim.validate.sizes import size_of
 
-    spec = catalog()[target].pick(size)
     try:
-        comparison = replay(newest_recording(data_folder("traces"), spec, size_of(spec, size)))
+        comparison = replay(newest_recording(data_folder("traces"), job.kernel, tuple(job.size.values())))
     except MemsimError as error:
         return error.message
     recording = comparison.recording

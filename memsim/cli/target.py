@@ -1,13 +1,13 @@
 """What a verb is about: the TARGET that most verbs take, with the options that say how it is launched.
 
 In: TARGET (a catalogue kernel, a target of a project, a file with code, a saved trace) and its options. Out:
-its trace. An option that would change nothing is refused.
+its job, or its trace. An option that would change nothing is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,12 +15,14 @@ import click
 from click.core import ParameterSource
 
 from memsim import api
-from memsim.cli.progress import Report, progress_bar
+from memsim.analysis import Analysis, analyze_trace
+from memsim.arch import SM_90, get_arch
+from memsim.cli.progress import progress_bar
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.targets.arguments import read_arguments
 from memsim.targets.project import find_project, read_project
-from memsim.targets.target import CatalogueTarget, FileTarget, Target, only_kernel
+from memsim.targets.target import TARGET, Kind, check_keys, is_file, kind_of, read_job, vary
 from memsim.trace.trace import Trace
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -67,123 +69,100 @@ OPTIONS = (
         help="Instructions after which a launch is endless.",
     ),
 )
+ARCH = click.option(
+    "--arch", default=SM_90.name, show_default=True, help="The chip whose measured rules to use."
+)
+# What `read_job` calls what these options say.
+KEYS = {
+    **{name: name for name in ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes")},
+    **{name: name for name in ("blocks", "max_steps", "arch")},
+    **{"arg": "args", "define": "options", "include": "options"},
+}
+TRACE = ".npz"
+SAVED = Kind("a saved trace", ("arch",))
+
+
+def launch_options(command: Command) -> Command:
+    """The options that say how TARGET is launched."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
 
 
 def target_options(command: Command) -> Command:
     """The argument TARGET, the options that say how it is launched, and `--arch`."""
-    arch = click.option(
-        "--arch", default="sm_90", show_default=True, help="The chip whose measured rules to use."
-    )
-    for decorate in (arch, *reversed(OPTIONS), click.argument("target")):
-        command = decorate(command)
-    return command
+    return click.argument("target")(launch_options(ARCH(command)))
 
 
-def trace_target(ctx: click.Context, target: str, options: dict[str, Any], *, beside: bool = False) -> Trace:
-    """The trace of TARGET with the `options` of `target_options`.
+def said(ctx: click.Context) -> dict[str, Any]:
+    """What the user says of a launch, as `read_job` takes it; what is only a default is not said."""
+    found: dict[str, Any] = {}
+    for name in _given(ctx):
+        key, value = KEYS[name], ctx.params[name]
+        if key == "options":
+            value = [*found.get(key, ()), *(f"-{'D' if name == 'define' else 'I'}{text}" for text in value)]
+        found[key] = value
+    return found
+
+
+def spell(ctx: click.Context, key: str) -> str:
+    """How the user writes, or wrote, a key of `said`."""
+    names = [*_given(ctx), *KEYS]
+    name = next((name for name in names if KEYS[name] == key), key)
+    return next((option.opts[0] for option in ctx.command.params if option.name == name), key)
+
+
+def _given(ctx: click.Context) -> list[str]:
+    names = [option.name or "" for option in ctx.command.params]
+    return [
+        name
+        for name in names
+        if name in KEYS and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+
+
+def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
+    """The job of TARGET, with what the command line says of its launch.
 
     beside: it is looked at beside the TARGET that the options are for; they count as far as they make sense.
 
     Raises:
-        MemsimError, click.UsageError: as the kind of TARGET demands.
+        MemsimError: as `read_job`.
     """
-    what, trace_of, allowed = _kind_of(target)
-    if not beside:
-        _refuse_other_options(ctx, what, allowed)
+    project = _of_project(target) if not is_file(target) and target not in catalog() else None
+    kind, given = TARGET if project else kind_of(target), said(ctx)
+    if beside:
+        given = {key: value for key, value in given.items() if key in kind.keys}
+    if project is None:
+        return read_job(target, given, where="--arg", spell=partial(spell, ctx))
+    check_keys(kind, given, partial(spell, ctx))
+    return vary(project, given)
+
+
+def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analysis:
+    """The analysis of TARGET; `beside` as in `job_of`.
+
+    Raises:
+        MemsimError: as `job_of`, and whatever goes wrong in the kernel.
+    """
+    if is_saved(target):
+        if not beside:
+            check_keys(SAVED, said(ctx), partial(spell, ctx))
+        return analyze_trace(Trace.load(target), get_arch(ctx.params["arch"]).name)
+    job = job_of(ctx, target, beside=beside)
     with progress_bar(target) as report:
-        return trace_of(target, report, **{name: options[name] for name in allowed})
+        return analyze_trace(api.trace_job(job, report), job.arch.name)
 
 
-def _kind_of(target: str) -> tuple[str, Callable[..., Trace], tuple[str, ...]]:
-    """What TARGET is, what makes a trace of it, and the options that make sense with it."""
-    if Path(target).suffix in TARGETS:
-        return TARGETS[Path(target).suffix]
-    if target not in catalog() and _of_project(target) is not None:
-        return PROJECT
-    return CATALOGUE
+def is_saved(target: str) -> bool:
+    """Whether TARGET is a saved trace."""
+    return Path(target).suffix == TRACE
 
 
-def _of_project(name: str) -> Target | None:
+def _of_project(name: str) -> Job | None:
     """The target of that name in the project that holds here; None if there is none."""
     try:
         path = find_project(Path.cwd())
     except MemsimError:
         return None  # no project here
-    return next((target for target in read_project(path).targets if target.name == name), None)
-
-
-def _refuse_other_options(ctx: click.Context, what: str, allowed: tuple[str, ...]) -> None:
-    """An option that would change nothing is a mistake of the user's."""
-    for parameter in ctx.command.params:
-        name = parameter.name or ""
-        given = ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and name in ALL and name not in allowed:
-            raise click.UsageError(f"{parameter.opts[0]} makes no sense with {what}", ctx)
-
-
-def _trace_of_file(
-    target: str,
-    report: Report,
-    kernel: str | None,
-    grid: tuple[int, ...] | None,
-    block: tuple[int, ...] | None,
-    arg: tuple[str, ...],
-    shared_bytes: int,
-    blocks: int | None,
-    max_steps: int | None,
-    define: tuple[str, ...] = (),
-    include: tuple[str, ...] = (),
-    code: str | None = None,
-    compiler: str | None = None,
-) -> Trace:
-    if grid is None or block is None:
-        raise click.UsageError(f"{target} needs --grid and --block")
-    module = api.load(target, compiler_options(define, include), code=code, compiler=compiler)
-    entry = module[kernel or only_kernel(target, module.kernels)]
-    arguments = read_arguments(arg, dict(zip(entry.argument_names, entry.parameters, strict=True)))
-    return api.trace(entry, grid, block, arguments, shared_bytes, blocks, report, max_steps=max_steps)
-
-
-def compiler_options(define: Sequence[str], include: Sequence[str]) -> tuple[str, ...]:
-    """`-D` and `-I` as the compiler takes them."""
-    return *(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)
-
-
-def _trace_from_catalogue(
-    target: str, report: Report, size: str | None, blocks: int | None, max_steps: int | None, code: str | None
-) -> Trace:
-    return catalog()[target].trace(size=size, blocks=blocks, progress=report, max_steps=max_steps, code=code)
-
-
-def _trace_of_project(
-    name: str, report: Report, blocks: int | None, max_steps: int | None, code: str | None
-) -> Trace:
-    target = _of_project(name)
-    assert isinstance(target, (CatalogueTarget, FileTarget))
-    chosen = replace(
-        target,
-        blocks=blocks or target.blocks,
-        max_steps=max_steps or target.max_steps,
-        code=code or target.code,
-    )
-    return chosen.load().trace(report)
-
-
-def _saved_trace(target: str, report: Report) -> Trace:
-    return Trace.load(target)
-
-
-TRACE = ".npz"
-
-# TARGET's suffix -> what it is, what makes a trace of it, and the options that make sense with it.
-LAUNCH = ("kernel", "grid", "block", "arg", "shared_bytes", "blocks", "max_steps")
-CUDA = ("a CUDA file", _trace_of_file, (*LAUNCH, "code", "compiler", "define", "include"))
-TARGETS: dict[str, tuple[str, Callable[..., Trace], tuple[str, ...]]] = {
-    **dict.fromkeys(api.SOURCE_SUFFIXES, CUDA),
-    ".ptx": ("a PTX file", _trace_of_file, (*LAUNCH, "code")),
-    **dict.fromkeys(api.BINARY_SUFFIXES, ("a file of machine code", _trace_of_file, LAUNCH)),
-    TRACE: ("a saved trace", _saved_trace, ()),
-}
-CATALOGUE = ("a catalogue kernel", _trace_from_catalogue, ("size", "blocks", "max_steps", "code"))
-PROJECT = ("a target of a project", _trace_of_project, ("blocks", "max_steps", "code"))
-ALL = {"size", "define", "include", "code", "compiler", *LAUNCH}
+    return next((job for job in read_project(path).targets if job.name == name), None)

@@ -6,21 +6,24 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from memsim.analysis import analyze_trace
+from memsim.api import trace_job
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
-from memsim.cli.target import OPTIONS, TARGETS, TRACE, compiler_options
+from memsim.cli.target import is_saved, job_of, launch_options, said, spell
 from memsim.data import data_folder
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.kernels import Spec, catalog, compiled
 from memsim.report import instructions, validation
 from memsim.report.instructions import Subject
-from memsim.targets.target import FileTarget, Work
+from memsim.targets.target import read_job
 from memsim.validate import gaps
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_shelf import new_code_path, newest_code, newest_code_of_each
@@ -28,14 +31,18 @@ from memsim.validate.compare import Comparison
 from memsim.validate.from_report import profiles_in
 from memsim.validate.gaps import Gap, Judgement
 from memsim.validate.instructions import CodeComparison, compare_code
-from memsim.validate.live import CodeLaunch, measure
+from memsim.validate.live import measure, recorded_name
 from memsim.validate.recording import Recording
 from memsim.validate.replay import replay, replay_code
 from memsim.validate.shelf import newest_of_each, newest_recording
 from memsim.validate.sizes import RAGGED, size_of
 
 FAILED, MISSING = 1, 2
-OF_FILES = ("kernel", "grid", "block", "arg", "define", "include", "compiler", "shared_bytes")
+REFUSED = {
+    "blocks": "the GPU runs all blocks",
+    "code": "machine code is what a GPU runs",
+    "max_steps": "what was recorded has ended",
+}
 
 
 @dataclass
@@ -51,13 +58,6 @@ class Found:
         """Whether everything is as predicted, or known."""
         by_code = all(instructions.passed(comparison) for _, comparison in self.code)
         return by_code and all(judgement.passed for _, judgement in self.lines)
-
-
-def launch_options(command: Any) -> Any:
-    """The options that say how TARGET is launched."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command()
@@ -87,7 +87,8 @@ def validate(
     gpu: str | None,
     as_json: bool,
     traces: Path | None,
-    **options: Any,
+    size: str | None,
+    **launch: Any,
 ) -> None:
     """Sets what memsim predicts for TARGET beside what a GPU counts.
 
@@ -115,70 +116,39 @@ def validate(
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
     if reports and (live or gpu or everything):
         raise click.UsageError("--ncu-rep is about one target, in place of --live or a recording", ctx)
-    file = target is not None and Path(target).suffix in TARGETS
-    _refuse_other_options(ctx, options, file=file)
-    if file and not live and not reports:
+    measures = live or bool(reports)
+    for key, why in (
+        REFUSED if measures else {**REFUSED, "max_steps": "what was recorded has ended"}
+    ).items():
+        if key in said(ctx):
+            raise click.UsageError(f"{spell(ctx, key)} makes no sense here: {why}", ctx)
+    if target is not None and is_saved(target):
+        raise click.UsageError("a saved trace cannot be run", ctx)
+    jobs = [_job(ctx, name, size) for name in ([target] if target else compiled())]
+    if not measures and not isinstance(jobs[0].kernel, Spec):
         raise click.UsageError(
             f"there are no recordings of files: give --live or --ncu-rep with {target}", ctx
         )
 
     known = gaps.read_gaps(data_folder("traces") / gaps.FILE)
-    if live or reports:
-        found = _measured(_launches(ctx, target, file, options), reports, folder if record else None, options)
+    if measures:
+        found = _measured(jobs, reports, folder if record else None)
     elif target is not None:
-        found = _newest(folder, target, options["size"], gpu, known)
+        found = _newest(folder, jobs[0], gpu, known)
     else:
-        found = _recorded(folder, options["size"], gpu, known)
+        found = _recorded(folder, size, gpu, known)
     _show(found, as_json, everything, whole)
     if found.stale:
         ctx.exit(MISSING)
     ctx.exit(0 if found.passed else FAILED)
 
 
-def _refuse_other_options(ctx: click.Context, options: dict[str, Any], *, file: bool) -> None:
-    """An option that would change nothing is a mistake of the user's."""
-    refused = {"blocks": "the GPU runs all blocks", "code": "machine code is what a GPU runs"}
-    if file:
-        refused["size"] = "a file's arguments have their sizes"
-    else:
-        refused |= dict.fromkeys((*OF_FILES, "max_steps"), "a kernel of the catalogue has its launch")
-    names = {parameter.name: parameter.opts[0] for parameter in ctx.command.params}
-    for name, why in refused.items():
-        if options.get(name):
-            raise click.UsageError(f"{names[name]} makes no sense here: {why}", ctx)
-
-
-def _launches(
-    ctx: click.Context, target: str | None, file: bool, options: dict[str, Any]
-) -> list[tuple[CodeLaunch, Work | None]]:
-    """What to run or to look for; of a file with the work that its trace is made by."""
-    if file and target is not None:
-        work = _work(ctx, target, options)
-        return [(CodeLaunch(work.kernel, work.launch, work.args), work)]
-    names = [target] if target else list(compiled())
-    return [(CodeLaunch.of_catalogue(*_sized(name, options["size"])), None) for name in names]
-
-
-def _work(ctx: click.Context, target: str, options: dict[str, Any]) -> Work:
-    """A kernel of a file with its launch."""
-    if Path(target).suffix == TRACE:
-        raise click.UsageError("a saved trace cannot be run", ctx)
-    if options["grid"] is None or options["block"] is None:
-        raise click.UsageError(f"{target} needs --grid and --block", ctx)
-    return FileTarget(
-        name=target,
-        folder=Path(),
-        file=target,
-        grid=options["grid"],
-        block=options["block"],
-        args=options["arg"],
-        kernel=options["kernel"],
-        shared_bytes=options["shared_bytes"],
-        options=compiler_options(options["define"], options["include"]),
-        where="--arg",
-        max_steps=options["max_steps"],
-        compiler=options["compiler"],
-    ).load()
+def _job(ctx: click.Context, target: str, size: str | None) -> Job:
+    """What to run or to look for; of a kernel of the catalogue at the size that it is validated at."""
+    if target not in catalog():
+        return job_of(ctx, target)
+    extents = _sized(target, size)[1]
+    return read_job(target, {**said(ctx), "size": extents}, spell=partial(spell, ctx))
 
 
 def _sized(kernel: str, size: str | None) -> tuple[Spec, tuple[int, ...]]:
@@ -188,40 +158,31 @@ def _sized(kernel: str, size: str | None) -> tuple[Spec, tuple[int, ...]]:
     return entry.pick(extents), extents
 
 
-def _measured(
-    launches: Sequence[tuple[CodeLaunch, Work | None]],
-    reports: Sequence[Path],
-    folder: Path | None,
-    options: dict[str, Any],
-) -> Found:
+def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None) -> Found:
     """Measures now, or reads reports; keeps recordings in `folder`, if there is one."""
-    recordings = None if reports else _measure([launch for launch, _ in launches], folder)
+    recordings = None if reports else _measure(jobs, folder)
     found = Found()
-    for number, (launch, work) in enumerate(launches):
-        with progress_bar(launch.name):
-            if work is not None:
-                trace = work.trace()
-            else:
-                assert launch.spec is not None
-                trace = launch.spec.trace(launch.size)
+    for number, job in enumerate(jobs):
+        with progress_bar(recorded_name(job)) as report:
+            trace = trace_job(job, report)
         if recordings is None:
-            profiles: Sequence[Any] = profiles_in(reports, launch)
-            subject = Subject(_title(launch), f"the GPU of {' and '.join(path.name for path in reports)}")
+            profiles: Sequence[Any] = profiles_in(reports, job)
+            subject = Subject(_title(job), f"the GPU of {' and '.join(path.name for path in reports)}")
         else:
             profiles = recordings[number].profiles
             subject = _subject(recordings[number])
-        found.code.append((subject, compare_code(profiles, analyze_trace(trace))))
+        found.code.append((subject, compare_code(profiles, analyze_trace(trace, job.arch.name))))
     return found
 
 
-def _measure(launches: Sequence[CodeLaunch], folder: Path | None) -> list[CodeRecording]:
+def _measure(jobs: Sequence[Job], folder: Path | None) -> list[CodeRecording]:
     """Measures now; keeps recordings in `folder`, if there is one.
 
     Raises:
         MemsimError: a part is missing; or with exit code 1, a kernel computed something wrong.
     """
     with progress_bar("measuring") as report:
-        recordings = measure(launches, report)
+        recordings = measure(jobs, report)
     wrong = [one.name for one in recordings if one.result is not None and not one.result.right]
     if wrong:
         raise MemsimError(
@@ -229,18 +190,19 @@ def _measure(launches: Sequence[CodeLaunch], folder: Path | None) -> list[CodeRe
             hint="nothing was recorded; a kernel that is wrong has no counters worth keeping",
             exit_code=FAILED,
         )
-    for launch, recording in zip(launches, recordings, strict=True):
+    for job, recording in zip(jobs, recordings, strict=True):
         if folder is not None:
-            default = tuple(launch.spec.family.sizes.values()) if launch.spec else ()
+            default = tuple(job.kernel.family.sizes.values()) if isinstance(job.kernel, Spec) else ()
             path = new_code_path(folder, recording, default)
             recording.save(path)
             click.echo(f"recorded: {path}", err=True)
     return recordings
 
 
-def _newest(folder: Path, kernel: str, size: str | None, gpu: str | None, known: Sequence[Gap]) -> Found:
-    """The newest recording of the kernel's machine code; if there is none, of its PTX."""
-    spec, extents = _sized(kernel, size)
+def _newest(folder: Path, job: Job, gpu: str | None, known: Sequence[Gap]) -> Found:
+    """The newest recording of a catalogue kernel's machine code; if there is none, of its PTX."""
+    spec, extents = job.kernel, tuple(job.size.values())
+    assert isinstance(spec, Spec)
     recording = newest_code(folder, spec, extents, gpu)
     if recording is not None:
         return Found(code=[(_subject(recording), replay_code(recording))])
@@ -291,8 +253,8 @@ def _recorded(folder: Path, size: str | None, gpu: str | None, known: Sequence[G
     return found
 
 
-def _title(launch: CodeLaunch) -> str:
-    return f"{launch.name} {','.join(map(str, launch.size))}".rstrip()
+def _title(job: Job) -> str:
+    return f"{recorded_name(job)} {','.join(map(str, job.size.values()))}".rstrip()
 
 
 def _subject(recording: CodeRecording) -> Subject:

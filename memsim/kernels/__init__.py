@@ -14,9 +14,9 @@ from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels.dispatch import Dispatcher
 from memsim.kernels.file import read_catalog
-from memsim.kernels.spec import Family, Plan, Spec
+from memsim.kernels.spec import Family, Spec
 
-__all__ = ["Dispatcher", "Family", "Plan", "Spec", "by_article", "catalog", "compiled", "read_catalog"]
+__all__ = ["Dispatcher", "Family", "Spec", "by_article", "catalog", "compiled", "read_catalog"]
 
 
 class Catalog(dict[str, Spec | Dispatcher]):

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memsim.kernels.spec import Arrays, Family, Plan, Progress, Size, Spec
+from memsim.job import Job
+from memsim.kernels.spec import Arrays, Family, Progress, Size, Spec
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
@@ -52,9 +53,9 @@ class Dispatcher:
         is_small = all(sizes[name] < limit for name, limit in self.below.items())
         return self.small if is_small else self.large
 
-    def launch(self, size: Size = None, seed: int = 0) -> Plan:
-        """As `Spec.launch`."""
-        return self.pick(size).launch(size, seed)
+    def job(self, size: Size = None, seed: int = 0) -> Job:
+        """As `Spec.job`; it launches the kernel that was picked."""
+        return self.pick(size).job(size, seed)
 
     def expected(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
         """As `Spec.expected`."""

@@ -8,7 +8,7 @@ Left out on purpose: reading the file (`memsim.kernels.file`), and what a launch
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from operator import index
 from pathlib import Path
@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.arch import Arch
 from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernel import Kernel, PtxKernel, SassKernel
 from memsim.kernels.shipped import Shipped, digest, read_shipped
 from memsim.launch import ArrayArg, Launch, Texture1D, dim3
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
-    from memsim.api import Kernel, PtxKernel, SassKernel
     from memsim.sass.kernel import MachineModule
     from memsim.trace.trace import Trace
 
@@ -56,16 +58,6 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A launch with its arguments in the kernel's order; `outputs` are the arrays that the kernel writes."""
-
-    launch: Launch
-    argument_names: tuple[str, ...]
-    args: tuple[Argument, ...]
-    outputs: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Spec:
     """A kernel of the catalogue.
 
@@ -73,6 +65,7 @@ class Spec:
     what is true of it. `grid` names the size and the tile of each dimension: `("N", 128)` for ceil(N / 128)
     blocks. `requires` names the sizes that must be multiples of a number. `scalars` are arguments that are
     neither sizes nor arrays: numbers, or names of sizes. `textures` names the arrays passed as textures.
+    `code`: what is read of it, as in `kernel`.
     """
 
     name: str
@@ -90,6 +83,7 @@ class Spec:
     requires: tuple[tuple[str, int], ...]
     scalars: dict[str, float | str]
     textures: tuple[str, ...]
+    code: str | None = None
 
     def __repr__(self) -> str:
         return f"<Spec {self.name}: {self.story}>"
@@ -138,8 +132,8 @@ class Spec:
             )
         return dict(zip(defaults, values))
 
-    def launch(self, size: Size = None, seed: int = 0) -> Plan:
-        """Grid, block and arguments for a size. Arrays are described, not made; inputs are random by `seed`.
+    def job(self, size: Size = None, seed: int = 0) -> Job:
+        """The launch for a size. Arrays are described, not made; inputs are random by `seed`.
 
         Raises:
             MemsimError: as `sizes`; a grid larger than the hardware takes.
@@ -153,12 +147,8 @@ class Spec:
             fill = "zeros" if name in self.family.outputs else "random"
             arguments[name] = ArrayArg(shape, "float32", fill, seed=seed * len(self.family.arrays) + number)
         grid = [-(-sizes[name] // tile) for name, tile in self.grid]
-        return Plan(
-            launch=Launch(dim3(grid, "grid"), self.block, self.shared_bytes),
-            argument_names=self.arguments,
-            args=self._in_order(arguments),
-            outputs=tuple(self.family.outputs),
-        )
+        launch = Launch(dim3(grid, "grid"), self.block, self.shared_bytes)
+        return Job(self, launch, self._in_order(arguments), name=self.name, size=sizes)
 
     def _in_order(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         """Arguments by name as the kernel takes them."""
@@ -170,6 +160,16 @@ class Spec:
     def expected(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
         """What the outputs should be, by name, for inputs by name; in float64."""
         return REFERENCES[self.family.name](arrays)
+
+    @property
+    def folder(self) -> Path:
+        """What `file` is relative to."""
+        return self.source.parent.parent
+
+    @property
+    def file(self) -> str:
+        """The source as its lines are named: `kernels/kernel_v4.cu`."""
+        return f"kernels/{self.source.name}"
 
     @property
     def ptx_path(self) -> Path:
@@ -189,7 +189,7 @@ class Spec:
         text = self.source.read_text(encoding="utf-8")
         headers = included_files(text, folder, self.options)
         return {
-            f"kernels/{self.source.name}": text,
+            self.file: text,
             **{f"kernels/{path.relative_to(folder).as_posix()}": header for path, header in headers.items()},
         }
 
@@ -214,7 +214,11 @@ class Spec:
         """
         from memsim.compile import compile_cuda
 
-        return compile_cuda(self.source, self.options, name=f"kernels/{self.source.name}")
+        return compile_cuda(self.source, self.options, name=self.file)
+
+    def load(self, arch: Arch) -> Kernel:
+        """The kernel, as a `memsim.job.Source`. What ships of it is for the one chip there is so far."""
+        return self.kernel()
 
     def kernel(self, code: str | None = None) -> Kernel:
         """The kernel as machine code, or as PTX where `code` is "ptx"; loaded once.
@@ -224,7 +228,7 @@ class Spec:
         Raises:
             MemsimError: the source has changed, and there is no compiler or no disassembler.
         """
-        return _kernel(self, code or "sass")
+        return _kernel(self, code or self.code or "sass")
 
     def machine(self) -> MachineModule:
         """The kernel's cubin."""
@@ -234,9 +238,8 @@ class Spec:
         shipped = self._shipped()
         if shipped is not None:
             return read_module(shipped.code, shipped.listing, str(self.compiled_path), shipped.made.compiler)
-        name = f"kernels/{self.source.name}"
-        done = self._anew(lambda: compile_cubin(self.source, self.options, name=name))
-        return read_module(done.code, None, name, done.compiler, done.names)
+        done = self._anew(lambda: compile_cubin(self.source, self.options, name=self.file))
+        return read_module(done.code, None, self.file, done.compiler, done.names)
 
     def _shipped(self) -> Shipped | None:
         """What ships, if it was made from the source that is there; else None."""
@@ -271,19 +274,14 @@ class Spec:
         """
         from memsim import api
 
-        plan = self.launch(size)
-        grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
-        return api.trace(
-            self.kernel(code), grid, block, plan.args, shared, blocks, progress, max_steps=max_steps
-        )
+        job = replace(self, code=code or self.code).job(size)
+        return api.trace_job(replace(job, blocks=blocks, max_steps=max_steps), progress)
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""
-        from memsim import api
+        from memsim.analysis import analyze_trace
 
-        plan = self.launch(size)
-        grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
-        return api.analyze(self.kernel(), grid, block, plan.args, shared_bytes=shared, blocks=blocks)
+        return analyze_trace(self.trace(size, blocks))
 
     def run(self, size: Size = None, seed: int = 0) -> Arrays:
         """Executes everything on random inputs; all arrays by name, the outputs as the kernel leaves them.
@@ -292,16 +290,15 @@ class Spec:
         """
         from memsim import api
 
-        plan = self.launch(size, seed)
+        job = self.job(size, seed)
         arguments = {
             name: value.array if isinstance(value, Texture1D) else value
-            for name, value in zip(plan.argument_names, plan.args)
+            for name, value in zip(self.arguments, job.args)
         }
         arrays = {name: value.make() for name, value in arguments.items() if isinstance(value, ArrayArg)}
-        for name in plan.outputs:
+        for name in self.family.outputs:
             arrays[name].fill(np.nan)
-        grid, block, shared = plan.launch.grid, plan.launch.block, plan.launch.shared_bytes
-        api.run(self.kernel(), grid, block, self._in_order({**arguments, **arrays}), shared_bytes=shared)
+        api.run_job(replace(job, args=self._in_order({**arguments, **arrays})))
         return arrays
 
 
@@ -310,8 +307,6 @@ _kernels: dict[tuple[object, ...], Kernel] = {}
 
 def _kernel(spec: Spec, code: str) -> Kernel:
     """The kernel, loaded once from a source that does not change."""
-    from memsim import api
-
     texts = spec.source_texts()
     key = (spec.source, spec.name, code, *map(digest, texts.values()))
     if key not in _kernels:
@@ -319,8 +314,8 @@ def _kernel(spec: Spec, code: str) -> Kernel:
         if code == "ptx":
             from memsim.ptx.parser import parse
 
-            made = api.PtxKernel(parse(spec.ptx(), str(spec.ptx_path)), spec.entry)
+            made = PtxKernel(parse(spec.ptx(), str(spec.ptx_path)), spec.entry)
         else:
-            made = api.SassKernel(spec.machine().kernels[spec.entry])
-        _kernels[key] = api.Kernel(spec.entry, made, texts)
+            made = SassKernel(spec.machine().kernels[spec.entry])
+        _kernels[key] = Kernel(spec.entry, made, texts)
     return _kernels[key]

@@ -22,14 +22,13 @@ from memsim.guard.check import Subject
 from memsim.guard.judge import Acceptance, Rule, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import parse_selector
+from memsim.job import Job
 from memsim.report.check import text
 from memsim.targets.cache import cache_folder
 from memsim.targets.check import check_project, read_baseline
 from memsim.targets.project import Project, find_project, read_project
-from memsim.targets.run import analyze_target
-from memsim.targets.target import CatalogueTarget, FileTarget, Target
-
-SOURCES = (".cu", ".ptx")
+from memsim.targets.run import analyze_job
+from memsim.targets.target import catalogue_job, file_job, is_file
 
 
 class Guard:
@@ -42,7 +41,7 @@ class Guard:
         self.judged = False
         self._item = item
         self._markers = markers
-        self._targets: list[tuple[Analysis, Target]] = []
+        self._targets: list[tuple[Analysis, Job]] = []
 
     def analyze(self, source: str | Path, **launch: Any) -> Analysis:
         """What a kernel costs, judged by the budgets of the test's marker if it has one.
@@ -52,9 +51,9 @@ class Guard:
             launch: `size` for the catalogue; `grid`, `block`, `args`, `kernel`, `options` and
                 `shared_bytes` for a file; `blocks`, `arch` and `name` for both.
         """
-        key = "file" if Path(source).suffix in SOURCES else "kernel"
+        key = "file" if is_file(str(source)) else "kernel"
         with _plain_failures():
-            analysis = self._analyze(self._target({**launch, key: str(source)}))
+            analysis = self._analyze(self._job({**launch, key: str(source)}))
             for marker in self._markers:
                 self._judge(analysis, marker.args, marker.kwargs.get("accept", ()))
         return analysis
@@ -72,29 +71,19 @@ class Guard:
             if "target" in launch:
                 self._judge_target(launch, marker.args, accept)
             else:
-                self._judge(self._analyze(self._target(launch)), marker.args, accept)
+                self._judge(self._analyze(self._job(launch)), marker.args, accept)
 
     # --- what is analyzed
 
-    def _target(self, launch: dict[str, Any]) -> Target:
-        common = {key: launch.pop(key) for key in ("kernel", "blocks", "arch", "max_steps") if key in launch}
-        common.setdefault("arch", self._item.config.getini("memsim_arch"))
-        file, name = launch.pop("file", None), launch.pop("name", None)
-        try:
-            if file is None:
-                return CatalogueTarget(name or common["kernel"], **common, size=_size(launch), **launch)
-            for key in ("grid", "block"):
-                launch[key] = _extent(launch.get(key), key)
-            for key in ("args", "options"):
-                launch[key] = tuple(launch.get(key, ()))
-            name = name or common.get("kernel") or Path(file).stem
-            return FileTarget(name, self._item.path.parent, Path(file).as_posix(), **common, **launch)
-        except TypeError as error:
-            raise MemsimError(f"such a kernel is not launched like that: {error}") from None
+    def _job(self, launch: dict[str, Any]) -> Job:
+        said = {"arch": self._item.config.getini("memsim_arch"), **launch}
+        if "file" in said:
+            return file_job(str(said.pop("file")), said, folder=self._item.path.parent, spell="{}=".format)
+        return catalogue_job(said.pop("kernel"), said, spell="{}=".format)
 
-    def _analyze(self, target: Target) -> Analysis:
-        analysis = analyze_target(target, self._cache)
-        self._targets.append((analysis, target))
+    def _analyze(self, job: Job) -> Analysis:
+        analysis = analyze_job(job, self._cache)
+        self._targets.append((analysis, job))
         return analysis
 
     @property
@@ -111,7 +100,7 @@ class Guard:
 
     def _judge(self, analysis: Analysis, budgets: Sequence[str], accept: Sequence[str]) -> None:
         target = next((target for other, target in self._targets if other is analysis), None)
-        name, given = (target.name, target.arguments) if target else (analysis.trace.kernel, None)
+        name, given = (target.name, target.given) if target else (analysis.trace.kernel, None)
         rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
         entry = self._entry(name) if any(rule.budget.needs_baseline for rule in rules) else None
         self._settle(judge([Subject(name, analysis, entry, given)], rules, _acceptances(accept, name)))
@@ -142,17 +131,6 @@ class Guard:
         broken = [finding for finding in outcome.findings if finding.breaks]
         if broken:
             _fail(f"{outcome.verdict}\n\n{text(broken, lambda kernel, file: file or kernel)}")
-
-
-def _size(launch: dict[str, Any]) -> str | None:
-    size = launch.pop("size", None)
-    return size if size is None or isinstance(size, str) else ",".join(map(str, size))
-
-
-def _extent(value: Any, key: str) -> tuple[int, ...]:
-    if value is None:
-        raise MemsimError(f"a file needs {key}=, such as {key}=(8, 8)")
-    return (value,) if isinstance(value, int) else tuple(value)
 
 
 def _rules(budgets: Sequence[str], name: str) -> list[Rule]:

@@ -1,6 +1,6 @@
 """Traces that were made before: nothing that decides a trace may change without another name for it.
 
-In: `Work`. Out: its trace, from the user's cache folder if it is there. Kept are traces and not counts:
+In: a `Job`. Out: its trace, from the user's cache folder if it is there. Kept are traces and not counts:
 what they cost is worked out anew each time. A file that is damaged, cannot be read or cannot be written
 is as good as none. Left out on purpose: taking old files away; the folder may be deleted at any time.
 """
@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from memsim.api import Progress, trace_job
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.launch import Texture1D
 from memsim.ptx.demangle import demangle
-from memsim.targets.target import Work
 from memsim.trace.trace import Trace
 
 FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
@@ -34,35 +35,35 @@ def cache_folder() -> Path:
     return user_cache_path("memsim", appauthor=False)
 
 
-def trace_of(work: Work, folder: Path | None) -> Trace:
-    """The trace of a launch; `folder` None makes it anew and keeps nothing.
+def trace_of(job: Job, folder: Path | None, progress: Progress | None = None) -> Trace:
+    """The trace of a job; `folder` None makes it anew and keeps nothing.
 
     Raises:
         MemsimError: whatever goes wrong in the kernel.
     """
     if folder is None:
-        return work.trace()
-    path = folder / f"{key_of(work)}.npz"
+        return trace_job(job, progress)
+    path = folder / f"{key_of(job)}.npz"
     kept = _read(path)
-    if kept is not None and (kept.kernel, kept.launch) == (demangle(work.kernel.name), work.launch):
+    if kept is not None and (kept.kernel, kept.launch) == (demangle(job.loaded.name), job.launch):
         return kept
-    trace = work.trace()
+    trace = trace_job(job, progress)
     _write(trace, path)
     return trace
 
 
-def key_of(work: Work) -> str:
+def key_of(job: Job) -> str:
     """A name for everything that decides the trace: code, sources, launch, arguments and memsim itself."""
     parts = [
         model_version(),
-        work.kernel.code.key,
-        work.kernel.name,
-        dict(work.kernel.sources),
-        work.launch.grid,
-        work.launch.block,
-        work.launch.shared_bytes,
-        work.blocks,
-        [_argument(value) for value in work.args],
+        job.loaded.code.key,
+        job.loaded.name,
+        dict(job.loaded.sources),
+        job.launch.grid,
+        job.launch.block,
+        job.launch.shared_bytes,
+        job.blocks,
+        [_argument(value) for value in job.values],
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -15,16 +15,16 @@ from memsim.guard.baseline import Entry
 from memsim.guard.check import Subject
 from memsim.guard.judge import Rule, judge
 from memsim.guard.outcome import Outcome, Problem
+from memsim.job import Job
 from memsim.targets.project import Project
 from memsim.targets.run import analyze_all
-from memsim.targets.target import Target
 
 Progress = Callable[[float], None] | None
 
 
 def check_project(
     project: Project,
-    chosen: Sequence[Target],
+    chosen: Sequence[Job],
     cache: Path | None,
     jobs: int | None = None,
     progress: Progress = None,
@@ -47,7 +47,7 @@ def check_project(
         target = measured.target
         name = target.name
         if measured.analysis is not None:
-            subjects.append(Subject(name, measured.analysis, (entries or {}).get(name), target.arguments))
+            subjects.append(Subject(name, measured.analysis, (entries or {}).get(name), target.given))
         if measured.error is not None:
             problems.append(Problem(name, measured.error))
         if progress is not None:

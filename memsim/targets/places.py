@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from memsim.targets.target import Target
+from memsim.job import Job
 
 
 def repository_root(folder: Path) -> Path:
@@ -16,13 +16,13 @@ def repository_root(folder: Path) -> Path:
     return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
 
 
-def locator(targets: Sequence[Target], root: Path) -> Callable[[str, str], str]:
+def locator(targets: Sequence[Job], root: Path) -> Callable[[str, str], str]:
     """A function of a target's name and a file that its accesses name ("": the target's own)."""
     by_name = {target.name: target for target in targets}
 
     def locate(kernel: str, file: str) -> str:
-        target = by_name.get(kernel)
-        path = (Path(file) if target is None else target.folder / (file or target.file)).absolute()
+        source = by_name[kernel].kernel if kernel in by_name else None
+        path = (Path(file) if source is None else source.folder / (file or source.file)).absolute()
         try:
             return path.resolve().relative_to(root.resolve()).as_posix()
         except ValueError:

@@ -13,25 +13,28 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
+from memsim.arch import SM_90
 from memsim.errors import MemsimError
 from memsim.guard.budget import EVERY_COUNT, parse_budget
 from memsim.guard.judge import Acceptance, Rule
 from memsim.guard.select import parse_selector
-from memsim.targets.tables import File, Table, is_integer, read_toml
-from memsim.targets.target import CatalogueTarget, FileTarget, Target, catalogue
+from memsim.job import Job
+from memsim.launch import is_integer
+from memsim.targets.tables import File, Table, read_toml
+from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"
 BASELINE = "memsim-baseline.toml"
-ARCH = "sm_90"
 EXAMPLE = """for example
 [[targets]]               # in pyproject.toml: [[tool.memsim.targets]]
 kernel = "kernel_v4"
 budgets = ["ways <= 1"]"""
 
 PROJECT_KEYS = ("targets", "budgets", "accept", "baseline", "arch")
-COMMON_KEYS = ("name", "kernel", "blocks", "max_steps", "budgets", "accept", "arch")
-CATALOGUE_KEYS = (*COMMON_KEYS, "size")
-FILE_KEYS = (*COMMON_KEYS, "file", "grid", "block", "args", "shared_bytes", "options")
+CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
+FILE_KEYS = ("file", *CUDA.keys)
+GUARD_KEYS = ("budgets", "accept")
+TEXTS = ("name", "kernel", "size", "arch", "code", "compiler")
 
 Parsed = TypeVar("Parsed")
 
@@ -41,7 +44,7 @@ class Project:
     """What a configuration says. path: of its file. baseline: the path of the baseline's file."""
 
     path: Path
-    targets: tuple[Target, ...]
+    targets: tuple[Job, ...]
     rules: tuple[Rule, ...]
     acceptances: tuple[Acceptance, ...]
     baseline: Path
@@ -51,7 +54,7 @@ class Project:
         """What the names of files are relative to."""
         return self.path.parent
 
-    def chosen(self, patterns: Sequence[str]) -> tuple[Target, ...]:
+    def chosen(self, patterns: Sequence[str]) -> tuple[Job, ...]:
         """The targets that the patterns name; all if there are no patterns.
 
         Raises:
@@ -94,8 +97,13 @@ def find_project(start: Path) -> Path:
     )
 
 
-def read_project(path: Path, kernels: Path | None = None) -> Project:
-    """The project that a file describes; `kernels` is the folder of another catalogue than ours.
+def read_project(path: Path, kernels: Path | None = None, tree: Path | None = None) -> Project:
+    """The project that a file describes.
+
+    Args:
+        path: the file.
+        kernels: the folder of another catalogue than ours.
+        tree: where the files are that it names, if not beside it; what is not there is left out.
 
     Raises:
         MemsimError: no such file, no TOML, nothing to guard, or an entry that is wrong.
@@ -108,18 +116,18 @@ def read_project(path: Path, kernels: Path | None = None) -> Project:
     project = Table(file, "the project", values)
     project.check_keys(PROJECT_KEYS)
 
-    targets: dict[str, Target] = {}
+    targets: dict[str, Job] = {}
     rules: list[Rule] = []
     acceptances: list[Acceptance] = []
     for entry in project.tables("targets"):
-        added = list(_targets(entry, project.string("arch", ARCH), kernels))
+        added = list(_jobs(entry, project, kernels, tree))
         for target in added:
             if targets.setdefault(target.name, target) != target:
                 entry.fail(f"another target is called {target.name!r} too", "give this one a name")
         names = tuple(target.name for target in added)
         rules += _rules(entry, names)
         acceptances += _acceptances(entry, names)
-    if not targets:
+    if not targets and tree is None:
         file.fail("there are no targets, so nothing is guarded", EXAMPLE)
 
     everyone = tuple(targets)
@@ -138,50 +146,59 @@ def _memsim_table(document: dict[str, Any]) -> Any:
     return tools.get("memsim") if isinstance(tools, dict) else None
 
 
-def _targets(entry: Table, arch: str, folder: Path | None) -> Iterator[Target]:
-    """The targets of one entry: a pattern may name several kernels of the catalogue."""
-    arch = entry.string("arch", arch)
-    if "file" in entry.values:
-        yield _file_target(entry, arch)
-        return
-    entry.check_keys(CATALOGUE_KEYS)
-    if "kernel" not in entry.values:
+def _jobs(entry: Table, project: Table, kernels: Path | None, tree: Path | None) -> Iterator[Job]:
+    """The jobs of one entry: a pattern may name several kernels of the catalogue."""
+    keys = FILE_KEYS if "file" in entry.values else CATALOGUE_KEYS
+    entry.check_keys((*keys, *GUARD_KEYS))
+    if "file" not in entry.values and "kernel" not in entry.values:
         entry.fail("neither kernel nor file", EXAMPLE)
-    pattern, size = entry.string("kernel"), entry.string("size", "") or None
-    kernels = [name for name in catalogue(folder) if fnmatchcase(name, pattern)]
-    if not kernels:
-        near = get_close_matches(pattern, catalogue(folder), n=3)
+    said = {"arch": project.string("arch", SM_90.name), **_said(entry, keys)}
+    try:
+        if "file" in said:
+            yield from _of_file(entry, said, tree)
+        else:
+            yield from _of_catalogue(entry, said, kernels, tree)
+    except MemsimError as error:
+        if error.file is not None:
+            raise  # it has its place
+        entry.fail(error.message, error.hint)
+
+
+def _said(entry: Table, keys: Sequence[str]) -> dict[str, Any]:
+    """What an entry says of a launch; `memsim.targets.target` says what the values may be."""
+    said: dict[str, Any] = {key: entry.values[key] for key in keys if key in entry.values}
+    said |= {key: entry.string(key) for key in TEXTS if key in said}
+    if "args" in said:
+        said["args"] = [_argument(entry, value) for value in entry.items("args")]
+    if "options" in said:
+        said["options"] = entry.strings("options")
+    return said
+
+
+def _of_catalogue(
+    entry: Table, said: dict[str, Any], kernels: Path | None, tree: Path | None
+) -> Iterator[Job]:
+    if tree is not None and kernels is not None and not (kernels / "catalog.toml").is_file():
+        return
+    pattern, size = said.pop("kernel"), said.get("size")
+    names = [name for name in catalogue(kernels) if fnmatchcase(name, pattern)]
+    if not names and tree is None:
+        near = get_close_matches(pattern, catalogue(kernels), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "memsim list shows them all"
         entry.fail_at(pattern, f"no kernel of the catalogue is called {pattern!r}", hint)
-    if "name" in entry.values and len(kernels) > 1:
-        entry.fail(f"one name for {len(kernels)} kernels")
-    for kernel in kernels:
-        name = entry.string("name", f"{kernel}@{size}" if size else kernel)
-        blocks, steps = entry.integer("blocks", 1), entry.integer("max_steps", 1)
-        yield CatalogueTarget(name, kernel, size, blocks, arch, folder, steps)
+    if "name" in said and len(names) > 1:
+        entry.fail(f"one name for {len(names)} kernels")
+    for name in names:
+        yield catalogue_job(name, {"name": f"{name}@{size}" if size else name, **said}, kernels=kernels)
 
 
-def _file_target(entry: Table, arch: str) -> FileTarget:
-    entry.check_keys(FILE_KEYS)
-    file, folder = entry.string("file"), entry.file.path.parent
-    if not (folder / file).is_file():
+def _of_file(entry: Table, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
+    file, folder = entry.string("file"), tree or entry.file.path.parent
+    if (folder / file).is_file():
+        del said["file"]
+        yield file_job(file, said, folder=folder, where=str(entry.file.path))
+    elif tree is None:
         entry.fail_at(file, f"there is no file {file}", "it is looked for in the folder of the configuration")
-    kernel = entry.string("kernel", "") or None
-    return FileTarget(
-        name=entry.string("name", kernel or Path(file).stem),
-        folder=folder,
-        file=Path(file).as_posix(),
-        grid=entry.extent("grid"),
-        block=entry.extent("block"),
-        args=tuple(_argument(entry, value) for value in entry.items("args")),
-        kernel=kernel,
-        shared_bytes=entry.integer("shared_bytes", 0) or 0,
-        options=tuple(entry.strings("options")),
-        blocks=entry.integer("blocks", 1),
-        arch=arch,
-        where=str(entry.file.path),
-        max_steps=entry.integer("max_steps", 1),
-    )
 
 
 def _argument(entry: Table, value: Any) -> str:

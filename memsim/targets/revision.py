@@ -12,13 +12,13 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from memsim.data import data_folder
 from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernels import Spec
 from memsim.targets.project import Project, read_project
-from memsim.targets.target import CatalogueTarget, FileTarget, Target, catalogue
 
 
 def is_revision(repository: Path, name: str) -> bool:
@@ -48,7 +48,7 @@ def files_at(repository: Path, revision: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Target, ...]:
+def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Job, ...]:
     """The targets as the files in `tree` describe them.
 
     If they have no configuration yet, the present one says how the kernels are launched, and what they do
@@ -62,9 +62,8 @@ def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Target, 
     if path.is_file():
         targets = read_project(path, kernels).targets
     else:
-        moved = (_moved(target, path.parent, kernels) for target in project.targets)
-        targets = tuple(target for target in moved if _exists(target))
-    if kernels is None and all(isinstance(target, CatalogueTarget) for target in targets):
+        targets = read_project(project.path, kernels, path.parent).targets
+    if kernels is None and all(isinstance(target.kernel, Spec) for target in targets):
         raise MemsimError(
             "the targets are kernels that ship with memsim, which no revision of this repository changes",
             file=str(project.path),
@@ -78,20 +77,6 @@ def _catalogue_in(repository: Path, tree: Path) -> Path | None:
     if not present.is_relative_to(repository.resolve()):
         return None
     return tree / present.relative_to(repository.resolve())
-
-
-def _moved(target: Target, folder: Path, kernels: Path | None) -> Target:
-    if isinstance(target, FileTarget):
-        return replace(target, folder=folder)
-    assert isinstance(target, CatalogueTarget)
-    return replace(target, kernels=kernels)
-
-
-def _exists(target: Target) -> bool:
-    if isinstance(target, CatalogueTarget):
-        is_there = target.kernels is None or (target.kernels / "catalog.toml").is_file()
-        return is_there and target.kernel in catalogue(target.kernels)
-    return (target.folder / target.file).is_file()
 
 
 def _git(repository: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:

@@ -16,15 +16,15 @@ from pathlib import Path
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.targets.cache import trace_of
-from memsim.targets.target import Target
 
 
 @dataclass(frozen=True)
 class Measured:
     """A target with its analysis, or with the error that kept it from having one."""
 
-    target: Target
+    target: Job
     analysis: Analysis | None = None
     error: MemsimError | None = None
 
@@ -48,16 +48,16 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def analyze_target(target: Target, cache: Path | None) -> Analysis:
-    """The analysis of one target; its trace from the cache folder if it is there.
+def analyze_job(job: Job, cache: Path | None) -> Analysis:
+    """The analysis of one job; its trace from the cache folder if it is there.
 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or what it does.
     """
-    return analyze_trace(trace_of(target.load(), cache), target.arch)
+    return analyze_trace(trace_of(job, cache), job.arch.name)
 
 
-def analyze_all(targets: Sequence[Target], cache: Path | None, jobs: int | None = None) -> Iterator[Measured]:
+def analyze_all(targets: Sequence[Job], cache: Path | None, jobs: int | None = None) -> Iterator[Measured]:
     """The targets in order; `jobs` processes, as many as there are processors if left out."""
     one = partial(_measured, cache=cache)
     workers = min(jobs or processors(), len(targets))
@@ -77,8 +77,8 @@ def analyze_all(targets: Sequence[Target], cache: Path | None, jobs: int | None 
         pool.shutdown(cancel_futures=True)
 
 
-def _measured(target: Target, cache: Path | None) -> Measured:
+def _measured(target: Job, cache: Path | None) -> Measured:
     try:
-        return Measured(target, analyze_target(target, cache))
+        return Measured(target, analyze_job(target, cache))
     except MemsimError as error:
         return Measured(target, error=error)

@@ -125,23 +125,6 @@ class Table:
             self.fail(f"{key} must be a list")
         return value
 
-    def integer(self, key: str, least: int) -> int | None:
-        """An integer of at least `least`, or None if it is not there."""
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if not is_integer(value) or value < least:
-            self.fail(f"{key} must be an integer, {least} or more")
-        return int(value)
-
-    def extent(self, key: str) -> tuple[int, ...]:
-        """One to three positive integers, as CUDA's `dim3`; they must be there."""
-        value = self.values.get(key)
-        items: list[Any] = value if isinstance(value, list) else [value]
-        if not 1 <= len(items) <= 3 or not all(is_integer(item) and item > 0 for item in items):
-            self.fail(f"{key} must be one to three positive integers, such as {key} = [8, 8]")
-        return tuple(items)
-
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
         """Something is wrong with the table."""
         self.file.fail(f"{self.name}: {message}", hint)
@@ -150,8 +133,3 @@ class Table:
         """Something is wrong with a string of the table."""
         error = MemsimError(f"{self.name}: {message}", column=1, source=text, hint=hint)
         raise self.file.locate(error)
-
-
-def is_integer(value: object) -> bool:
-    """Whether it is an integer; TOML's booleans are none."""
-    return isinstance(value, int) and not isinstance(value, bool)

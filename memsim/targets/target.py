@@ -1,202 +1,150 @@
-"""A target: one launch of one kernel, from the catalogue or from a file.
+"""A target: from what a user writes, on a command line, in a configuration or in a test, to a `Job`.
 
-In: names and texts, as a configuration or a command line has them. Out: `Work`, ready to be traced.
+In: the name of a catalogue kernel or of a file, and what is said of its launch, by name. Out: a `Job`. There
+is no other place where one is read. Left out on purpose: analyzing it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from memsim import api
-from memsim.data import data_folder
+from memsim.arch import get_arch
 from memsim.errors import MemsimError
-from memsim.kernels import Dispatcher, Spec, catalog, read_catalog
+from memsim.job import Job
+from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
-from memsim.ptx.demangle import demangle
-from memsim.targets.arguments import describe, read_arguments
-
-if TYPE_CHECKING:
-    from memsim.trace.trace import Trace
-
-
-@dataclass(frozen=True)
-class Work:
-    """All that decides the trace of a launch.
-
-    max_steps: as in `memsim.api.trace`; it decides only whether there is one.
-    """
-
-    kernel: api.Kernel
-    launch: Launch
-    args: Sequence[Any]
-    blocks: int | None = None
-    max_steps: int | None = None
-
-    def trace(self, progress: api.Progress | None = None) -> Trace:
-        """As `memsim.api.trace`."""
-        launch = self.launch
-        return api.trace(
-            self.kernel,
-            launch.grid,
-            launch.block,
-            self.args,
-            launch.shared_bytes,
-            blocks=self.blocks,
-            progress=progress,
-            max_steps=self.max_steps,
-        )
-
-
-class Target(Protocol):
-    """What every kind of target has.
-
-    name: what budgets, the baseline and reports call it. arch: whose rules to count by.
-    """
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def arch(self) -> str: ...
-
-    @property
-    def folder(self) -> Path:
-        """What the file names of its accesses are relative to."""
-
-    @property
-    def file(self) -> str:
-        """The file that the kernel is in, relative to `folder`."""
-
-    @property
-    def arguments(self) -> str:
-        """What the kernel is given, in a line; of arrays their types and shapes.
-
-        Raises:
-            MemsimError: a size that the kernel refuses.
-        """
-
-    def load(self) -> Work:
-        """Compiles or reads the kernel, and reads its arguments.
-
-        Raises:
-            MemsimError: whatever is wrong with the kernel or its launch.
-        """
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueTarget:
-    """A kernel of the catalogue; `kernels` is the folder of another catalogue than the one that ships."""
+class Kind:
+    """A kind of target, in words, and what can be said of it."""
 
-    name: str
-    kernel: str
-    size: str | None = None
-    blocks: int | None = None
-    arch: str = "sm_90"
-    kernels: Path | None = None
-    max_steps: int | None = None
-    code: str | None = None
-
-    @property
-    def folder(self) -> Path:
-        return (self.kernels or data_folder("kernels")).parent
-
-    @property
-    def file(self) -> str:
-        return f"kernels/{self._spec().source.name}"
-
-    @property
-    def arguments(self) -> str:
-        return ", ".join(f"{name} {size}" for name, size in self._spec().sizes(self.size).items())
-
-    def load(self) -> Work:
-        spec = self._spec()
-        plan = spec.launch(self.size)
-        return Work(spec.kernel(self.code), plan.launch, plan.args, self.blocks, self.max_steps)
-
-    def _spec(self) -> Spec:
-        kernels = catalogue(self.kernels)
-        if self.kernel not in kernels:
-            raise MemsimError(f"there is no kernel {self.kernel!r} in the catalogue")
-        return kernels[self.kernel].pick(self.size)
+    what: str
+    keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FileTarget:
-    """A kernel of a file, relative to `folder`, as folders of headers in `options` are.
+COMMON = ("name", "arch", "blocks", "max_steps")
+LAUNCH = (*COMMON, "kernel", "grid", "block", "args", "shared_bytes")
+CATALOGUE = Kind("a catalogue kernel", (*COMMON, "size", "code"))
+CUDA = Kind("a CUDA file", (*LAUNCH, "options", "code", "compiler"))
+TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "code"))
+PTX = Kind("a PTX file", (*LAUNCH, "code"))
+BINARY = Kind("a file of machine code", LAUNCH)
+FILES = {
+    **dict.fromkeys(api.SOURCE_SUFFIXES, CUDA),
+    ".ptx": PTX,
+    **dict.fromkeys(api.BINARY_SUFFIXES, BINARY),
+}
 
-    args: as `read_arguments` takes them. code, compiler: as `memsim.load` takes them.
+
+def is_file(target: str) -> bool:
+    """Whether a target is a file, by its suffix; else it is a kernel of the catalogue."""
+    return Path(target).suffix in FILES
+
+
+def kind_of(target: str) -> Kind:
+    """What a target is."""
+    return FILES[Path(target).suffix] if is_file(target) else CATALOGUE
+
+
+def read_job(
+    target: str,
+    said: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    kernels: Path | None = None,
+    where: str = "args",
+    spell: Callable[[str], str] = str,
+) -> Job:
+    """The job of a target.
+
+    Args:
+        target: a kernel of the catalogue, or a file.
+        said: values by the keys of its `Kind`.
+        folder: what file names are relative to.
+        kernels: the folder of another catalogue than the one that ships.
+        where: what errors call the place of the arguments.
+        spell: how the user writes a key.
+
+    Raises:
+        MemsimError: a key that makes no sense, a value that cannot be, no such kernel, or no launch.
     """
-
-    name: str
-    folder: Path
-    file: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    args: tuple[Any, ...] = ()
-    kernel: str | None = None
-    shared_bytes: int = 0
-    options: tuple[str, ...] = ()
-    blocks: int | None = None
-    arch: str = "sm_90"
-    where: str = field(default="args", compare=False)
-    max_steps: int | None = None
-    code: str | None = None
-    compiler: str | None = None
-
-    @property
-    def arguments(self) -> str:
-        return ", ".join(map(describe, self.args))
-
-    def load(self) -> Work:
-        module = self._module()
-        kernel = module[self.kernel or only_kernel(self.file, module.kernels)]
-        parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
-        args = read_arguments(self.args, parameters, self.folder, self.where)
-        launch = Launch(dim3(self.grid, "grid"), dim3(self.block, "block"), self.shared_bytes)
-        return Work(kernel, launch, args, self.blocks, self.max_steps)
-
-    def _module(self) -> api.Module:
-        path = self.folder / self.file
-        if not path.is_file():
-            raise MemsimError("there is no such file", file=self.file)
-        # Named by what the project calls it: what is kept of it is the same wherever the project is.
-        options = [_relative_to(self.folder, option) for option in self.options]
-        return api.load(path, options, code=self.code, compiler=self.compiler, name=self.file)
+    if is_file(target):
+        return file_job(target, said, folder=folder, where=where, spell=spell)
+    return catalogue_job(target, said, kernels=kernels, spell=spell)
 
 
-def _relative_to(folder: Path, option: str) -> str:
-    """`-Iinclude` with the folder that it means; other options as they are."""
-    match = re.fullmatch(r"(-I|--include-path=)(.+)", option)
-    return option if match is None else f"{match[1]}{folder / match[2]}"
+def catalogue_job(
+    kernel: str,
+    said: Mapping[str, Any],
+    *,
+    kernels: Path | None = None,
+    spell: Callable[[str], str] = str,
+) -> Job:
+    """The job of a kernel of the catalogue; as `read_job`."""
+    check_keys(CATALOGUE, said, spell)
+    job = replace(catalogue(kernels)[kernel].job(said.get("size")), name=said.get("name", kernel))
+    return vary(job, said)
+
+
+def file_job(
+    file: str,
+    said: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    where: str = "args",
+    spell: Callable[[str], str] = str,
+) -> Job:
+    """The job of a kernel of a file, whatever its suffix; as `read_job`."""
+    check_keys(FILES.get(Path(file).suffix, BINARY), said, spell)
+    if said.get("grid") is None or said.get("block") is None:
+        raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
+    kernel = api.KernelFile(
+        folder=folder,
+        file=Path(file).as_posix(),
+        name=said.get("kernel"),
+        options=tuple(said.get("options", ())),
+        compiler=said.get("compiler"),
+    )
+    launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), said.get("shared_bytes", 0))
+    name = said.get("name", kernel.name or Path(file).stem)
+    return vary(Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where), said)
+
+
+def vary(job: Job, said: Mapping[str, Any]) -> Job:
+    """The job with what is said of any target: `blocks`, `max_steps`, `arch` and `code`."""
+    kernel = job.kernel
+    if said.get("code") and isinstance(kernel, (Spec, api.KernelFile)):
+        kernel = replace(kernel, code=said["code"])
+    return replace(
+        job,
+        kernel=kernel,
+        arch=get_arch(said.get("arch", job.arch)),
+        blocks=said.get("blocks", job.blocks),
+        max_steps=said.get("max_steps", job.max_steps),
+    )
+
+
+def check_keys(kind: Kind, said: Mapping[str, Any], spell: Callable[[str], str] = str) -> None:
+    """Is all that is said one of its keys? What would change nothing is a mistake of the user's.
+
+    Raises:
+        MemsimError: it is not.
+    """
+    for key in said:
+        if key not in kind.keys:
+            near = get_close_matches(key, kind.keys, n=1)
+            hint = f"did you mean {spell(near[0])}?" if near else None
+            raise MemsimError(f"{spell(key)} makes no sense with {kind.what}", hint=hint)
 
 
 @cache
 def catalogue(kernels: Path | None = None) -> Mapping[str, Spec | Dispatcher]:
     """The catalogue that ships, or the one in a folder."""
-    return catalog() if kernels is None else read_catalog(kernels / "catalog.toml")
-
-
-def only_kernel(file: str, kernels: Sequence[str]) -> str:
-    """The one kernel of a file that has one.
-
-    Raises:
-        MemsimError: it has none, or several.
-    """
-    if len(kernels) == 1:
-        return kernels[0]
-    if not kernels:
-        raise MemsimError(
-            "there is no kernel in it",
-            file=file,
-            hint="a kernel is a __global__ function, of a template an instance",
-        )
-    raise MemsimError(
-        f"there are {len(kernels)} kernels in it",
-        file=file,
-        hint=f"choose one by --kernel, or by kernel in a configuration: {', '.join(map(demangle, kernels))}",
-    )
+    return catalog() if kernels is None else Catalog(read_catalog(kernels / "catalog.toml"))

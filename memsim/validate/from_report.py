@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.ptx.demangle import demangle
 from memsim.validate.code_profile import CodeProfile, read_code_report
-from memsim.validate.live import CodeLaunch, command_line, opcodes
+from memsim.validate.live import command_line, machine_of, opcodes
 
 
-def profiles_in(paths: Sequence[Path], launch: CodeLaunch) -> list[CodeProfile]:
+def profiles_in(paths: Sequence[Path], job: Job) -> list[CodeProfile]:
     """What the reports have of the launch; the first has figures of instructions, if any has.
 
     Of several launches that fit, each report's first is taken.
@@ -23,7 +24,7 @@ def profiles_in(paths: Sequence[Path], launch: CodeLaunch) -> list[CodeProfile]:
     Raises:
         MemsimError: a report cannot be read, has no such launch, or is of other code.
     """
-    profiles = [_profile_in(path, launch) for path in paths]
+    profiles = [_profile_in(path, job) for path in paths]
     profiles.sort(key=lambda profile: not profile.figures)
     if not any(profile.counters or profile.figures for profile in profiles):
         raise MemsimError(
@@ -34,9 +35,9 @@ def profiles_in(paths: Sequence[Path], launch: CodeLaunch) -> list[CodeProfile]:
     return profiles
 
 
-def _profile_in(path: Path, launch: CodeLaunch) -> CodeProfile:
+def _profile_in(path: Path, job: Job) -> CodeProfile:
     found = read_code_report(path)
-    machine, shape = launch.machine, launch.launch
+    machine, shape = machine_of(job), job.launch
     named = [profile for profile in found if profile.kernel == machine.name]
     if not named:
         there = ", ".join(dict.fromkeys(demangle(profile.kernel) for profile in found))

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arguments import describe
 from memsim.launch import ArrayArg, Texture1D
-from memsim.targets.arguments import describe
 
 SHOWN_BYTES = 32  # of a struct that is given as bytes
 

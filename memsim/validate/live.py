@@ -1,6 +1,6 @@
 """Launches of machine code on this machine's GPU, measured by Nsight Compute.
 
-In: kernels with their launches. Out: a `CodeRecording` of each; nothing is written.
+In: jobs. Out: a `CodeRecording` of each; nothing is written.
 
 What runs is the very cubin that was read. The profiler runs the same launches a few times. The first run
 collects the figures of all instructions and all counters, in several passes over each kernel. Then, for each
@@ -15,16 +15,15 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from memsim.api import Kernel, SassKernel
 from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernel import SassKernel
 from memsim.kernels import Spec
 from memsim.kernels.shipped import digest
-from memsim.launch import Launch
 from memsim.ptx.demangle import demangle, plain_name
 from memsim.sass.kernel import MachineKernel
 from memsim.validate.code_profile import CodeProfile, read_code_report
@@ -35,7 +34,7 @@ from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, pro
 from memsim.validate.recording import Result
 from memsim.validate.run_cubin import Step
 
-__all__ = ["ARBITRATION", "ONE_PASS", "CodeLaunch", "digest", "measure"]
+__all__ = ["ARBITRATION", "ONE_PASS", "digest", "measure"]
 
 PROGRAM = "memsim.validate.run_cubin"
 
@@ -67,40 +66,25 @@ SECTION = ("--section", "SourceCounters")
 Progress = Callable[[float], None] | None
 
 
-@dataclass(frozen=True, slots=True)
-class CodeLaunch:
-    """A launch of machine code; `spec` and `size` of a kernel of the catalogue, else None and ()."""
+def recorded_name(job: Job) -> str:
+    """The kernel's name in the catalogue, or its own as far as a file can be called so."""
+    if isinstance(job.kernel, Spec):
+        return job.kernel.name
+    return re.sub(r"\W+", "_", plain_name(demangle(job.loaded.name)))
 
-    kernel: Kernel
-    launch: Launch
-    args: Sequence[Any]
-    spec: Spec | None = None
-    size: tuple[int, ...] = ()
 
-    @staticmethod
-    def of_catalogue(spec: Spec, size: Sequence[int]) -> CodeLaunch:
-        """The launch of a kernel of the catalogue."""
-        plan = spec.launch(size)
-        return CodeLaunch(spec.kernel(), plan.launch, plan.args, spec, tuple(size))
+def machine_of(job: Job) -> MachineKernel:
+    """The kernel's machine code.
 
-    @property
-    def name(self) -> str:
-        """In the catalogue, or the kernel's own as far as a file can be called so."""
-        return self.spec.name if self.spec else re.sub(r"\W+", "_", plain_name(demangle(self.kernel.name)))
-
-    @property
-    def machine(self) -> MachineKernel:
-        """Its machine code.
-
-        Raises:
-            MemsimError: the kernel is PTX.
-        """
-        if not isinstance(self.kernel.code, SassKernel):
-            raise MemsimError(
-                f"{self.name} is PTX, and what runs on a GPU is machine code",
-                hint="leave out --code ptx, or pip install 'memsim[ptx]' for an assembler",
-            )
-        return self.kernel.code.machine
+    Raises:
+        MemsimError: the kernel is PTX.
+    """
+    if not isinstance(job.loaded.code, SassKernel):
+        raise MemsimError(
+            f"{recorded_name(job)} is PTX, and what runs on a GPU is machine code",
+            hint="leave out --code ptx, or pip install 'memsim[ptx]' for an assembler",
+        )
+    return job.loaded.code.machine
 
 
 def opcodes(machine: MachineKernel) -> dict[int, str]:
@@ -113,30 +97,30 @@ def command_line() -> str:
     return f"ncu {' '.join(SECTION)} --metrics {','.join(EVERYTHING)}"
 
 
-def measure(launches: Sequence[CodeLaunch], progress: Progress = None) -> list[CodeRecording]:
-    """Runs and measures launches; recordings in the same order, right or wrong.
+def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecording]:
+    """Runs and measures jobs; recordings in the same order, right or wrong.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; a kernel that fails.
     """
-    machines = [launch.machine for launch in launches]
+    machines = [machine_of(job) for job in jobs]
     device, profiler = this_device(), find_profiler()
     check_chip(device)
-    counter = _Counter(len(launches) * (1 + len(ONE_PASS)), progress)
+    counter = _Counter(len(jobs) * (1 + len(ONE_PASS)), progress)
 
-    results, first = _run(profiler, launches, (*SECTION, *_asked(EVERYTHING)), counter)
+    results, first = _run(profiler, jobs, (*SECTION, *_asked(EVERYTHING)), counter)
     profiles = [[_aligned(*pair)] for pair in zip(machines, first, strict=True)]
     for accesses, metrics in ONE_PASS.items():
         users = [i for i, found in enumerate(first) if found.accesses & set(accesses)]
         if users:
-            _, more = _run(profiler, [launches[i] for i in users], _asked(metrics), counter)
+            _, more = _run(profiler, [jobs[i] for i in users], _asked(metrics), counter)
             for i, found in zip(users, more, strict=True):
                 profiles[i].append(found)
 
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     return [
-        _recording(launch, device, profiler, date, result, measured)
-        for launch, result, measured in zip(launches, results, profiles, strict=True)
+        _recording(job, device, profiler, date, result, measured)
+        for job, result, measured in zip(jobs, results, profiles, strict=True)
     ]
 
 
@@ -161,13 +145,13 @@ def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:
 
 
 def _run(
-    profiler: Profiler, launches: Sequence[CodeLaunch], what: Sequence[str], counter: _Counter
+    profiler: Profiler, jobs: Sequence[Job], what: Sequence[str], counter: _Counter
 ) -> tuple[list[dict[str, Any] | None], list[CodeProfile]]:
-    """One run of the profiler over `launches`: what the program says of each, and what ncu measured."""
+    """One run of the profiler over `jobs`: what the program says of each, and what ncu measured."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         plan, result, report = (folder / name for name in ("plan", "result", f"report{REPORT_SUFFIX}"))
-        steps = [_step(launch, number, folder).to_dict() for number, launch in enumerate(launches)]
+        steps = [_step(job, number, folder).to_dict() for number, job in enumerate(jobs)]
         plan.write_text(json.dumps(steps), "utf-8")
         command = [sys.executable, "-m", PROGRAM, str(plan), str(result)]
         try:
@@ -177,7 +161,7 @@ def _run(
             raise
         _raise_what_the_program_says(result)
         profiles = read_code_report(report)
-        measured, ran = [found.kernel for found in profiles], [launch.kernel.name for launch in launches]
+        measured, ran = [found.kernel for found in profiles], [job.loaded.name for job in jobs]
         if measured != ran:
             raise MemsimError(
                 f"ncu measured {', '.join(measured) or 'nothing'} where {', '.join(ran)} ran: "
@@ -186,20 +170,20 @@ def _run(
         return json.loads(result.read_text("utf-8"))["results"], profiles
 
 
-def _step(launch: CodeLaunch, number: int, folder: Path) -> Step:
-    """The launch as the program takes it; its cubin lies in `folder`."""
+def _step(job: Job, number: int, folder: Path) -> Step:
+    """The job as the program takes it; its cubin lies in `folder`."""
     cubin = f"{number}.cubin"
-    (folder / cubin).write_bytes(launch.machine.module.code)
-    shape = launch.launch
+    (folder / cubin).write_bytes(machine_of(job).module.code)
+    shape = job.launch
     return Step(
         cubin=cubin,
-        kernel=launch.kernel.name,
+        kernel=job.loaded.name,
         grid=shape.grid,
         block=shape.block,
         shared_bytes=shape.shared_bytes,
-        args=tuple(pack(launch.args, folder)),
-        catalogue=launch.spec.name if launch.spec else "",
-        size=launch.size,
+        args=tuple(pack(job.values, folder)),
+        catalogue=job.kernel.name if isinstance(job.kernel, Spec) else "",
+        size=tuple(job.size.values()),
     )
 
 
@@ -211,27 +195,27 @@ def _raise_what_the_program_says(result: Path) -> None:
 
 
 def _recording(
-    launch: CodeLaunch,
+    job: Job,
     device: Device,
     profiler: Profiler,
     date: str,
     result: dict[str, Any] | None,
     profiles: Sequence[CodeProfile],
 ) -> CodeRecording:
-    origin, shape = launch.kernel.origin, launch.launch
+    origin, shape = job.loaded.origin, job.launch
     return CodeRecording(
-        name=launch.name,
-        size=launch.spec.sizes(launch.size) if launch.spec else None,
+        name=recorded_name(job),
+        size=dict(job.size) or None,
         device=device,
         ncu=profiler.version,
         date=date,
         code=CodeOrigin(origin.compiler, origin.arch, origin.digest),
         launch=CodeLaunchRecord(
-            kernel=launch.kernel.name,
+            kernel=job.loaded.name,
             grid=shape.grid,
             block=shape.block,
             shared_bytes=shape.shared_bytes,
-            arguments=tuple(map(in_words, launch.args)),
+            arguments=tuple(map(in_words, job.values)),
         ),
         result=None if result is None else Result(**result),
         profiles=tuple(profiles),

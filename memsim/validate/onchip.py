@@ -1,7 +1,7 @@
 """A kernel of the catalogue on the GPU: its arrays, its arguments, and its launch.
 
-In: a `Spec` and its `Plan`. Out: arrays of CuPy, and a function that launches. What runs is the shipped PTX;
-the driver compiles it, and keeps its source lines.
+In: a job of it. Out: arrays of CuPy, and a function that launches. What runs is the shipped PTX; the driver
+compiles it, and keeps its source lines.
 Left out on purpose: measuring, and judging results.
 """
 
@@ -14,30 +14,30 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.kernels import Plan, Spec
+from memsim.job import Job
+from memsim.kernels import Spec
 from memsim.launch import ArrayArg, Texture1D
 
 CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"
 STATIC_SHARED_BYTES = 49_152  # more needs opting in
 
 
-def make_arrays(cupy: Any, plan: Plan) -> dict[str, Any]:
+def make_arrays(cupy: Any, job: Job) -> dict[str, Any]:
     """The arrays of a launch by name, on the device."""
     arguments = {
         name: value.array if isinstance(value, Texture1D) else value
-        for name, value in zip(plan.argument_names, plan.args, strict=True)
+        for name, value in zip(_spec(job).arguments, job.args, strict=True)
     }
     return {
         name: cupy.asarray(array.make()) for name, array in arguments.items() if isinstance(array, ArrayArg)
     }
 
 
-def launcher(cupy: Any, spec: Spec, plan: Plan, arrays: Mapping[str, Any]) -> Callable[[], None]:
+def launcher(cupy: Any, job: Job, arrays: Mapping[str, Any]) -> Callable[[], None]:
     """A function that launches the kernel on `arrays`, by name, and does not wait for it."""
+    spec = _spec(job)
     arguments = []
-    for name, value, parameter in zip(
-        plan.argument_names, plan.args, spec.kernel("ptx").parameters, strict=True
-    ):
+    for name, value, parameter in zip(spec.arguments, job.args, spec.kernel("ptx").parameters, strict=True):
         if isinstance(value, Texture1D):
             arguments.append(texture_over(cupy, arrays[name]))
         elif name in arrays:
@@ -47,10 +47,15 @@ def launcher(cupy: Any, spec: Spec, plan: Plan, arrays: Mapping[str, Any]) -> Ca
             arguments.append(np.dtype(f"{kind}{parameter.size}").type(value))
 
     function = cupy.RawModule(path=str(spec.ptx_path)).get_function(spec.entry)
-    shape = plan.launch
+    shape = job.launch
     if shape.shared_bytes > STATIC_SHARED_BYTES:
         function.max_dynamic_shared_size_bytes = shape.shared_bytes
     return lambda: function(shape.grid, shape.block, tuple(arguments), shared_mem=shape.shared_bytes)
+
+
+def _spec(job: Job) -> Spec:
+    assert isinstance(job.kernel, Spec)
+    return job.kernel
 
 
 def texture_over(cupy: Any, array: Any) -> Any:

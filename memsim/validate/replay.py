@@ -9,8 +9,8 @@ from collections import defaultdict
 from functools import cache
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.api import PtxKernel
 from memsim.errors import MemsimError
+from memsim.kernel import PtxKernel
 from memsim.kernels import Spec, catalog
 from memsim.ptx.program import Function, SourceLine
 from memsim.validate.code_recording import CodeRecording
@@ -41,7 +41,7 @@ def replay_code(recording: CodeRecording) -> CodeComparison:
     spec = catalog()[recording.name].pick(recording.extents)
     if spec.kernel().origin.digest != recording.code.digest:
         raise _changed(recording.name, recording.date)
-    shape, launch = spec.launch(recording.extents).launch, recording.launch
+    shape, launch = spec.job(recording.extents).launch, recording.launch
     if (shape.grid, shape.block, shape.shared_bytes) != (launch.grid, launch.block, launch.shared_bytes):
         raise _changed(recording.name, recording.date)
     return compare_code(recording.profiles, _code_analysis(spec.name, recording.extents))

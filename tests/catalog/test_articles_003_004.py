@@ -181,14 +181,14 @@ def test_textures_take_any_size_with_leading_dimensions_of_four(
 def test_textures_need_sizes_of_four() -> None:
     spec = compiled()["sgemm_128x128x8_texld"]
     with pytest.raises(MemsimError, match="needs K to be a multiple of 4, and it is 5"):
-        spec.launch((4, 4, 5))
-    assert isinstance(spec.launch((5, 4, 4)).args[4], Texture1D)
+        spec.job((4, 4, 5))
+    assert isinstance(spec.job((5, 4, 4)).args[4], Texture1D)
     assert list(spec.run((5, 4, 4))) == ["A", "B", "C"]
 
 
 def test_c_is_read_where_beta_is_not_0() -> None:
     spec = compiled()["sgemm_128x128x8"]
-    plan = spec.launch(ALIGNED)
+    plan = spec.job(ALIGNED)
     names = list(plan.argument_names)
     for beta, loads in ((0.0, 0), (0.5, 4 * 8 * 64)):  # blocks, warps, rows of 32 floats
         args = [beta if name == "beta" else arg for name, arg in zip(names, plan.args)]
@@ -393,7 +393,7 @@ def test_accumulators_stored_as_float4_would_fill_whole_sectors() -> None:
 def test_the_dispatcher_picks_by_size(size: tuple[int, int, int] | str | None, picked: str) -> None:
     sgemm = catalog()["sgemm"]
     assert sgemm.pick(size).name == picked
-    assert sgemm.launch(size) == compiled()[picked].launch(size)
+    assert sgemm.job(size) == compiled()[picked].job(size)
 
 
 def test_the_dispatcher_is_used_like_a_kernel() -> None:
@@ -442,7 +442,7 @@ def read(folder: Path, text: str) -> None:
     (folder / "one.cu").touch()
     (folder / "catalog.toml").write_text(text)
     found = read_catalog(folder / "catalog.toml")
-    assert found["both"].launch((9, 9, 12)).args == (
+    assert found["both"].job((9, 9, 12)).args == (
         Texture1D(ArrayArg((9, 12))),
         12,
         2.5,

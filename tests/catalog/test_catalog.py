@@ -65,17 +65,16 @@ def test_every_source_is_in_the_catalogue() -> None:
 
 
 def test_the_default_launch_is_1024_cubed() -> None:
-    plan = catalog()["kernel_v4"].launch()
+    plan = catalog()["kernel_v4"].job()
     assert (plan.launch.grid, plan.launch.block, plan.launch.shared_bytes) == ((8, 8, 1), (16, 16, 1), 0)
-    assert plan.argument_names == ("A", "B", "C", "M", "N", "K")
+    assert plan.size == {"M": 1024, "N": 1024, "K": 1024}
     assert plan.args[3:] == (1024, 1024, 1024)
-    assert plan.outputs == ("C",)
     assert [arg.shape for arg in plan.args[:3] if isinstance(arg, ArrayArg)] == [(1024, 1024)] * 3
 
 
 def test_a_size_shapes_grid_and_arrays() -> None:
     for size in ("100,300,7", (100, 300, 7)):
-        plan = catalog()["kernel_v4"].launch(size)
+        plan = catalog()["kernel_v4"].job(size)
         assert plan.launch.grid == (3, 1, 1)
         assert [arg.shape for arg in plan.args[:3] if isinstance(arg, ArrayArg)] == [
             (100, 7),
@@ -83,13 +82,13 @@ def test_a_size_shapes_grid_and_arrays() -> None:
             (100, 300),
         ]
         assert plan.args[3:] == (100, 300, 7)
-    assert catalog()["kernel_v1"].launch("100,300,7").launch.grid == (4, 10, 1)
-    assert catalog()["transpose_xor"].launch("100,300").launch.grid == (10, 4, 1)
+    assert catalog()["kernel_v1"].job("100,300,7").launch.grid == (4, 10, 1)
+    assert catalog()["transpose_xor"].job("100,300").launch.grid == (10, 4, 1)
 
 
 def test_inputs_differ_from_each_other_and_by_seed() -> None:
     def inputs(seed: int) -> list[ArrayArg]:
-        args = catalog()["kernel_v1"].launch("4,4,4", seed).args
+        args = catalog()["kernel_v1"].job("4,4,4", seed).args
         return [arg for arg in args if isinstance(arg, ArrayArg) and arg.fill == "random"]
 
     first, second = inputs(0), inputs(1)
@@ -105,7 +104,7 @@ def test_the_grid_covers_every_size_and_no_more(name: str, size: tuple[int, ...]
         -(-value // multiples.get(extent, 1)) * multiples.get(extent, 1)
         for extent, value in zip(spec.family.sizes, size)
     ]
-    plan = spec.launch(rounded)
+    plan = spec.job(rounded)
     sizes = dict(zip(spec.family.sizes, rounded))
     for blocks, (extent, tile) in zip(plan.launch.grid, spec.grid):
         assert (blocks - 1) * tile < sizes[extent] <= blocks * tile
@@ -117,9 +116,9 @@ def test_the_grid_covers_every_size_and_no_more(name: str, size: tuple[int, ...]
 )
 def test_a_size_that_is_none_is_refused(size: object) -> None:
     with pytest.raises(MemsimError, match="kernel_v4 takes a size M,N,K of 3 positive integers") as caught:
-        catalog()["kernel_v4"].launch(size)  # type: ignore[arg-type]
+        catalog()["kernel_v4"].job(size)  # type: ignore[arg-type]
     assert caught.value.exit_code == 2
-    assert catalog()["kernel_v4"].launch("8, 8, 8").args[3:] == (8, 8, 8)
+    assert catalog()["kernel_v4"].job("8, 8, 8").args[3:] == (8, 8, 8)
 
 
 def test_a_size_that_the_kernel_refuses() -> None:
@@ -127,15 +126,15 @@ def test_a_size_that_the_kernel_refuses() -> None:
     with pytest.raises(
         MemsimError, match="permuted_write needs N to be a multiple of 32, and it is 65"
     ) as caught:
-        spec.launch("64,65")
+        spec.job("64,65")
     assert caught.value.hint == "the next one is 96"
-    assert spec.launch("64,96").launch.grid == (3, 2, 1)
+    assert spec.job("64,96").launch.grid == (3, 2, 1)
 
 
 def test_an_array_too_large_for_32_bit_indices() -> None:
     with pytest.raises(MemsimError, match="C would have 2147483648 elements"):
-        catalog()["kernel_v1"].launch("65536,32768,1")
-    assert catalog()["kernel_v1"].launch("65536,32767,1").launch.grid == (2048, 1024, 1)
+        catalog()["kernel_v1"].job("65536,32768,1")
+    assert catalog()["kernel_v1"].job("65536,32767,1").launch.grid == (2048, 1024, 1)
 
 
 def test_an_unknown_name_gives_the_nearest() -> None:
@@ -206,10 +205,10 @@ def test_every_key_of_a_file_is_used(tmp_path: Path) -> None:
     assert (spec.story, spec.article, spec.says) == ("turns", "Own", "")
     assert (spec.source, spec.entry, spec.options) == (tmp_path / "turn.cu", "turn<4>", ("-DTILE=4",))
     assert spec.ptx_path == tmp_path / "ptx" / "turn.ptx"
-    plan = spec.launch("12,20")
+    plan = spec.job("12,20")
     assert (plan.launch.grid, plan.launch.block, plan.launch.shared_bytes) == ((5, 3, 1), (4, 4, 1), 64)
     with pytest.raises(MemsimError, match="multiple of 4"):
-        spec.launch("13,20")
+        spec.job("13,20")
 
 
 @pytest.mark.parametrize(

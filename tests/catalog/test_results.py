@@ -95,7 +95,7 @@ def test_inputs_are_not_changed_and_depend_on_the_seed() -> None:
         spec.run((5, 6, 7), seed=2),
     )
     assert list(first) == ["A", "B", "C"]
-    made = {name: arg.make() for name, arg in zip("AB", spec.launch((5, 6, 7), seed=1).args)}  # type: ignore[union-attr]
+    made = {name: arg.make() for name, arg in zip("AB", spec.job((5, 6, 7), seed=1).args)}  # type: ignore[union-attr]
     for name in "AB":
         assert np.array_equal(first[name], made[name])
         assert not np.array_equal(first[name], other[name])

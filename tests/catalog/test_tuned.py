@@ -28,7 +28,7 @@ def test_alpha_and_beta(size: tuple[int, int, int], alpha: float, beta: float) -
     result = c.copy() if beta else np.full_like(c, np.nan)  # which is not read then
     spec = compiled()[NAME]
     values = {"M": m, "N": n, "K": k, "alpha": alpha, "A": a, "B": b, "beta": beta, "C": result}
-    run(spec.kernel(), spec.launch(size).launch.grid, spec.block, [values[name] for name in spec.arguments])
+    run(spec.kernel(), spec.job(size).launch.grid, spec.block, [values[name] for name in spec.arguments])
     roundings = (k + 3) * 2.0**-24
     bound = roundings / (1 - roundings) * (abs(alpha) * (np.abs(a) @ np.abs(b)) + abs(beta) * np.abs(c))
     expected = alpha * (a.astype(np.float64) @ b) + beta * c
@@ -47,4 +47,4 @@ def test_other_sizes_are_refused() -> None:
     spec = compiled()[NAME]
     for size, says in (((64, 128, 8), "M to be"), ((128, 130, 8), "N to be"), ((128, 128, 12), "K to be")):
         with pytest.raises(MemsimError, match=f"sgemm_tuned needs {says} a multiple of"):
-            spec.launch(size)
+            spec.job(size)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.arguments import DTYPES, describe, read_arguments
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from memsim.ptx.program import Parameter
-from memsim.targets.arguments import DTYPES, describe, read_arguments
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)

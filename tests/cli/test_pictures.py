@@ -237,7 +237,7 @@ def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
 def recording(requests: int) -> Recording:
     """A recording of kernel_v4 at the small size, with one counter."""
     spec = catalog()["kernel_v4"].pick(SIZE)
-    plan = spec.launch(SIZE)
+    plan = spec.job(SIZE)
     launch = LaunchRecord(
         spec.sizes(SIZE),
         0,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from memsim import api
+from memsim.job import Job
 from memsim.kernels import compiled
 from memsim.launch import ArrayArg, Launch
 from memsim.report import validation
@@ -24,7 +25,7 @@ from memsim.validate.code_recording import (
     load_code_recording,
 )
 from memsim.validate.code_shelf import new_code_path, newest_code
-from memsim.validate.live import ONE_PASS, CodeLaunch
+from memsim.validate.live import ONE_PASS, recorded_name
 from memsim.validate.recording import Recording
 from memsim.validate.replay import replay
 from memsim.validate.shelf import new_path
@@ -258,22 +259,22 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A machine that measures what was recorded, and of a file what memsim predicts."""
     settings: dict[str, Any] = {"right": True, "launches": [], "profiles": lambda profiles: profiles}
 
-    def measure(launches: Sequence[CodeLaunch], progress: Any) -> list[CodeRecording]:
-        settings["launches"] = [(launch.name, launch.size) for launch in launches]
+    def measure(launches: Sequence[Job], progress: Any) -> list[CodeRecording]:
+        settings["launches"] = [(recorded_name(job), tuple(job.size.values())) for job in launches]
         found = []
-        for launch in launches:
-            if launch.spec is not None:
-                one = code_recording(launch.name, ",".join(map(str, launch.size)))
+        for job in launches:
+            if job.size:
+                one = code_recording(recorded_name(job), ",".join(map(str, job.size.values())))
                 assert one.result is not None
                 found.append(replace(one, result=replace(one.result, right=settings["right"])))
             else:
-                origin, shape = launch.kernel.origin, launch.launch
-                made = CodeLaunchRecord(launch.kernel.name, shape.grid, shape.block, shape.shared_bytes, ())
+                origin, shape = job.loaded.origin, job.launch
+                made = CodeLaunchRecord(job.loaded.name, shape.grid, shape.block, shape.shared_bytes, ())
                 code = CodeOrigin(origin.compiler, origin.arch, origin.digest)
-                profiles = settings["profiles"]((profiled(launch),))
+                profiles = settings["profiles"]((profiled(job),))
                 like = code_recording("kernel_v1")
-                changes = {"name": launch.name, "size": None, "code": code, "launch": made, "result": None}
-                found.append(replace(like, profiles=profiles, **changes))
+                changes = {"name": recorded_name(job), "size": None, "result": None}
+                found.append(replace(like, profiles=profiles, code=code, launch=made, **changes))
         return found
 
     from memsim.cli import validate
@@ -322,9 +323,9 @@ def scale(tmp_path: Path) -> Path:
     return path
 
 
-def launch_of(path: Path, grid: int = 4, kernel: str = "scale") -> CodeLaunch:
+def launch_of(path: Path, grid: int = 4, kernel: str = "scale") -> Job:
     args = [ArrayArg((256,)), 2.0][: 2 if kernel == "scale" else 1]
-    return CodeLaunch(api.load(path)[kernel], Launch((grid, 1, 1), (64, 1, 1)), args)
+    return Job(api.load(path)[kernel], Launch((grid, 1, 1), (64, 1, 1)), args)
 
 
 def test_a_file_live(memsim: Run, measured: dict[str, Any], scale: Path, tmp_path: Path) -> None:
@@ -425,9 +426,9 @@ def test_bad_input_of_files(memsim: Run, measured: dict[str, Any], scale: Path, 
         ((scale, *OPTIONS), "give --live or --ncu-rep"),
         ((scale, *OPTIONS, "--live", "--ncu-rep", "x"), "in place of --live"),
         ((scale, *OPTIONS, "--live", "--blocks", "2"), "--blocks makes no sense here"),
-        ((scale, *OPTIONS, "--live", "--size", "8,8"), "--size makes no sense here"),
+        ((scale, *OPTIONS, "--live", "--size", "8,8"), "--size makes no sense with a CUDA file"),
         ((scale, *OPTIONS, "--live", "--code", "ptx"), "--code makes no sense here"),
-        (("kernel_v4", "--grid", "8"), "--grid makes no sense here"),
+        (("kernel_v4", "--grid", "8"), "--grid makes no sense with a catalogue kernel"),
         ((scale, "--live"), "needs --grid and --block"),
         ((tmp_path / "none.cu", *OPTIONS, "--live"), "no such file"),
         ((scale, *OPTIONS, "--ncu-rep", tmp_path / "none.ncu-rep"), "no such report"),

@@ -11,46 +11,51 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.api import KernelFile
+from memsim.arch import Arch
 from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernel import Kernel
+from memsim.kernels import compiled
 from memsim.launch import ArrayArg, Launch
 from memsim.targets import cache
 from memsim.targets.cache import cache_folder, key_of, model_version, trace_of
-from memsim.targets.run import analyze_all, analyze_target
-from memsim.targets.target import CatalogueTarget, FileTarget, Work
+from memsim.targets.run import analyze_all, analyze_job
 from memsim.trace.trace import Trace
 from tests.guard.conftest import TILE
 
-TARGET = CatalogueTarget("t", "transpose_xor", "64,64")
-OTHER = CatalogueTarget("t", "transpose_padded", "64,64")
-AS_PTX = CatalogueTarget("t", "transpose_xor", "64,64", code="ptx")
+TARGET = compiled()["transpose_xor"].job((64, 64))
+OTHER = compiled()["transpose_padded"].job((64, 64))
+LAUNCH = Launch((1, 1, 1), (32, 1, 1))
+AS_PTX = dataclasses.replace(compiled()["transpose_xor"], code="ptx").job((64, 64))
 
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels that were traced."""
     traced: list[str] = []
-    real = Work.trace
+    real = cache.trace_job
 
-    def trace(work: Work) -> Trace:
-        traced.append(work.kernel.name)
-        return real(work)
+    def trace_job(job: Job, progress: Any) -> Trace:
+        traced.append(job.loaded.name)
+        return real(job, progress)
 
-    monkeypatch.setattr(Work, "trace", trace)
+    monkeypatch.setattr(cache, "trace_job", trace_job)
     return traced
 
 
 def test_a_trace_is_made_once(tmp_path: Path, counted: list[str]) -> None:
-    first = analyze_target(TARGET, tmp_path / "deep" / "cache")
-    second = analyze_target(TARGET, tmp_path / "deep" / "cache")
+    first = analyze_job(TARGET, tmp_path / "deep" / "cache")
+    second = analyze_job(TARGET, tmp_path / "deep" / "cache")
     assert counted == ["transpose_xor"]
     assert first.to_dict() == second.to_dict()
-    analyze_target(TARGET, None)
+    analyze_job(TARGET, None)
     assert len(counted) == 2
 
 
 def test_nothing_is_kept_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSIM_CACHE_DIR", str(tmp_path))
-    analyze_target(TARGET, None)
+    analyze_job(TARGET, None)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -62,30 +67,30 @@ def test_nothing_is_kept_without_a_folder(tmp_path: Path, monkeypatch: pytest.Mo
         lambda path: path.write_bytes(b"not a trace"),
         lambda path: np.savez(path, header=np.zeros(3)),
         lambda path: (path.unlink(), path.mkdir()),
-        lambda path: analyze_target(
-            CatalogueTarget("o", "transpose_naive", "64,64"), None
+        lambda path: analyze_job(
+            compiled()["transpose_naive"].job((64, 64)), None
         ).trace.save(path),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_as_good_as_none(
     tmp_path: Path, counted: list[str], spoil: Callable[[Path], object]
 ) -> None:
-    good = analyze_target(TARGET, tmp_path)
+    good = analyze_job(TARGET, tmp_path)
     (path,) = tmp_path.iterdir()
     spoil(path)
     counted.clear()
-    again = analyze_target(TARGET, tmp_path)
+    again = analyze_job(TARGET, tmp_path)
     assert counted == ["transpose_xor"]
     assert again.to_dict() == good.to_dict()
     if path.is_file():
-        analyze_target(TARGET, tmp_path)
+        analyze_job(TARGET, tmp_path)
         assert counted == ["transpose_xor"]  # it was written anew
 
 
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    assert analyze_target(TARGET, file / "cache").to_dict() == analyze_target(TARGET, None).to_dict()
+    assert analyze_job(TARGET, file / "cache").to_dict() == analyze_job(TARGET, None).to_dict()
 
 
 def test_no_file_is_ever_half_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +103,7 @@ def test_no_file_is_ever_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", watched)
-    analyze_target(TARGET, tmp_path)
+    analyze_job(TARGET, tmp_path)
     assert [name.endswith(".tmp") for name in seen] == [True]
     assert [path.suffix for path in tmp_path.iterdir()] == [".npz"]
 
@@ -106,63 +111,63 @@ def test_no_file_is_ever_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
 # --- what the name is made of
 
 
-def works() -> dict[str, Work]:
+def jobs() -> dict[str, Job]:
     """A launch, and the same launch with one thing changed."""
-    work = dataclasses.replace(TARGET.load(), args=[ArrayArg((64, 64)), np.zeros(4096, np.float32), 64, 64])
+    args = [ArrayArg((64, 64)), np.zeros(4096, np.float32), 64, 64]
+    job = dataclasses.replace(TARGET, kernel=TARGET.loaded, args=args)
     changed: dict[str, dict[str, Any]] = {
         "itself": {},
-        "code": {"kernel": dataclasses.replace(work.kernel, code=OTHER.load().kernel.code)},
-        "form of the code": {"kernel": dataclasses.replace(work.kernel, code=AS_PTX.load().kernel.code)},
-        "name of a kernel": {"kernel": dataclasses.replace(work.kernel, name="other")},
-        "sources": {"kernel": dataclasses.replace(work.kernel, sources={"kernels/transpose_xor.cu": "//"})},
+        "code": {"kernel": dataclasses.replace(job.loaded, code=OTHER.loaded.code)},
+        "form of the code": {"kernel": dataclasses.replace(job.loaded, code=AS_PTX.loaded.code)},
+        "name of a kernel": {"kernel": dataclasses.replace(job.loaded, name="other")},
+        "sources": {"kernel": dataclasses.replace(job.loaded, sources={"kernels/transpose_xor.cu": "//"})},
         "grid": {"launch": Launch((2, 2, 2), (32, 32, 1))},
         "block": {"launch": Launch((2, 2, 1), (32, 16, 1))},
         "shared": {"launch": Launch((2, 2, 1), (32, 32, 1), 16)},
         "blocks": {"blocks": 1},
-        "shape": {"args": [ArrayArg((64, 65)), *work.args[1:]]},
-        "fill": {"args": [ArrayArg((64, 64), fill="iota"), *work.args[1:]]},
-        "content": {"args": [work.args[0], np.ones(4096, np.float32), 64, 64]},
-        "type": {"args": [work.args[0], np.zeros(4096, np.int32), 64, 64]},
-        "scalar": {"args": [*work.args[:3], 63]},
-        "type of a scalar": {"args": [*work.args[:3], 64.0]},
+        "shape": {"args": [ArrayArg((64, 65)), *job.args[1:]]},
+        "fill": {"args": [ArrayArg((64, 64), fill="iota"), *job.args[1:]]},
+        "content": {"args": [job.args[0], np.ones(4096, np.float32), 64, 64]},
+        "type": {"args": [job.args[0], np.zeros(4096, np.int32), 64, 64]},
+        "scalar": {"args": [*job.args[:3], 63]},
+        "type of a scalar": {"args": [*job.args[:3], 64.0]},
     }
-    return {name: dataclasses.replace(work, **fields) for name, fields in changed.items()}
+    return {name: dataclasses.replace(job, **fields) for name, fields in changed.items()}
 
 
 def test_whatever_decides_a_trace_decides_its_name() -> None:
-    keys = {name: key_of(work) for name, work in works().items()}
+    keys = {name: key_of(job) for name, job in jobs().items()}
     assert len(set(keys.values())) == len(keys)
-    assert keys == {name: key_of(work) for name, work in works().items()}
+    assert keys == {name: key_of(job) for name, job in jobs().items()}
 
 
 def test_another_memsim_has_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    work = works()["itself"]
-    before = key_of(work)
+    job = jobs()["itself"]
+    before = key_of(job)
     package = tmp_path / "memsim" / "targets"
     package.mkdir(parents=True)
     (package / "cache.py").write_text("")
     model_version.cache_clear()
     monkeypatch.setattr(cache, "__file__", str(package / "cache.py"))
-    one = key_of(work)
+    one = key_of(job)
     model_version.cache_clear()
     (package.parent / "model.py").write_text("RULE = 2")
-    two = key_of(work)
+    two = key_of(job)
     monkeypatch.undo()
     model_version.cache_clear()
     assert len({before, one, two}) == 3
-    assert key_of(work) == before
+    assert key_of(job) == before
 
 
 def test_a_comment_in_the_source_is_seen(tmp_path: Path) -> None:
     """The trace has the source's text: without it in the name, an old text would come back."""
     (tmp_path / "tile.cu").write_text(TILE)
-    target = FileTarget(
-        "t", tmp_path, "tile.cu", (1,), (32, 32), ("f32[1024]", "f32[1024]", "32"), options=("-DPAD=1",)
-    )
+    kernel = KernelFile(tmp_path, "tile.cu", options=("-DPAD=1",))
+    target = Job(kernel, Launch((1, 1, 1), (32, 32, 1)), ("f32[1024]", "f32[1024]", "32"))
     store = tmp_path / "cache"
-    assert analyze_target(target, store).sites[0].source.startswith("tile[y][x] =")
+    assert analyze_job(target, store).sites[0].source.startswith("tile[y][x] =")
     (tmp_path / "tile.cu").write_text(TILE.replace("tile[y][x] =", "tile[y][x] = /* A */"))
-    assert "/* A */" in analyze_target(target, store).sites[0].source
+    assert "/* A */" in analyze_job(dataclasses.replace(target), store).sites[0].source
 
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -176,38 +181,37 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_processes_give_the_same_in_the_same_order(tmp_path: Path) -> None:
-    targets = [CatalogueTarget(f"{size}", "transpose_padded", f"{size},{size}") for size in (64, 32, 96)]
-    targets.insert(1, CatalogueTarget("bad", "kernel_v4", "1,2"))
+    targets = [compiled()["transpose_padded"].job((size, size)) for size in (64, 32, 96)]
+    targets.insert(1, Job(KernelFile(tmp_path, "none.cu"), LAUNCH, name="bad"))
     alone, together = (list(analyze_all(targets, None, jobs)) for jobs in (1, 2))
     assert [one.target for one in together] == targets
     for a, b in zip(alone, together, strict=True):
         assert (a.analysis and a.analysis.to_dict()) == (b.analysis and b.analysis.to_dict())
         assert str(a.error) == str(b.error)
     assert isinstance(together[1].error, MemsimError)
-    assert "kernel_v4 takes a size" in str(together[1].error)
+    assert "no such file" in str(together[1].error)
 
 
 def test_an_error_keeps_its_place_through_a_process(tmp_path: Path) -> None:
     (tmp_path / "bad.cu").write_text("__global__ void f() { nothing; }\n")
-    bad = FileTarget("bad", tmp_path, "bad.cu", (1,), (32,))
+    bad = Job(KernelFile(tmp_path, "bad.cu"), LAUNCH, name="bad")
     for measured in analyze_all([bad, bad], None, 2):
         assert measured.error is not None
         assert (measured.error.file, measured.error.line, measured.error.column) == ("bad.cu", 1, 23)
 
 
-class Killer(CatalogueTarget):
-    """A target whose process dies."""
+class Killer(KernelFile):
+    """A kernel that kills the process which loads it."""
 
-    def load(self) -> Work:
+    def load(self, arch: Arch) -> Kernel:
         os._exit(1)
 
 
 def test_a_process_that_dies_is_an_error() -> None:
     with pytest.raises(MemsimError, match="was killed"):
-        list(analyze_all([Killer("a", "a"), Killer("b", "b")], None, 2))
+        list(analyze_all([Job(Killer(Path(), "a"), LAUNCH), Job(Killer(Path(), "b"), LAUNCH)], None, 2))
 
 
 def test_traces_are_not_read_for_another_kernel(tmp_path: Path) -> None:
-    work = TARGET.load()
-    (tmp_path / f"{key_of(work)}.npz").write_bytes(b"")
-    assert trace_of(work, tmp_path).kernel == "transpose_xor"
+    (tmp_path / f"{key_of(TARGET)}.npz").write_bytes(b"")
+    assert trace_of(TARGET, tmp_path).kernel == "transpose_xor"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from memsim.api import KernelFile
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.kernels import catalog
+from memsim.launch import Launch
 from memsim.targets.project import find_project, read_project
-from memsim.targets.target import CatalogueTarget, FileTarget
 from tests.guard.conftest import TARGET, TILE, Folder
 
 KERNEL = '[[targets]]\nkernel = "kernel_v4"\n'
@@ -45,18 +48,14 @@ budgets = ["ways <= 1", "sectors <= ideal"]
     project = read_project(path)
     names = [name for name in catalog() if name.startswith("transpose_")]
     assert [target.name for target in project.targets] == [*(f"{name}@64,64" for name in names), "small"]
-    assert project.targets[0] == CatalogueTarget(f"{names[0]}@64,64", names[0], "64,64")
-    assert project.targets[-1] == FileTarget(
-        name="small",
-        folder=folder.path,
-        file="src/tile.cu",
-        grid=(2, 3),
-        block=(32,),
+    assert project.targets[0] == replace(catalog()[names[0]].job("64,64"), name=f"{names[0]}@64,64")
+    assert project.targets[-1] == Job(
+        KernelFile(folder.path, "src/tile.cu", options=("-DPAD=1",)),
+        Launch((2, 3, 1), (32, 1, 1), 64),
         args=("f32[1024]", "@a.npy", "32", "1.5"),
-        shared_bytes=64,
-        options=("-DPAD=1",),
         blocks=2,
         max_steps=1_000_000,
+        name="small",
     )
     assert [(rule.budget.text, len(rule.kernels), rule.general) for rule in project.rules] == [
         ("ways <= 1", 1, False), ("sectors <= ideal", 1, False), ("excess < 40%", len(names) + 1, True),
@@ -82,7 +81,7 @@ def test_a_kernel_may_be_named_twice_for_more_budgets(folder: Folder) -> None:
 def test_pyproject_has_the_same_keys(folder: Folder) -> None:
     path = folder.write("pyproject.toml", '[tool.memsim]\n[[tool.memsim.targets]]\nkernel = "kernel_v4"\n')
     assert find_project(folder.path) == path
-    assert read_project(path).targets == (CatalogueTarget("kernel_v4", "kernel_v4"),)
+    assert read_project(path).targets == (catalog()["kernel_v4"].job(),)
 
 
 def test_the_nearest_configuration_holds(folder: Folder) -> None:
@@ -117,7 +116,7 @@ def test_two_configurations_are_one_too_many(folder: Folder) -> None:
         ('[[targets]]\nkernel = "nothing_*"\n', "no kernel of the catalogue is called", KERNEL),
         ("[[targets]]\nkernel = 4\n", "kernel must be a string", KERNEL),
         (KERNEL + "grid = 8\n", "unknown key 'grid'", TARGET),
-        (KERNEL + "blocks = 0\n", "blocks must be an integer, 1 or more", KERNEL + "blocks = 1\n"),
+        (KERNEL + "blocks = 0\n", "blocks must be an integer of at least 1", KERNEL + "blocks = 1\n"),
         (KERNEL + "blocks = true\n", "blocks must be an integer", KERNEL + "blocks = 2\n"),
         (KERNEL + 'budgets = "ways <= 1"\n', "budgets must be a list", KERNEL + 'budgets = ["ways <= 1"]\n'),
         (KERNEL + "budgets = [1]\n", "must be a list of strings", KERNEL + 'budgets = ["ways <= 1"]\n'),
@@ -126,7 +125,7 @@ def test_two_configurations_are_one_too_many(folder: Folder) -> None:
          KERNEL + '[[targets]]\nkernel = "kernel_v4"\nblocks = 1\nname = "part"\n'),
         (TARGET.replace("tile.cu", "no.cu"), "there is no file no.cu", TARGET),
         (TARGET.replace("grid = 1", "grid = 0"), "grid must be one to three", TARGET),
-        (TARGET.replace("grid = 1", ""), "grid must be one to three", TARGET),
+        (TARGET.replace("grid = 1", ""), "tile.cu needs grid and block", TARGET),
         (TARGET.replace("[32, 32]", "[1, 1, 1, 1]"), "block must be one to three", TARGET),
         (TARGET.replace(", 32]\no", ", true]\no"), "True is no argument", TARGET),
         (TARGET + "size = '1'\n", "unknown key 'size'", TARGET),

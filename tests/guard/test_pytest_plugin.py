@@ -158,9 +158,9 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
         ),
         ('"way <= 1", kernel="transpose_xor"', False, "budget:1: there is no quantity 'way'"),
         ('"ways <= 1", kernel="transpose_xxx"', False, "there is no kernel 'transpose_xxx'"),
-        ('"ways <= 1", kernel="transpose_xor", sise="64,64"', False, "not launched like that"),
+        ('"ways <= 1", kernel="transpose_xor", sise="64,64"', False, "sise= makes no sense with a"),
         ('"ways <= 1", file="gone.cu", grid=1, block=1', False, "there is no such file"),
-        ('"ways <= 1", file="gone.cu"', False, "a file needs grid="),
+        ('"ways <= 1", file="gone.cu"', False, "gone.cu needs grid= and block="),
         ('"ways <= 1", target="gone"', False, "there is no memsim.toml"),
         ('"baseline", kernel="transpose_xor", size="64,64"', False, "there is no memsim.toml"),
         (

@@ -98,7 +98,7 @@ def copied(folder: Folder, planted: Regression, budgets: str) -> None:
     assert isinstance(spec, Spec)
     for path in (spec.source, *KERNELS.glob("*.cuh")):
         folder.write(f"src/{path.name}", path.read_text("utf-8"))
-    plan = spec.launch(planted.size)
+    plan = spec.job(planted.size)
     folder.write(
         "memsim.toml",
         f"budgets = {budgets}\n"

@@ -96,7 +96,7 @@ def by_line(found: Trace) -> dict[tuple[str, int, str, str, int], Counter[str]]:
 
 
 def launch(spec: Spec, size: Any) -> tuple[Kernel, tuple[Any, ...]]:
-    plan = spec.launch(size)
+    plan = spec.job(size)
     return spec.kernel(), (plan.launch.grid, plan.launch.block, plan.args, plan.launch.shared_bytes)
 
 

@@ -5,33 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memsim.analysis import analyze_trace
-from memsim.targets.target import Work
+from memsim.api import trace_job
+from memsim.job import Job
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.instructions import accesses_by_address
-from memsim.validate.live import CodeLaunch
+from memsim.validate.live import machine_of
 from memsim.validate.predict import predict
 from memsim.validate.report import SOURCE_METRICS, Counted
 
 PADDING = ("NOP", "BRA")
 
 
-def profiled(launch: CodeLaunch, metrics: Sequence[str] | None = None) -> CodeProfile:
-    """The launch's profile with everything, or in one pass with these counters only."""
-    analysis = analyze_trace(Work(launch.kernel, launch.launch, launch.args).trace())
-    shape = launch.launch
+def profiled(job: Job, metrics: Sequence[str] | None = None) -> CodeProfile:
+    """The job's profile with everything, or in one pass with these counters only."""
+    analysis = analyze_trace(trace_job(job))
+    shape = job.launch
     counters = {name: Counted(value or 0, "") for name, value in analysis.totals.items()}
     if metrics is not None:
         chosen = {name: counters.get(name, Counted(0, "")) for name in metrics}
-        return CodeProfile(launch.kernel.name, shape.grid, shape.block, 1, chosen)
+        return CodeProfile(job.loaded.name, shape.grid, shape.block, 1, chosen)
     figures = {
         address: predict(accesses, analysis.arch).figures
         for address, accesses in accesses_by_address(analysis.trace).items()
     }
-    ops = list(launch.machine.program.ops)
+    ops = list(machine_of(job).program.ops)
     while ops[-1].form.opcode in PADDING:
         ops.pop()
     return CodeProfile(
-        kernel=launch.kernel.name,
+        kernel=job.loaded.name,
         grid=shape.grid,
         block=shape.block,
         passes=9,

@@ -15,7 +15,7 @@ from memsim.kernels import compiled
 from memsim.validate.code_profile import CodeProfile, code_profile_of, read_code_report
 from memsim.validate.code_recording import SCHEMA_FILE, CodeRecording, load_code_recording
 from memsim.validate.code_shelf import code_paths, new_code_path, newest_code, newest_code_of_each
-from memsim.validate.live import CodeLaunch, opcodes
+from memsim.validate.live import machine_of, opcodes
 from memsim.validate.report import SOURCE_METRICS
 from tests.validate import fakes
 from tests.validate.conftest import TRACES
@@ -29,7 +29,7 @@ OWN = sorted(TRACES.glob("*/own/*.json"))
 PATHS = [*code_paths(TRACES), *OWN]
 SCHEMA = json.loads(SCHEMA_FILE.read_text("utf-8"))
 SPEC = compiled()["transpose_xor"]
-LAUNCH = CodeLaunch.of_catalogue(SPEC, (64, 64))
+LAUNCH = SPEC.job((64, 64))
 
 
 def recorded() -> CodeRecording:
@@ -82,7 +82,7 @@ def test_a_process_of_its_own_reads_the_report(tmp_path: Path, monkeypatch: pyte
 
 
 def test_code_is_known_by_its_instructions() -> None:
-    profile, mine = profiled(LAUNCH), opcodes(LAUNCH.machine)
+    profile, mine = profiled(LAUNCH), opcodes(machine_of(LAUNCH))
     assert profile.starting_at(mine) == profile
     moved = replace(
         profile,
@@ -91,10 +91,7 @@ def test_code_is_known_by_its_instructions() -> None:
         figures={name: (0, 0, *column) for name, column in profile.figures.items()},
     )
     assert moved.starting_at(mine) == profile  # a function in front of it
-    assert (
-        profile.starting_at(opcodes(CodeLaunch.of_catalogue(compiled()["kernel_v4"], (8, 8, 8)).machine))
-        is None
-    )
+    assert profile.starting_at(opcodes(machine_of(compiled()["kernel_v4"].job((8, 8, 8))))) is None
     short = replace(
         profile,
         addresses=profile.addresses[:-1],

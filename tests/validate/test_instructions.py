@@ -27,7 +27,6 @@ from memsim.validate.instructions import (
     compare_code,
 )
 from memsim.validate.live import ARBITRATION as CONTENDED
-from memsim.validate.live import CodeLaunch
 from memsim.validate.replay import replay_code
 from memsim.validate.report import SOURCE_METRICS, Counted
 from memsim.validate.sizes import RAGGED, size_of
@@ -207,7 +206,7 @@ def test_arbitration_is_not_claimed_while_an_instruction_differs_or_is_not_known
 
 
 def test_what_was_not_collected_is_not_compared() -> None:
-    good = profiled(CodeLaunch.of_catalogue(compiled()["kernel_v4"], (64, 64, 16)))
+    good = profiled(compiled()["kernel_v4"].job((64, 64, 16)))
     small = compiled()["kernel_v4"].analyze((64, 64, 16))
     whole = compare_code([good], small)
     assert whole.verdict == EQUAL and len(whole.totals) == 14

@@ -15,7 +15,9 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
+from memsim.api import trace_job
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.kernels import catalog, compiled
 from memsim.launch import ArrayArg, Launch
 from memsim.validate import live, run_cubin
@@ -23,7 +25,7 @@ from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.instructions import DIFFERS, compare_code
 from memsim.validate.launch_args import in_words, pack, unpack
-from memsim.validate.live import CodeLaunch
+from memsim.validate.live import machine_of
 from memsim.validate.profiler import Profiler
 from tests.validate.fake_gpu import (
     CubinFunction,
@@ -47,11 +49,11 @@ extern "C" __global__ void scale(float *to, Pair pair, double add, char sign) {
 """
 
 
-def launch_of(kernel: str) -> CodeLaunch:
-    return CodeLaunch.of_catalogue(catalog()[kernel].pick(), SMALL[kernel])
+def launch_of(kernel: str) -> Job:
+    return catalog()[kernel].pick().job(SMALL[kernel])
 
 
-def plan(folder: Path, *launches: CodeLaunch) -> tuple[str, str]:
+def plan(folder: Path, *launches: Job) -> tuple[str, str]:
     path = folder / "plan.json"
     steps = [live._step(launch, number, folder).to_dict() for number, launch in enumerate(launches)]
     path.write_text(json.dumps(steps))
@@ -74,7 +76,7 @@ def test_any_kernel_with_any_arguments(gpu: FakeGpu, tmp_path: Path) -> None:
     kernel = memsim.load(source)["scale"]
     given = np.arange(64, dtype=np.float32)
     args = [ArrayArg((64,), fill="zeros"), [given, np.float32(2)], 0.5, -1]
-    launch = CodeLaunch(kernel, Launch((2, 1, 1), (32, 1, 1), 128), args)
+    launch = Job(kernel, Launch((2, 1, 1), (32, 1, 1), 128), args)
     arguments = plan(tmp_path, launch)
     assert run_cubin.main(arguments) == 0
     assert json.loads(Path(arguments[1]).read_text()) == {"results": [None]}
@@ -177,7 +179,7 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     def read(report: Path) -> list[CodeProfile]:
         steps = json.loads(report.read_text())
-        launches = [CodeLaunch.of_catalogue(compiled()[step["catalogue"]], step["size"]) for step in steps]
+        launches = [compiled()[step["catalogue"]].job(step["size"]) for step in steps]
         alone = len(asked) > 1
         return [profiled(launch, asked[-1][-1].split(",") if alone else None) for launch in launches]
 
@@ -193,8 +195,8 @@ def test_measuring_makes_one_recording_of_each_launch(machine: list[list[str]]) 
     kernels = [compiled()["transpose_xor"], compiled()["kernel_v1"]]
     shares: list[float] = []
     launches = [
-        CodeLaunch.of_catalogue(kernels[0], (64, 64)),
-        CodeLaunch.of_catalogue(kernels[1], (32, 32, 8)),
+        kernels[0].job((64, 64)),
+        kernels[1].job((32, 32, 8)),
     ]
     xor, v1 = live.measure(launches, shares.append)
     assert (xor.name, xor.extents, xor.launch.grid) == ("transpose_xor", (64, 64), (2, 2, 1))
@@ -229,10 +231,10 @@ def test_other_instructions_than_those_that_ran(
 
 
 def test_ptx_is_nothing_to_run() -> None:
-    launch = launch_of("kernel_v4")
-    assert launch.machine
+    assert machine_of(launch_of("kernel_v4"))
+    as_ptx = replace(catalog()["kernel_v4"].pick(), code="ptx").job(SMALL["kernel_v4"])
     with pytest.raises(MemsimError, match="kernel_v4 is PTX"):
-        live.measure([replace(launch, kernel=catalog()["kernel_v4"].pick().kernel("ptx"))])
+        live.measure([as_ptx])
 
 
 def test_what_the_program_says_goes_before_what_ncu_says(
@@ -263,6 +265,5 @@ def test_on_a_gpu(kernel: str) -> None:
     launch = launch_of(kernel)
     (recording,) = live.measure([launch])
     assert recording.result is not None and recording.result.right
-    assert launch.spec is not None
-    analysis = analyze_trace(launch.spec.trace(launch.size))
+    analysis = analyze_trace(trace_job(launch))
     assert compare_code(recording.profiles, analysis).verdict != DIFFERS

@@ -17,9 +17,9 @@ LARGE = replace(XOR, shared_bytes=STATIC_SHARED_BYTES + 16)
 
 
 def test_more_shared_memory_than_usual_is_opted_into(gpu: FakeGpu) -> None:
-    plan = LARGE.launch((32, 32))
+    plan = LARGE.job((32, 32))
     arrays = make_arrays(gpu.cupy, plan)
-    launcher(gpu.cupy, LARGE, plan, arrays)()
+    launcher(gpu.cupy, plan, arrays)()
     assert np.array_equal(arrays["C"], arrays["A"].T)
     without = Function(XOR.ptx_path, XOR.entry)
     arguments = (arrays["A"], arrays["C"], 32, 32)
@@ -33,13 +33,13 @@ def test_more_shared_memory_than_usual_is_opted_into(gpu: FakeGpu) -> None:
 
 def test_arrays_are_those_of_the_plan(gpu: FakeGpu) -> None:
     texld = compiled()["sgemm_128x128x8_texld"]
-    arrays = make_arrays(gpu.cupy, texld.launch((8, 12, 16), seed=3))
-    same = make_arrays(gpu.cupy, compiled()["kernel_v4"].launch((8, 12, 16), seed=3))
+    arrays = make_arrays(gpu.cupy, texld.job((8, 12, 16), seed=3))
+    same = make_arrays(gpu.cupy, compiled()["kernel_v4"].job((8, 12, 16), seed=3))
     assert {name: array.shape for name, array in arrays.items()} == {
         "A": (8, 16),
         "B": (16, 12),
         "C": (8, 12),
     }
     assert all(np.array_equal(arrays[name], same[name]) for name in arrays)
-    other = make_arrays(gpu.cupy, texld.launch((8, 12, 16), seed=4))
+    other = make_arrays(gpu.cupy, texld.job((8, 12, 16), seed=4))
     assert not np.array_equal(arrays["A"], other["A"])

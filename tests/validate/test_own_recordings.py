@@ -14,10 +14,9 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api import Kernel, Module
+from memsim.api import Module, trace_job
+from memsim.job import Job
 from memsim.launch import Launch, dim3
-from memsim.targets.arguments import read_arguments
-from memsim.targets.target import Work
 from memsim.validate.code_recording import load_code_recording
 from memsim.validate.instructions import DIFFERS, UNSURE, compare_code
 from tests.validate.conftest import TRACES
@@ -42,25 +41,24 @@ def module(file: str) -> Module:
     return memsim.load(KERNELS / file)
 
 
-def prepared(name: str) -> tuple[Kernel, Work]:
-    """A kernel of our own, and its launch."""
+def prepared(name: str) -> Job:
+    """The launch of a kernel of our own."""
     entry = launches()[name]
-    kernel = module(entry["file"])[name]
     launch = Launch(dim3(entry["grid"], "grid"), dim3(entry["block"], "block"), entry["shared_bytes"])
-    parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
-    return kernel, Work(kernel, launch, read_arguments(entry["args"], parameters, KERNELS))
+    return Job(module(entry["file"])[name], launch, entry["args"])
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     recording = load_code_recording(path)
-    kernel, work = prepared(recording.launch.kernel)
+    job = prepared(recording.launch.kernel)
+    kernel = job.loaded
     if kernel.origin.digest != recording.code.digest:
         pytest.skip(
             f"recorded was code of {recording.code.compiler}, and here {kernel.origin.compiler} makes other"
         )
-    assert (work.launch.grid, work.launch.block) == (recording.launch.grid, recording.launch.block)
-    comparison = compare_code(recording.profiles, analyze_trace(work.trace()))
+    assert (job.launch.grid, job.launch.block) == (recording.launch.grid, recording.launch.block)
+    comparison = compare_code(recording.profiles, analyze_trace(trace_job(job)))
     assert not comparison.differences
     assert comparison.verdict not in (DIFFERS, UNSURE)
 
@@ -74,5 +72,5 @@ def test_kernels_of_all_kinds_are_recorded() -> None:
 @pytest.mark.parametrize("name, is_told", [("div_goto", True), ("div_nested_if", False)])
 def test_lanes_that_meet_where_nothing_joins_them_are_told(name: str, is_told: bool) -> None:
     """Two runs of div_goto on a GPU differ in how many lanes went on together."""
-    unsure = prepared(name)[1].trace().unsure
+    unsure = trace_job(prepared(name)).unsure
     assert any("nothing there joins them" in told for told in unsure) == is_told

@@ -101,7 +101,7 @@ class _Bench:
             raise MemsimError(f"K is {size[2]}; up to {DEEPEST} products add up without rounding")
         self._cupy, self._cublas, self._size = cupy, cublas, size
         with refusals(cupy, CUBLAS, size):
-            self._random = make_arrays(cupy, spec.launch(size, SEED))
+            self._random = make_arrays(cupy, spec.job(size, SEED))
             self._exact = {name: cupy.asarray(array) for name, array in small_integers(size).items()}
             self._expected = cupy.empty_like(self._exact["C"])
             self._multiply(self._exact, self._expected)
@@ -118,13 +118,13 @@ class _Bench:
 
     def time_kernel(self, spec: Spec) -> tuple[float, ...] | None:
         """Milliseconds of a kernel's launches; None if it computes something wrong."""
-        plan = spec.launch(self._size, SEED)
+        job = spec.job(self._size, SEED)
         with refusals(self._cupy, spec.name, self._size):
             self._exact["C"].fill(np.nan)  # so that an element that the kernel leaves out is seen
-            launcher(self._cupy, spec, plan, self._exact)()
+            launcher(self._cupy, job, self._exact)()
             if not bool((self._exact["C"] == self._expected).all()):
                 return None
-            return time_launches(self._cupy, launcher(self._cupy, spec, plan, self._random), BUDGET_MS)
+            return time_launches(self._cupy, launcher(self._cupy, job, self._random), BUDGET_MS)
 
 
 def small_integers(size: Size) -> dict[str, np.ndarray]:

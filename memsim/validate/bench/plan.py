@@ -69,7 +69,7 @@ def plan_bench(names: Sequence[str], sizes: Sequence[Size]) -> dict[Size, list[S
     for size in sizes:
         picked = {spec.name: spec for spec in (entry.pick(size) for entry in entries)}
         for spec in picked.values():
-            spec.launch(size)  # refused before anything runs
+            spec.job(size)  # refused before anything runs
         plan[size] = list(picked.values())
     return plan
 

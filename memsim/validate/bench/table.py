@@ -14,7 +14,6 @@ from statistics import median, quantiles
 from memsim.analysis import Analysis
 from memsim.kernels import compiled
 from memsim.targets.run import analyze_all
-from memsim.targets.target import CatalogueTarget
 from memsim.validate.bench.recording import CUBLAS, BenchRecording, Size, Timing
 from memsim.validate.live import digest
 
@@ -72,8 +71,7 @@ def unchanged(recording: BenchRecording) -> list[str]:
 
 def analyze_kernels(names: Sequence[str], cache: Path | None, jobs: int | None = None) -> dict[str, Analysis]:
     """The kernels' analyses at `PREDICTED_AT`; `cache` and `jobs` as in `memsim.targets`."""
-    size = ",".join(map(str, PREDICTED_AT))
-    targets = [CatalogueTarget(name, name, size) for name in names]
+    targets = [compiled()[name].job(PREDICTED_AT) for name in names]
     return {measured.target.name: measured.result() for measured in analyze_all(targets, cache, jobs)}
 
 

@@ -1,0 +1,168 @@
+"""A kernel that was loaded: its code, ready to be executed, and what its source says of it.
+
+In: PTX or machine code that was read. Out: `Kernel`. Left out on purpose: reading files (`memsim.api`), and
+how it is launched (`memsim.job`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memsim.arch import Arch
+from memsim.launch import Launch
+from memsim.ptx import program
+
+if TYPE_CHECKING:
+    from memsim.sass.kernel import MachineKernel
+    from memsim.trace.trace import Origin
+
+
+class PtxKernel:
+    """A kernel as PTX, the text that ptxas is given."""
+
+    def __init__(self, module: program.Module, name: str) -> None:
+        self.module = module
+        self.name = name
+
+    @cached_property
+    def function(self) -> program.Function:
+        """The kernel with its device functions spliced in."""
+        from memsim.ptx.inline import inline_calls
+
+        return inline_calls(self.module, self.name)
+
+    @property
+    def parameters(self) -> tuple[program.Parameter, ...]:
+        """The kernel's parameters, in order."""
+        return self.module.functions[self.name].parameters
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What was read."""
+        from memsim.compile import compiler_of
+        from memsim.trace.trace import Origin
+
+        compiler = compiler_of(self.module.text) or ""
+        digest = sha256(self.module.text.encode()).hexdigest()
+        return Origin("PTX", self.module.target, f"NVVM {compiler}" if compiler else "", digest)
+
+    @property
+    def key(self) -> str:
+        """A name for all that a trace of it depends on."""
+        return self.origin.digest
+
+    @property
+    def listing(self) -> tuple[tuple[int, str, str, int], ...]:
+        """No machine code is known of it."""
+        return ()
+
+    def execute(
+        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
+    ) -> Any:
+        """Run it; as `memsim.simt.execute.execute`."""
+        from memsim.simt.execute import execute
+
+        return execute(self.module, self.function, launch, args, names, listener, **how)
+
+
+class SassKernel:
+    """A kernel as machine code, what the chip is given."""
+
+    def __init__(self, machine: MachineKernel) -> None:
+        self.machine = machine
+        self.name = machine.name
+
+    @property
+    def parameters(self) -> tuple[program.Parameter, ...]:
+        """The kernel's parameters, in order."""
+        return self.machine.parameters
+
+    @cached_property
+    def origin(self) -> Origin:
+        """What was read."""
+        from memsim.trace.trace import Origin
+
+        module = self.machine.module
+        digest = sha256(self.machine.image.code).hexdigest()
+        return Origin("machine code", module.cubin.arch, module.made_by, digest)
+
+    @cached_property
+    def key(self) -> str:
+        """A name for all that a trace of it depends on: what it does, and which lines it names."""
+        lines = [(line.address, line.source) for line in self.machine.module.listings[self.name].lines]
+        return sha256(repr((self.origin, self.machine.shared, lines)).encode()).hexdigest()
+
+    @property
+    def listing(self) -> tuple[tuple[int, str, str, int], ...]:
+        """Its instructions in order: (address, text, file, line)."""
+        return tuple(
+            (op.address, op.text, op.source.file if op.source else "", op.line)
+            for op in self.machine.program.ops
+        )
+
+    def execute(
+        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
+    ) -> Any:
+        """Run it; as `memsim.simt.execute_program.execute_program`."""
+        from memsim.simt.execute_program import execute_program
+
+        return execute_program(self.machine, launch, args, names, listener, **how)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a loaded module, ready to be analyzed or run.
+
+    `name` is the entry's name as the compiler writes it. `code` is what is executed: machine code, or PTX.
+    `sources` maps a file that the code's line numbers name to its text.
+    """
+
+    name: str
+    code: PtxKernel | SassKernel = field(repr=False)
+    sources: Mapping[str, str] = field(repr=False, default_factory=dict)
+
+    def __repr__(self) -> str:
+        from memsim.ptx.demangle import demangle
+
+        return f"<Kernel {demangle(self.name)}({', '.join(self.argument_names)})>"
+
+    @property
+    def parameters(self) -> tuple[program.Parameter, ...]:
+        """The kernel's parameters, in order."""
+        return self.code.parameters
+
+    @property
+    def folder(self) -> Path:
+        """What `sources` and texts of arguments name files relative to."""
+        return Path()
+
+    @property
+    def file(self) -> str:
+        """The first of its sources."""
+        return next(iter(self.sources), "")
+
+    def load(self, arch: Arch) -> Kernel:
+        """Itself: as a `memsim.job.Source` it is loaded already."""
+        return self
+
+    @property
+    def origin(self) -> Origin:
+        """What was read: machine code or PTX, for which chip, and made by whom."""
+        return self.code.origin
+
+    @cached_property
+    def argument_names(self) -> tuple[str, ...]:
+        """The parameters' names in the source where it is known, else `arg0`, `arg1`, ..."""
+        from memsim.source import parameter_names
+
+        count = len(self.parameters)
+        for text in self.sources.values():
+            names = parameter_names(text, self.name)
+            if len(names) == count:
+                return names
+        return tuple(f"arg{i}" for i in range(count))
