@@ -1,6 +1,6 @@
 """What a launch costs: a row for each source line and instruction, totals, and the answer in a line.
 
-In: a `Trace` and the name of a chip. Out: `Analysis`: plain records that every report prints.
+In: a `Trace` and a chip. Out: `Analysis`: plain records that every report prints.
 Left out on purpose: how a cost is worked out (`memsim.model`) and how it is printed (`memsim.report`).
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.arch import Arch, get_arch
+from memsim.arch import SM_90, Arch, get_arch
 from memsim.model import COUNTERS, totals
 from memsim.model.choice import UNCOUNTED, global_cost, shared_cost, why_no_cost
 from memsim.model.copies import is_certain
@@ -114,7 +114,7 @@ class Analysis:
     """
 
     trace: Trace
-    arch: str
+    arch: Arch
     sites: tuple[SiteCounts, ...]
     totals: dict[str, int | None]
     verdict: str
@@ -138,14 +138,14 @@ class Analysis:
     @cached_property
     def instructions(self) -> tuple[tuple[InstructionCounts, ...], ...]:
         """For each row of `sites`, its machine instructions by address; none where PTX was read."""
-        trace, chip = self.trace, get_arch(self.arch)
+        trace = self.trace
         found = []
         for members, requests in rows_of_trace(trace):
             rows = [
                 InstructionCounts(
                     trace.sites[i].address,
                     trace.sites[i].instruction,
-                    _site_counts(trace, [trace.sites[i]], requests[trace.site[requests] == i], chip),
+                    _site_counts(trace, [trace.sites[i]], requests[trace.site[requests] == i], self.arch),
                 )
                 for i in members
                 if trace.sites[i].address >= 0
@@ -191,7 +191,7 @@ class Analysis:
         return {
             "schema": SCHEMA,
             "kernel": self.trace.kernel,
-            "arch": self.arch,
+            "arch": self.arch.name,
             "code": None if self.trace.origin is None else dataclasses.asdict(self.trace.origin),
             "launch": {
                 "grid": list(launch.grid),
@@ -217,8 +217,8 @@ def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:
     return {"address": instruction.address, "text": instruction.text, **kept}
 
 
-def analyze_trace(trace: Trace, arch: str = "sm_90") -> Analysis:
-    """Counts what the accesses of `trace` cost on `arch`.
+def analyze_trace(trace: Trace, arch: Arch | str = SM_90) -> Analysis:
+    """Counts what the accesses of `trace` cost on `arch`, a chip or its name.
 
     An access of a kind that was not measured on `arch` keeps its row and is `unresolved`.
 
@@ -230,10 +230,10 @@ def analyze_trace(trace: Trace, arch: str = "sm_90") -> Analysis:
         _site_counts(trace, [trace.sites[i] for i in members], requests, chip)
         for members, requests in rows_of_trace(trace)
     )
-    return Analysis(trace, arch, sites, _totals(sites, hits_matter(trace, arch)), _verdict(trace, sites))
+    return Analysis(trace, chip, sites, _totals(sites, hits_matter(trace, chip)), _verdict(trace, sites))
 
 
-def hits_matter(trace: Trace, arch: str) -> bool:
+def hits_matter(trace: Trace, arch: Arch) -> bool:
     """Whether some `cp.async.ca` takes other wavefronts if its data are not in the L1 cache."""
     for number, site in enumerate(trace.sites):
         if (site.space, site.op) == ("shared", "cp_async"):
@@ -293,7 +293,7 @@ def _site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, 
 def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> dict[str, int]:
     """The counts of `SiteCounts` that apply to the site's space, each distinct request times its count."""
     addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
-    asked = addresses, site.width, site.op, active, trace.partner[requests], chip.name
+    asked = addresses, site.width, site.op, active, trace.partner[requests], chip
     made = int(times @ active.any(axis=1))
     if (site.space, site.op) in UNCOUNTED:
         return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}

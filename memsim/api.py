@@ -139,7 +139,7 @@ def load(
     *,
     code: str | None = None,
     compiler: str | None = None,
-    arch: str = "sm_90",
+    arch: str = SM_90.name,
     name: str | None = None,
 ) -> Module:
     """A module from CUDA source, PTX, or a file that holds machine code.
@@ -430,7 +430,7 @@ def analyze(
 
     chip = get_arch(arch)
     job = _job(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps, arch=chip)
-    return analyze_trace(trace_job(job, progress), chip.name)
+    return analyze_trace(trace_job(job, progress), chip)
 
 
 def run(
@@ -508,7 +508,7 @@ def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
     names = kernel.argument_names
     return kernel.code.execute(
-        job.launch, job.values, names, listener, progress=progress, max_steps=steps, **how
+        job.launch, job.values, names, listener, arch=job.arch, progress=progress, max_steps=steps, **how
     )
 
 

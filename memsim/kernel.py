@@ -62,9 +62,16 @@ class PtxKernel:
         return ()
 
     def execute(
-        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
+        self,
+        launch: Launch,
+        args: Sequence[Any],
+        names: Sequence[str],
+        listener: Any,
+        *,
+        arch: Arch,
+        **how: Any,
     ) -> Any:
-        """Run it; as `memsim.simt.execute.execute`."""
+        """Run it; as `memsim.simt.execute.execute`, which knows one chip only."""
         from memsim.simt.execute import execute
 
         return execute(self.module, self.function, launch, args, names, listener, **how)

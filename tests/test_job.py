@@ -12,7 +12,8 @@ import pytest
 
 import memsim
 from memsim import api
-from memsim.arch import SM_90
+from memsim.analysis import analyze_trace
+from memsim.arch import ARCHS, SM_90
 from memsim.cli import target as options
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -168,3 +169,26 @@ def test_a_launch_of_the_catalogue_has_its_size() -> None:
     assert job.size == {"M": 64, "N": 64, "K": 64}
     assert (job.kernel.file, job.name) == ("kernels/sgemm_128x128x8.cu", "sgemm_128x128x8")
     assert read_job("sgemm", {"size": "64,64,64"}) == replace(job, name="sgemm")
+
+
+def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a chip decides comes from the `Arch` that is passed along."""
+    job = catalog()["transpose_naive"].job((64, 64))
+    trace = api.trace_job(job)
+
+    def counts(**change: Any) -> dict[str, int | None]:
+        return analyze_trace(trace, replace(SM_90, **change)).totals
+
+    sectors, ways = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "memory_l2_theoretical_sectors_global"
+    assert counts()[sectors] == 2 * (counts(sector_bytes=64)[sectors] or 0) > 0
+    assert counts()[ways] != counts(sector_bytes=64)[ways]
+    assert counts(measured=()) != counts()
+    assert analyze_trace(trace, replace(SM_90, name="sm_91")).to_dict()["arch"] == "sm_91"
+
+    small = replace(job, arch=replace(SM_90, shared_block_bytes=1024))
+    with pytest.raises(MemsimError, match="it can have 1024"):
+        api.trace_job(small)
+    with pytest.raises(MemsimError, match="memsim executes that of sm_91"):
+        api.trace_job(replace(job, arch=replace(SM_90, name="sm_91")))
+    monkeypatch.setitem(ARCHS, "sm_90a", replace(SM_90, name="sm_90a"))
+    assert read_job("scale.cu", {**SAID, "arch": "sm_90a"}).loaded.origin.arch == "sm_90a"

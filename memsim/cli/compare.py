@@ -53,7 +53,7 @@ class Operands:
         if name == PRESENT:
             return self.analyzed(self.project().targets)
         if is_saved(name):
-            return side_of(name, analyze_trace(Trace.load(name), self.arch.name))
+            return side_of(name, analyze_trace(Trace.load(name), self.arch))
         if Path(name).suffix == ".json":
             return side_of_document(name, _read_json(Path(name)))
         if is_file(name) and Path(name).is_file():

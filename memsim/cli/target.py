@@ -148,10 +148,10 @@ def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analys
     if is_saved(target):
         if not beside:
             check_keys(SAVED, said(ctx), partial(spell, ctx))
-        return analyze_trace(Trace.load(target), get_arch(ctx.params["arch"]).name)
+        return analyze_trace(Trace.load(target), get_arch(ctx.params["arch"]))
     job = job_of(ctx, target, beside=beside)
     with progress_bar(target) as report:
-        return analyze_trace(api.trace_job(job, report), job.arch.name)
+        return analyze_trace(api.trace_job(job, report), job.arch)
 
 
 def is_saved(target: str) -> bool:

@@ -171,7 +171,7 @@ def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None)
         else:
             profiles = recordings[number].profiles
             subject = _subject(recordings[number])
-        found.code.append((subject, compare_code(profiles, analyze_trace(trace, job.arch.name))))
+        found.code.append((subject, compare_code(profiles, analyze_trace(trace, job.arch))))
     return found
 
 

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.arch import get_arch
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
 from memsim.model.choice import UNCOUNTED, global_cost, shared_cost
@@ -236,7 +235,7 @@ def _shared_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> S
         service = serve_copies(addresses, origins, row.width, active, origins >= 0, analysis.arch)
     else:
         service = serve_lanes(addresses, row.width, row.op, active, analysis.arch)
-    rule = shared_rule(row.op, row.width, get_arch(analysis.arch))
+    rule = shared_rule(row.op, row.width, analysis.arch)
     return SharedRequest(
         origin=_origin(analysis, site, rows, chosen),
         addresses=addresses,

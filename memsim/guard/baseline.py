@@ -75,7 +75,7 @@ def read_of(analysis: Analysis) -> str | None:
 
 def launch_of(analysis: Analysis) -> str:
     """Everything about the launch that the counts are for, in a line."""
-    return describe_launch(analysis.trace.launch, analysis.trace.blocks_replayed, analysis.arch)
+    return describe_launch(analysis.trace.launch, analysis.trace.blocks_replayed, str(analysis.arch))
 
 
 def describe_launch(launch: Launch, replayed: int, arch: str) -> str:

@@ -25,7 +25,7 @@ NO_RULE = {
 
 
 def shared_cost(
-    addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: str
+    addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> SharedCost:
     """Cost of requests to shared memory; `partner`: of a copy where each lane reads, -1 where it does not."""
     if op == "cp_async":
@@ -34,7 +34,7 @@ def shared_cost(
 
 
 def global_cost(
-    addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: str
+    addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> GlobalCost:
     """Cost of requests to global memory; `partner`: of a copy where each lane writes."""
     if op == "cp_async_cg":
@@ -43,15 +43,15 @@ def global_cost(
 
 
 def why_no_cost(
-    width: int, op: str, space: str, active: ArrayLike, partner: ArrayLike, chip: Arch
+    width: int, op: str, space: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> str | None:
     """Why these requests have no cost that was measured; None if they have one, or need none."""
     if (space, op) in UNCOUNTED:
         return None
     if op in NO_RULE:
         return f"this atomic on shared memory {NO_RULE[op]}"
-    if width not in chip.widths(space, op):
-        return f"{space} {op} of {width} bytes a lane was not measured on {chip.name}"
+    if width not in arch.widths(space, op):
+        return f"{space} {op} of {width} bytes a lane was not measured on {arch.name}"
     if op == "cp_async_cg" and overlaps(partner, active).any():
         return "lanes of a cp.async.cg write to the same place, and its sectors were not measured then"
     return None

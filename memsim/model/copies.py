@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from memsim.arch import Arch, get_arch
+from memsim.arch import SM_90, Arch
 from memsim.errors import MemsimError
 from memsim.model.globalmem import GlobalCost, global_access
 from memsim.model.requests import Lanes, Mask, Requests, check_requests
@@ -23,7 +23,7 @@ def copy_access(
     width: int,
     active: ArrayLike | None = None,
     read: ArrayLike | None = None,
-    arch: str = "sm_90",
+    arch: Arch = SM_90,
 ) -> SharedCost:
     """Cost of `cp.async.ca` requests to shared memory, of data that are in the L1 cache.
 
@@ -58,12 +58,11 @@ def copy_turns(
     width: int,
     active: ArrayLike | None,
     read: ArrayLike | None,
-    arch: str,
+    arch: Arch,
 ) -> tuple[Counts, int, tuple[int, ...]]:
     """Each lane's wavefront in its group, from 1, 0: idle [m, 32]; lanes of a group; the leading shape."""
-    chip = get_arch(arch)
-    writes, reads = check_copies(addresses, origins, width, active, read, chip)
-    slots = chip.line_bytes // width
+    writes, reads = check_copies(addresses, origins, width, active, read, arch)
+    slots = arch.line_bytes // width
     turns = np.zeros(writes.addresses.shape, np.int64)
     for (rows, to, on), (_, source, reading) in zip(writes.chunks(width), reads.chunks(width), strict=True):
         turns[rows] = _turns(_slot(to, slots), _slot(source, slots), on, reading, slots)
@@ -71,28 +70,27 @@ def copy_turns(
 
 
 def is_certain(
-    origins: ArrayLike, width: int, active: ArrayLike, read: ArrayLike, arch: str = "sm_90"
+    origins: ArrayLike, width: int, active: ArrayLike, read: ArrayLike, arch: Arch = SM_90
 ) -> Mask:
     """Whether a `cp.async.ca` takes the same wavefronts, hit or miss: bool (...).
 
     That is measured where every active lane reads, and each group of lanes side by side one 128-byte line.
     """
-    chip = get_arch(arch)
     lanes = (
-        np.asarray(origins) - np.arange(chip.warp) * width % chip.line_bytes
+        np.asarray(origins) - np.arange(arch.warp) * width % arch.line_bytes
     )  # the start of the group's line
     on = np.broadcast_to(active, lanes.shape)
-    slots = chip.line_bytes // width
-    groups = lanes.reshape(*lanes.shape[:-1], chip.warp // slots, slots)
+    slots = arch.line_bytes // width
+    groups = lanes.reshape(*lanes.shape[:-1], arch.warp // slots, slots)
     of_group = on.reshape(groups.shape)
     low = np.where(of_group, groups, np.iinfo(np.int64).max).min(axis=-1, keepdims=True)
-    side_by_side = (~of_group | ((groups == low) & (low % chip.line_bytes == 0))).all(axis=(-1, -2))
+    side_by_side = (~of_group | ((groups == low) & (low % arch.line_bytes == 0))).all(axis=(-1, -2))
     certain: Mask = side_by_side & (np.asarray(read) | ~on).all(axis=-1)
     return certain
 
 
 def bypass_access(
-    addresses: ArrayLike, origins: ArrayLike, active: ArrayLike | None = None, arch: str = "sm_90"
+    addresses: ArrayLike, origins: ArrayLike, active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> GlobalCost:
     """What `cp.async.cg` requests, of 16 bytes a lane, count in global memory. Arguments: as `copy_access`.
 
@@ -101,13 +99,12 @@ def bypass_access(
     shared memory. In shared memory it counts nothing for them. Where two lanes write to the same place
     (`overlaps`), the rule for sectors does not hold: what is overwritten may not be fetched.
     """
-    chip = get_arch(arch)
     width = 16
-    writes, reads = check_copies(addresses, origins, width, active, None, chip)
+    writes, reads = check_copies(addresses, origins, width, active, None, arch)
     lines, sectors = np.zeros((2, len(writes.addresses)), np.int64)
     for (rows, to, on), (_, source, _) in zip(writes.chunks(width), reads.chunks(width), strict=True):
-        line = source // source.dtype.type(chip.line_bytes // width)
-        for column, size in ((lines, chip.line_bytes), (sectors, chip.sector_bytes)):
+        line = source // source.dtype.type(arch.line_bytes // width)
+        for column, size in ((lines, arch.line_bytes), (sectors, arch.sector_bytes)):
             column[rows] = distinct((line, to // to.dtype.type(size // width)), on)
     ideal = global_access(origins, width, "cp_async_cg", active, arch).ideal_sectors
     return GlobalCost(sectors.reshape(reads.shape), lines.reshape(reads.shape), ideal)
@@ -127,16 +124,16 @@ def check_copies(
     width: int,
     active: ArrayLike | None,
     read: ArrayLike | None,
-    chip: Arch,
+    arch: Arch,
 ) -> tuple[Requests, Requests]:
     """What is written, and what is read, by requests of the same shape.
 
     Raises:
         MemsimError: as `check_requests`, or the shapes differ.
     """
-    writes = check_requests(addresses, width, "cp_async", active, chip, "shared")
+    writes = check_requests(addresses, width, "cp_async", active, arch, "shared")
     reading = active if read is None else np.logical_and(True if active is None else active, read)
-    reads = check_requests(origins, width, "cp_async", reading, chip, "global")
+    reads = check_requests(origins, width, "cp_async", reading, arch, "global")
     if writes.shape != reads.shape:
         raise MemsimError(
             f"origins have shape {np.shape(origins)}, addresses {np.shape(addresses)}",

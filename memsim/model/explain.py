@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from memsim.arch import get_arch
+from memsim.arch import SM_90, Arch
 from memsim.model.copies import copy_turns
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.shared import Counts, Rule, partners_agree, shared_rule
@@ -50,21 +50,20 @@ class BankLoad:
 
 
 def serve_lanes(
-    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> Service:
     """Which group and which wavefront serves each lane. Arguments and errors: as `shared_access`."""
-    chip = get_arch(arch)
-    requests = check_requests(addresses, width, op, active, chip, "shared")
-    rule = shared_rule(op, width, chip)
+    requests = check_requests(addresses, width, op, active, arch, "shared")
+    rule = shared_rule(op, width, arch)
     group, wavefront = np.zeros((2, *requests.addresses.shape), np.int64)
     lanes, pairs = np.zeros((2, len(requests.addresses)), np.int64)
     for rows, units, mask in requests.chunks(rule.unit):
         pairs[rows] = _pair_distance(units, mask, rule)
         lanes[rows] = np.where(pairs[rows] > 0, rule.widest, rule.lanes)
         on = np.ones(units.shape, np.bool_) if mask is None else mask
-        group[rows] = (np.arange(chip.warp) // lanes[rows, None] + 1) * on
+        group[rows] = (np.arange(arch.warp) // lanes[rows, None] + 1) * on
         wavefront[rows] = _wavefronts(units, group[rows], rule)
-    by_lane = (*requests.shape, chip.warp)
+    by_lane = (*requests.shape, arch.warp)
     return Service(
         group.reshape(by_lane),
         wavefront.reshape(by_lane),
@@ -79,7 +78,7 @@ def serve_copies(
     width: int,
     active: ArrayLike | None = None,
     read: ArrayLike | None = None,
-    arch: str = "sm_90",
+    arch: Arch = SM_90,
 ) -> Service:
     """The same for `cp.async.ca`. Arguments and errors: as `copy_access`."""
     turns, lanes, shape = copy_turns(addresses, origins, width, active, read, arch)
@@ -97,13 +96,12 @@ def serve_copies(
 
 
 def bank_load(
-    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> BankLoad:
     """How many words each bank serves. Arguments and errors: as `shared_access`."""
-    chip = get_arch(arch)
-    requests = check_requests(addresses, width, op, active, chip, "shared")
-    rule = shared_rule(op, width, chip)
-    words, ways = np.zeros((2, len(requests.addresses), chip.banks), np.int64)
+    requests = check_requests(addresses, width, op, active, arch, "shared")
+    rule = shared_rule(op, width, arch)
+    words, ways = np.zeros((2, len(requests.addresses), arch.banks), np.int64)
     for rows, units, mask in requests.chunks(rule.unit):
         merged = _pair_distance(units, mask, rule) > 0
         for which, lanes in ((~merged, rule.lanes), (merged, rule.widest)):
@@ -111,10 +109,10 @@ def bank_load(
             some = None if mask is None else mask[which]
             of_slots = _units_in_slots(units[which], some, rule, lanes)
             # The banks under a slot fill alike: an access is aligned, and as wide as the slot.
-            of_banks = np.repeat(of_slots, chip.banks // rule.lanes, axis=2)
+            of_banks = np.repeat(of_slots, arch.banks // rule.lanes, axis=2)
             words[chosen] = of_banks.sum(axis=1)
             ways[chosen] = of_banks.max(axis=1)
-    by_bank = (*requests.shape, chip.banks)
+    by_bank = (*requests.shape, arch.banks)
     return BankLoad(words.reshape(by_bank), ways.reshape(by_bank))
 
 

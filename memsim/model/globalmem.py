@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from memsim.arch import get_arch
+from memsim.arch import SM_90, Arch, get_arch
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 
 Counts = NDArray[np.int64]
@@ -33,7 +33,11 @@ class GlobalCost:
 
 
 def global_access(
-    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+    addresses: ArrayLike,
+    width: int,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch | str = SM_90,
 ) -> GlobalCost:
     """Sectors and lines of warp requests to global memory.
 
@@ -44,7 +48,7 @@ def global_access(
             as if it were a load, which is what the Source page shows as tag requests.
         active: booleans that broadcast to (..., 32); None means every lane. The addresses of
             lanes that are not active are ignored.
-        arch: the chip whose measured rules to use.
+        arch: the chip whose measured rules to use, or its name.
 
     Returns:
         GlobalCost of int64 arrays (...); all zero where no lane is active.

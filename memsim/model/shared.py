@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from memsim.arch import Arch, get_arch
+from memsim.arch import SM_90, Arch, get_arch
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 
 Counts = NDArray[np.int64]
@@ -79,7 +79,11 @@ def shared_rule(op: str, width: int, arch: Arch) -> Rule:
 
 
 def shared_access(
-    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+    addresses: ArrayLike,
+    width: int,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch | str = SM_90,
 ) -> SharedCost:
     """Cost of warp requests to shared memory.
 
@@ -94,7 +98,7 @@ def shared_access(
             side by side in global memory; for any other `copy_access`.
         active: booleans that broadcast to (..., 32); None means every lane. The addresses of
             lanes that are not active are ignored.
-        arch: the chip whose measured rules to use.
+        arch: the chip whose measured rules to use, or its name.
 
     Returns:
         SharedCost of int64 arrays (...).

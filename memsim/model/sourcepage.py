@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from memsim.arch import get_arch
+from memsim.arch import SM_90, Arch
 from memsim.model.copies import check_copies, distinct
 from memsim.model.globalmem import global_access
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
@@ -48,7 +48,7 @@ class GlobalSource:
 
 
 def shared_source_page(
-    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> SharedSource:
     """The Source page's shared-memory numbers; arguments and errors as in `shared_access`.
 
@@ -56,14 +56,13 @@ def shared_source_page(
     lane has its partner of the pair rule, but not all lanes are active. All else is exact on every
     recorded pattern.
     """
-    chip = get_arch(arch)
-    requests = check_requests(addresses, width, op, active, chip, "shared")
-    rule = shared_rule(op, width, chip)
+    requests = check_requests(addresses, width, op, active, arch, "shared")
+    rule = shared_rule(op, width, arch)
 
     wavefronts = np.zeros(len(requests.addresses), np.int64)
     for rows, units, mask in requests.chunks(rule.unit):
         wavefronts[rows] = _wavefronts(units, mask, rule)
-    fewest = _ceil_div(_bytes(requests.active, len(wavefronts), width), chip.line_bytes) * rule.passes
+    fewest = _ceil_div(_bytes(requests.active, len(wavefronts), width, arch), arch.line_bytes) * rule.passes
     ideal = np.minimum(wavefronts, fewest)
     return SharedSource(wavefronts.reshape(requests.shape), ideal.reshape(requests.shape))
 
@@ -74,21 +73,20 @@ def copy_source_page(
     width: int,
     active: ArrayLike | None = None,
     read: ArrayLike | None = None,
-    arch: str = "sm_90",
+    arch: Arch = SM_90,
 ) -> SharedSource:
     """The Source page's shared-memory numbers of `cp.async.ca`; arguments and errors as in `copy_access`.
 
     Each group takes as many wavefronts as its worst lane meets lanes, itself included. Two lanes meet if they
     read from the same banks of the cache, or write to the same banks.
     """
-    chip = get_arch(arch)
-    writes, reads = check_copies(addresses, origins, width, active, read, chip)
-    slots = chip.line_bytes // width
+    writes, reads = check_copies(addresses, origins, width, active, read, arch)
+    slots = arch.line_bytes // width
     wavefronts = np.zeros(len(writes.addresses), np.int64)
     for (rows, to, on), (_, source, reading) in zip(writes.chunks(width), reads.chunks(width), strict=True):
         meet = _same_slot(to, on, slots) | _same_slot(source, on if reading is None else reading, slots)
         wavefronts[rows] = np.count_nonzero(meet, axis=3).max(axis=2).sum(axis=1)
-    fewest = _ceil_div(_bytes(writes.active, len(wavefronts), width), chip.line_bytes)
+    fewest = _ceil_div(_bytes(writes.active, len(wavefronts), width, arch), arch.line_bytes)
     ideal = np.minimum(wavefronts, fewest)
     return SharedSource(wavefronts.reshape(writes.shape), ideal.reshape(writes.shape))
 
@@ -98,7 +96,7 @@ def bypass_source_page(
     origins: ArrayLike,
     active: ArrayLike | None = None,
     read: ArrayLike | None = None,
-    arch: str = "sm_90",
+    arch: Arch = SM_90,
 ) -> tuple[SharedSource, GlobalSource]:
     """The Source page's numbers of `cp.async.cg` without a guard; arguments and errors as in `copy_access`.
 
@@ -106,9 +104,8 @@ def bypass_source_page(
     read and 128 bytes written takes as many as the most pieces of 32 bytes that 32 bytes of the line go to.
     Unknown: wavefronts where a lane writes zeros, for the profiler uses the address that it does not read.
     """
-    chip = get_arch(arch)
-    writes, reads = check_copies(addresses, origins, BYPASS_BYTES, active, read, chip)
-    group = chip.line_bytes // BYPASS_BYTES
+    writes, reads = check_copies(addresses, origins, BYPASS_BYTES, active, read, arch)
+    group = arch.line_bytes // BYPASS_BYTES
     wavefronts, sectors = np.zeros((2, len(writes.addresses)), np.int64)
     for (rows, to, on), (_, source, reading) in zip(
         writes.chunks(BYPASS_BYTES), reads.chunks(BYPASS_BYTES), strict=True
@@ -118,8 +115,8 @@ def bypass_source_page(
         if on is None or reading is None or (on != reading).any():
             idle = (True if on is None else on) != (True if reading is None else reading)
             wavefronts[rows] = np.where(np.any(idle, axis=-1), UNKNOWN, wavefronts[rows])
-    fewest = _ceil_div(_bytes(writes.active, len(wavefronts), BYPASS_BYTES), chip.line_bytes)
-    asked = _ceil_div(_bytes(reads.active, len(sectors), BYPASS_BYTES), chip.sector_bytes)
+    fewest = _ceil_div(_bytes(writes.active, len(wavefronts), BYPASS_BYTES, arch), arch.line_bytes)
+    asked = _ceil_div(_bytes(reads.active, len(sectors), BYPASS_BYTES, arch), arch.sector_bytes)
     lines = global_access(origins, BYPASS_BYTES, "cp_async_cg", reads.active, arch).lines
     shape = writes.shape
     return (
@@ -224,19 +221,18 @@ def _all_paired(units: Lanes, active: Mask, distance: int) -> Mask:
 
 
 def global_source_page(
-    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: str = "sm_90"
+    addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> GlobalSource:
     """The Source page's global-memory numbers; arguments and errors as in `global_access`."""
-    chip = get_arch(arch)
     cost = global_access(addresses, width, op, active, arch)
-    requests = check_requests(addresses, width, op, active, chip, "global")
-    asked = _ceil_div(_bytes(requests.active, len(requests.addresses), width), chip.sector_bytes)
+    requests = check_requests(addresses, width, op, active, arch, "global")
+    asked = _ceil_div(_bytes(requests.active, len(requests.addresses), width, arch), arch.sector_bytes)
     return GlobalSource(cost.sectors, np.minimum(cost.sectors, asked.reshape(cost.sectors.shape)), cost.lines)
 
 
-def _bytes(active: Mask | None, requests: int, width: int) -> Counts:
+def _bytes(active: Mask | None, requests: int, width: int, arch: Arch) -> Counts:
     """Bytes that the active lanes ask for, shared ones counted for each lane."""
-    lanes = np.full(requests, 32) if active is None else np.count_nonzero(active, axis=1)
+    lanes = np.full(requests, arch.warp) if active is None else np.count_nonzero(active, axis=1)
     asked: Counts = lanes * width
     return asked
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.arch import get_arch
+from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow
 from memsim.isa.readers import Binder
@@ -64,6 +64,7 @@ def execute_program(
     names: Sequence[str],
     listener: Any,
     *,
+    arch: Arch,
     everything: bool,
     blocks: np.ndarray | None = None,
     progress: Callable[[float], None] | None = None,
@@ -72,14 +73,16 @@ def execute_program(
 ) -> Memory:
     """Run `blocks` (linear numbers, all of them if None) of a launch; as `memsim.simt.execute.execute`.
 
+    `arch`: the chip; the code must be made for it.
+
     Raises:
         MemsimError: arguments or launch that do not fit, and whatever goes wrong in the kernel.
     """
-    _check_chip(kernel)
+    _check_chip(kernel, arch)
     check_arguments(kernel.name, kernel.parameters, arguments, names)
     _check_launch(kernel, launch)
     memory = _memory(kernel, launch, arguments, names)
-    _check_shared(kernel, memory)
+    _check_shared(memory, arch)
     code = prepare(kernel, launch, arguments, names, memory, everything)
     if not everything:
         for reason in dataflow_of(kernel).uncertain():
@@ -252,31 +255,30 @@ def _banks(
     return banks, externals
 
 
-def _check_chip(kernel: MachineKernel) -> None:
+def _check_chip(kernel: MachineKernel, arch: Arch) -> None:
     """Is it code for the chip whose instructions and rules are known?
 
     Raises:
         MemsimError: it is not.
     """
-    arch = kernel.module.cubin.arch
-    if not arch.startswith("sm_90"):
+    made_for = kernel.module.cubin.arch
+    if not made_for.startswith(arch.name):
         raise MemsimError(
-            f"this is machine code of {arch}; memsim executes that of sm_90",
-            hint="compile for sm_90, or give the PTX or the source",
+            f"this is machine code of {made_for}; memsim executes that of {arch.name}",
+            hint=f"compile for {arch.name}, or give the PTX or the source",
         )
 
 
-def _check_shared(kernel: MachineKernel, memory: Memory) -> None:
+def _check_shared(memory: Memory, arch: Arch) -> None:
     """Does the shared memory fit into a block?
 
     Raises:
         MemsimError: more than the chip has.
     """
-    chip = get_arch("sm_90")
     total = memory.shared_bytes
-    if total > chip.shared_block_bytes:
+    if total > arch.shared_block_bytes:
         raise MemsimError(
-            f"a block needs {total} bytes of shared memory; it can have {chip.shared_block_bytes}"
+            f"a block needs {total} bytes of shared memory; it can have {arch.shared_block_bytes}"
         )
 
 

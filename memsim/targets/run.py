@@ -54,7 +54,7 @@ def analyze_job(job: Job, cache: Path | None) -> Analysis:
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or what it does.
     """
-    return analyze_trace(trace_of(job, cache), job.arch.name)
+    return analyze_trace(trace_of(job, cache), job.arch)
 
 
 def analyze_all(targets: Sequence[Job], cache: Path | None, jobs: int | None = None) -> Iterator[Measured]:

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, hits_matter
+from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.validate.live import ARBITRATION, ONE_PASS
 from memsim.validate.predict import (
@@ -176,12 +177,12 @@ def _check_same_launch(recording: Recording, analysis: Analysis) -> None:
         raise MemsimError(
             f"{trace.blocks_replayed} of {trace.launch.blocks} blocks were replayed; the GPU ran all"
         )
-    if analysis.arch != recording.device.arch:
+    if analysis.arch.name != recording.device.arch:
         raise MemsimError(f"the prediction is for {analysis.arch}, the recording of {recording.device.arch}")
 
 
 def _compare_lines(
-    places: Sequence[Place], accesses: Sequence[Access], rows: Sequence[SassRow], arch: str
+    places: Sequence[Place], accesses: Sequence[Access], rows: Sequence[SassRow], arch: Arch
 ) -> tuple[LineComparison, Predicted]:
     """The comparison, and the prediction for what was compiled."""
     measured: Figures = {metric: sum(row.count(metric) or 0 for row in rows) for metric in SOURCE_METRICS}

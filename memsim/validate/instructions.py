@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis
+from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
 from memsim.validate.code_profile import CodeProfile
@@ -137,7 +138,7 @@ def compare_code(profiles: Sequence[CodeProfile], analysis: Analysis) -> CodeCom
     return CodeComparison(rows, tuple(known), "; ".join(trace.unsure))
 
 
-def _rows(profile: CodeProfile, trace: Trace, arch: str) -> Iterator[InstructionRow]:
+def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[InstructionRow]:
     """A row for each instruction that touches shared or global memory, by address."""
     collected = [name for name in SOURCE_METRICS if name in profile.figures]
     if not collected:
@@ -170,7 +171,7 @@ def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> d
     return sums
 
 
-def _predicted(accesses: Sequence[Access], arch: str) -> Figures:
+def _predicted(accesses: Sequence[Access], arch: Arch) -> Figures:
     """The figures of one instruction.
 
     One that touches two spaces is one instruction. How often a generic access ran is not known then: the

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from memsim.arch import get_arch
+from memsim.arch import Arch
 from memsim.model import (
     bypass_source_page,
     copy_source_page,
@@ -127,7 +127,7 @@ def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
     return places
 
 
-def predict(accesses: Iterable[Access], arch: str) -> Predicted:
+def predict(accesses: Iterable[Access], arch: Arch) -> Predicted:
     """The sum over some instructions."""
     predicted = Predicted()
     for access in accesses:
@@ -143,7 +143,7 @@ def hardware_totals(predictions: Iterable[Predicted], hits_matter: bool = False)
     return totals(everything.quantities, hits_matter)
 
 
-def _predict_one(access: Access, arch: str) -> Predicted:
+def _predict_one(access: Access, arch: Arch) -> Predicted:
     site, requests = access.site, access.requests
     figures: Figures = {}
     if (
@@ -156,7 +156,7 @@ def _predict_one(access: Access, arch: str) -> Predicted:
     key = site.space, site.op
     none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
     kind = access.width, site.op, site.space
-    if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, get_arch(arch)):
+    if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, arch):
         return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
     if key in UNCOUNTED:
         return Predicted({**figures, **_bypass(access, arch)}, none)
@@ -166,7 +166,7 @@ def _predict_one(access: Access, arch: str) -> Predicted:
     return Predicted({**figures, **page}, {key: quantities})
 
 
-def _shared(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
+def _shared(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
     requests, width, op = access.requests, access.width, access.site.op
     if op == "cp_async":
         read = requests.partner >= 0
@@ -182,7 +182,7 @@ def _shared(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
     )
 
 
-def _global(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
+def _global(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
     requests, width, op = access.requests, access.width, access.site.op
     page = global_source_page(requests.addresses, width, op, requests.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
@@ -200,7 +200,7 @@ def _global(access: Access, arch: str) -> tuple[Figures, dict[str, int]]:
     )
 
 
-def _bypass(access: Access, arch: str) -> Figures:
+def _bypass(access: Access, arch: Arch) -> Figures:
     """Of `cp.async.cg`, on either side; not known of PTX, nor behind a guard."""
     requests, space = access.requests, access.site.space
     names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]

@@ -19,6 +19,7 @@ from itertools import product
 
 import numpy as np
 
+from memsim.arch import Arch
 from memsim.validate.predict import EXECUTED, Access, Figures, Predicted, Requests, predict
 from memsim.validate.report import SassRow
 from memsim.validate.sass import is_guarded, width_of
@@ -37,7 +38,7 @@ class Change:
 
 
 def find_change(
-    accesses: Sequence[Access], rows: Sequence[SassRow], measured: Figures, arch: str
+    accesses: Sequence[Access], rows: Sequence[SassRow], measured: Figures, arch: Arch
 ) -> Change | None:
     """The change that explains every measured figure of these lines; None if there is none."""
     if not accesses:
@@ -51,7 +52,7 @@ def agrees(figures: Figures, measured: Figures) -> bool:
 
 
 def _predicated(
-    accesses: Sequence[Access], rows: Sequence[SassRow], measured: Figures, arch: str
+    accesses: Sequence[Access], rows: Sequence[SassRow], measured: Figures, arch: Arch
 ) -> Change | None:
     predicted = predict(accesses, arch)
     surplus = (measured[EXECUTED] or 0) - (predicted.figures.get(EXECUTED) or 0)
@@ -64,7 +65,7 @@ def _predicated(
 
 
 def _merged(
-    accesses: Sequence[Access], rows: Sequence[SassRow], measured: Figures, arch: str
+    accesses: Sequence[Access], rows: Sequence[SassRow], measured: Figures, arch: Arch
 ) -> Change | None:
     """Tries every width that ran, for each array by itself."""
     ran = {width_of(row.sass) for row in rows if row.count(EXECUTED)}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from memsim.analysis import Analysis, SiteCounts, analyze_trace
+from memsim.arch import SM_90
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.model import SharedCost, bypass_access, copy_access, global_access, shared_access
@@ -239,7 +240,7 @@ def test_an_unknown_chip_is_an_error() -> None:
     trace = make_trace((LOAD, [CLEAN]))
     with pytest.raises(MemsimError, match="sm_50"):
         analyze_trace(trace, "sm_50")
-    assert analyze_trace(trace, "sm_90").arch == "sm_90"
+    assert analyze_trace(trace, "sm_90").arch is SM_90
 
 
 def test_excess_is_what_is_neither_ideal_nor_conflict() -> None:

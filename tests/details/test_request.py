@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from memsim.analysis import analyze_trace
+from memsim.arch import SM_90
 from memsim.details.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.errors import MemsimError
 from memsim.launch import Launch
@@ -59,7 +60,7 @@ def test_every_row_of_every_trace_adds_up(trace: Trace) -> None:
 
 def adds_up(request: SharedRequest) -> None:
     row = request.origin.row
-    cost = shared_cost(request.addresses, row.width, row.op, request.active, request.origins, "sm_90")
+    cost = shared_cost(request.addresses, row.width, row.op, request.active, request.origins, SM_90)
     for name in ("wavefronts", "conflicts", "ways", "ideal"):
         assert getattr(request, name) == int(getattr(cost, name))
     turns = request.wavefronts // request.passes

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.arch import ARCHS, get_arch
+from memsim.arch import ARCHS, SM_90, get_arch
 from memsim.errors import MemsimError
 from memsim.model import global_access, global_source_page, shared_access, shared_source_page
 
@@ -32,7 +32,6 @@ EVERY = [shared_access, global_access, shared_source_page, global_source_page]
         ({"active": LANES}, {"active": LANES > 0}, "boolean, not int64", "astype(bool)"),
         ({"active": [True] * 31}, {"active": [True] * 32}, "active has shape (31,)", "each lane"),
         ({"active": np.ones((2, 32), bool)}, {"active": True}, "active has shape (2, 32)", "each lane"),
-        ({"arch": "sm_80"}, {"arch": "sm_90"}, "architecture 'sm_80'", "known: sm_90; others have not been"),
     ],
 )
 def test_bad_input_and_its_good_twin(
@@ -89,3 +88,12 @@ def test_every_arch_says_what_was_measured_and_where() -> None:
             assert arch.widths(entry.space, entry.op) == entry.widths
             assert entry.op in arch.ops(entry.space)
         assert arch.widths("shared", "nothing") == ()
+
+
+@pytest.mark.parametrize("call", [shared_access, global_access])
+def test_a_chip_goes_by_its_name_or_by_itself(call: Any) -> None:
+    by_name, by_itself = call(**GOOD, arch="sm_90"), call(**GOOD, arch=SM_90)
+    assert all((getattr(by_name, name) == getattr(by_itself, name)).all() for name in by_name.__slots__)
+    with pytest.raises(MemsimError, match="architecture 'sm_80'") as caught:
+        call(**GOOD, arch="sm_80")
+    assert "known: sm_90; others have not been" in str(caught.value)

@@ -14,7 +14,7 @@ import pytest
 
 from memsim.analysis import analyze_trace
 from memsim.api import Kernel, trace
-from memsim.arch import get_arch
+from memsim.arch import SM_90
 from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
 from memsim.state.registers import to_array
@@ -43,7 +43,7 @@ class BruteForce:
         if (site.space, site.op) == ("shared", "cp_async_cg"):
             count["requests"] += int(used.sum())
             return  # it costs nothing there
-        if site.width not in get_arch("sm_90").widths(site.space, site.op):
+        if site.width not in SM_90.widths(site.space, site.op):
             return  # not measured: the analysis has a row without counts
         addresses = self.written_out(address)[used]
         lanes = lanes[used]

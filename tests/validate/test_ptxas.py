@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.arch import SM_90
 from memsim.compile import compile_cuda
 from memsim.validate.predict import (
     EXECUTED,
@@ -50,8 +51,8 @@ def figures(executed: int, threads: int, wavefronts: int, ideal: int) -> dict[st
 def test_four_loads_merged_into_one() -> None:
     found = loads()
     assert len(found) == 4
-    assert predict(found, "sm_90").figures == figures(4, 128, 16, 4)
-    change = find_change(found, [row("LDS.128 R4, [R0]", 1, 4)], figures(1, 32, 4, 4), "sm_90")
+    assert predict(found, SM_90).figures == figures(4, 128, 16, 4)
+    change = find_change(found, [row("LDS.128 R4, [R0]", 1, 4)], figures(1, 32, 4, 4), SM_90)
     assert change is not None and change.kind == "merged"
     assert change.what.startswith("4 loads of 4 B became 1, those now 16 B of ")
     totals = hardware_totals([change.predicted])
@@ -61,7 +62,7 @@ def test_four_loads_merged_into_one() -> None:
 
 def test_four_loads_merged_into_two() -> None:
     rows = [row("LDS.64 R4, [R0]", 1, 4), row("LDS.64 R6, [R0+0x8]", 1, 4)]
-    change = find_change(loads(), rows, figures(2, 64, 8, 4), "sm_90")
+    change = find_change(loads(), rows, figures(2, 64, 8, 4), SM_90)
     assert change is not None and change.what.startswith("4 loads of 4 B became 2")
 
 
@@ -75,7 +76,7 @@ def test_four_loads_merged_into_two() -> None:
     ],
 )
 def test_what_merging_does_not_explain(rows: list[SassRow], measured: dict[str, int | None]) -> None:
-    assert find_change(loads(), rows, measured, "sm_90") is None
+    assert find_change(loads(), rows, measured, SM_90) is None
 
 
 def test_only_neighbours_merge() -> None:
@@ -90,18 +91,18 @@ def test_predication_needs_a_guard_and_equal_lanes() -> None:
     found = loads()
     measured = figures(9, 128, 16, 4)
     guarded = [row("@!P0 LDS R4, [R0]", 9, 16)]
-    change = find_change(found, guarded, measured, "sm_90")
+    change = find_change(found, guarded, measured, SM_90)
     assert change is not None and change.kind == "predicated"
     assert "5 instructions ran with every lane off" in change.what
-    assert find_change(found, [row("LDS R4, [R0]", 9, 16)], measured, "sm_90") is None
-    assert find_change(found, guarded, {**measured, THREADS: 127}, "sm_90") is None
-    assert find_change([], guarded, measured, "sm_90") is None
+    assert find_change(found, [row("LDS R4, [R0]", 9, 16)], measured, SM_90) is None
+    assert find_change(found, guarded, {**measured, THREADS: 127}, SM_90) is None
+    assert find_change([], guarded, measured, SM_90) is None
 
 
 def test_predictions_add_up_to_the_analysis() -> None:
     for kernel in ("kernel_v3", "transpose_naive", "sgemm_128x128x8"):
         analysis = memsim.catalog()[kernel].analyze(None)
         places = accesses_by_place(analysis.trace).values()
-        totals = hardware_totals(predict(group, "sm_90") for group in places)
+        totals = hardware_totals(predict(group, SM_90) for group in places)
         assert totals == {metric: total for metric, total in analysis.totals.items() if total is not None}
         assert sum(int(np.sum(group[0].requests.times)) > 0 for group in places) == len(places)

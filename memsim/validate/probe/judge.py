@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memsim.arch import ARCHS, SM_90
+from memsim.arch import ARCHS, SM_90, Arch
 from memsim.model import (
     bypass_access,
     copy_access,
@@ -55,11 +55,11 @@ class Held:
 
 def judge_probe(recording: ProbeRecording) -> list[Held]:
     """What held, for each instruction that was probed. An unknown chip is judged by the rules of sm_90."""
-    arch = recording.device.arch if recording.device.arch in ARCHS else SM_90.name
+    arch = ARCHS.get(recording.device.arch, SM_90)
     return [_judge(recording, INSTRUCTIONS[name], arch) for name in recording.probed if name in INSTRUCTIONS]
 
 
-def _judge(recording: ProbeRecording, instruction: Instruction, arch: str) -> Held:
+def _judge(recording: ProbeRecording, instruction: Instruction, arch: Arch) -> Held:
     probed = recording.probed[instruction.name]
     harness = recording.probed[EMPTY.name].counters[0]
     figures, counters = _expected(instruction, probed, arch)
@@ -84,7 +84,7 @@ def _judge(recording: ProbeRecording, instruction: Instruction, arch: str) -> He
     )
 
 
-def _expected(instruction: Instruction, probed: Probed, arch: str) -> tuple[Columns, Columns]:
+def _expected(instruction: Instruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
     """Figures for each pattern and counters as sums of patterns; arrays [launches, patterns]."""
     if instruction.copies:
         return _expected_of_copy(instruction, probed, arch)
@@ -104,7 +104,7 @@ def _expected(instruction: Instruction, probed: Probed, arch: str) -> tuple[Colu
     return figures, counters
 
 
-def _expected_of_copy(instruction: Instruction, probed: Probed, arch: str) -> tuple[Columns, Columns]:
+def _expected_of_copy(instruction: Instruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
     """Its reads count as loads. `.cg` goes past the L1 cache, and counts nothing in shared memory."""
     figures, counters = _global_side(probed.origins, instruction, probed, arch)
     width, active = instruction.width, probed.active
@@ -125,7 +125,7 @@ def _expected_of_copy(instruction: Instruction, probed: Probed, arch: str) -> tu
 
 
 def _global_side(
-    addresses: np.ndarray, instruction: Instruction, probed: Probed, arch: str
+    addresses: np.ndarray, instruction: Instruction, probed: Probed, arch: Arch
 ) -> tuple[Columns, Columns]:
     counter = "ld" if instruction.copies else instruction.counter
     request = addresses, instruction.width, instruction.op, probed.active, arch
