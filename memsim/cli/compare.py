@@ -145,7 +145,7 @@ def compare_(
     A and B are each one of
       kernel_v3               a kernel from memsim list
       scale                   a target of this project's configuration
-      scale.cu                a .cu or .ptx file, with --grid, --block and --arg
+      scale.cu                a .cu, .ptx or .cubin file, with --grid, --block and --arg
       before.json, run.npz    what memsim analyze --json printed or --save-trace wrote
       HEAD~1:scale.cu         a file at a git revision
       HEAD~1:scale            a target at a git revision

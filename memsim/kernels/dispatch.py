@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memsim.job import Job
-from memsim.kernels.spec import Arrays, Family, Progress, Size, Spec
+from memsim.kernels.spec import Arrays, Family, Size, Spec
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
@@ -61,16 +61,9 @@ class Dispatcher:
         """As `Spec.expected`."""
         return self.small.expected(arrays)
 
-    def trace(
-        self,
-        size: Size = None,
-        blocks: int | None = None,
-        progress: Progress = None,
-        max_steps: int | None = None,
-        code: str | None = None,
-    ) -> Trace:
+    def trace(self, size: Size = None, blocks: int | None = None, code: str | None = None) -> Trace:
         """As `Spec.trace`; the trace has the name of the kernel that was picked."""
-        return self.pick(size).trace(size, blocks, progress, max_steps, code)
+        return self.pick(size).trace(size, blocks, code)
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """As `Spec.analyze`; the analysis has the name of the kernel that was picked."""

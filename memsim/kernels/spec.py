@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Argument = ArrayArg | Texture1D | int | float
 Arrays = dict[str, np.ndarray]
 Size = str | Sequence[int] | None  # "512,512,256", (512, 512, 256), or None for the default
-Progress = Callable[[float], None] | None
 
 MAX_ELEMENTS = 2**31 - 1  # the kernels' index math is done in int
 
@@ -260,22 +259,12 @@ class Spec:
                 hint=error.hint,
             ) from None
 
-    def trace(
-        self,
-        size: Size = None,
-        blocks: int | None = None,
-        progress: Progress = None,
-        max_steps: int | None = None,
-        code: str | None = None,
-    ) -> Trace:
-        """The addresses of all memory requests.
-
-        `code` as in `kernel`, all but `size` as in `memsim.api.trace`.
-        """
+    def trace(self, size: Size = None, blocks: int | None = None, code: str | None = None) -> Trace:
+        """The addresses of all memory requests; `blocks` as in `memsim.analyze`, `code` as in `kernel`."""
         from memsim import api
 
-        job = replace(self, code=code or self.code).job(size)
-        return api.trace_job(replace(job, blocks=blocks, max_steps=max_steps), progress)
+        spec = replace(self, code=code or self.code)
+        return api.trace_job(replace(spec.job(size), blocks=blocks))
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""
