@@ -17,10 +17,10 @@ import numpy as np
 
 from memsim.arch import SM_90, Arch, get_arch
 from memsim.model import COUNTERS, totals
-from memsim.model.choice import UNCOUNTED, global_cost, shared_cost, why_no_cost
+from memsim.model.choice import global_cost, shared_cost, why_no_cost
 from memsim.model.copies import is_certain
 from memsim.model.counters import QUANTITIES
-from memsim.model.shared import PASSES
+from memsim.model.operations import Operation, operation
 from memsim.trace.trace import AccessSite, Trace
 
 if TYPE_CHECKING:
@@ -32,9 +32,6 @@ SCHEMA = 1
 BADLY_COALESCED = 0.25
 
 NO_WAVEFRONTS = ("wavefronts", "conflicts", "ideal_wavefronts", "max_ways")
-
-# Under which operations the chip counts an atomic that could not be analyzed.
-COUNTED_AS = {"atomic_loop": ("load", "atomic"), "atomic_generic": ("atomic",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +72,14 @@ class SiteCounts:
     unresolved: str | None = None
 
     @property
+    def operation(self) -> Operation:
+        """What is known of its kind, in one record."""
+        return operation(self.space, self.op)
+
+    @property
     def wavefronts_of_conflicts(self) -> int:
         """How many wavefronts would be saved without conflicts; 0 if that is not known."""
-        return _known(self.conflicts) * PASSES.get(self.op, 1)
+        return _known(self.conflicts) * self.operation.passes
 
     @property
     def badness(self) -> tuple[int, int, int, bool, float]:
@@ -236,7 +238,8 @@ def analyze_trace(trace: Trace, arch: Arch | str = SM_90) -> Analysis:
 def hits_matter(trace: Trace, arch: Arch) -> bool:
     """Whether some `cp.async.ca` takes other wavefronts if its data are not in the L1 cache."""
     for number, site in enumerate(trace.sites):
-        if (site.space, site.op) == ("shared", "cp_async"):
+        asked = operation(site.space, site.op)
+        if asked.is_copy and asked.is_counted and asked.space == "shared":
             rows = trace.site == number
             active, partner = trace.active[rows], trace.partner[rows]
             if not is_certain(partner, site.width, active, partner >= 0, arch).all():
@@ -273,7 +276,8 @@ def _site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, 
     if unresolved is None:
         lanes = trace.active[requests], trace.partner[requests]
         unresolved = why_no_cost(first.width, first.op, first.space, *lanes, chip)
-    if unresolved is None and (first.space, first.op) == ("global", "cp_async_cg") and _writes_zeros(trace):
+    asked = operation(first.space, first.op)
+    if unresolved is None and asked.bypass and asked.is_counted and _writes_zeros(trace):
         unresolved = "a cp.async.cg that writes zeros in some lanes was not measured"
     return SiteCounts(
         file=first.file,
@@ -295,7 +299,7 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
     addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
     asked = addresses, site.width, site.op, active, trace.partner[requests], chip
     made = int(times @ active.any(axis=1))
-    if (site.space, site.op) in UNCOUNTED:
+    if not operation(site.space, site.op).is_counted:
         return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}
     if site.space == "shared":
         shared = shared_cost(*asked)
@@ -317,7 +321,7 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
 
 def _writes_zeros(trace: Trace) -> bool:
     """Whether a lane of some `cp.async.cg` writes and does not read."""
-    ops = np.array([site.space == "shared" and site.op == "cp_async_cg" for site in trace.sites])
+    ops = np.array([not operation(site.space, site.op).is_counted for site in trace.sites])
     rows = ops[trace.site]
     return bool((trace.active[rows] & (trace.partner[rows] < 0)).any())
 
@@ -339,7 +343,7 @@ def _totals(sites: Sequence[SiteCounts], hits_matter: bool) -> dict[str, int | N
         (site.space, op)
         for site in sites
         if site.unresolved is not None
-        for op in COUNTED_AS.get(site.op, (site.op,))
+        for op in site.operation.counted_as or (site.op,)
     }
     return {
         counter.metric: None

@@ -23,7 +23,6 @@ class Place(NamedTuple):
 
 
 REGISTERS = Place("registers", "registers")
-READS = ("load", "ldmatrix")
 
 
 def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
@@ -56,9 +55,9 @@ def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
 
 def _ends(analysis: Analysis, site: SiteCounts) -> tuple[Place, Place]:
     place = Place(site.space, site.array)
-    if site.op in READS:
+    if site.operation.verb == "load":
         return place, REGISTERS
-    if not site.op.startswith("cp_async"):
+    if not site.operation.is_copy:
         return REGISTERS, place
     other = next((s for s in analysis.sites if _is_other_side(site, s)), None)
     far = REGISTERS if other is None else Place(other.space, other.array)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
-from memsim.model.choice import UNCOUNTED, global_cost, shared_cost
+from memsim.model.choice import global_cost, shared_cost
 from memsim.model.explain import serve_copies, serve_lanes
 from memsim.model.shared import shared_rule
 from memsim.source import Shape, array_shape
@@ -217,7 +217,7 @@ def take_apart(analysis: Analysis, site: int | SiteCounts) -> SharedRequest | Gl
         raise MemsimError(f"site {site} could not be analyzed: {row.unresolved}")
     if not row.requests:
         raise MemsimError(f"site {site} makes no request: no lane is ever active")
-    if (row.space, row.op) in UNCOUNTED:
+    if not row.operation.is_counted:
         raise MemsimError(f"site {site} is a cp.async.cg, for which the chip counts no shared wavefront")
     apart = _shared_request if row.space == "shared" else _global_request
     return apart(analysis, site, analysis.requests_of_sites[site])
@@ -231,7 +231,7 @@ def _shared_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> S
     worst = _last(cost.ways, cost.wavefronts - cost.ideal, cost.wavefronts, trace.count[rows], *seen)
     chosen = rows[worst]
     addresses, active, origins = trace.addresses[chosen], trace.active[chosen], trace.partner[chosen]
-    if row.op == "cp_async":
+    if row.operation.is_copy:
         service = serve_copies(addresses, origins, row.width, active, origins >= 0, analysis.arch)
     else:
         service = serve_lanes(addresses, row.width, row.op, active, analysis.arch)

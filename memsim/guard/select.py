@@ -21,11 +21,9 @@ from pathlib import PurePosixPath
 
 from memsim.analysis import SiteCounts
 from memsim.guard.scanner import Scanner
+from memsim.model.operations import OPERATIONS
 
-OPS = (
-    *("load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp_async", "cp_async_cg"),
-    *("atomic_inc", "atomic_cas", "atomic_loop", "atomic_generic"),
-)
+OPS = tuple(dict.fromkeys(name for _, name in OPERATIONS))
 SPACES = ("shared", "global")
 Match = bool | None
 

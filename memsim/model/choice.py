@@ -12,23 +12,15 @@ from numpy.typing import ArrayLike
 from memsim.arch import Arch
 from memsim.model.copies import bypass_access, copy_access, overlaps
 from memsim.model.globalmem import GlobalCost, global_access
+from memsim.model.operations import operation
 from memsim.model.shared import SharedCost, shared_access
-
-# What the chip does without a wavefront that it counts: copies past the L1 cache, as they arrive.
-UNCOUNTED = (("shared", "cp_async_cg"),)
-
-# Operations without a rule for any width.
-NO_RULE = {
-    "atomic_loop": "is a loop of loads and compare-and-swaps, whose rounds depend on time",
-    "atomic_generic": "through a generic address is another instruction, which was not measured",
-}
 
 
 def shared_cost(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> SharedCost:
     """Cost of requests to shared memory; `partner`: of a copy where each lane reads, -1 where it does not."""
-    if op == "cp_async":
+    if operation("shared", op).is_copy:
         return copy_access(addresses, partner, width, active, np.asarray(partner) >= 0, arch)
     return shared_access(addresses, width, op, active, arch)
 
@@ -37,7 +29,7 @@ def global_cost(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> GlobalCost:
     """Cost of requests to global memory; `partner`: of a copy where each lane writes."""
-    if op == "cp_async_cg":
+    if operation("global", op).bypass:
         return bypass_access(partner, addresses, active, arch)
     return global_access(addresses, width, op, active, arch)
 
@@ -46,12 +38,13 @@ def why_no_cost(
     width: int, op: str, space: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> str | None:
     """Why these requests have no cost that was measured; None if they have one, or need none."""
-    if (space, op) in UNCOUNTED:
+    asked = operation(space, op)
+    if not asked.is_counted:
         return None
-    if op in NO_RULE:
-        return f"this atomic on shared memory {NO_RULE[op]}"
+    if asked.why:
+        return asked.why
     if width not in arch.widths(space, op):
         return f"{space} {op} of {width} bytes a lane was not measured on {arch.name}"
-    if op == "cp_async_cg" and overlaps(partner, active).any():
+    if asked.bypass and overlaps(partner, active).any():
         return "lanes of a cp.async.cg write to the same place, and its sectors were not measured then"
     return None

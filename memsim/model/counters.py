@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from memsim.model.operations import OPERATIONS, counted
+
 EXACT = "exact on every pattern recorded"
 ARBITRATION = (
     "exact for one warp; in whole kernels arbitration between warps adds up to about 6 %,"
@@ -42,32 +44,30 @@ class Counter:
     by_hits: bool = False
 
 
-_LOADS = ("load", "ldmatrix")
-_STORES = ("store", "stmatrix")
-_ATOMICS = ("atomic", "reduction")
-_SHARED_ATOMICS = (*_ATOMICS, "atomic_inc", "atomic_cas")
 _SHARED_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
 _SHARED_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
 _GLOBAL = "pipe_lsu_mem_global_op_"
-_BYPASS = ("cp_async_cg",)
-_READS = ("load", "cp_async")
-_ANY_GLOBAL = ("load", "store", *_ATOMICS, "cp_async")
+# What the Source page's columns of global memory sum over.
+_SETTLED = tuple(op.name for op in OPERATIONS.values() if op.space == "global" and not op.bypass)
+_BYPASS = tuple(op.name for op in OPERATIONS.values() if op.space == "global" and op.bypass)
+_LOADS, _STORES, _ATOMICS, _COPIES = (counted("shared", end) for end in ("ld", "st", "atom", "ldgsts"))
+_READS, _WRITES = counted("global", "ld"), counted("global", "st")
 
 COUNTERS = (
     Counter(f"{_SHARED_WAVEFRONTS}ld.sum", "shared", "wavefronts", _LOADS),
     Counter(f"{_SHARED_WAVEFRONTS}st.sum", "shared", "wavefronts", _STORES, ARBITRATION),
-    Counter(f"{_SHARED_WAVEFRONTS}atom.sum", "shared", "wavefronts", _SHARED_ATOMICS),
+    Counter(f"{_SHARED_WAVEFRONTS}atom.sum", "shared", "wavefronts", _ATOMICS),
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
     Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
-    Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _SHARED_ATOMICS),
-    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", ("cp_async",), by_hits=True),
-    Counter(f"l1tex__t_requests_{_GLOBAL}ld.sum", "global", "requests", (*_READS, *_BYPASS)),
-    Counter(f"l1tex__t_requests_{_GLOBAL}st.sum", "global", "requests", ("store",)),
-    Counter(f"l1tex__t_sectors_{_GLOBAL}ld.sum", "global", "sectors", (*_READS, *_BYPASS)),
-    Counter(f"l1tex__t_sectors_{_GLOBAL}st.sum", "global", "sectors", ("store",)),
-    Counter(f"l1tex__t_set_accesses_{_GLOBAL}ld.sum", "global", "lines", (*_READS, *_BYPASS)),
-    Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _ANY_GLOBAL, unsettled=_BYPASS),
-    Counter("memory_l1_tag_requests_global", "global", "lines", _ANY_GLOBAL, unsettled=_BYPASS),
+    Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),
+    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", _COPIES, by_hits=True),
+    Counter(f"l1tex__t_requests_{_GLOBAL}ld.sum", "global", "requests", _READS),
+    Counter(f"l1tex__t_requests_{_GLOBAL}st.sum", "global", "requests", _WRITES),
+    Counter(f"l1tex__t_sectors_{_GLOBAL}ld.sum", "global", "sectors", _READS),
+    Counter(f"l1tex__t_sectors_{_GLOBAL}st.sum", "global", "sectors", _WRITES),
+    Counter(f"l1tex__t_set_accesses_{_GLOBAL}ld.sum", "global", "lines", _READS),
+    Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _SETTLED, unsettled=_BYPASS),
+    Counter("memory_l1_tag_requests_global", "global", "lines", _SETTLED, unsettled=_BYPASS),
 )
 
 

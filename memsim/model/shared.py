@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch, get_arch
+from memsim.model.operations import OPERATIONS
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 
 Counts = NDArray[np.int64]
@@ -60,21 +61,15 @@ class Rule:
         return 2 * self.lanes if self.merges else self.lanes
 
 
-# Operations in which lanes with equal addresses do not share.
-COUNTS_LANES = ("atomic", "reduction", "atomic_cas", "cp_async")
-# Operations that take every wavefront more than once, and how often.
-PASSES = {"atomic_cas": 2}
-
-
 def shared_rule(op: str, width: int, arch: Arch) -> Rule:
     """The rule for `op` at `width` bytes a lane (both measured on `arch`). Source: docs/model.md."""
-    unit = max(width, arch.bank_bytes)
+    unit, operation = max(width, arch.bank_bytes), OPERATIONS["shared", op]
     return Rule(
         lanes=arch.banks * arch.bank_bytes // unit,
         unit=unit,
-        merges=op == "load" and width >= 8,
-        shares=op not in COUNTS_LANES,
-        passes=PASSES.get(op, 1),
+        merges=operation.merges and width >= 8,
+        shares=operation.shares,
+        passes=operation.passes,
     )
 
 

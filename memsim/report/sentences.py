@@ -14,11 +14,6 @@ from memsim.report.labels import count, dim3, ranges
 BANKS = 32
 WORD = 4
 WAVEFRONT_BYTES = 128
-VERBS = {
-    **{"load": "load", "ldmatrix": "load", "store": "store", "stmatrix": "store"},
-    **dict.fromkeys(("atomic", "reduction", "atomic_inc", "atomic_cas"), "update"),
-    **dict.fromkeys(("cp_async", "cp_async_cg"), "copy"),
-}
 PREPOSITIONS = {"load": "from", "update": "of"}
 
 
@@ -69,7 +64,7 @@ def _how_shared(request: SharedRequest) -> Iterator[str]:
 
 def _who(origin: Origin, lanes: int) -> str:
     row = origin.row
-    verb = VERBS[row.op]
+    verb = row.operation.verb
     array = row.array or f"{row.space} memory"
     return (
         f"Warp {origin.warp} of block {dim3(origin.block)}: {count(lanes, 'lane')} "
@@ -83,7 +78,7 @@ def _grouping(request: SharedRequest) -> str:
     row, lanes = request.origin.row, request.lanes
     kind = f"A {row.width}-byte {row.op.replace('_', '.')} is served"
     alone = "" if request.shares else " Each lane counts for itself: equal addresses are not shared."
-    if row.op in ("ldmatrix", "stmatrix"):
+    if row.operation.matrix:
         return f"{row.op} is served in groups of 8 lanes, one for each matrix; a lane stands for 16 bytes."
     if request.merged:
         return (
@@ -172,7 +167,7 @@ def _how_global(request: GlobalRequest) -> Iterator[str]:
     who, lines = _who(request.origin, len(lanes)), count(len(request.lines), "line")
     yield f"{who} {request.bytes_used:,} different bytes in {lines} of 128 bytes."
     yield "Global memory moves whole sectors: 32 bytes, aligned, four to a line."
-    if row.op == "cp_async_cg":
+    if row.operation.bypass:
         yield (
             "A cp.async.cg goes past the L1 cache, and the chip counts a sector for each pair of a sector of "
             "shared memory that is written and a line that is read."

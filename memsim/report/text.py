@@ -147,9 +147,8 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             "Wavefronts above the requests are no conflict by themselves: accesses of 8 or 16 B are served "
             "in up to 2 or 4 groups of lanes; ways count what collides in a group."
         )
-    if any(site.op == "cp_async" and site.unresolved is None for site in analysis.sites) and (
-        analysis.totals[COPIES] is None
-    ):
+    copies = [site for site in analysis.sites if site.operation.is_copy and not site.operation.bypass]
+    if analysis.totals[COPIES] is None and any(site.unresolved is None for site in copies):
         yield (
             f"Wavefronts of cp.async are for data in the L1 cache; {COPIES} is not known, because lanes that "
             "read from several lines take more or fewer where they miss."

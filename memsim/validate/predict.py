@@ -20,8 +20,9 @@ from memsim.model import (
     shared_source_page,
     totals,
 )
-from memsim.model.choice import UNCOUNTED, global_cost, shared_cost, why_no_cost
+from memsim.model.choice import global_cost, shared_cost, why_no_cost
 from memsim.model.counters import QUANTITIES
+from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.trace.trace import AccessSite, Trace
 from memsim.validate.sass import is_guarded
@@ -36,9 +37,6 @@ FIGURES = {
     "shared": (WAVEFRONTS, f"{WAVEFRONTS}_ideal"),
     "global": (SECTORS, f"{SECTORS}_ideal", TAGS),
 }
-
-BYPASS = "cp_async_cg"
-MATRIX = ("ldmatrix", "stmatrix")
 
 Figures = dict[str, int | None]
 
@@ -104,9 +102,7 @@ class Predicted:
 
 def access_name(site: AccessSite) -> str:
     """As `memsim.validate.sass` calls the same kind of access, which does not tell atomics apart."""
-    if site.op.startswith("cp_async"):
-        return "cp.async"
-    return f"{site.space} {'atomic' if site.op.startswith(('atomic', 'reduction')) else site.op}"
+    return operation(site.space, site.op).access
 
 
 def accesses_of(trace: Trace) -> Iterator[Access]:
@@ -150,7 +146,7 @@ def _predict_one(access: Access, arch: Arch) -> Predicted:
         access_name(site) != "cp.async" or site.space == "shared"
     ):  # one instruction, counted by its shared side
         lanes = np.count_nonzero(requests.active, axis=1)
-        if site.op in MATRIX:
+        if operation(site.space, site.op).matrix:
             lanes = np.where(lanes > 0, 32, 0)  # all of a warp take part, also where not all give an address
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
     key = site.space, site.op
@@ -158,7 +154,7 @@ def _predict_one(access: Access, arch: Arch) -> Predicted:
     kind = access.width, site.op, site.space
     if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, arch):
         return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
-    if key in UNCOUNTED:
+    if not operation(*key).is_counted:
         return Predicted({**figures, **_bypass(access, arch)}, none)
 
     model = _shared if site.space == "shared" else _global
@@ -168,7 +164,7 @@ def _predict_one(access: Access, arch: Arch) -> Predicted:
 
 def _shared(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
     requests, width, op = access.requests, access.width, access.site.op
-    if op == "cp_async":
+    if operation("shared", op).is_copy:
         read = requests.partner >= 0
         page = copy_source_page(requests.addresses, requests.partner, width, requests.active, read, arch)
     else:
@@ -187,7 +183,7 @@ def _global(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
     page = global_source_page(requests.addresses, width, op, requests.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
     figures: Figures = {name: _sum(requests, column) for name, column in columns}
-    if op == BYPASS:
+    if operation("global", op).bypass:
         figures |= _bypass(access, arch)
     cost = global_cost(requests.addresses, width, op, requests.active, requests.partner, arch)
     return (

@@ -8,23 +8,14 @@ from __future__ import annotations
 
 import re
 
-# Opcode -> access. Reductions are atomics without a result: ptxas turns one into the other.
+from memsim.model.operations import OPERATIONS
+
+# Opcode -> access, as far as the opcode tells it.
 ACCESSES = {
-    "LDS": "shared load",
-    "LDSM": "shared ldmatrix",
-    "STS": "shared store",
-    "STSM": "shared stmatrix",
-    "ATOMS": "shared atomic",
-    "LDG": "global load",
-    "STG": "global store",
-    "ATOMG": "global atomic",
-    "RED": "global atomic",
-    "REDG": "global atomic",
-    "LDGSTS": "cp.async",
-    "LD": "generic load",
-    "ST": "generic store",
-    "ATOM": "generic atomic",
+    **{opcode: operation.access for operation in OPERATIONS.values() for opcode in operation.opcodes},
+    **{"LD": "generic load", "ST": "generic store", "ATOM": "generic atomic"},
 }
+MATRICES = tuple(opcode for op in OPERATIONS.values() if op.matrix for opcode in op.opcodes)
 BITS = re.compile(r"\.(?:[US]?(8|16)|(64|128))(?![0-9])")
 MATRIX_ROW = 16
 
@@ -53,7 +44,7 @@ def is_guarded(sass: str) -> bool:
 def width_of(sass: str) -> int:
     """Bytes a lane; of a matrix instruction, the row of 16 bytes that a lane gives."""
     name = opcode(sass)
-    if name.startswith(("LDSM", "STSM")):
+    if name.startswith(MATRICES):
         return MATRIX_ROW
     bits = BITS.search(name)
     return int(bits[1] or bits[2]) // 8 if bits else 4

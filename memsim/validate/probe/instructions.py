@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memsim.model.operations import operation
+
 ENTRY = "probe"
 FILE = "pattern"
 TILE_BYTES = 32_768
@@ -44,7 +46,7 @@ class Instruction:
     @property
     def copies(self) -> bool:
         """Whether it has an address in both spaces."""
-        return self.op.startswith("cp_async")
+        return operation("global", self.op).is_copy
 
 
 # For 1, 2 and 4 words; half a word has a register of its own.

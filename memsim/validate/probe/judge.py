@@ -23,6 +23,7 @@ from memsim.model import (
     shared_source_page,
 )
 from memsim.model.copies import is_certain, overlaps
+from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.validate.predict import SECTORS, TAGS
 from memsim.validate.predict import WAVEFRONTS as PAGE_WAVEFRONTS
@@ -110,7 +111,7 @@ def _expected_of_copy(instruction: Instruction, probed: Probed, arch: Arch) -> t
     width, active = instruction.width, probed.active
     sides = probed.addresses, probed.origins
     conflicts = f"{CONFLICTS}_op_{instruction.counter}.sum"
-    if instruction.op == "cp_async_cg":
+    if operation("global", instruction.op).bypass:
         cost = bypass_access(*sides, active, arch)
         counters[f"l1tex__t_set_accesses_{LOADS}"] = cost.lines
         counters[f"l1tex__t_sectors_{LOADS}"] = cost.sectors
