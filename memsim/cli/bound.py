@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from memsim.analysis import analyze_trace
 from memsim.bound import bound_of
-from memsim.cli.target import target_options, trace_target
+from memsim.cli.target import analyzed, target_options
 from memsim.report import bound as report
 
 
@@ -18,7 +17,7 @@ from memsim.report import bound as report
 @target_options
 @click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
 @click.pass_context
-def bound(ctx: click.Context, /, target: str, arch: str, as_json: bool, **options: Any) -> None:
+def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> None:
     """Tells how many cycles a launch takes at least, unit by unit, and which unit bounds it.
 
     It is a lower bound: what every unit would need if it never waited. It says whether bank conflicts can
@@ -31,7 +30,7 @@ def bound(ctx: click.Context, /, target: str, arch: str, as_json: bool, **option
       memsim bound kernel_v3
       memsim bound kernel_v4 --size 512,512,512 --json
     """
-    analysis = analyze_trace(trace_target(ctx, target, options), arch)
+    analysis = analyzed(ctx, target)
     found = bound_of(analysis)
     if as_json:
         click.echo(json.dumps(report.to_dict(analysis, found), indent=2))

@@ -125,15 +125,15 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
 
 
 def count(
-    launches: Sequence[CodeLaunch], metrics: Sequence[str], progress: Progress = None
+    jobs: Sequence[Job], metrics: Sequence[str], progress: Progress = None
 ) -> tuple[Device, str, list[CodeProfile]]:
-    """Runs launches and collects `metrics` of each; also the GPU, and the version of ncu.
+    """Runs jobs and collects `metrics` of each; also the GPU, and the version of ncu.
 
     Raises:
         MemsimError: as `measure`.
     """
     device, profiler = this_device(), find_profiler()
-    _, found = _run(profiler, launches, _asked(metrics), _Counter(len(launches), progress))
+    _, found = _run(profiler, jobs, _asked(metrics), _Counter(len(jobs), progress))
     return device, profiler.version, found
 
 

@@ -13,10 +13,11 @@ from pathlib import Path
 from memsim import api
 from memsim.analysis import analyze_trace
 from memsim.bound import MULTIPROCESSORS, executed_forms, least_wavefronts, tag_lookups
+from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import ArrayArg, Launch
 from memsim.model.pipes import pipe_use
-from memsim.validate.live import CodeLaunch, Progress, count
+from memsim.validate.live import Progress, count, recorded_name
 from memsim.validate.rates.loops import BLOCK, BLOCKS_ON_EACH, LOOPS, ROUNDS, TYPES, source
 from memsim.validate.rates.recording import RateLaunch, RateRecording
 
@@ -48,32 +49,31 @@ def run_rates(progress: Progress = None) -> RateRecording:
     )
 
 
-def _loops(folder: Path) -> Iterator[CodeLaunch]:
+def _loops(folder: Path) -> Iterator[Job]:
     file = folder / "loops.cu"
     file.write_text(source(), "utf-8")
     module = api.load(file)
     launch = Launch((BLOCKS_ON_EACH * MULTIPROCESSORS, 1, 1), (BLOCK, 1, 1))
     for loop in LOOPS:
         memory = ArrayArg((ELEMENTS,), TYPES[loop.type][1], "zeros")
-        yield CodeLaunch(module[f"loop_{loop.name}"], launch, [memory, ROUNDS, 0])
+        yield Job(module[f"loop_{loop.name}"], launch, [memory, ROUNDS, 0])
 
 
-def _catalogue() -> Iterator[CodeLaunch]:
+def _catalogue() -> Iterator[Job]:
     for name, spec in catalog().items():
         picked = spec.pick(None)
         if picked.name == name:  # and no other's
-            yield CodeLaunch.of_catalogue(picked, tuple(picked.sizes().values()))
+            yield picked.job()
 
 
-def _recorded(launch: CodeLaunch, unit: str, counters: dict[str, int]) -> RateLaunch:
+def _recorded(job: Job, unit: str, counters: dict[str, int]) -> RateLaunch:
     """The launch beside what memsim counts of it."""
-    shape = launch.launch
-    trace = api.trace(launch.kernel, shape.grid, shape.block, launch.args, shape.shared_bytes)
+    shape, trace = job.launch, api.trace_job(job)
     analysis = analyze_trace(trace)
     return RateLaunch(
-        name=launch.name,
+        name=recorded_name(job),
         unit=unit,
-        digest=launch.kernel.origin.digest,
+        digest=job.loaded.origin.digest,
         grid=shape.grid,
         block=shape.block,
         executed={form: times for form, times in sorted(executed_forms(trace).items()) if times},
