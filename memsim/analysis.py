@@ -7,7 +7,7 @@ Left out on purpose: how a cost is worked out (`memsim.model`) and how it is pri
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -18,9 +18,9 @@ import numpy as np
 from memsim.arch import SM_90, Arch, get_arch
 from memsim.model import COUNTERS, totals
 from memsim.model.choice import global_cost, shared_cost, why_no_cost
-from memsim.model.copies import is_certain
 from memsim.model.counters import QUANTITIES
 from memsim.model.operations import Operation, operation
+from memsim.model.undecided import undecided
 from memsim.trace.trace import AccessSite, Trace
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ class Analysis:
     trace: what it was worked out from. arch: whose rules. sites: rows by file, line and first
     instruction. totals: ncu metric name -> predicted value; None where an access that would count
     in it could not be analyzed, or counts by more than its addresses. verdict: the answer in one line.
+    undecided: ncu metric name -> why it is not known although every access is analyzed.
     """
 
     trace: Trace
@@ -120,6 +121,7 @@ class Analysis:
     sites: tuple[SiteCounts, ...]
     totals: dict[str, int | None]
     verdict: str
+    undecided: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def excess_wavefronts(self) -> int:
@@ -205,6 +207,7 @@ class Analysis:
             "verdict": self.verdict,
             "sites": sites,
             "totals": dict(self.totals),
+            "undecided": dict(self.undecided),
             "notes": list(self.trace.notes),
             "unsure": list(self.trace.unsure),
         }
@@ -232,19 +235,19 @@ def analyze_trace(trace: Trace, arch: Arch | str = SM_90) -> Analysis:
         _site_counts(trace, [trace.sites[i] for i in members], requests, chip)
         for members, requests in rows_of_trace(trace)
     )
-    return Analysis(trace, chip, sites, _totals(sites, hits_matter(trace, chip)), _verdict(trace, sites))
+    reasons = undecided_counters(trace, chip)
+    return Analysis(trace, chip, sites, _totals(sites, reasons), _verdict(trace, sites), reasons)
 
 
-def hits_matter(trace: Trace, arch: Arch) -> bool:
-    """Whether some `cp.async.ca` takes other wavefronts if its data are not in the L1 cache."""
+def undecided_counters(trace: Trace, arch: Arch) -> dict[str, str]:
+    """Metric -> why it depends on more than the addresses of the kernel's copies."""
+    found: dict[str, str] = {}
     for number, site in enumerate(trace.sites):
         asked = operation(site.space, site.op)
-        if asked.is_copy and asked.is_counted and asked.space == "shared":
+        if asked.is_copy and asked.space == "shared":
             rows = trace.site == number
-            active, partner = trace.active[rows], trace.partner[rows]
-            if not is_certain(partner, site.width, active, partner >= 0, arch).all():
-                return True
-    return False
+            found |= undecided(asked, site.width, trace.active[rows], trace.partner[rows], arch)
+    return found
 
 
 def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
@@ -276,9 +279,6 @@ def _site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, 
     if unresolved is None:
         lanes = trace.active[requests], trace.partner[requests]
         unresolved = why_no_cost(first.width, first.op, first.space, *lanes, chip)
-    asked = operation(first.space, first.op)
-    if unresolved is None and asked.bypass and asked.is_counted and _writes_zeros(trace):
-        unresolved = "a cp.async.cg that writes zeros in some lanes was not measured"
     return SiteCounts(
         file=first.file,
         line=first.line,
@@ -319,26 +319,19 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
     }
 
 
-def _writes_zeros(trace: Trace) -> bool:
-    """Whether a lane of some `cp.async.cg` writes and does not read."""
-    ops = np.array([not operation(site.space, site.op).is_counted for site in trace.sites])
-    rows = ops[trace.site]
-    return bool((trace.active[rows] & (trace.partner[rows] < 0)).any())
-
-
 def _source_line(text: str, line: int) -> str:
     lines = text.splitlines()
     return lines[line - 1].strip() if 1 <= line <= len(lines) else ""
 
 
-def _totals(sites: Sequence[SiteCounts], hits_matter: bool) -> dict[str, int | None]:
+def _totals(sites: Sequence[SiteCounts], undecided: Collection[str]) -> dict[str, int | None]:
     """ncu metric -> predicted value; None if an access that counts in it is unresolved or not settled."""
     sums: dict[tuple[str, str], dict[str, int]] = {}
     for site in sites:
         of_op = sums.setdefault((site.space, site.op), dict.fromkeys(QUANTITIES[site.space], 0))
         for quantity in of_op:
             of_op[quantity] += _known(getattr(site, quantity))
-    known = totals(sums, hits_matter)
+    known = totals(sums, undecided)
     short = {
         (site.space, op)
         for site in sites

@@ -67,6 +67,8 @@ class Machine(Protocol):
 
     def aside(self, what: str, active: Any) -> None: ...
 
+    def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None: ...
+
 
 #: Runs an instruction: (machine, op, lanes that execute it, whether the data is wanted).
 Run = Callable[[Machine, Op, Any, bool], None]
@@ -480,6 +482,8 @@ def build_copy(form: Form, binder: Binder) -> Run:
             source = plus(source, times(missing, -1))
         machine.touch(op, kind, "shared", width, destination, active, Copy(source, copied))
         machine.touch(op, kind, "global", width, source, copied, Copy(destination, copied))
+        if kind == "cp_async_cg" and op.guard is not None and active is not False:
+            machine.overwritten(op, width, destination, active)
         if not data or active is False:
             return
         store = machine.memory.space("shared")

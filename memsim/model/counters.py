@@ -8,7 +8,7 @@ Source page's columns; `t_output_wavefronts`, which needs true addresses; caches
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from memsim.model.operations import OPERATIONS, counted
@@ -31,8 +31,7 @@ class Counter:
     """One ncu metric: the sum of `quantity` over `ops` in `space`.
 
     accuracy: what the comparison with hardware showed. unsettled: operations whose share in this
-    metric was not measured; a kernel that uses one gets no total under this name. by_hits: it depends
-    on what the L1 cache has as well, unless all requests are certain (`memsim.model.copies.is_certain`).
+    metric was not measured; a kernel that uses one gets no total under this name.
     """
 
     metric: str
@@ -41,7 +40,6 @@ class Counter:
     ops: tuple[str, ...]
     accuracy: str = EXACT
     unsettled: tuple[str, ...] = ()
-    by_hits: bool = False
 
 
 _SHARED_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_"
@@ -60,7 +58,7 @@ COUNTERS = (
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
     Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
     Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),
-    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", _COPIES, by_hits=True),
+    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", _COPIES),
     Counter(f"l1tex__t_requests_{_GLOBAL}ld.sum", "global", "requests", _READS),
     Counter(f"l1tex__t_requests_{_GLOBAL}st.sum", "global", "requests", _WRITES),
     Counter(f"l1tex__t_sectors_{_GLOBAL}ld.sum", "global", "sectors", _READS),
@@ -71,24 +69,26 @@ COUNTERS = (
 )
 
 
-def totals(sums: Mapping[tuple[str, str], Mapping[str, int]], hits_matter: bool = False) -> dict[str, int]:
+def totals(
+    sums: Mapping[tuple[str, str], Mapping[str, int]], undecided: Collection[str] = ()
+) -> dict[str, int]:
     """Totals under ncu's names, for a kernel that makes the accesses in `sums`.
 
     Args:
         sums: for each (space, op) that occurs, such as ("shared", "load"), the sum over all
             requests of each quantity in `QUANTITIES[space]`. An op whose requests could not all be
             resolved belongs here all the same, with what is known; the caller says that it is short.
-        hits_matter: whether it makes copies whose wavefronts depend on what the L1 cache has.
+        undecided: metrics that depend on more than addresses (`memsim.model.undecided`).
 
     Returns:
         Metric name -> count, in the order of `COUNTERS`; 0 where nothing occurs. A metric is
-        left out if the kernel uses an op whose share in it was not measured, or hits decide.
+        left out if the kernel uses an op whose share in it was not measured, or it is undecided.
     """
     result = {}
     for counter in COUNTERS:
         if any((counter.space, op) in sums for op in counter.unsettled):
             continue
-        if counter.by_hits and hits_matter:
+        if counter.metric in undecided:
             continue
         keys = ((counter.space, op) for op in counter.ops)
         result[counter.metric] = sum(int(sums[key][counter.quantity]) for key in keys if key in sums)

@@ -23,7 +23,6 @@ GAP = 2
 NARROWEST_CODE = 8
 UNLIMITED = 1_000_000  # a console this wide never cuts
 
-COPIES = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
 LEFT_OUT = ("arbitration between warps", "caches", "time")
 
 
@@ -147,12 +146,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             "Wavefronts above the requests are no conflict by themselves: accesses of 8 or 16 B are served "
             "in up to 2 or 4 groups of lanes; ways count what collides in a group."
         )
-    copies = [site for site in analysis.sites if site.operation.is_copy and not site.operation.bypass]
-    if analysis.totals[COPIES] is None and any(site.unresolved is None for site in copies):
-        yield (
-            f"Wavefronts of cp.async are for data in the L1 cache; {COPIES} is not known, because lanes that "
-            "read from several lines take more or fewer where they miss."
-        )
+    yield from (f"Not known: {metric}: {reason}" for metric, reason in analysis.undecided.items())
     if analysis.excess_wavefronts:
         yield (
             f"{analysis.excess_wavefronts:,} shared wavefronts above the ideal are no conflicts; "

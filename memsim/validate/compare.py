@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from memsim.analysis import Analysis, hits_matter
+from memsim.analysis import Analysis
 from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.validate.live import ARBITRATION, ONE_PASS
@@ -157,7 +157,7 @@ def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Compariso
 
     lines = tuple(line for line, _ in compared if line.happened)
     predictions = (predicted for _, predicted in compared)
-    compiled = hardware_totals(predictions, hits_matter(analysis.trace, analysis.arch))
+    compiled = hardware_totals(predictions, analysis.undecided)
     explained = not any(line.change == UNKNOWN for line in lines)
     totals = tuple(counter_figures(recording.profiles, analysis.totals, compiled, explained))
     notes = [f"{line.where}: {line.what}" for line in lines if line.what]

@@ -7,7 +7,7 @@ rule is known. Left out on purpose: what the compiler makes of the PTX (`memsim.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -131,12 +131,12 @@ def predict(accesses: Iterable[Access], arch: Arch) -> Predicted:
     return predicted
 
 
-def hardware_totals(predictions: Iterable[Predicted], hits_matter: bool = False) -> dict[str, int]:
+def hardware_totals(predictions: Iterable[Predicted], undecided: Collection[str] = ()) -> dict[str, int]:
     """Totals under ncu's names, as `memsim.model.totals`."""
     everything = Predicted()
     for predicted in predictions:
         everything.add(predicted)
-    return totals(everything.quantities, hits_matter)
+    return totals(everything.quantities, undecided)
 
 
 def _predict_one(access: Access, arch: Arch) -> Predicted:

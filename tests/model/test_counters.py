@@ -62,8 +62,8 @@ def test_an_unsettled_op_takes_its_metrics_out() -> None:
     assert short["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] == 4
 
 
-def test_what_hits_decide_is_left_out() -> None:
+def test_what_is_undecided_is_left_out() -> None:
     copies = {("shared", "cp_async"): {"wavefronts": 5, "conflicts": 4}}
     metric = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
     assert totals(copies)[metric] == 4
-    assert set(totals(copies)) - set(totals(copies, hits_matter=True)) == {metric}
+    assert set(totals(copies)) - set(totals(copies, undecided=[metric])) == {metric}

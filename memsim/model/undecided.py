@@ -1,0 +1,37 @@
+"""Which counters depend on more than the addresses of a kernel's copies, and on what.
+
+In: the requests of one instruction. Out: ncu's names, each with the reason. A total under such a name is not
+known. Left out on purpose: every other kind of access, of which addresses decide all that is counted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from memsim.arch import Arch
+from memsim.model.copies import is_certain
+from memsim.model.operations import Operation
+
+COPY_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
+
+BY_HITS = (
+    "wavefronts of cp.async are for data in the L1 cache; lanes that read from several lines take more or "
+    "fewer where they miss"
+)
+BY_ZEROS = "where lanes of a cp.async.cg write zeros, they can meet other writes"
+
+
+def undecided(
+    copy: Operation, width: int, active: ArrayLike, partner: ArrayLike, arch: Arch
+) -> dict[str, str]:
+    """Metric -> why it is not known, for the requests to shared memory of one copy.
+
+    partner: each lane's address in global memory, -1 where it writes zeros.
+    """
+    on, other = np.asarray(active), np.asarray(partner)
+    if not copy.bypass and not is_certain(other, width, on, other >= 0, arch).all():
+        return {COPY_CONFLICTS: BY_HITS}
+    if copy.bypass and (on & (other < 0)).any():
+        return {COPY_CONFLICTS: BY_ZEROS}
+    return {}
