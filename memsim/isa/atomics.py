@@ -28,12 +28,17 @@ from memsim.isa.registry import Unsupported, opcode
 from memsim.isa.single import flushed
 from memsim.state.memory import Store, loaded, to_store
 from memsim.state.order import higher, lower
+from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
 from memsim.state.registers import (
+    Poison,
     Poisoned,
+    both,
+    either,
     fit,
     from_array,
     from_bools,
     ints,
+    invert,
     plus,
     to_array,
     to_bools,
@@ -265,26 +270,46 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
             machine.write(answer, not skipped, active)
         if skipped:
             return
-        try:
-            values = operand_values(machine)
-            old = updated(store, address, active, operation, change, shape, values, bool(written))
-        except Poisoned as unknown:
-            store.poison = unknown.poison.through(op)
+        values, known, why = operand_values(machine, active)
+        lost, why = spread(store, address, shape, active, both(active, known), why.through(op))
+        if lost is not False:
             for slot in written:
-                machine.write(slot, store.poison, active)
+                machine.write(slot, why, lost)
+        sure = both(active, invert(lost)) if lost is not False else active
+        if sure is False:
             return
+        old = updated(store, address, sure, operation, change, shape, values, bool(written))
         if spins:
             equal = from_array(to_bools(from_bools(old[0] == values[0][0])).astype(np.int64))
             for slot, value in zip(written, (equal, 0)):
-                machine.write(slot, value, active)
+                machine.write(slot, value, sure)
             return
         for slot, value in zip(written, as_registers(old, shape)):
-            machine.write(slot, value, active)
+            machine.write(slot, value, sure)
 
-    def operand_values(machine: Machine) -> list[list[Array]]:
+    read = [
+        operand.slot + i
+        for operand in sources
+        if isinstance(operand, Register) and operand.slot is not None
+        for i in range(shape.registers)
+    ]
+
+    def operand_values(machine: Machine, active: Any) -> tuple[list[list[Array]], Any, Poison]:
+        """(values, the lanes in which they are known, why not in others)."""
         if counts_up:
-            return [[np.ones((1, 1), shape.element)]]
-        return [operand_elements(machine, source, shape) for source in sources]
+            return [[np.ones((1, 1), shape.element)]], True, NEVER_WRITTEN
+
+        def elements() -> list[list[Array]]:
+            return [operand_elements(machine, source, shape) for source in sources]
+
+        try:
+            return elements(), True, NEVER_WRITTEN
+        except Poisoned as unknown:
+            try:
+                found, known = on_known_lanes(machine.slots, read, lambda: active, elements, unknown.poison)
+            except Poisoned as still:
+                return [], False, still.poison
+            return found, known, unknown.poison
 
     def forget(machine: Machine, op: Op, poison: Any, active: Any, spaces: tuple[str, ...]) -> None:
         forget_memory(machine, op, poison, active, spaces)
@@ -296,6 +321,37 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
         kind = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else kind
         kind = "atomic_loop" if spins else kind
     return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic_kind="atomic_generic")
+
+
+def spread(
+    store: Store, address: Int, shape: Shape, active: Any, known: Any, why: Poison
+) -> tuple[Any, Poison]:
+    """(lanes whose words are not known, why): these words, and all that lanes without a known operand change.
+
+    Of several lanes at one word, none knows what it finds if one is unknown. known: lanes whose operands are.
+    """
+    element = shape.element
+    places = [plus(address, i * np.dtype(element).itemsize) for i in range(shape.count)]
+    if shape.registers == 4 and shape.count == 2:
+        places = [address, plus(address, 8)]
+    unknown = False if known is active else both(active, invert(known))
+    while True:
+        if unknown is not False:
+            for place in places:
+                store.forget(place, element, unknown, why)
+        found: Any = False
+        for place in places:
+            lost = store.lost(place, element, active)
+            if lost is not False and found is False and unknown is False:
+                why = store.why(place, element, lost)
+            found = either(found, lost)
+        if found is False or found is unknown or _same_lanes(found, unknown):
+            return found, why
+        unknown = found
+
+
+def _same_lanes(a: Any, b: Any) -> bool:
+    return b is not False and bool((to_bools(a) == to_bools(b)).all())
 
 
 def updated(

@@ -59,7 +59,7 @@ class Machine(Protocol):
 
     def touch(
         self, op: Op, kind: str, space: str, width: int, address: Int, active: Any, other: Copy | None = None
-    ) -> None: ...
+    ) -> Any: ...
 
     def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None: ...
 
@@ -231,7 +231,10 @@ def framed(
             pieces = [(space, address, active)]
         for name, at, part in pieces:
             called = generic_kind if generic_kind and space == "generic" and name == "shared" else kind
-            machine.touch(op, called, name, width, at, part)
+            outside = machine.touch(op, called, name, width, at, part)
+            if outside is not False:
+                forget(machine, op, Poison(OUTSIDE, op), outside, ())
+                part = both(part, invert(outside))
             if name == "elsewhere":
                 forget(
                     machine,
@@ -244,6 +247,10 @@ def framed(
                 move(machine, op, constants if name == "const" else machine.memory.space(name), at, part)
 
     return run
+
+
+#: Why a value is not known that was read where no array is.
+OUTSIDE = "it reads outside of every array"
 
 
 def own_shared(address: Int) -> Int:
@@ -284,9 +291,7 @@ def build_load(form: Form, binder: Binder) -> Run:
                 value: Any = loaded(found, False) if size == 4 else from_array(found.astype(np.int64))
                 machine.write(slot, value, known)
             if lost is not False:
-                why = store.poison or store.why
-                assert why is not None
-                machine.write(slot, why.through(op), lost)
+                machine.write(slot, store.why(at, element, lost).through(op), lost)
 
     def forget(machine: Machine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
         for slot in slots:
@@ -336,7 +341,7 @@ def build_store(form: Form, binder: Binder) -> Run:
 def forget_memory(machine: Machine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
     """Nobody knows where something was written: nothing in these spaces is known any more."""
     for name in spaces:
-        machine.memory.space(name).poison = poison
+        machine.memory.spoil(name, poison)
 
 
 # --- constants ------------------------------------------------------------------------------
@@ -378,13 +383,16 @@ class ConstantBytes:
 
     def __init__(self, content: bytes) -> None:
         self.content = np.frombuffer(content, np.uint8)
-        self.poison: Poison | None = None
-        self.why = Poison("outside of what is known of the constant bank", None)
+        self.unknown = Poison("outside of what is known of the constant bank", None)
 
     def lost(self, address: Int, dtype: type, active: Any) -> Any:
         """The lanes that read where nobody has said what is there."""
         at = to_array(address)
         return both(active, from_bools((at < 0) | (at + np.dtype(dtype).itemsize > self.content.size)))
+
+    def why(self, address: Int, dtype: type, lost: Any) -> Poison:
+        """Why it is not known what these lanes read."""
+        return self.unknown
 
     def load(self, address: Int, dtype: type, active: Any) -> np.ndarray:
         """What each lane reads.
@@ -395,7 +403,7 @@ class ConstantBytes:
         at, size = to_array(address), np.dtype(dtype).itemsize
         inside = (at >= 0) & (at + size <= self.content.size)
         if (to_bools(active) & ~inside).any():
-            raise Poisoned(self.why)
+            raise Poisoned(self.unknown)
         if not self.content.size:
             return np.zeros(at.shape, dtype)
         index = np.where(inside, at, 0)[..., None] + np.arange(size)
@@ -481,12 +489,16 @@ def build_copy(form: Form, binder: Binder) -> Run:
             missing = low_bits(source, width.bit_length() - 1)
             source = plus(source, times(missing, -1))
         machine.touch(op, kind, "shared", width, destination, active, Copy(source, copied))
-        machine.touch(op, kind, "global", width, source, copied, Copy(destination, copied))
-        if kind == "cp_async_cg" and op.guard is not None and active is not False:
+        outside = machine.touch(op, kind, "global", width, source, copied, Copy(destination, copied))
+        if kind == "cp_async_cg" and active is not False:
             machine.overwritten(op, width, destination, active)
         if not data or active is False:
             return
         store = machine.memory.space("shared")
+        if outside is not False:
+            for i in range(width // size):
+                store.forget(plus(destination, i * size), element, outside, Poison(OUTSIDE, op))
+            active, copied = both(active, invert(outside)), both(copied, invert(outside))
         for i in range(width // size):
             value: np.ndarray = np.zeros((1, 1), element)
             try:
@@ -497,7 +509,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
                         value = first_bytes(value, width - to_array(missing) - i * size)
                 store.store(plus(destination, i * size), value, active)
             except Poisoned as unknown:
-                store.poison = unknown.poison.through(op)
+                store.forget(plus(destination, i * size), element, active, unknown.poison.through(op))
 
     return run
 
@@ -582,13 +594,15 @@ def build_store_matrix(form: Form, binder: Binder) -> Run:
 
     def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
         for matrix in range(count):
+            pieces = matrix_pieces(machine, address, matrix, transposed)
             try:
                 value = 0 if source.slot is None else machine.slots[source.slot + matrix]
                 bits = to_array(ints(value, 32))
-                for where, half in matrix_pieces(machine, address, matrix, transposed):
+                for where, half in pieces:
                     store.store(where, (bits >> (16 * half)).astype(np.uint16), machine.mask)
             except Poisoned as unknown:
-                store.poison = unknown.poison.through(op)
+                for where, _ in pieces:
+                    store.forget(where, np.uint16, machine.mask, unknown.poison.through(op))
 
     return framed(form, binder, "shared", "stmatrix", 16, move, forget_memory, lanes=8 * count)
 

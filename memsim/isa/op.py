@@ -201,6 +201,12 @@ class Op:
         return self.form.name
 
     @property
+    def touches(self) -> tuple[tuple[str, str], ...]:
+        """(kind, state space) of what it accesses."""
+        record = self.record
+        return tuple(record.touches_of(self.form) if record.touches_of else record.touches)
+
+    @property
     def line(self) -> int:
         """The source line, 0 if it is not known."""
         return self.source.line if self.source else 0

@@ -17,6 +17,8 @@ Compute = Callable[..., Any]
 Builder = Callable[..., Any]
 #: Of a form, how many registers an operand spans, by its place; one where it is not said.
 Widths = Callable[[Form], dict[int, int]]
+#: What an instruction accesses, as (kind, state space).
+Touches = tuple[tuple[str, str], ...]
 
 
 class Unsupported(Exception):
@@ -29,7 +31,8 @@ class Record:
 
     results: which of the leading operands are written: R a register, P a predicate, `?` if it may be missing.
     effect_of: of opcodes whose effect depends on the form. written: slots written that no operand names.
-    touches: (kind, space) of what it accesses, for forms that are not executed.
+    touches: (kind, space) of what it accesses; touches_of: of opcodes of which the form says so.
+    known: False for an opcode that no table of instructions has, which may do anything.
     """
 
     opcode: str
@@ -40,7 +43,9 @@ class Record:
     flow: Flow | None = None
     effect_of: Callable[[Form], Effect] | None = None
     written: Callable[[Form], list[int]] | None = None
-    touches: tuple[tuple[str, str], ...] = ()
+    touches: Touches = ()
+    touches_of: Callable[[Form], Touches] | None = None
+    known: bool = True
 
 
 #: Opcode -> record.
@@ -75,16 +80,32 @@ def not_executed(
     *names: str,
     results: str = "",
     widths: Widths = single,
-    touches: tuple[tuple[str, str], ...] = (),
+    touches: Touches = (),
+    touches_of: Callable[[Form], Touches] | None = None,
+    written: Callable[[Form], list[int]] | None = None,
 ) -> None:
     """Register opcodes that are known and not executed.
 
-    What they write is unknown, and so is what they touch.
+    What they write is unknown, and so is what they touch. Of an opcode with `touches_of`, a form that touches
+    nothing has no effect at all.
     """
+    effect = Effect.MEMORY if touches or touches_of else Effect.ALU
     for name in names:
         RECORDS[name] = Record(
-            name, Effect.MEMORY if touches else Effect.ALU, results, widths, None, touches=touches
+            name,
+            effect,
+            results,
+            widths,
+            None,
+            touches=touches,
+            touches_of=touches_of,
+            written=written,
+            effect_of=None if touches_of is None else _effect_by(touches_of),
         )
+
+
+def _effect_by(touches_of: Callable[[Form], Touches]) -> Callable[[Form], Effect]:
+    return lambda form: Effect.MEMORY if touches_of(form) else Effect.NONE
 
 
 def control(*names: str, flow: Flow, results: str = "", widths: Widths = single) -> None:

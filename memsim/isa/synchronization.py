@@ -1,16 +1,22 @@
-"""Objects in shared memory that lanes wait for: `SYNCS` (mbarriers), and results of block barriers: `B2R`.
+"""Objects in shared memory that lanes wait for: `SYNCS` and `ARRIVES` (mbarriers), and results of block
+barriers: `B2R`.
 
 In: a form. Out: what it gives. A wait for a copy says yes: copies are done when they are issued, one legal
-order. Phases are counted nowhere; requests to the objects are listed as not counted.
+order. Phases are counted nowhere: the object's bytes are not known. Requests to the objects are listed; the
+counters of loads and stores do not have them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from memsim.isa.op import Effect, Form, Predicate
+import numpy as np
+
+from memsim.isa.memory import address_of, effective, own_shared
+from memsim.isa.op import Effect, Form, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import opcode
+from memsim.isa.results import targets_of
 from memsim.state.registers import Poison, Poisoned
 
 
@@ -18,19 +24,29 @@ def _state_widths(form: Form) -> dict[int, int]:
     return {1: 2} if form.operands and isinstance(form.operands[0], Predicate) else {0: 2}
 
 
-@opcode("SYNCS", results="P?R?", widths=_state_widths, effect=Effect.LANES)
+@opcode("SYNCS", "ARRIVES", results="P?R?", widths=_state_widths, effect=Effect.MEMORY)
 def build_mbarrier(form: Form, binder: Binder) -> Any:
-    results = form.operands[:2]
-    gives_predicate = bool(results) and isinstance(results[0], Predicate)
+    place = effective(form, address_of(form)[1], binder, False)
+    answers = [operand.slot for operand in form.operands[:1] if isinstance(operand, Predicate)]
     waits = "PHASECHK" in form.modifiers
 
-    def compute(r: list[Any], warps: Any) -> Any:
-        warps.aside("mbarrier operations")
-        if gives_predicate and waits:
-            return True
-        raise Poisoned(Poison(f"the state of an mbarrier ({form.name})", None))
+    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+        machine.aside("mbarrier operations", active)
+        poison = Poison(f"the state of an mbarrier ({form.name})", op)
+        for slot in targets_of(form, op.record):
+            if slot is not None:
+                machine.write(slot, True if waits and slot in answers else poison, active)
+        if waits:
+            return
+        try:
+            at = own_shared(place(machine.slots))
+        except Poisoned as unknown:
+            machine.memory.spoil("shared", unknown.poison.through(op))
+            return
+        if machine.memory.shared is not None and active is not False:
+            machine.memory.shared.forget(at, np.int64, active, poison)
 
-    return compute
+    return run
 
 
 @opcode("B2R", results="RP?", effect=Effect.LANES)

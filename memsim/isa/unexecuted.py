@@ -1,19 +1,25 @@
 """Opcodes that are known and not executed: what they write becomes unknown, and what they access is listed.
 
 In: nothing. Out: records. An opcode that is in no table at all is treated worse (`memsim.sass.decode`): it
-may have written any memory.
+may do anything. Source of the names: CUDA Binary Utilities, Hopper instruction set.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
-from memsim.isa.op import Form, Predicate
-from memsim.isa.registry import not_executed
+from memsim.isa.op import UNIFORM_PREDICATE, Form, Predicate
+from memsim.isa.registry import Touches, not_executed
 
-SHARED_READ = (("load", "shared"),)
-INTO_SHARED = (("store", "shared"), ("load", "global"))
-OUT_OF_SHARED = (("load", "shared"), ("store", "global"))
+SPACES = {"G": "global", "S": "shared"}
+#: What CCTL may do to a line of a cache with no effect on what a load gives: drop, write back, fetch, age.
+HARMLESS = frozenset(
+    (
+        *("E", "U", "C", "I", "IV", "IVALL", "IVALLP", "WB", "WBALL", "RS", "RSLB", "LTC64B", "LTC128B"),
+        *("PF1", "PF1.5", "PF2", "PML2", "RML2"),
+    )
+)
 
 
 def _whole_fragment(form: Form) -> dict[int, int]:
@@ -35,13 +41,55 @@ def _texels(form: Form) -> dict[int, int]:
     return {first: 2, first + 1: 2, first + 2: 4}
 
 
-not_executed("BMMA", "QMMA", "OMMA", results="R", widths=_whole_fragment)
+def _copied(kind: str) -> Callable[[Form], Touches]:
+    """`UBLKCP.S.G`: to shared memory from global."""
+
+    def touches(form: Form) -> Touches:
+        spaces = [SPACES[name] for name in form.modifiers if name in SPACES]
+        if len(spaces) != 2:
+            return tuple((way, space) for space in SPACES.values() for way in ("bulk_load", kind))
+        return (kind, spaces[0]), ("bulk_load", spaces[1])
+
+    return touches
+
+
+def _discarded(form: Form) -> Touches:
+    """`CCTL.DML2` (PTX: `discard`) leaves in memory what nobody knows."""
+    return () if HARMLESS.issuperset(form.modifiers) else (("discard", "global"),)
+
+
+# --- memory ---------------------------------------------------------------------------------
+
 not_executed(
     "HGMMA", "QGMMA", "IGMMA", "BGMMA", results="R", widths=_group_fragment, touches=(("wgmma", "shared"),)
 )
-not_executed("TEX", "TLD4", "TXQ", "TMML", "TXD", results="P?RR", widths=_texels)
-not_executed("SULD", results="P?R", widths=lambda form: {0: 4, 1: 4}, touches=(("load", "surface"),))
-not_executed("SUST", "SURED", "SUATOM", touches=(("store", "surface"),))
-not_executed("UBLKCP", "UBLKRED", touches=(("bulk", "shared"), ("bulk", "global")))
-not_executed("UTMALDG", "UTMASTG", "UTMAREDG", touches=(("bulk", "shared"), ("bulk", "global")))
-not_executed("GETLMEMBASE", "AL2P", "ALD", "AST", "S2UR_CLUSTER", "IPA", "PIXLD", results="R")
+not_executed("UBLKCP", touches_of=_copied("bulk_store"))
+not_executed("UBLKRED", touches_of=_copied("bulk_reduction"))
+not_executed("UTMALDG", touches=(("bulk_store", "shared"), ("bulk_load", "global")))
+not_executed("UTMASTG", touches=(("bulk_store", "global"), ("bulk_load", "shared")))
+not_executed("UTMAREDG", touches=(("bulk_reduction", "global"), ("bulk_load", "shared")))
+not_executed("STAS", touches=(("store", "shared"),))
+not_executed("REDAS", touches=(("reduction", "shared"),))
+not_executed("LDGMC", results="R", widths=lambda form: {0: 4}, touches=(("load", "global"),))
+not_executed("SULD", results="P?R", widths=lambda form: {0: 4, 1: 4}, touches=(("surface_load", "global"),))
+not_executed("SUST", touches=(("surface_store", "global"),))
+not_executed("SURED", touches=(("surface_reduction", "global"),))
+not_executed(
+    "SUATOM", results="P?R", widths=lambda form: {0: 2, 1: 2}, touches=(("surface_atomic", "global"),)
+)
+not_executed("TEX", "TLD4", "TMML", "TXD", results="P?RR", widths=_texels, touches=(("load", "texture"),))
+not_executed("CCTL", touches_of=_discarded)
+
+# --- registers alone ------------------------------------------------------------------------
+
+not_executed("BMMA", "QMMA", "OMMA", results="R", widths=_whole_fragment)
+not_executed("TXQ", results="P?RR", widths=_texels)
+not_executed("GETLMEMBASE", "AL2P", "ALD", "S2UR_CLUSTER", "IPA", "PIXLD", results="R")
+# Of older chips, or met in no compiled kernel.
+not_executed("FADD32I", "FMUL32I", "FFMA32I", "FSWZADD", "HADD2_32I", "HMUL2_32I", "HFMA2_32I", results="R")
+not_executed("IADD", "IADD32I", "IMUL", "IMUL32I", "ISCADD", "ISCADD32I", "LOP", "LOP32I", results="P?RP?")
+not_executed("SHL", "SHR", "MOV32I", "IDP4A", "VHMNMX", "I2IP", "R2B", results="R")
+not_executed("UCLEA", "UF2FP", "ULOP", "ULOP32I", "USHL", "USHR", results="P?R")
+not_executed("ULEPC", results="R", widths=lambda form: {0: 2})
+not_executed("PSETP", "UPSETP", results="PP")
+not_executed("UR2UP", written=lambda form: list(range(UNIFORM_PREDICATE, UNIFORM_PREDICATE + 7)))

@@ -43,14 +43,15 @@ from memsim.isa.results import result_count
 from memsim.sass.listing import Line, Listing
 from memsim.sass.operands import parse_operand, split
 
-#: What an opcode is that is in no table: it may have written everything.
+#: What an opcode is that is in no table: it may do anything, to all memory and all registers that it names.
 STRANGER = Record(
     "?",
     Effect.MEMORY,
     "P?R?P?",
     lambda form: {0: 4, 1: 4},
     None,
-    touches=tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global")),
+    touches=tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local")),
+    known=False,
 )
 _INDEXED_TARGET = re.compile(r"^(U?R\d+)\s+(-?0x[0-9a-f]+)")
 _REMARK = re.compile(r'\(\*"[^"]*"\*\)')

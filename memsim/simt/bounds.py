@@ -66,13 +66,27 @@ class Bounds:
         if buffer is not None and (not origins or buffer in origins):
             return frozenset((buffer.name,))
         array = np.broadcast_to(to_array(address), self.machine.shape)
-        owners = layout.owners(array, width)
+        owners = self.owners(layout, array, width)
         mask = self.machine.full(active)
         may = np.array([*(not origins or one in origins for one in layout.buffers), False])
         wrong = mask & ~may[owners]  # owner -1, no buffer, is the False at the end
         if wrong.any():
-            raise self.error(instruction, space, width, address, wrong, "out-of-bounds")
-        return frozenset(layout.buffers[i].name for i in np.unique(owners[mask]))
+            self.leave(instruction, space, width, address, wrong)
+        return frozenset(layout.buffers[i].name for i in np.unique(owners[mask & ~wrong]))
+
+    def owners(self, layout: Layout, addresses: np.ndarray, width: int) -> np.ndarray:
+        """Index of the buffer of each access, -1 where it is in none."""
+        return layout.owners(addresses, width)
+
+    def leave(
+        self, instruction: Instruction, space: str, width: int, address: int | Sum, wrong: np.ndarray
+    ) -> None:
+        """These threads access no buffer that they may.
+
+        Raises:
+            MemsimError: always here.
+        """
+        raise self.error(instruction, space, width, address, wrong, "out-of-bounds")
 
     def origins_of(self, instruction: Instruction) -> tuple[Buffer, ...]:
         """The buffers in global memory that an instruction's address starts from; remembered."""

@@ -15,10 +15,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from memsim.isa.op import SLOTS, Effect, Flow, Immediate, Op, Predicate, Program, Register
+from memsim.isa.reach import spaces_written
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.isa.results import targets_of
-from memsim.simt.dataflow import Dataflow, spaces_written
+from memsim.simt.dataflow import Dataflow
 from memsim.simt.plan import Site
 from memsim.state.memory import Buffer
 from memsim.state.partial import Partial, covers, on_known_lanes
@@ -137,29 +138,19 @@ class Code:
 
     def _unexecuted(self, op: Op, guard: Callable[[list[Any]], bool | Part] | None) -> Step:
         """An instruction that is not executed: all that it may write is unknown from here on."""
-        poison = Poison(f"{op.name} is not executed by the emulator", op)
-        written = [slot for slot in targets_of(op.form, op.record) if slot is not None]
-        touches, spoiled = op.record.touches, spaces_written(op)
+        why = "is not executed by the emulator" if op.record.known else "is in no table of instructions"
+        poison = Poison(f"{op.name} {why}", op)
 
         def run(engine: Engine) -> None:
             active: Any = engine.mask
             if guard is not None:
-                try:
+                with suppress(Poisoned):
                     active = both(engine.mask, guard(engine.slots))
-                except Poisoned:
-                    active = engine.mask
             if active is False:
                 return
-            for slot in written:
-                engine.write(slot, poison, active)
-            for kind, space in touches:
-                if space in ("shared", "global", "generic"):
-                    where = "global" if space == "generic" else space
-                    engine.lose(op, kind, where, 0, poison, active)
-                else:
-                    engine.listener.aside(f"{space} accesses ({op.name})", active)
-            for space in spoiled:
-                engine.memory.space(space).poison = poison
+            if not op.record.known:
+                engine.listener.unsure(f"{op.name} at {op.where} {why}: it may do anything")
+            unknown_effects(engine, op, poison, active)
 
         return run
 
@@ -324,12 +315,26 @@ def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Ste
     return run
 
 
+def unknown_effects(engine: Engine, op: Op, poison: Poison, active: Any) -> None:
+    """All that an instruction may write is unknown from here on, and what it accesses is listed.
+
+    For instructions that are not executed, and for those of which nobody knows in which lanes they are.
+    """
+    for slot in slots_of(op.writes):
+        engine.write(slot, poison, active)
+    for kind, space in op.touches:
+        for where in ("global", "shared") if space == "generic" else (space,):
+            engine.lose(op, kind, where, 0, poison, active)
+    for space in spaces_written(op):
+        engine.memory.spoil(space, poison)
+
+
 def memory_step(
     op: Op, guard: Callable[[list[Any]], bool | Part] | None, access: Callable[..., None], data: bool
 ) -> Step:
     """A step that accesses memory in the lanes for which the guard holds."""
     reads = slots_of(op.reads | op.addresses)
-    counted = any(space in ("shared", "global") for _, space in op.record.touches)
+    counted = any(space in ("shared", "global") for _, space in op.touches)
 
     def run(engine: Engine) -> None:
         registers = engine.slots
@@ -356,21 +361,12 @@ def memory_step(
             try:
                 active = both(engine.mask, guard(engine.slots))
             except Poisoned as unknown:
-                unknown_guard(engine, unknown.poison.through(op))
+                unknown_effects(engine, op, unknown.poison.through(op), engine.mask)
                 return
             if active is False:
                 if counted and not engine.skip(op):
                     access(engine, op, False, False)
                 return
         access(engine, op, active, data)
-
-    def unknown_guard(engine: Engine, poison: Poison) -> None:
-        for kind, space in op.record.touches:
-            if space in ("shared", "global", "generic"):
-                engine.lose(op, kind, "global" if space == "generic" else space, 0, poison, engine.mask)
-        for slot in slots_of(op.writes):
-            engine.write(slot, poison, True)
-        for space in spaces_written(op):
-            engine.memory.space(space).poison = poison
 
     return run

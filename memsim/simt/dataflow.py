@@ -10,36 +10,13 @@ from collections.abc import Callable
 from functools import cached_property
 
 from memsim.isa.op import Address, Barrier, Constant, Effect, Flow, Op, Predicate, Program
+from memsim.isa.reach import ALL_SPACES, GLOBAL, LOCAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
 
 #: The root of an address that may start anywhere: a pointer that was loaded from memory.
 ANYWHERE = 1
 #: The first bit of parameters, one for each 8 bytes; and of module variables, one for each entry of bank 4.
 PARAMETER_BITS, VARIABLE_BITS = 1, 1 + 4096 // 8
-
-SHARED, GLOBAL, LOCAL = "shared", "global", "local"
-ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
-_READS = frozenset(("load", "atomic", "ldmatrix", "cp_async", "wgmma", "bulk"))
-_WRITES = frozenset(("store", "atomic", "reduction", "stmatrix", "cp_async", "bulk"))
-
-
-def spaces_read(op: Op) -> frozenset[str]:
-    """The state spaces that an instruction may read."""
-    return _spaces(op, _READS, "shared")
-
-
-def spaces_written(op: Op) -> frozenset[str]:
-    """The state spaces that an instruction may write."""
-    return _spaces(op, _WRITES, "global")
-
-
-def _spaces(op: Op, kinds: frozenset[str], not_of_a_copy: str) -> frozenset[str]:
-    found: set[str] = set()
-    for kind, space in op.record.touches:
-        if kind in kinds and not (kind == "cp_async" and space == not_of_a_copy):
-            found |= ALL_SPACES if space == "generic" else {space}
-    return frozenset(found)
-
 
 #: Slots of predicates, general and uniform, and of convergence barriers.
 _PREDICATES = 0xFFFF << 320
@@ -421,7 +398,7 @@ class Dataflow:
 
 def is_atomic(op: Op) -> bool:
     """Does it give back what others left in memory?"""
-    return op.effect is Effect.MEMORY and any(kind == "atomic" for kind, _ in op.record.touches)
+    return op.effect is Effect.MEMORY and any(kind == "atomic" for kind, _ in op.touches)
 
 
 def _root_plan(op: Op) -> tuple[int, list[int], list[int], bool, list[int]]:
@@ -437,17 +414,19 @@ def _root_plan(op: Op) -> tuple[int, list[int], list[int], bool, list[int]]:
                 for register in (operand.base, operand.uniform):
                     if register is not None and register.slot is not None:
                         address.append(register.slot)
-        loads_pointers = any(name in ("64", "128") for name in op.form.modifiers) or op.form.opcode in (
-            "LDL",
-            "LD",
-        )
-        if op.writes & general and loads_pointers:
+        if _loads_pointers(op, op.writes & general):
             own = ANYWHERE
         return own, [], _slots(op.writes & general), op.guard is not None, address
     for operand in op.form.operands:
         if isinstance(operand, Constant):
             own |= _constant_root(operand)
     return own, _slots(op.reads & general), _slots(op.writes & general), op.guard is not None, []
+
+
+def _loads_pointers(op: Op, written: int) -> bool:
+    """May what it loads be a pointer: 64 bits, or half of one that was spilled?"""
+    spaces = spaces_read(op)
+    return bool(spaces & ALL_SPACES) and (LOCAL in spaces or written.bit_count() > 1) and written != 0
 
 
 def _constant_root(operand: Constant) -> int:

@@ -45,6 +45,9 @@ from memsim.state.registers import (
 )
 from memsim.state.sums import Int
 
+#: Spaces whose accesses have rows; the others are counted beside them, under these names.
+COUNTED = ("shared", "global")
+ASIDE = {"local": "local memory", "const": "constants at an index", "texture": "texture fetches"}
 #: How often a group goes round loops before others that are ready pass it.
 PATIENCE = 1000
 
@@ -58,16 +61,33 @@ class Group:
     turns: int = 0
 
 
-class Engine:
-    """Runs chunks of blocks of one launch."""
+def reads_alone(kind: str, space: str) -> bool:
+    """Does an access of this kind write nothing in this space?"""
+    return kind == "load" or (kind.startswith("cp_async") and space == "global")
 
-    def __init__(self, code: Code, memory: Memory, launch: Launch, listener: Any, budget: int) -> None:
+
+class Engine:
+    """Runs chunks of blocks of one launch.
+
+    allow_out_of_bounds: a load outside of every array is counted, and what it gives is not known.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        memory: Memory,
+        launch: Launch,
+        listener: Any,
+        budget: int,
+        allow_out_of_bounds: bool = False,
+    ) -> None:
         self.code = code
         self.memory = memory
         self.launch = launch
         self.listener = listener
         self.threads = launch.warps * 32
         self.budget = self.steps_left = budget
+        self.allow_out_of_bounds = allow_out_of_bounds
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.slots: list[Any] = []
         self.mask: Any = True
@@ -335,6 +355,10 @@ class Engine:
         wrong = next((address for address, _ in ways if address not in at), None)
         if wrong is not None:
             raise self.refused(op, f"leads to address {wrong:#x}, where no instruction is")
+        if op.flow is Flow.INDEXED and op.targets:
+            wrong = next((address for address, _ in ways if at[address] not in op.targets), None)
+            if wrong is not None:
+                raise self.refused(op, f"leads to address {wrong:#x}, which is none of its targets")
         return self.part([(op.index + 1, rest), *((at[address], mask) for address, mask in ways)])
 
     def _call(self, op: Op, active: Any, rest: Any) -> int | None:
@@ -472,14 +496,19 @@ class Engine:
 
     def touch(
         self, op: Op, kind: str, space: str, width: int, address: Int, active: Any, other: Copy | None = None
-    ) -> None:
-        """Lanes `active` access `address`: check it and tell the listener."""
+    ) -> Any:
+        """Lanes `active` access `address`: check it and tell the listener.
+
+        Gives the lanes that read outside of every array, where that is allowed.
+        """
         if space == "elsewhere":
             self.lose(
                 op, kind, "shared", width, Poison("shared memory of another block of the cluster", op), active
             )
-            return
-        is_generic = any(declared == "generic" for _, declared in op.record.touches)
+            return False
+        self.bounds.outside = False
+        self.bounds.allows_outside = self.allow_out_of_bounds and reads_alone(kind, space)
+        is_generic = any(declared == "generic" for _, declared in op.touches)
         if space in ("local", "const"):
             if active is not False and space == "local":
                 self.bounds.check(op, space, width, address, active)
@@ -488,9 +517,9 @@ class Engine:
                 poison = Poison(f"a generic address in {space} memory", op)
                 for counted in ("global", "shared") if space == "local" else ("global",):
                     self.lose(op, kind, counted, width, poison, active)
-                return
-            self.listener.aside("local memory" if space == "local" else "constants at an index", active)
-            return
+                return self.bounds.outside
+            self.listener.aside(ASIDE[space], active)
+            return self.bounds.outside
         arrays: frozenset[str] = frozenset()
         if active is not False:
             arrays = self.bounds.check(op, space, width, address, active)
@@ -503,9 +532,15 @@ class Engine:
         if other is not None and space == "global":
             other = Copy(plus(other.address, -SHARED_BASE), other.active)
         self.listener.access(site, address, self.mask, active, arrays, other)
+        if self.bounds.outside is not False:
+            self.listener.aside("reads outside of every array", self.bounds.outside)
+        return self.bounds.outside
 
     def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None:
         """An access whose addresses are not known."""
+        if space not in COUNTED:
+            self.listener.aside(ASIDE.get(space, f"{space} accesses"), active)
+            return
         site = self.code.site(op, kind, space, width)
         if active is False:
             self.listener.access(site, 0, self.mask, False, frozenset(), None)
@@ -556,7 +591,7 @@ class Engine:
         The chip counts fewer sectors then (on an H200 28,930 where 30,720 were asked for), not by a rule
         that is known.
         """
-        off = both(self.mask, invert(active))
+        off = False if op.guard is None else both(self.mask, invert(active))
         if off is False:
             return
         places = self.by_warp(to_array(address) // width)

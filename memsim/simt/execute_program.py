@@ -37,13 +37,18 @@ from memsim.state.memory import (
     Memory,
     align,
 )
-from memsim.state.registers import Poisoned
+from memsim.state.registers import Poison, Poisoned
 
 #: Addresses by which functions of the system are known, such as vprintf; no code is there.
 SYSTEM_FUNCTIONS = 0x7FFF_0000_0000
 #: Bytes of stack where functions are called, of which the cubin does not always know the depth (CUDA's
 #: default).
 UNBOUNDED_STACK = 1024
+
+#: What a block finds in memory of its own.
+NEVER_WRITTEN = {
+    space: Poison(f"{space} memory is read that was never written", None) for space in ("shared", "local")
+}
 
 # Constant bank 0 of sm_90, in front of the parameters, by byte offset: dimensions, windows, the stack, blocks
 # of a cluster, and the descriptor of global memory, which no address depends on.
@@ -70,6 +75,7 @@ def execute_program(
     progress: Callable[[float], None] | None = None,
     max_steps: int = MAX_STEPS,
     chunk_threads: int | None = None,
+    allow_out_of_bounds: bool = False,
 ) -> Memory:
     """Run `blocks` (linear numbers, all of them if None) of a launch; as `memsim.simt.execute.execute`.
 
@@ -87,7 +93,7 @@ def execute_program(
     if not everything:
         for reason in dataflow_of(kernel).uncertain():
             listener.unsure(reason)
-    engine = Engine(code, memory, launch, listener, max_steps)
+    engine = Engine(code, memory, launch, listener, max_steps, allow_out_of_bounds)
     wanted = np.arange(launch.blocks) if blocks is None else blocks
     limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
     size = max(1, limit // engine.threads)
@@ -197,6 +203,7 @@ def _memory(kernel: MachineKernel, launch: Launch, arguments: Sequence[Any], nam
         shared.add(kernel.dynamic_name, shared.end, launch.shared_bytes)
         shared.end += launch.shared_bytes
     _place_variables(kernel.module.cubin, memory)
+    memory.uninitialised = NEVER_WRITTEN
     calls = any(op.flow is Flow.CALL for op in kernel.program.ops)
     local = align(max(kernel.image.local_bytes, UNBOUNDED_STACK if calls else 0), 16)
     if local:

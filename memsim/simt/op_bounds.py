@@ -13,8 +13,8 @@ import numpy as np
 from memsim.isa.op import Op
 from memsim.simt.bounds import Bounds
 from memsim.simt.dataflow import ANYWHERE
-from memsim.state.memory import Buffer, align
-from memsim.state.registers import Sum, bounds, low_zeros, to_array
+from memsim.state.memory import Buffer, Layout, align
+from memsim.state.registers import Sum, bounds, from_bools, low_zeros, to_array
 
 if TYPE_CHECKING:
     from memsim.simt.engine import Engine
@@ -33,6 +33,9 @@ class OpBounds(Bounds):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)  # type: ignore[arg-type]
         self.engine = engine
+        #: May the access that is checked leave its array, and the lanes that do.
+        self.allows_outside = False
+        self.outside: Any = False
 
     def check(
         self, instruction: Any, space: str, width: int, address: int | Sum, active: Any
@@ -57,6 +60,19 @@ class OpBounds(Bounds):
             return super().check(instruction, space, width, address, active)
         owners = layout.owners(array, 1)
         return frozenset(layout.buffers[i].name for i in np.unique(owners[mask]) if i >= 0)
+
+    def owners(self, layout: Layout, addresses: np.ndarray, width: int) -> np.ndarray:
+        """As `Bounds.owners`; a word of four bytes at an array's end is its own if its first byte is.
+
+        Atomics on numbers of two bytes are made of it, and every allocation holds whole words.
+        """
+        return super().owners(layout, addresses, 1 if width == 4 else width)
+
+    def leave(self, instruction: Any, space: str, width: int, address: int | Sum, wrong: np.ndarray) -> None:
+        """As `Bounds.leave`; where it is allowed, remembers who it was."""
+        if not self.allows_outside:
+            super().leave(instruction, space, width, address, wrong)
+        self.outside = from_bools(wrong)
 
     def starts(self, instruction: Any, space: str) -> tuple[tuple[Buffer, ...], dict[str, int]]:
         """What an instruction's addresses in a space start from: arrays, and arguments that are numbers."""

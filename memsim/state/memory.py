@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import bisect
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,9 +140,9 @@ class Store:
         self.rows = rows
         #: Why nothing in it is known any more.
         self.poison: Poison | None = None
-        #: Not 0 for bytes that hold something unknown, like `data`; and why.
+        #: Not 0 for bytes that hold something unknown, like `data`: the number of the reason, from 1.
         self.unknown: np.ndarray | None = None
-        self.why: Poison | None = None
+        self.reasons: list[Poison] = []
         self._views: dict[type, np.ndarray] = {}
 
     def view(self, dtype: type) -> np.ndarray:
@@ -180,9 +180,9 @@ class Store:
         Raises:
             Poisoned: it is not.
         """
-        why = self.poison or self.why
-        if why is not None and self.lost(address, dtype, active) is not False:
-            raise Poisoned(why)
+        lost = self.lost(address, dtype, active)
+        if lost is not False:
+            raise Poisoned(self.why(address, dtype, lost))
 
     def lost(self, address: int | Sum, dtype: type, active: bool | Part) -> bool | Part:
         """The threads that read something unknown."""
@@ -193,13 +193,37 @@ class Store:
         marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
         return both(active, from_bools(self._read(marks, self.positions(address, dtype, active)) != 0))
 
+    def why(self, address: int | Sum, dtype: type, lost: bool | Part) -> Poison:
+        """Why it is not known what these threads read."""
+        if self.poison is not None:
+            return self.poison
+        assert self.unknown is not None
+        marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+        found = np.broadcast_to(self._read(marks, self.positions(address, dtype, lost)), self.shape)
+        first = found[np.broadcast_to(to_bools(lost), self.shape)][0]
+        return self.reasons[max(int(first).to_bytes(8, "little")) - 1]
+
     def forget(self, address: int | Sum, dtype: type, active: bool | Part, why: Poison) -> None:
         """Threads write something unknown."""
         if self.unknown is None:
             self.unknown = np.zeros_like(self.data)
-        self.why = why
         marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
-        self._write(marks, self.positions(address, dtype, active), marks.dtype.type(1), active)
+        value = int.from_bytes(bytes([self._number(why)] * marks.itemsize), "little")
+        self._write(marks, self.positions(address, dtype, active), marks.dtype.type(value), active)
+
+    def never_written(self, why: Poison) -> None:
+        """Nothing is in it yet; what lies behind its end is nobody's."""
+        self.unknown = np.full_like(self.data, self._number(why))
+
+    def _number(self, why: Poison) -> int:
+        """The mark of a reason; after 254 of them all others have the last one's."""
+        told = why.story()
+        for number, reason in enumerate(self.reasons, 1):
+            if reason.story() == told:
+                return number
+        if len(self.reasons) < 255:
+            self.reasons.append(why)
+        return len(self.reasons)
 
     def _read(self, view: np.ndarray, index: np.ndarray) -> np.ndarray:
         found: np.ndarray
@@ -307,6 +331,10 @@ class Memory:
         self.shared: Store | None = None
         self.local: Store | None = None
         self.shape = (1, 32)
+        #: Why nothing is known in spaces whose bytes are not made yet.
+        self._spoiled: dict[str, Poison] = {}
+        #: Why shared and local memory that nobody has written is not known; zero where it is not said.
+        self.uninitialised: Mapping[str, Poison] = {}
 
     def _place(self, buffers: Sequence[tuple[str, Any, int]]) -> None:
         """Every array by itself, but for those that share memory: these lie as they do for the caller."""
@@ -346,6 +374,7 @@ class Memory:
         """New blocks begin: their shared and local memory is made when first used."""
         self.shape = (blocks, threads)
         self.shared = self.local = None
+        self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
         for store in (self._global, self._const):
             if store is not None:
                 store.shape = self.shape
@@ -356,13 +385,13 @@ class Memory:
         if name == "shared":
             if self.shared is None:
                 data = np.zeros((blocks, align(self.shared_bytes + 16, 16)), np.uint8)
-                self.shared = Store(data, SHARED_BASE, self.shape, "block")
+                self.shared = self._fresh("shared", Store(data, SHARED_BASE, self.shape, "block"))
             return self.shared
         if name in ("local", "param"):
             if self.local is None:
                 size = align(max(self.layouts["local"].end, 16), 16)
                 data = np.zeros((blocks * threads, size), np.uint8)
-                self.local = Store(data, 0, self.shape, "thread")
+                self.local = self._fresh("local", Store(data, 0, self.shape, "thread"))
             return self.local
         if name == "const":
             if self._const is None:
@@ -370,6 +399,7 @@ class Memory:
             return self._const
         if self._global is None:
             self._global = self._filled("global")
+            self._global.poison = self._spoiled.pop("global", None)
             for address, content in self.contents:
                 start = address - GLOBAL_BASE
                 self._global.data[0, start : start + len(content)] = np.frombuffer(content, np.uint8)
@@ -378,6 +408,14 @@ class Memory:
                 raw = np.ascontiguousarray(raw).view(np.uint8).reshape(-1)
                 self._global.data[0, address - GLOBAL_BASE : address - GLOBAL_BASE + raw.size] = raw
         return self._global
+
+    def spoil(self, name: str, poison: Poison) -> None:
+        """Nobody knows what is in a state space any more; its bytes need not be made for that."""
+        made = {"global": self._global, "shared": self.shared, "local": self.local}.get(name)
+        if made is not None:
+            made.poison = poison
+        else:
+            self._spoiled[name] = poison
 
     def digest(self) -> bytes:
         """A digest of all that a kernel can change."""
@@ -389,6 +427,13 @@ class Memory:
                 if store.unknown is not None:
                     found.update(store.unknown.data)
         return found.digest()
+
+    def _fresh(self, space: str, store: Store) -> Store:
+        """A space that nobody has written yet."""
+        store.poison = self._spoiled.pop(space, None)
+        if space in self.uninitialised:
+            store.never_written(self.uninitialised[space])
+        return store
 
     def _filled(self, space: str) -> Store:
         """Module variables of `space` with their initial bytes."""
@@ -413,13 +458,14 @@ class Memory:
         Raises:
             Poisoned: what the kernel wrote is not known.
         """
+        if "global" in self._spoiled:
+            raise Poisoned(self._spoiled["global"])
         if self._global is None:
             return
         if self._global.poison:
             raise Poisoned(self._global.poison)
         if self._global.unknown is not None and self._global.unknown.any():
-            assert self._global.why is not None
-            raise Poisoned(self._global.why)
+            raise Poisoned(self._global.reasons[int(self._global.unknown.max()) - 1])
         for address, array in self._arguments:
             if isinstance(array, np.ndarray) and array.flags.writeable:
                 start = address - GLOBAL_BASE

@@ -58,14 +58,21 @@ class Machine:
     def space(self, name: str) -> Store:
         return self.stores[name]
 
+    def spoil(self, name: str, poison: Poison) -> None:
+        self.stores[name].poison = poison
+
+    def overwritten(self, *given: Any) -> None:
+        """Nothing is counted here."""
+
     def write(self, slot: int, value: Any, active: Any) -> None:
         old = self.slots[slot]
         self.slots[slot] = value if active is True or old is None else choose(active, value, old)
 
     def touch(
         self, op: Any, kind: str, space: str, width: int, address: Any, active: Any, other: Any = None
-    ) -> None:
+    ) -> bool:
         self.touched.append((kind, space, width))
+        return False
 
     def lose(self, *given: Any) -> None:
         self.touched.append(("lost", given[2], given[3]))

@@ -1,0 +1,33 @@
+"""Which state spaces an instruction may read and write.
+
+In: an `Op`, executed or not. Out: sets of state spaces. A kind of access that is not said here to leave
+memory alone reads and writes: that is the one rule by which memory becomes unknown.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Op
+
+SHARED, GLOBAL, LOCAL = "shared", "global", "local"
+ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
+#: Kinds of access that do not write, and that do not read.
+ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "surface_load"))
+ONLY_WRITE = frozenset(("store", "stmatrix", "reduction", "bulk_store", "surface_store", "discard"))
+
+
+def spaces_read(op: Op) -> frozenset[str]:
+    """The state spaces that an instruction may read, for values that others see."""
+    return _spaces(op, ONLY_WRITE, SHARED)
+
+
+def spaces_written(op: Op) -> frozenset[str]:
+    """The state spaces that an instruction may write."""
+    return _spaces(op, ONLY_READ, GLOBAL)
+
+
+def _spaces(op: Op, others: frozenset[str], not_of_a_copy: str) -> frozenset[str]:
+    found: set[str] = set()
+    for kind, space in op.touches:
+        if kind not in others and not (kind == "cp_async" and space == not_of_a_copy):
+            found |= ALL_SPACES if space == "generic" else {space}
+    return frozenset(found)
