@@ -385,6 +385,7 @@ def trace(
     *,
     everything: bool = False,
     max_steps: int | None = None,
+    allow_out_of_bounds: bool = False,
 ) -> Trace:
     """The addresses of every shared and global access of a launch, described as for `analyze`.
 
@@ -393,7 +394,16 @@ def trace(
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
-    job = _job(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps)
+    job = _job(
+        kernel,
+        grid,
+        block,
+        args,
+        shared_bytes,
+        blocks=blocks,
+        max_steps=max_steps,
+        allow_out_of_bounds=allow_out_of_bounds,
+    )
     return trace_job(job, progress, everything=everything)
 
 
@@ -408,6 +418,7 @@ def analyze(
     progress: Progress | None = None,
     *,
     max_steps: int | None = None,
+    allow_out_of_bounds: bool = False,
 ) -> Analysis:
     """What every access of a launch costs, by source line.
 
@@ -422,6 +433,8 @@ def analyze(
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
         arch: whose rules to count by, or its name.
         max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
+        allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
+            raising an error; of machine code.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
@@ -429,7 +442,17 @@ def analyze(
     from memsim.analysis import analyze_trace
 
     chip = get_arch(arch)
-    job = _job(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps, arch=chip)
+    job = _job(
+        kernel,
+        grid,
+        block,
+        args,
+        shared_bytes,
+        blocks=blocks,
+        max_steps=max_steps,
+        allow_out_of_bounds=allow_out_of_bounds,
+        arch=chip,
+    )
     return analyze_trace(trace_job(job, progress), chip)
 
 
@@ -506,9 +529,16 @@ def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> 
     from memsim.simt.execute import MAX_STEPS
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
-    names = kernel.argument_names
     return kernel.code.execute(
-        job.launch, job.values, names, listener, arch=job.arch, progress=progress, max_steps=steps, **how
+        job.launch,
+        job.values,
+        kernel.argument_names,
+        listener,
+        arch=job.arch,
+        progress=progress,
+        max_steps=steps,
+        allow_out_of_bounds=job.allow_out_of_bounds,
+        **how,
     )
 
 

@@ -50,6 +50,8 @@ class Job:
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
         max_steps: instructions after which a chunk of blocks counts as endless; None for the usual limit. It
             decides only whether there is a trace.
+        allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
+            raising an error; of machine code.
         arch: the chip to compile for, and whose rules to count by.
         name: what budgets, the baseline and reports call it.
         size: of a kernel of the catalogue the problem's size by name, else empty.
@@ -61,6 +63,7 @@ class Job:
     args: Sequence[Any] = ()
     blocks: int | None = None
     max_steps: int | None = None
+    allow_out_of_bounds: bool = False
     arch: Arch = SM_90
     name: str = ""
     size: Mapping[str, int] = field(default_factory=dict)
@@ -70,6 +73,8 @@ class Job:
         for name, value in (("blocks", self.blocks), ("max_steps", self.max_steps)):
             if value is not None and not (is_integer(value) and value >= 1):
                 raise MemsimError(f"{name} must be an integer of at least 1, not {value!r}")
+        if not isinstance(self.allow_out_of_bounds, bool):
+            raise MemsimError(f"allow_out_of_bounds is true or false, not {self.allow_out_of_bounds!r}")
 
     @cached_property
     def loaded(self) -> Kernel:

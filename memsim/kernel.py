@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memsim.arch import Arch
+from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.ptx import program
 
@@ -71,9 +72,17 @@ class PtxKernel:
         arch: Arch,
         **how: Any,
     ) -> Any:
-        """Run it; as `memsim.simt.execute.execute`, which knows one chip only."""
+        """Run it; as `memsim.simt.execute.execute`, which knows one chip only.
+
+        Raises:
+            MemsimError: what it raises, and `allow_out_of_bounds`.
+        """
         from memsim.simt.execute import execute
 
+        if how.pop("allow_out_of_bounds", False):
+            raise MemsimError(
+                "loads outside of arrays are allowed of machine code only, and this was read as PTX"
+            )
         return execute(self.module, self.function, launch, args, names, listener, **how)
 
 

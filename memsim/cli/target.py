@@ -68,6 +68,11 @@ OPTIONS = (
         metavar="N",
         help="Instructions after which a launch is endless.",
     ),
+    click.option(
+        "--allow-out-of-bounds",
+        is_flag=True,
+        help="Count loads outside of every array; what they give is not known.",
+    ),
 )
 ARCH = click.option(
     "--arch", default=SM_90.name, show_default=True, help="The chip whose measured rules to use."
@@ -75,7 +80,7 @@ ARCH = click.option(
 # What `read_job` calls what these options say.
 KEYS = {
     **{name: name for name in ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes")},
-    **{name: name for name in ("blocks", "max_steps", "arch")},
+    **{name: name for name in ("blocks", "max_steps", "allow_out_of_bounds", "arch")},
     **{"arg": "args", "define": "options", "include": "options"},
 }
 TRACE = ".npz"

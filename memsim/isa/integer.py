@@ -452,13 +452,36 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+class Combined:
+    """A comparison combined with a predicate, which alone decides in some lanes."""
+
+    def __init__(self, name: str, other: Any, compute: Compute) -> None:
+        self.name = name
+        self.other = other
+        self.compute = compute
+
+    def __call__(self, r: Registers) -> Any:
+        return self.compute(r)
+
+    def decided(self, r: Registers) -> tuple[bool | Part, bool]:
+        """(lanes in which the results do not depend on the comparison, what both are there).
+
+        Raises:
+            Poisoned: the predicate is not known.
+        """
+        if self.name == "OR":
+            return self.other(r), True
+        return invert(self.other(r)) if self.name == "AND" else False, False
+
+
 @opcode("ISETP", "UISETP", results="PP")
 def build_isetp(form: Form, binder: Binder) -> Compute:
     how, *rest = form.modifiers
     given = set(rest)
-    combine = next((COMBINE[name] for name in rest if name in COMBINE), None)
-    if how not in {*_COMPARE, "F", "T"} or combine is None or given - {"U32", "EX", *COMBINE}:
+    name = next((name for name in rest if name in COMBINE), "")
+    if how not in {*_COMPARE, "F", "T"} or not name or given - {"U32", "EX", *COMBINE}:
         raise Unsupported(form.name)
+    combine = COMBINE[name]
     a, b, joined, *lower = form.operands[2:]
     read = binder.unsigned_word if "U32" in given else binder.word
     x, y, other = read(a), read(b), binder.predicate(joined)
@@ -471,7 +494,7 @@ def build_isetp(form: Form, binder: Binder) -> Compute:
             found = extended(p, q, how, found, below(r))
         return combine(found, added), combine(invert(found), added)
 
-    return compute
+    return Combined(name, other, compute)
 
 
 def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:

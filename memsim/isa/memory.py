@@ -216,10 +216,11 @@ def framed(
             address = read(machine.slots)
         except Poisoned as unknown:
             poison = unknown.poison.through(op)
-            where = "global" if space == "generic" else space
-            machine.lose(op, kind, where, width, poison, active)
-            spaces = ("shared", "global", "local") if space == "generic" else (space,)
-            forget(machine, op, poison, active, spaces)
+            for where in ("global", "shared") if space == "generic" else (space,):
+                machine.lose(op, kind, where, width, poison, active)
+            if active is not False:
+                spaces = ("shared", "global", "local") if space == "generic" else (space,)
+                forget(machine, op, poison, active, spaces)
             return
         if space == "generic":
             pieces = machine.resolve(address, active)
@@ -482,7 +483,8 @@ def build_copy(form: Form, binder: Binder) -> Run:
             poison = unknown.poison.through(op)
             for space in ("shared", "global"):
                 machine.lose(op, kind, space, width, poison, active)
-            forget_memory(machine, op, poison, active, ("shared",))
+            if active is not False:
+                forget_memory(machine, op, poison, active, ("shared",))
             return
         missing: Int = 0
         if fills:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import COMBINE
+from memsim.isa.integer import COMBINE, Combined
 from memsim.isa.op import Constant, Form, Immediate, Op, Operand, Predicate, Register
 from memsim.isa.readers import Binder, from_double, half_bits, joined, to_double
 from memsim.isa.registry import Compute, Unsupported, opcode
@@ -204,7 +204,7 @@ def comparison(
         found = from_bools(order(p, q))
         return combine(found, added), combine(invert(found), added)
 
-    return compute
+    return Combined(name, other, compute)
 
 
 @opcode("FSETP", results="PP")

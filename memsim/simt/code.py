@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from memsim.isa.integer import Combined
 from memsim.isa.op import SLOTS, Effect, Flow, Immediate, Op, Predicate, Program, Register
 from memsim.isa.reach import spaces_written
 from memsim.isa.readers import Binder
@@ -23,7 +24,7 @@ from memsim.simt.dataflow import Dataflow
 from memsim.simt.plan import Site
 from memsim.state.memory import Buffer
 from memsim.state.partial import Partial, covers, on_known_lanes
-from memsim.state.registers import Part, Poison, Poisoned, both, plus
+from memsim.state.registers import Part, Poison, Poisoned, both, choose, either, plus
 
 if TYPE_CHECKING:
     from memsim.simt.engine import Engine
@@ -270,6 +271,9 @@ def recovered(
     poison = unknown.poison.through(op)
     registers = engine.slots
     active: Any = True
+    if guard is not None:
+        with suppress(Poisoned):
+            active = guard(registers)
 
     def lanes() -> Any:
         return both(engine.mask, active)
@@ -288,10 +292,31 @@ def recovered(
     try:
         result, known = on_known_lanes(registers, reads, lanes, run, unknown.poison)
     except Poisoned as still:
-        return still.poison.through(op), active, True
-    if known is not True and (op.effect is Effect.LANES or isinstance(result, Poison)):
+        result, known = still.poison.through(op), False
+    if known is not True and isinstance(compute, Combined):
+        result, known = with_decided(compute, registers, result, known, lanes)
+    if isinstance(result, Poison):
+        return result, active, True
+    if known is not True and op.effect is Effect.LANES:
         return poison, active, True
     return result, active, known
+
+
+def with_decided(
+    compute: Combined, registers: list[Any], result: Any, known: Any, lanes: Callable[[], Any]
+) -> tuple[Any, Any]:
+    """(results, lanes that they are known in) with the lanes in which no comparison is needed."""
+    try:
+        decided, value = compute.decided(registers)
+    except Poisoned:
+        return result, known
+    if decided is False:
+        return result, known
+    if isinstance(result, Poison):
+        result, known = (value, value), decided
+    else:
+        result, known = tuple(choose(decided, value, one) for one in result), either(known, decided)
+    return result, True if covers(known, lanes()) else known
 
 
 def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Step:

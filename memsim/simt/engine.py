@@ -61,7 +61,7 @@ class Group:
     turns: int = 0
 
 
-def reads_alone(kind: str, space: str) -> bool:
+def only_reads(kind: str, space: str) -> bool:
     """Does an access of this kind write nothing in this space?"""
     return kind == "load" or (kind.startswith("cp_async") and space == "global")
 
@@ -507,7 +507,7 @@ class Engine:
             )
             return False
         self.bounds.outside = False
-        self.bounds.allows_outside = self.allow_out_of_bounds and reads_alone(kind, space)
+        self.bounds.only_reads = only_reads(kind, space)
         is_generic = any(declared == "generic" for _, declared in op.touches)
         if space in ("local", "const"):
             if active is not False and space == "local":

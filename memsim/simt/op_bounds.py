@@ -33,8 +33,8 @@ class OpBounds(Bounds):
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)  # type: ignore[arg-type]
         self.engine = engine
-        #: May the access that is checked leave its array, and the lanes that do.
-        self.allows_outside = False
+        #: Does the access that is checked write nothing, and the lanes of it that leave their arrays.
+        self.only_reads = False
         self.outside: Any = False
 
     def check(
@@ -70,9 +70,13 @@ class OpBounds(Bounds):
 
     def leave(self, instruction: Any, space: str, width: int, address: int | Sum, wrong: np.ndarray) -> None:
         """As `Bounds.leave`; where it is allowed, remembers who it was."""
-        if not self.allows_outside:
-            super().leave(instruction, space, width, address, wrong)
-        self.outside = from_bools(wrong)
+        if self.only_reads and self.engine.allow_out_of_bounds:
+            self.outside = from_bools(wrong)
+            return
+        error = self.error(instruction, space, width, address, wrong, "out-of-bounds")
+        if self.only_reads and error.hint is None:
+            error.hint = "--allow-out-of-bounds, or allow_out_of_bounds, counts it if the kernel is known to"
+        raise error
 
     def starts(self, instruction: Any, space: str) -> tuple[tuple[Buffer, ...], dict[str, int]]:
         """What an instruction's addresses in a space start from: arrays, and arguments that are numbers."""

@@ -63,6 +63,7 @@ def key_of(job: Job) -> str:
         job.launch.block,
         job.launch.shared_bytes,
         job.blocks,
+        job.allow_out_of_bounds,
         [_argument(value) for value in job.values],
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -30,10 +30,10 @@ class Kind:
 
 
 COMMON = ("name", "arch", "blocks", "max_steps")
-LAUNCH = (*COMMON, "kernel", "grid", "block", "args", "shared_bytes")
+LAUNCH = (*COMMON, "kernel", "grid", "block", "args", "shared_bytes", "allow_out_of_bounds")
 CATALOGUE = Kind("a catalogue kernel", (*COMMON, "size", "code"))
 CUDA = Kind("a CUDA file", (*LAUNCH, "options", "code", "compiler"))
-TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "code"))
+TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "allow_out_of_bounds", "code"))
 PTX = Kind("a PTX file", (*LAUNCH, "code"))
 BINARY = Kind("a file of machine code", LAUNCH)
 FILES = {
@@ -118,7 +118,7 @@ def file_job(
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:
-    """The job with what is said of any target: `blocks`, `max_steps`, `arch` and `code`."""
+    """The job with what is said of any target: `COMMON`, `code` and `allow_out_of_bounds`."""
     kernel = job.kernel
     if said.get("code") and isinstance(kernel, (Spec, api.KernelFile)):
         kernel = replace(kernel, code=said["code"])
@@ -128,6 +128,7 @@ def vary(job: Job, said: Mapping[str, Any]) -> Job:
         arch=get_arch(said.get("arch", job.arch)),
         blocks=said.get("blocks", job.blocks),
         max_steps=said.get("max_steps", job.max_steps),
+        allow_out_of_bounds=said.get("allow_out_of_bounds", job.allow_out_of_bounds),
     )
 
 
