@@ -17,7 +17,7 @@ SPACES = {"G": "global", "S": "shared"}
 HARMLESS = frozenset(
     (
         *("E", "U", "C", "I", "IV", "IVALL", "IVALLP", "WB", "WBALL", "RS", "RSLB", "LTC64B", "LTC128B"),
-        *("PF1", "PF1.5", "PF2", "PML2", "RML2"),
+        *("PF1", "PF1.5", "PF2", "PML2", "DML2"),
     )
 )
 
@@ -54,7 +54,7 @@ def _copied(kind: str) -> Callable[[Form], Touches]:
 
 
 def _discarded(form: Form) -> Touches:
-    """`CCTL.DML2` (PTX: `discard`) leaves in memory what nobody knows."""
+    """`CCTL.RML2` (PTX: `discard`) leaves in memory what nobody knows."""
     return () if HARMLESS.issuperset(form.modifiers) else (("discard", "global"),)
 
 

@@ -181,7 +181,7 @@ def _predicted(accesses: Sequence[Access], arch: Arch) -> Figures:
     ops = {access_name(access.site) for access in accesses}
     if len(accesses) > 1 and COPY not in ops:
         first = accesses[0].site
-        figures |= {EXECUTED: first.instructions if first.op == BULK else None}
+        figures |= {EXECUTED: first.instructions if first.op.startswith(BULK) else None}
     return figures
 
 

@@ -1,0 +1,242 @@
+"""What was once guessed or dropped is counted as the chip counts it, or is said not to be known.
+
+Each kernel stands beside one that is like it and stays known. Figures of the chip: an H200's counters.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.analysis import Analysis
+from memsim.errors import MemsimError
+
+HERE = Path(__file__).parent / "kernels"
+Array = memsim.ArrayArg
+
+LDS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+LDS_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
+LD_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+ST_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"
+ST_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+NOT_CERTAIN = "not all counts are certain"
+
+
+@pytest.fixture(scope="module")
+def module() -> Any:
+    return memsim.load(HERE / "guessed.cu", code="sass")
+
+
+@pytest.fixture(scope="module")
+def ways() -> Any:
+    try:
+        return memsim.load(HERE / "ways.ptx", code="sass")
+    except MemsimError as error:
+        pytest.skip(error.message)
+
+
+def analyze(module: Any, name: str, grid: int, block: int, *args: Any, **more: Any) -> Analysis:
+    return memsim.analyze(module[name], grid, block, list(args), **more)
+
+
+def unknown(analysis: Analysis) -> list[str]:
+    """The accesses that could not be analyzed; the first line has their number."""
+    found = [f"{site.space} {site.op}" for site in analysis.sites if site.unresolved]
+    said = f"{len(found)} access{'es' * (len(found) > 1)} could not be analyzed"
+    assert (said in analysis.verdict) == bool(found)
+    return found
+
+
+# --- what the compiler did is in the machine code -----------------------------------------------
+
+
+def test_reads_that_the_compiler_merged(module: Any) -> None:
+    analysis = analyze(module, "merged", 2, 128, Array((2048,)), Array((256,)))
+    assert (analysis.totals[LDS], analysis.totals[LDS_CONFLICTS]) == (128, 64)
+
+
+def test_a_matrix_that_nobody_uses(module: Any) -> None:
+    analysis = analyze(module, "dead", 1, 128, Array((1024,)), Array((128,)))
+    assert analysis.totals[LDS] == 16
+
+
+def test_a_loop_of_a_length_of_its_own_for_each_lane(module: Any) -> None:
+    count = np.arange(32, dtype=np.int32)
+    start = (np.cumsum(count) - count).astype(np.int32)
+    analysis = analyze(module, "rows", 1, 256, start, count, Array((512,)), Array((256,)))
+    executed = sum(site.requests or 0 for site in analysis.sites if site.op == "load")
+    assert analysis.totals[LD_REQUESTS] == executed
+    rounds = [-(-int(n) // 8) for n in count]
+    assert executed >= 16 + sum(max(rounds[row : row + 4]) for row in range(0, 32, 4))
+
+
+def test_fragments_of_matrices_are_loads(module: Any) -> None:
+    analysis = analyze(module, "matrix", 1, 32, Array((32,), "float64"), Array((32,), "float64"))
+    assert (analysis.totals[LD_REQUESTS], analysis.totals[ST_REQUESTS]) == (1, 1)
+
+
+# --- what depends on the order of warps, or on a last bit ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("compacted", (Array((512,), "int32"), np.zeros(1, np.int32), Array((512,)))),
+        ("compacted_in_block", (Array((1024,)), Array((256,), "int32"))),
+        ("approximate", (Array((512,), "int32"), Array((1 << 20,), "int32"))),
+    ],
+)
+def test_counts_that_are_not_certain(module: Any, name: str, arguments: tuple[Any, ...]) -> None:
+    analysis = analyze(module, name, 1, 256, *arguments)
+    assert NOT_CERTAIN in analysis.verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("counted", (Array((512,), "int32"), np.zeros(1, np.int32), Array((512,)))),
+        ("exact", (Array((512,), "int32"),)),
+    ],
+)
+def test_counts_that_are_certain(module: Any, name: str, arguments: tuple[Any, ...]) -> None:
+    analysis = analyze(module, name, 1, 256, *arguments)
+    assert NOT_CERTAIN not in analysis.verdict
+    assert not unknown(analysis)
+
+
+# --- what is not executed makes unknown what it writes ------------------------------------------
+
+
+def test_a_bulk_copy_makes_its_destination_unknown(module: Any) -> None:
+    index = np.arange(32, dtype=np.int32)
+    analysis = analyze(module, "bulk", 1, 32, Array((256,)), index)
+    assert unknown(analysis) == ["shared bulk_store", "global bulk_load", "global store"]
+    assert analysis.totals[ST_SECTORS] is None
+    assert any(note.startswith("mbarrier operations") for note in analysis.trace.notes)
+
+
+def test_a_bulk_copy_leaves_its_source_known(module: Any) -> None:
+    index = np.arange(32, dtype=np.int32)
+    analysis = analyze(module, "bulk_out", 1, 32, Array((256,)), index, Array((32,), "int32"))
+    assert unknown(analysis) == ["global bulk_store", "shared bulk_load"]
+    assert analysis.totals[ST_SECTORS] == 32
+
+
+def test_what_is_discarded_is_not_known(module: Any) -> None:
+    index = Array((32,), "int32")
+    analysis = analyze(module, "discards", 1, 32, index, Array((256,)))
+    assert "global discard" in unknown(analysis)
+    assert "global store" in unknown(analysis)
+    assert not unknown(analyze(module, "prefetches", 1, 32, index, Array((256,))))
+
+
+def test_surfaces_have_rows(ways: Any) -> None:
+    assert unknown(analyze(ways, "surface", 1, 64, 5)) == ["global surface_store"]
+
+
+def test_loads_from_several_chips_have_rows(ways: Any) -> None:
+    analysis = analyze(ways, "everywhere", 1, 32, Array((32,)))
+    assert unknown(analysis) == ["global load"]
+    assert analysis.totals[LD_REQUESTS] is None and analysis.totals[ST_REQUESTS] == 1
+
+
+def test_matrix_operands_in_shared_memory_have_rows(tmp_path: Path) -> None:
+    source = tmp_path / "wgmma.cu"
+    source.write_text(
+        """extern "C" __global__ void k(float *out) {
+            __shared__ __align__(128) unsigned s[2048];
+            float d[4] = {};
+            asm volatile("wgmma.fence.sync.aligned;");
+            asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0,%1,%2,%3}, %4, %4, 1,1,1,0,0;"
+                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                : "l"((unsigned long long)__cvta_generic_to_shared(s) >> 4));
+            asm volatile("wgmma.commit_group.sync.aligned;");
+            asm volatile("wgmma.wait_group.sync.aligned 0;");
+            out[threadIdx.x] = d[0];
+        }"""
+    )
+    kernel = memsim.load(source, code="sass", arch="sm_90a")
+    assert set(unknown(analyze(kernel, "k", 1, 128, Array((128,))))) == {"shared wgmma"}
+
+
+# --- memory that nobody wrote ---------------------------------------------------------------------
+
+
+def test_shared_memory_that_nobody_wrote_is_not_known(module: Any) -> None:
+    analysis = analyze(module, "never_written", 1, 64, Array((64,)), Array((64,)))
+    assert unknown(analysis) == ["global store"]
+    assert "shared memory is read that was never written" in (analysis.sites[-1].unresolved or "")
+    with pytest.raises(MemsimError, match="never written"):
+        memsim.run(module["never_written"], 1, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32)])
+
+
+def test_shared_memory_that_was_written_is_known(module: Any) -> None:
+    index = np.arange(64, dtype=np.int32)[::-1].copy()
+    assert not unknown(analyze(module, "written", 1, 64, Array((64,)), index))
+    out = np.zeros(64, np.float32)
+    memsim.run(module["written"], 1, 64, [out, index])
+    assert out.all()
+
+
+def test_an_atomic_goes_on_where_some_words_are_not_known(module: Any) -> None:
+    analysis = analyze(module, "partly_known", 1, 64, Array((128,), "int32"), Array((64,), "int32"))
+    assert not [site for site in analysis.sites if site.unresolved and site.space == "global"]
+
+
+# --- control ------------------------------------------------------------------------------------
+
+
+def test_lanes_without_a_way_of_their_own_fall_through(ways: Any) -> None:
+    analysis = analyze(ways, "guarded", 1, 64, Array((1024,)), 3)
+    assert analysis.totals[ST_REQUESTS] == 8
+
+
+def test_an_index_out_of_range_is_an_error(ways: Any) -> None:
+    with pytest.raises(MemsimError, match="BRX") as caught:
+        analyze(ways, "guarded", 1, 64, Array((1024,)), 4)
+    assert caught.value.file and caught.value.exit_code == 2
+
+
+def test_a_barrier_that_waits_for_threads_that_have_left(module: Any) -> None:
+    with pytest.raises(MemsimError, match="32 of 64 threads wait") as caught:
+        analyze(module, "waits_for_nobody", 1, 128, Array((128,)))
+    assert caught.value.line
+    assert analyze(module, "waits_for_two_warps", 1, 128, Array((128,))).totals[ST_REQUESTS] == 2
+
+
+# --- outside of arrays ----------------------------------------------------------------------------
+
+
+def test_a_load_outside_of_every_array_can_be_allowed(module: Any) -> None:
+    arguments = [np.ones(64, np.float32), np.zeros(64, np.float32)]
+    with pytest.raises(MemsimError, match="out-of-bounds") as caught:
+        memsim.analyze(module["too_far"], 1, 64, arguments)
+    assert "allow" in (caught.value.hint or "")
+    analysis = memsim.analyze(module["too_far"], 1, 64, arguments, allow_out_of_bounds=True)
+    assert analysis.totals[LD_REQUESTS] == 2
+    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 5 + 5
+    assert analysis.trace.notes == ("reads outside of every array (1 requests)",)
+
+
+def test_what_is_read_outside_is_not_known(module: Any) -> None:
+    arguments = [np.arange(64, dtype=np.int32), np.zeros(64, np.float32)]
+    analysis = memsim.analyze(module["index_too_far"], 1, 64, arguments, allow_out_of_bounds=True)
+    assert unknown(analysis) == ["global store"]
+    assert not unknown(memsim.analyze(module["index_too_far"], 1, 32, arguments, allow_out_of_bounds=True))
+
+
+def test_a_store_outside_is_an_error_in_any_case(module: Any) -> None:
+    arguments = [np.ones(65, np.float32), np.zeros(32, np.float32)]
+    with pytest.raises(MemsimError, match="out-of-bounds STG"):
+        memsim.analyze(module["too_far"], 1, 64, arguments, allow_out_of_bounds=True)
+
+
+def test_the_word_around_the_last_two_bytes_belongs_to_an_array(module: Any) -> None:
+    sums = np.zeros(3, np.int16)
+    assert not unknown(analyze(module, "adds_halves", 1, 32, sums, Array((32,))))
+    with pytest.raises(MemsimError, match="out-of-bounds"):
+        analyze(module, "adds_halves", 1, 32, np.zeros(2, np.int16), Array((32,)))

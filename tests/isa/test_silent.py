@@ -1,0 +1,105 @@
+"""Nothing is silent that may touch memory.
+
+hopper_instructions.csv: the opcodes of NVIDIA's table (CUDA Binary Utilities, Hopper instruction set), and what
+each does with memory: it reads or writes, it does neither, or it orders what others do and keeps caches.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from memsim.isa.op import Effect, Form, Op
+from memsim.isa.reach import ALL_SPACES, spaces_read, spaces_written
+from memsim.isa.registry import RECORDS
+from memsim.sass.decode import _decoded, decode
+from memsim.sass.listing import Line, Listing
+
+HERE = Path(__file__).parent
+TABLE = {
+    row["opcode"]: row["memory"]
+    for row in csv.DictReader((HERE / "hopper_instructions.csv").read_text().splitlines())
+}
+#: Of compiled kernels, and not in the table.
+BESIDE = {"ARRIVES", "F2FP", "RED"}
+
+SHARED, GLOBAL = frozenset(("shared",)), frozenset(("global",))
+#: Not executed: what each may read, and write.
+REACH = {
+    "HGMMA.64x64x16.F32 R24, gdesc[UR4], R24": (SHARED, frozenset()),
+    "QGMMA.64x64x32.F32.E4M3.E4M3 R24, gdesc[UR4], R24": (SHARED, frozenset()),
+    "UBLKCP.S.G [UR8], [UR10], UR4": (GLOBAL, SHARED),
+    "UBLKCP.G.S [UR10], [UR4], UR5": (SHARED, GLOBAL),
+    "UBLKCP.S.S [UR14], [UR4], UR5": (SHARED, SHARED),
+    "UBLKRED.G.S.ADD [UR10], [UR4], UR5": (SHARED | GLOBAL, GLOBAL),
+    "UTMALDG.1D [UR4], [UR10]": (GLOBAL, SHARED),
+    "UTMASTG.1D [UR4], [UR10]": (SHARED, GLOBAL),
+    "UTMAREDG.1D.ADD [UR4], [UR10]": (SHARED | GLOBAL, GLOBAL),
+    "STAS [R24.64], R0": (frozenset(), SHARED),
+    "REDAS.ADD [R24.64], R0": (frozenset(), SHARED),
+    "LDGMC.E.ADD.F32.RN.STRONG.SYS R12, [R30.64+URZ]": (GLOBAL, frozenset()),
+    "SULD.D.BA.1D.STRONG.SM.TRAP R9, [R8], UR4, 0x0": (GLOBAL, frozenset()),
+    "SUST.D.BA.1D.STRONG.SM.TRAP [R8], R9, UR4, 0x0": (frozenset(), GLOBAL),
+    "SURED.D.BA.1D.ADD.STRONG.SYS.TRAP [R8], R9, UR4, 0x0": (GLOBAL, GLOBAL),
+    "CCTL.E.RML2 [R32]": (frozenset(), GLOBAL),
+    "CCTL.E.SOMETHING [R32]": (frozenset(), GLOBAL),
+    "ATOMG.E.EXCH.128.STRONG.GPU PT, R4, desc[UR12][R28.64], R4": (GLOBAL, GLOBAL),
+    "ATOMG.E.ADD.F16x8.RN.STRONG.GPU PT, R20, desc[UR12][R28.64], R8": (GLOBAL, GLOBAL),
+    "FROB.32 R4, [R8], R6": (ALL_SPACES, ALL_SPACES),
+}
+#: Without an effect on values.
+HARMLESS = (
+    "CCTL.E.PF1 [R30]",
+    "CCTL.E.DML2 [R32]",
+    "CCTL.IVALL",
+    "MEMBAR.ALL.GPU",
+    "UBLKPF.L2 [UR10], UR5",
+    "NOP",
+)
+
+
+def op(text: str) -> Op:
+    return decode(Listing("k", (Line(0, None, text, None),), {})).ops[0]
+
+
+def test_nvidias_table_is_known() -> None:
+    assert not TABLE.keys() - RECORDS.keys()
+
+
+def test_only_what_leaves_memory_alone_is_silent() -> None:
+    silent = {name for name, record in RECORDS.items() if record.effect is Effect.NONE}
+    assert silent - {"SETMAXREG"} <= TABLE.keys()
+    assert {TABLE[name] for name in silent & TABLE.keys()} == {"none", "order"}
+
+
+def test_what_touches_memory_says_so() -> None:
+    for name, memory in TABLE.items():
+        record = RECORDS[name]
+        touches = record.touches_of(Form(name, (), ())) if record.touches_of else record.touches
+        if memory in ("reads", "writes", "both") and name != "SYNCS":  # which lists its accesses itself
+            assert record.effect is Effect.MEMORY or record.effect_of, name
+            assert touches or name == "CCTL", name
+        elif record.flow is None:
+            assert not touches, name
+
+
+@pytest.mark.parametrize("text", REACH, ids=lambda text: text.split()[0])
+def test_what_is_not_executed_reaches(text: str) -> None:
+    found = op(text)
+    assert (spaces_read(found), spaces_written(found)) == REACH[text]
+    assert found.effect is Effect.MEMORY
+
+
+@pytest.mark.parametrize("text", HARMLESS, ids=lambda text: text.split()[0])
+def test_what_has_no_effect(text: str) -> None:
+    assert op(text).effect is Effect.NONE
+    assert not op(text).writes
+
+
+def test_an_opcode_in_no_table_may_do_anything() -> None:
+    *_, record, effect, _, writes, _ = _decoded("FROB.32 R4, [R8], R6")
+    assert not record.known and effect is Effect.MEMORY
+    assert writes >> 4 & 0xF == 0xF
+    assert BESIDE <= RECORDS.keys()
