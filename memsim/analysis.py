@@ -236,7 +236,7 @@ def analyze_trace(trace: Trace, arch: Arch | str = SM_90) -> Analysis:
         for members, requests in rows_of_trace(trace)
     )
     reasons = undecided_counters(trace, chip)
-    return Analysis(trace, chip, sites, _totals(sites, reasons), _verdict(trace, sites), reasons)
+    return Analysis(trace, chip, sites, _totals(sites, reasons), _verdict(trace, sites, chip.name), reasons)
 
 
 def undecided_counters(trace: Trace, arch: Arch) -> dict[str, str]:
@@ -346,7 +346,7 @@ def _totals(sites: Sequence[SiteCounts], undecided: Collection[str]) -> dict[str
     }
 
 
-def _verdict(trace: Trace, sites: Sequence[SiteCounts]) -> str:
+def _verdict(trace: Trace, sites: Sequence[SiteCounts], arch: str) -> str:
     """The first line of every report: what is worst, and how much of the whole it wastes."""
     unresolved = sum(site.unresolved is not None for site in sites)
     parts = [_shared_answer(sites, certain=not unresolved), _global_answer(sites)]
@@ -358,9 +358,16 @@ def _verdict(trace: Trace, sites: Sequence[SiteCounts]) -> str:
         parts.append("not all counts are certain")
     if trace.origin is not None and trace.origin.is_estimate:
         parts.append("read as PTX, an estimate of what ptxas makes of it")
+    if trace.origin is not None and not _same_chip(trace.origin.arch, arch):
+        parts.append(f"made for {trace.origin.arch}, counted by the rules of {arch}")
     if trace.blocks_replayed < trace.launch.blocks:
         parts.append(f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks replayed")
     return f"{trace.kernel}: " + "; ".join(part for part in parts if part)
+
+
+def _same_chip(made_for: str, arch: str) -> bool:
+    """`sm_90a` has instructions of its own beside those of `sm_90`; the chip is the same."""
+    return made_for.rstrip("af") == arch
 
 
 def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:

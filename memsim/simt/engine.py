@@ -21,7 +21,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.memory import Copy, own_shared
-from memsim.isa.op import Effect, Flow, Op
+from memsim.isa.op import PREDICATE, Effect, Flow, Op
 from memsim.launch import Launch
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.bounds import resolve_generic
@@ -48,6 +48,8 @@ from memsim.state.sums import Int
 #: Spaces whose accesses have rows; the others are counted beside them, under these names.
 COUNTED = ("shared", "global")
 ASIDE = {"local": "local memory", "const": "constants at an index", "texture": "texture fetches"}
+#: Slots that a called function need not keep: R4-R15, P0-P6.
+SCRATCH = (*range(4, 16), *range(PREDICATE, PREDICATE + 7))
 #: How often a group goes round loops before others that are ready pass it.
 PATIENCE = 1000
 
@@ -373,7 +375,7 @@ class Engine:
         for kind in ("load", "store", "atomic"):
             self.lose(op, kind, "global", 4, poison, active)
         self.lose(op, "atomic", "shared", 4, poison, active)
-        for slot in range(4, 16):
+        for slot in SCRATCH:
             self.write(slot, poison, True if rest is False else active)
         return op.index + 1
 

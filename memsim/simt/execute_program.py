@@ -96,7 +96,7 @@ def execute_program(
     engine = Engine(code, memory, launch, listener, max_steps, allow_out_of_bounds)
     wanted = np.arange(launch.blocks) if blocks is None else blocks
     limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
-    size = max(1, limit // engine.threads)
+    size = whole_clusters(max(1, limit // engine.threads), launch.grid, code.cluster)
     with np.errstate(all="ignore"):
         for start in range(0, len(wanted), size):
             engine.run(wanted[start : start + size])
@@ -108,6 +108,18 @@ def execute_program(
         except Poisoned as unknown:
             raise MemsimError(f"the result is not known: {unknown.poison.story()}") from None
     return memory
+
+
+def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> int:
+    """So many blocks or a few more that no cluster is divided, for its blocks reach each other's memory.
+
+    Blocks are numbered along x first.
+    """
+    if cluster[2] > 1:
+        span = grid[0] * grid[1] * cluster[2]
+    else:
+        span = grid[0] * cluster[1] if cluster[1] > 1 else cluster[0]
+    return align(blocks, span)
 
 
 @lru_cache(maxsize=256)
