@@ -23,6 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from docs import bounds, by_instruction, claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
 from docs.accuracy import accuracy_table  # noqa: E402
+from docs.instruction_table import instruction_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 
 PART = re.compile(r"(<!-- begin generated: (?P<name>.+?) -->\n).*?(<!-- end generated -->)", re.DOTALL)
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "bound kernel_v4_colmajor": lambda: capture_of("memsim bound kernel_v4_colmajor"),
     "bound transpose_naive": lambda: capture_of("memsim bound transpose_naive"),
     "accuracy": accuracy_table,
+    "opcodes": instruction_table,
     "kernels": kernel_table,
     "speed of analyze": performance.process_table,
     "speed of the models": performance.model_table,
@@ -59,6 +61,7 @@ FILES = (
     "docs/catalog.md",
     "docs/ci.md",
     "docs/claims.md",
+    "docs/model.md",
     "docs/performance.md",
     "docs/reading-the-heatmap.md",
     "docs/tuning.md",

@@ -7,6 +7,7 @@ memory alone reads and writes: that is the one rule by which memory becomes unkn
 from __future__ import annotations
 
 from memsim.isa.op import Op
+from memsim.isa.registry import Touches
 
 SHARED, GLOBAL, LOCAL = "shared", "global", "local"
 ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
@@ -17,17 +18,22 @@ ONLY_WRITE = frozenset(("store", "stmatrix", "reduction", "bulk_store", "surface
 
 def spaces_read(op: Op) -> frozenset[str]:
     """The state spaces that an instruction may read, for values that others see."""
-    return _spaces(op, ONLY_WRITE, SHARED)
+    return _spaces(op.touches, ONLY_WRITE, SHARED)
 
 
 def spaces_written(op: Op) -> frozenset[str]:
     """The state spaces that an instruction may write."""
-    return _spaces(op, ONLY_READ, GLOBAL)
+    return written_by(op.touches)
 
 
-def _spaces(op: Op, others: frozenset[str], not_of_a_copy: str) -> frozenset[str]:
+def written_by(touches: Touches) -> frozenset[str]:
+    """The state spaces that such accesses may write."""
+    return _spaces(touches, ONLY_READ, GLOBAL)
+
+
+def _spaces(touches: Touches, others: frozenset[str], not_of_a_copy: str) -> frozenset[str]:
     found: set[str] = set()
-    for kind, space in op.touches:
+    for kind, space in touches:
         if kind not in others and not (kind == "cp_async" and space == not_of_a_copy):
             found |= ALL_SPACES if space == "generic" else {space}
     return frozenset(found)
