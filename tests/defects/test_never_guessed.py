@@ -14,6 +14,12 @@ import pytest
 import memsim
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
+from memsim.isa.op import PREDICATE, SLOTS
+from memsim.isa.readers import Binder
+from memsim.sass.decode import _decoded
+from memsim.simt.code import with_decided
+from memsim.simt.execute_program import whole_clusters
+from memsim.state.registers import Poison, Poisoned, from_bools, to_bools
 
 HERE = Path(__file__).parent / "kernels"
 Array = memsim.ArrayArg
@@ -21,6 +27,7 @@ Array = memsim.ArrayArg
 LDS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
 LDS_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"
 LD_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
+LD_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 ST_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"
 ST_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
 NOT_CERTAIN = "not all counts are certain"
@@ -187,6 +194,75 @@ def test_an_atomic_goes_on_where_some_words_are_not_known(module: Any) -> None:
     assert not [site for site in analysis.sites if site.unresolved and site.space == "global"]
 
 
+@pytest.mark.parametrize(
+    ("text", "lanes", "value"),
+    [
+        ("ISETP.GT.U32.OR P4, PT, R21, R4, !P1", [True, False, True], True),
+        ("ISETP.GT.U32.AND P4, PT, R21, R4, P1", [True, False, True], False),
+        ("FSETP.GT.OR P4, PT, R21, R4, !P1", [True, False, True], True),
+    ],
+)
+def test_what_a_predicate_decides_needs_no_value(text: str, lanes: list[bool], value: bool) -> None:
+    form, record, *_ = _decoded(text)
+    compute = record.build(form, Binder({}))
+    registers: list[Any] = [None] * SLOTS
+    registers[4] = 3
+    registers[PREDICATE + 1] = from_bools(np.array([[False, True, False]]))
+    with pytest.raises(Poisoned):
+        compute(registers)
+    lost = Poison("R21", None)
+    for wanted, known in (([True, False, True], True), ([True, True, True], lanes)):
+        found, where = with_decided(
+            compute, registers, lost, False, lambda m=wanted: from_bools(np.array([m]))
+        )
+        assert found == (value, value)
+        assert np.array_equal(np.ravel(to_bools(where)), np.ravel(known))
+
+
+def test_a_predicate_does_not_decide_an_exclusive_or() -> None:
+    form, record, *_ = _decoded("ISETP.GT.U32.XOR P4, PT, R21, R4, P1")
+    lost = Poison("R21", None)
+    registers: list[Any] = [None] * PREDICATE + [None, True]
+    assert with_decided(record.build(form, Binder({})), registers, lost, False, lambda: True) == (lost, False)
+
+
+def test_a_store_that_no_lane_makes_leaves_memory_known(module: Any) -> None:
+    index = np.zeros(32, np.int32)
+    assert not unknown(analyze(module, "stores_nowhere", 1, 32, index, Array((2,)), 0))
+
+
+# --- copies ---------------------------------------------------------------------------------------
+
+
+def test_a_copy_to_places_of_lanes_that_are_off(module: Any) -> None:
+    arrays = Array((128,)), Array((128,))
+    analysis = analyze(module, "copies_to_places_of_others", 1, 32, *arrays)
+    assert NOT_CERTAIN in analysis.verdict
+    assert "sectors of the cp.async.cg" in analysis.trace.unsure[0]
+    sure = analyze(module, "copies_to_its_own_places", 1, 32, *arrays)
+    assert NOT_CERTAIN not in sure.verdict
+    assert sure.totals[LD_SECTORS] == 8
+
+
+# --- other chips ----------------------------------------------------------------------------------
+
+
+def test_ptx_of_another_chip_says_so() -> None:
+    text = (HERE / "ways.ptx").read_text()
+    said = "made for sm_100a, counted by the rules of sm_90"
+    for target, expected in (("sm_90", False), ("sm_90a", False), ("sm_100a", True)):
+        module = memsim.load(text.replace("sm_90", target), code="ptx")
+        verdict = analyze(module, "guarded", 1, 64, Array((1024,)), 3).verdict
+        assert (said in verdict) == expected
+
+
+def test_a_cluster_is_not_divided() -> None:
+    assert whole_clusters(5, (8, 4, 1), (1, 1, 1)) == 5
+    assert whole_clusters(5, (8, 4, 1), (2, 1, 1)) == 6
+    assert whole_clusters(5, (8, 4, 1), (2, 2, 1)) == 16
+    assert whole_clusters(5, (2, 2, 4), (1, 1, 2)) == 8
+
+
 # --- control ------------------------------------------------------------------------------------
 
 
@@ -218,7 +294,7 @@ def test_a_load_outside_of_every_array_can_be_allowed(module: Any) -> None:
     assert "allow" in (caught.value.hint or "")
     analysis = memsim.analyze(module["too_far"], 1, 64, arguments, allow_out_of_bounds=True)
     assert analysis.totals[LD_REQUESTS] == 2
-    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 5 + 5
+    assert analysis.totals[LD_SECTORS] == 5 + 5
     assert analysis.trace.notes == ("reads outside of every array (1 requests)",)
 
 

@@ -180,3 +180,35 @@ extern "C" __global__ void partly_known(int *sums, const int *in)
     __syncthreads();
     if (i < 32) sums[s[i]] = 1;
 }
+
+extern "C" __global__ void stores_nowhere(int *index, float *out, int n)
+{
+    asm volatile("{ .reg .pred q; .reg .b64 a; setp.lt.s32 q, %0, %2; @q add.s64 a, %1, 4;"
+                 "@q st.global.s32 [a], 0; }" ::"r"(threadIdx.x), "l"(index), "r"(n) : "memory");
+    __syncthreads();
+    out[*(volatile int *)(index + threadIdx.x)] = 1;
+}
+
+__device__ void copy(float4 *to, const float4 *from, int on)
+{
+    asm volatile("{ .reg .pred q; setp.ne.s32 q, %2, 0; @q cp.async.cg.shared.global [%0], [%1], 16; }"
+                 ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(on) : "memory");
+}
+
+extern "C" __global__ void copies_to_places_of_others(const float4 *in, float4 *out)
+{
+    __shared__ float4 s[64];
+    int i = threadIdx.x;
+    copy(s + i % 16, in + i, i < 16);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[i] = s[i % 16];
+}
+
+extern "C" __global__ void copies_to_its_own_places(const float4 *in, float4 *out)
+{
+    __shared__ float4 s[64];
+    int i = threadIdx.x;
+    copy(s + i, in + i, i < 16);
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[i] = s[i % 16];
+}
