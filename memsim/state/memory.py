@@ -143,6 +143,7 @@ class Store:
         #: Not 0 for bytes that hold something unknown, like `data`: the number of the reason, from 1.
         self.unknown: np.ndarray | None = None
         self.reasons: list[Poison] = []
+        self._questions = 0
         self._views: dict[type, np.ndarray] = {}
 
     def view(self, dtype: type) -> np.ndarray:
@@ -190,6 +191,10 @@ class Store:
             return active
         if self.unknown is None:
             return False
+        self._questions += 1
+        if self._questions % 64 == 0 and not self.unknown.any():
+            self.unknown = None  # everything has been written by now
+            return False
         marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
         return both(active, from_bools(self._read(marks, self.positions(address, dtype, active)) != 0))
 
@@ -211,9 +216,10 @@ class Store:
         value = int.from_bytes(bytes([self._number(why)] * marks.itemsize), "little")
         self._write(marks, self.positions(address, dtype, active), marks.dtype.type(value), active)
 
-    def never_written(self, why: Poison) -> None:
-        """Nothing is in it yet; what lies behind its end is nobody's."""
-        self.unknown = np.full_like(self.data, self._number(why))
+    def never_written(self, why: Poison, size: int) -> None:
+        """Nothing is in its first `size` bytes yet; what lies behind them is nobody's."""
+        self.unknown = np.zeros_like(self.data)
+        self.unknown[:, :size] = self._number(why)
 
     def _number(self, why: Poison) -> int:
         """The mark of a reason; after 254 of them all others have the last one's."""
@@ -432,7 +438,7 @@ class Memory:
         """A space that nobody has written yet."""
         store.poison = self._spoiled.pop(space, None)
         if space in self.uninitialised:
-            store.never_written(self.uninitialised[space])
+            store.never_written(self.uninitialised[space], self.layouts[space].end - store.base)
         return store
 
     def _filled(self, space: str) -> Store:
