@@ -13,10 +13,14 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
+from memsim.api import Kernel, SassKernel
+from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.isa.op import PREDICATE, SLOTS
 from memsim.isa.readers import Binder
 from memsim.sass.decode import _decoded
+from memsim.sass.disassemble import disassemble
+from memsim.sass.kernel import read_module
 from memsim.simt.code import with_decided
 from memsim.simt.execute_program import whole_clusters
 from memsim.state.registers import Poison, Poisoned, from_bools, to_bools
@@ -139,6 +143,19 @@ def test_what_is_discarded_is_not_known(module: Any) -> None:
     assert "global discard" in unknown(analysis)
     assert "global store" in unknown(analysis)
     assert not unknown(analyze(module, "prefetches", 1, 32, index, Array((256,))))
+
+
+def test_an_opcode_that_nobody_knows_may_do_anything() -> None:
+    code = compile_cubin(HERE / "guessed.cu").code
+    listing = disassemble(code)
+    arguments = [np.zeros(32, np.int32), np.zeros(32, np.float32)]
+    for text, strange in ((listing, False), (listing.replace("CCTL.E.PF2", "FROB.E"), True)):
+        found = read_module(code, text).kernels["prefetches"]
+        analysis = memsim.analyze(Kernel("prefetches", SassKernel(found)), 1, 32, arguments)
+        assert ("FROB.E" in "".join(analysis.trace.unsure)) == (NOT_CERTAIN in analysis.verdict) == strange
+        rows = ["shared load", "global load", "shared store", "global store"]
+        assert unknown(analysis)[:4] == (rows if strange else [])
+        assert (analysis.totals[ST_SECTORS] is None) == strange
 
 
 def test_surfaces_have_rows(ways: Any) -> None:
