@@ -258,3 +258,22 @@ def test_machine_instructions_below_each_line(memsim: Run, scale: Path) -> None:
     (store,) = [site for site in found["sites"] if (site["space"], site["op"]) == ("shared", "store")]
     assert all(f"{row['address']:#06x}" in printed and row["text"] in printed for row in store["sass"])
     assert "sass" not in document(memsim("analyze", scale, *LAUNCH, *MACROS, "--json"))["sites"][0]
+
+
+def test_a_load_outside_of_arrays_can_be_allowed(memsim: Run, tmp_path: Path) -> None:
+    source = tmp_path / "left.cu"
+    source.write_text(
+        'extern "C" __global__ void left(const float *in, float *out)'
+        "{ int i = threadIdx.x; out[i] = in[i - 1]; }"
+    )
+    launch = (source, "--grid", "1", "--block", "32", "--arg", "f32[32]", "--arg", "f32[32]")
+    refused(
+        memsim("analyze", *launch),
+        "out-of-bounds LDG.E of 4 bytes, 4 bytes before in",
+        "--allow-out-of-bounds",
+    )
+    allowed = document(memsim("analyze", *launch, "--allow-out-of-bounds", "--json"))
+    assert [site["requests"] for site in allowed["sites"]] == [1, 1]
+    assert allowed["notes"] == ["reads outside of every array (1 requests)"]
+    done = memsim("analyze", *launch, "--allow-out-of-bounds", "--code", "ptx")
+    assert done.code == 2 and "of machine code only" in done.err
