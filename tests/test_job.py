@@ -39,12 +39,14 @@ SAID: dict[str, Any] = {
     "options": ["-DSTRIDE=2"],
     "blocks": 1,
     "max_steps": 100_000,
+    "allow_out_of_bounds": True,
     "code": "sass",
     "compiler": "nvrtc",
 }
 WORDS = (
     *("--grid", "2", "--block", "64,1", "--arg", "f32[64]", "--arg", "2.0", "--shared-bytes", "256"),
     *("-DSTRIDE=2", "--blocks", "1", "--max-steps", "100000", "--code", "sass", "--compiler", "nvrtc"),
+    "--allow-out-of-bounds",
 )
 ENTRY = """
 [[targets]]
@@ -56,6 +58,7 @@ shared_bytes = 256
 options = ["-DSTRIDE=2"]
 blocks = 1
 max_steps = 100_000
+allow_out_of_bounds = true
 code = "sass"
 compiler = "nvrtc"
 """
@@ -91,8 +94,10 @@ def test_one_launch_in_three_ways_is_one_job(folder: Path, typed: Callable[..., 
     assert configured == said
     words = typed("scale.cu", *WORDS)
     assert words == replace(said, kernel=replace(said.kernel, folder=Path()))  # type: ignore[type-var]
-    by_keywords = Job(words.loaded, Launch((2, 1, 1), (64, 1, 1), 256), [ArrayArg((64,)), 2.0], blocks=1)
+    launch, args = Launch((2, 1, 1), (64, 1, 1), 256), [ArrayArg((64,)), 2.0]
+    by_keywords = Job(words.loaded, launch, args, blocks=1, allow_out_of_bounds=True)
     assert key_of(words) == key_of(said) == key_of(by_keywords)
+    assert key_of(replace(by_keywords, allow_out_of_bounds=False)) != key_of(said)
 
 
 def test_what_is_only_a_default_is_not_said(typed: Callable[..., Job]) -> None:
@@ -119,6 +124,7 @@ def test_every_key_of_every_kind_can_be_typed() -> None:
         ("scale.cu", {"grid": 8, "block": True}, "block must be one to three positive integers"),
         ("scale.cu", {**SAID, "shared_bytes": True}, "dynamic shared memory cannot be True bytes"),
         ("scale.cu", {**SAID, "max_steps": 0}, "max_steps must be an integer of at least 1, not 0"),
+        ("scale.cu", {**SAID, "allow_out_of_bounds": 1}, "allow_out_of_bounds is true or false, not 1"),
         ("scale.cu", {**SAID, "blocks": True}, "blocks must be an integer of at least 1, not True"),
         ("scale.cu", {**SAID, "arch": "sm_50"}, "no measured rules for architecture 'sm_50'"),
     ],
