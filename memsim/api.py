@@ -526,7 +526,7 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
 
 
 def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
-    from memsim.simt.execute import MAX_STEPS
+    from memsim.simt.execute_program import MAX_STEPS
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
     return kernel.code.execute(

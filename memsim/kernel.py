@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memsim.arch import Arch
-from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.ptx import program
 
 if TYPE_CHECKING:
+    from memsim.isa.executable import Executable
     from memsim.sass.kernel import MachineKernel
     from memsim.trace.trace import Origin
 
@@ -62,28 +62,20 @@ class PtxKernel:
         """No machine code is known of it."""
         return ()
 
+    @cached_property
+    def executable(self) -> Executable:
+        """The kernel lowered to machine instructions."""
+        from memsim.ptx.lowering.lower import lower
+
+        return lower(self.module, self.function)
+
     def execute(
-        self,
-        launch: Launch,
-        args: Sequence[Any],
-        names: Sequence[str],
-        listener: Any,
-        *,
-        arch: Arch,
-        **how: Any,
+        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
     ) -> Any:
-        """Run it; as `memsim.simt.execute.execute`, which knows one chip only.
+        """Run it; as `memsim.simt.execute_program.execute_program`."""
+        from memsim.simt.execute_program import execute_program
 
-        Raises:
-            MemsimError: what it raises, and `allow_out_of_bounds`.
-        """
-        from memsim.simt.execute import execute
-
-        if how.pop("allow_out_of_bounds", False):
-            raise MemsimError(
-                "loads outside of arrays are allowed of machine code only, and this was read as PTX"
-            )
-        return execute(self.module, self.function, launch, args, names, listener, **how)
+        return execute_program(self.executable, launch, args, names, listener, **how)
 
 
 class SassKernel:
@@ -127,7 +119,7 @@ class SassKernel:
         """Run it; as `memsim.simt.execute_program.execute_program`."""
         from memsim.simt.execute_program import execute_program
 
-        return execute_program(self.machine, launch, args, names, listener, **how)
+        return execute_program(self.machine.executable, launch, args, names, listener, **how)
 
 
 @dataclass(frozen=True)

@@ -29,13 +29,13 @@ LINT = (
 
 # The module that gets an import, what breaks a contract, its good twin, and how the fault is told.
 FAULTS = (
-    ("simt/rounds", "from memsim.report import text", "from memsim.ptx import program", "-> memsim.report"),
+    ("simt/listener", "from memsim.report import text", "from memsim.ptx import program", "-> memsim.report"),
     ("sass/operands", "import memsim.analysis", "import memsim.launch", "-> memsim.analysis"),
     ("ptx/types", "def f():\n    from memsim.cli import main", "import networkx", "-> memsim.cli"),
     ("isa/control", "from ..trace.trace import Trace", "from ..errors import MemsimError", "-> memsim.trace"),
     ("trace/writers", "from memsim import analyze", "from memsim import errors", "-> memsim"),
     ("state/fma", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),
-    ("model/choice", "from memsim.simt import rounds", "import memsim.errors", "-> memsim.simt"),
+    ("model/choice", "from memsim.simt import engine", "import memsim.errors", "-> memsim.simt"),
     ("report/labels", "import memsim.targets.run", "import memsim.guard.judge", "-> memsim.targets"),
 )
 CYCLES = (

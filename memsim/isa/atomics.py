@@ -211,7 +211,7 @@ def as_registers(arrays: list[Array], shape: Shape) -> list[Any]:
         bits = [array.astype(np.int64) for array in arrays]
         return [fit(from_array(low | (high << 16)), 32) for low, high in zip(bits[::2], bits[1::2])]
     if np.dtype(shape.element).itemsize == 4:
-        return [loaded(array if array.dtype.kind == "f" else array.view(np.int32), False) for array in arrays]
+        return [loaded(array if array.dtype.kind == "f" else array.view(np.int32)) for array in arrays]
     wholes = [np.ascontiguousarray(array).view(np.int64) for array in arrays]
     return [
         word for whole in wholes for word in (fit(from_array(whole), 32), fit(from_array(whole >> 32), 32))
@@ -319,7 +319,8 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
     kind = "atomic" if returns else "reduction"
     if space == "shared":
         kind = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else kind
-        kind = "atomic_loop" if spins else kind
+        loops = spins or (operation not in ("exch", "cas") and shape not in (_KINDS["32"], _KINDS["S32"]))
+        kind = "atomic_loop" if loops else kind  # of PTX too: other types have no instruction of their own
     return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic_kind="atomic_generic")
 
 

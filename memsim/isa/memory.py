@@ -289,7 +289,7 @@ def build_load(form: Form, binder: Binder) -> Run:
             known = active if lost is False else both(active, invert(lost))
             if known is not False:
                 found = store.load(at, element, known)
-                value: Any = loaded(found, False) if size == 4 else from_array(found.astype(np.int64))
+                value: Any = loaded(found) if size == 4 else from_array(found.astype(np.int64))
                 machine.write(slot, value, known)
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)

@@ -51,7 +51,10 @@ class Flow(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A source line; `callers` are the lines it was inlined at, the innermost first."""
+    """A source line; `callers` are the lines it was inlined at, the innermost first.
+
+    file: "" for PTX that names no source, whose own line it is then.
+    """
 
     file: str
     line: int
@@ -178,7 +181,8 @@ class Op:
     false.
     addresses: those read for an address, a predicate or the guard, and not as data.
     targets: of a branch, call or barrier, the indices that it names. record: what is known of the opcode
-    (`memsim.isa.registry`).
+    (`memsim.isa.registry`). called: the instruction of the source program that it is a part of, if that is
+    not its form.
     """
 
     index: int
@@ -194,11 +198,12 @@ class Op:
     flow: Flow | None
     targets: tuple[int, ...]
     record: Any
+    called: str = ""
 
     @property
     def name(self) -> str:
         """The opcode with its modifiers."""
-        return self.form.name
+        return self.called or self.form.name
 
     @property
     def touches(self) -> tuple[tuple[str, str], ...]:
@@ -218,8 +223,10 @@ class Op:
 
     @property
     def where(self) -> str:
-        """`kernel.cu:12`, or the address."""
-        return f"{self.source.file}:{self.source.line}" if self.source else f"address {self.address:#x}"
+        """`kernel.cu:12`, or `PTX:12`, or the address."""
+        return (
+            f"{self.source.file or 'PTX'}:{self.source.line}" if self.source else f"address {self.address:#x}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,9 +234,13 @@ class Program:
     """A kernel's instructions in order. `functions`: device functions in it, by name, and where they begin.
 
     branches: targets of indexed branches are found by address: `at` maps addresses to indices.
+    slots: how many there are; predicates, barriers: which of them hold those, as bit sets.
     """
 
     name: str
     ops: tuple[Op, ...]
     at: Mapping[int, int]
     functions: Mapping[str, int]
+    slots: int = SLOTS
+    predicates: int = 0xFFFF << PREDICATE
+    barriers: int = 0xFFFF << BARRIER

@@ -1,13 +1,13 @@
-"""Which operands of an instruction are written.
+"""Which operands of an instruction are written, and which are read.
 
-In: a form and its record. Out: how many of the leading operands, and the slots.
+In: a form and its record. Out: how many of the leading operands are written, and the slots of all.
 """
 
 from __future__ import annotations
 
 import re
 
-from memsim.isa.op import Barrier, Form, Predicate, Register
+from memsim.isa.op import Address, Barrier, Constant, Form, Operand, Predicate, Register, Special
 from memsim.isa.registry import Record
 
 
@@ -35,3 +35,57 @@ def targets_of(form: Form, record: Record) -> list[int | None]:
         slot = getattr(operand, "slot", None)
         found += [None if slot is None else slot + i for i in range(span)]
     return [*found, *(record.written(form) if record.written else ())]
+
+
+def slots_of_form(form: Form, record: Record) -> tuple[int, int, int]:
+    """(slots read, written, read for addresses and predicates), as bit sets."""
+    widths = record.widths(form)
+    count = result_count(form, record)
+    reads = writes = addresses = 0
+    for place, operand in enumerate(form.operands):
+        span = widths.get(place, 1)
+        if place < count:
+            writes |= _slots(operand, span)
+            continue
+        found = (
+            _address_slots(operand, is_narrow(record, place))
+            if isinstance(operand, Address)
+            else _slots_read(operand, span)
+        )
+        reads |= found
+        if isinstance(operand, (Address, Constant, Predicate)):
+            addresses |= found
+    for slot in record.written(form) if record.written else ():
+        writes |= 1 << slot
+    if form.opcode in ("BSSY", "BREAK"):
+        writes |= reads
+    return reads, writes, addresses
+
+
+def is_narrow(record: Record, place: int) -> bool:
+    """Are the registers of an address single ones? Shared and local addresses have 32 bits."""
+    spaces = {space for _, space in record.touches}
+    return spaces <= {"shared", "local"} or (record.opcode == "LDGSTS" and place == 0)
+
+
+def _address_slots(operand: Address, narrow: bool) -> int:
+    """The slots that an address is made of."""
+    span = 1 if narrow else 2
+    base = _slots(operand.base, span) if operand.base is not None else 0
+    return base | (_slots(operand.uniform, span) if operand.uniform is not None else 0)
+
+
+def _slots(operand: Operand, span: int) -> int:
+    slot = getattr(operand, "slot", None)
+    return 0 if slot is None else ((1 << span) - 1) << slot
+
+
+def _slots_read(operand: Operand, span: int) -> int:
+    """The slots that an operand is made of."""
+    if isinstance(operand, (Register, Predicate, Barrier)):
+        return _slots(operand, span)
+    if isinstance(operand, Constant) and operand.register is not None:
+        return _slots(operand.register, 1)
+    if isinstance(operand, Special) and operand.name == "PR":
+        return 0x7F << 320
+    return 0

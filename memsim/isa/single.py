@@ -279,7 +279,9 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 def is_approximate(op: Op) -> bool:
     """Does it approximate, other than as the first step of an exact division or root?"""
-    return op.form.opcode == "MUFU" and not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers)
+    return "APPROX" in op.form.modifiers or (
+        op.form.opcode == "MUFU" and not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers)
+    )
 
 
 @opcode("MUFU")

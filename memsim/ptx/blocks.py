@@ -1,7 +1,7 @@
 """Basic blocks of a function.
 
 In: a `Function`. Out: its blocks and which can follow which. Left out: what the lanes of a
-warp make of that (`memsim.ptx.reconvergence`).
+warp make of that (`memsim.ptx.convergence`).
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from memsim.isa.executable import Parameter as Parameter
+
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
@@ -175,21 +177,6 @@ class Variable:
     extern: bool = False
     init: bytes | None = None
     init_symbols: tuple[tuple[int, str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A kernel or function parameter. `offset` and `size` in bytes within the parameter space.
-
-    `pointer` is the state space named by `.ptr` (`"global"`), "" for a bare `.ptr`, else None.
-    """
-
-    name: str
-    type: str
-    align: int
-    size: int
-    offset: int
-    pointer: str | None = None
 
 
 @dataclass(frozen=True)

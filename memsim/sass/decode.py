@@ -8,25 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-import memsim.isa.atomics
-import memsim.isa.control
-import memsim.isa.convert
-import memsim.isa.double
-import memsim.isa.half
-import memsim.isa.integer
-import memsim.isa.lanes
-import memsim.isa.logic
-import memsim.isa.matrix
-import memsim.isa.memory
-import memsim.isa.single
-import memsim.isa.synchronization
-import memsim.isa.texture
-import memsim.isa.unexecuted  # noqa: F401  (these register the opcodes)
 from memsim.isa.control import flow_of
 from memsim.isa.op import (
-    Address,
-    Barrier,
-    Constant,
     Effect,
     Form,
     Immediate,
@@ -35,24 +18,14 @@ from memsim.isa.op import (
     Operand,
     Predicate,
     Program,
-    Register,
     Special,
 )
-from memsim.isa.registry import RECORDS, Record
-from memsim.isa.results import result_count
+from memsim.isa.registry import Record
+from memsim.isa.results import slots_of_form
+from memsim.isa.table import RECORDS, STRANGER
 from memsim.sass.listing import Line, Listing
 from memsim.sass.operands import parse_operand, split
 
-#: What an opcode is that is in no table: it may do anything, to all memory and all registers that it names.
-STRANGER = Record(
-    "?",
-    Effect.MEMORY,
-    "P?R?P?",
-    lambda form: {0: 4, 1: 4},
-    None,
-    touches=tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local")),
-    known=False,
-)
 _INDEXED_TARGET = re.compile(r"^(U?R\d+)\s+(-?0x[0-9a-f]+)")
 _REMARK = re.compile(r'\(\*"[^"]*"\*\)')
 _NAN = re.compile(r"[-+]?[QS]NAN")
@@ -125,26 +98,7 @@ def _decoded(text: str) -> tuple[Form, Record, Effect, int, int, int]:
     """(form, record, effect, slots read, written, read for addresses) of an instruction without its guard."""
     form = parse_form(text)
     record = RECORDS.get(form.opcode, STRANGER)
-    widths = record.widths(form)
-    count = result_count(form, record)
-    reads = writes = addresses = 0
-    for place, operand in enumerate(form.operands):
-        span = widths.get(place, 1)
-        if place < count:
-            writes |= _written(operand, span)
-            continue
-        found = (
-            _address(operand, is_narrow(record, place))
-            if isinstance(operand, Address)
-            else _read(operand, span)
-        )
-        reads |= found
-        if isinstance(operand, (Address, Constant, Predicate)):
-            addresses |= found
-    for slot in record.written(form) if record.written else ():
-        writes |= 1 << slot
-    if form.opcode in ("BSSY", "BREAK"):
-        writes |= reads
+    reads, writes, addresses = slots_of_form(form, record)
     effect = record.effect_of(form) if record.effect_of else record.effect
     return form, record, effect, reads, writes, addresses
 
@@ -192,32 +146,3 @@ def _paired(opcode: str, operands: list[Operand]) -> list[Operand]:
         else:
             found.append(operand)
     return found
-
-
-def is_narrow(record: Record, place: int) -> bool:
-    """Are the registers of an address single ones? Shared and local addresses have 32 bits."""
-    spaces = {space for _, space in record.touches}
-    return spaces <= {"shared", "local"} or (record.opcode == "LDGSTS" and place == 0)
-
-
-def _address(operand: Address, narrow: bool) -> int:
-    """The slots that an address is made of."""
-    span = 1 if narrow else 2
-    base = _written(operand.base, span) if operand.base is not None else 0
-    return base | (_written(operand.uniform, span) if operand.uniform is not None else 0)
-
-
-def _written(operand: Operand, span: int) -> int:
-    slot = getattr(operand, "slot", None)
-    return 0 if slot is None else ((1 << span) - 1) << slot
-
-
-def _read(operand: Operand, span: int) -> int:
-    """The slots that an operand is made of."""
-    if isinstance(operand, (Register, Predicate, Barrier)):
-        return _written(operand, span)
-    if isinstance(operand, Constant) and operand.register is not None:
-        return _written(operand.register, 1)
-    if isinstance(operand, Special) and operand.name == "PR":
-        return 0x7F << 320
-    return 0

@@ -6,16 +6,17 @@ In: a cubin's bytes, or a listing with them. Out: `MachineKernel`s, decoded when
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from memsim.compile.names import Names
 from memsim.errors import MemsimError
+from memsim.isa.executable import Executable, Parameter, Pointer, Variable
 from memsim.isa.op import Program
-from memsim.ptx.program import Parameter
-from memsim.sass.cubin import Cubin, Image, read_cubin
+from memsim.sass.cubin import Cubin, GlobalVariable, Image, read_cubin
 from memsim.sass.decode import decode
+from memsim.sass.elf import Relocation
 from memsim.sass.listing import Listing, read_listing
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
@@ -64,6 +65,35 @@ class MachineKernel:
             raise MemsimError(f"the listing has no machine code of {self.name}")
         return decode(listing, self.image.code)
 
+    @cached_property
+    def executable(self) -> Executable:
+        """It, and what a launch must know about it."""
+        image = self.image
+        return Executable(
+            name=self.name,
+            program=self.program,
+            parameters=self.parameters,
+            parameter_base=image.parameter_base,
+            parameter_size=image.parameter_size,
+            shared=self.shared,
+            static_shared=max(image.static_shared - image.reserved_shared, 0),
+            dynamic_name=self.dynamic_name,
+            local_bytes=image.local_bytes,
+            constants=image.constants,
+            pointers={bank: _pointers(found) for bank, found in image.constant_relocations.items()},
+            variables=self.module.variables,
+            functions=image.functions,
+            max_threads=image.max_threads,
+            required_threads=image.required_threads,
+            cluster=image.cluster,
+            made_for=self.module.cubin.arch,
+        )
+
+
+def _pointers(relocations: Iterable[Relocation], start: int = 0) -> tuple[Pointer, ...]:
+    """Addresses in a section, by offset from `start`."""
+    return tuple(Pointer(one.offset - start, one.symbol, one.addend) for one in relocations)
+
 
 @dataclass(frozen=True, eq=False)
 class MachineModule:
@@ -93,6 +123,18 @@ class MachineModule:
     def listings(self) -> Mapping[str, Listing]:
         """The instructions of each kernel, by name."""
         return read_listing(self.listing, self.names.name_of)
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The module's variables in global memory."""
+        sections = {section.name: section.relocations for section in self.cubin.sections}
+
+        def pointers(variable: GlobalVariable) -> tuple[Pointer, ...]:
+            inside = range(variable.offset, variable.offset + variable.size)
+            found = [one for one in sections.get(variable.section, ()) if one.offset in inside]
+            return _pointers(found, variable.offset)
+
+        return tuple(Variable(v.name, v.size, v.align, v.init, pointers(v)) for v in self.cubin.variables)
 
     @cached_property
     def kernels(self) -> Mapping[str, MachineKernel]:
@@ -149,7 +191,7 @@ def _parameters(image: Image, declared: tuple[Parameter, ...] | None) -> tuple[P
     """Parameters with a type: declared in PTX, or bits of their size."""
     sizes = [parameter.size for parameter in image.parameters]
     if declared is not None and [parameter.size for parameter in declared] == sizes:
-        return declared
+        return tuple(replace(one, offset=p.offset) for one, p in zip(declared, image.parameters))
     return tuple(
         Parameter(
             f"param_{p.index}", f"b{8 * p.size}" if p.size in (1, 2, 4, 8) else "b8", p.size, p.size, p.offset

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.isa.executable import Parameter
 from memsim.launch import ArrayArg, Texture1D
 from memsim.ptx.demangle import demangle
-from memsim.ptx.program import Function, Parameter
 
 _SCALARS = {
     **{f"{kind}8": "b" for kind in "sb"},
@@ -109,11 +109,6 @@ def describe(parameter: Parameter) -> str:
     if is_struct(parameter):
         return f"a struct of {parameter.size} bytes (bytes, a numpy scalar of that size, or a list of parts)"
     return f"an integer ({parameter.type})"
-
-
-def check(function: Function, arguments: Sequence[Any], names: Sequence[str]) -> None:
-    """Does every argument of a PTX function fit its parameter? As `check_arguments`."""
-    check_arguments(function.name, function.parameters, arguments, names)
 
 
 def check_arguments(

@@ -13,8 +13,8 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
+from memsim.simt.bounds import place_in_source
 from memsim.simt.code import ANSWER_SLOT, COUNT_SLOT
-from memsim.simt.op_bounds import place_in_source
 from memsim.state.partial import merged
 from memsim.state.registers import Poisoned, both, from_array, from_bools, invert, to_array
 

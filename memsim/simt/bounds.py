@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.isa.op import Op
 from memsim.ptx.demangle import short_name
-from memsim.ptx.program import Instruction
-from memsim.ptx.slice import ANYWHERE
-from memsim.simt.arguments import POINTER_BYTES, is_struct
-from memsim.simt.plan import where_in_source
+from memsim.simt.dataflow import ANYWHERE
 from memsim.state.memory import (
     CONSTANT_WINDOW,
     GLOBAL_BASE,
@@ -27,103 +25,131 @@ from memsim.state.memory import (
     WINDOW_SIZE,
     Buffer,
     Layout,
+    align,
 )
 from memsim.state.registers import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
 
 if TYPE_CHECKING:
-    from memsim.simt.machine import Machine
+    from memsim.simt.engine import Engine
+
+
+def place_in_source(op: Op) -> dict[str, Any]:
+    """The place of an instruction, for errors."""
+    if op.source is not None:
+        return {"file": op.source.file or "PTX", "line": op.source.line}
+    return {"file": f"machine code at {op.address:#x}"}
 
 
 class Bounds:
     """Checks the accesses of the blocks that run now."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
         self.known: dict[tuple[int, ...], tuple[int, int]] = {}
         self.origins: dict[int, tuple[Buffer, ...]] = {}
+        #: Does the access that is checked write nothing, and the lanes of it that leave their arrays.
+        self.only_reads = False
+        self.outside: Any = False
 
     def layout(self, space: str) -> Layout:
         """The buffers of a state space."""
-        return self.machine.memory.layouts["local" if space == "param" else space]
+        return self.engine.memory.layouts[space]
 
-    def check(
-        self, instruction: Instruction, space: str, width: int, address: int | Sum, active: Any
-    ) -> frozenset[str]:
+    def check(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> frozenset[str]:
         """Names of the buffers that hold the access.
+
+        In shared memory compilers merge accesses to arrays that lie side by side, and read all 16 bytes of
+        which the source wants only the first few.
 
         Raises:
             MemsimError: misaligned or outside every buffer.
         """
+        return (
+            self._of_shared(op, width, address, active)
+            if space == "shared"
+            else self._of_buffers(op, space, width, address, active)
+        )
+
+    def _of_shared(self, op: Op, width: int, address: int | Sum, active: Any) -> frozenset[str]:
+        layout = self.layout("shared")
+        low, high = bounds(address)
+        if 1 << low_zeros(address) >= width:
+            buffer = layout.find(low, high + width)
+            if buffer is not None:
+                return frozenset((buffer.name,))
+        array = np.broadcast_to(to_array(address), self.engine.shape)
+        mask = self.engine.full(active)
+        inside = array[mask]
+        end = align(layout.end, 16)
+        if inside.min() < layout.base or inside.max() + width > end or (inside & (width - 1)).any():
+            return self._of_buffers(op, "shared", width, address, active)
+        owners = layout.owners(array, 1)
+        return frozenset(layout.buffers[i].name for i in np.unique(owners[mask]) if i >= 0)
+
+    def _of_buffers(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> frozenset[str]:
         if 1 << low_zeros(address) < width:
-            self.check_alignment(instruction, space, width, address, active)
+            self.check_alignment(op, space, width, address, active)
         layout = self.layout(space)
         lo, hi = bounds(address)
         buffer = layout.find(lo, hi + width)
         if buffer is None and isinstance(address, Sum) and active is not True:
             lo, hi = self.of_active(address, active)
             buffer = layout.find(lo, hi + width)
-        origins = self.origins_of(instruction) if space == "global" else ()
+        origins = self.origins_of(op) if space == "global" else ()
         if buffer is not None and (not origins or buffer in origins):
             return frozenset((buffer.name,))
-        array = np.broadcast_to(to_array(address), self.machine.shape)
-        owners = self.owners(layout, array, width)
-        mask = self.machine.full(active)
+        array = np.broadcast_to(to_array(address), self.engine.shape)
+        # A word of four bytes at an array's end is its own if its first byte is: atomics on numbers of two
+        # bytes are made of it, and every allocation holds whole words.
+        owners = layout.owners(array, 1 if width == 4 else width)
+        mask = self.engine.full(active)
         may = np.array([*(not origins or one in origins for one in layout.buffers), False])
         wrong = mask & ~may[owners]  # owner -1, no buffer, is the False at the end
         if wrong.any():
-            self.leave(instruction, space, width, address, wrong)
+            self.leave(op, space, width, address, wrong)
         return frozenset(layout.buffers[i].name for i in np.unique(owners[mask & ~wrong]))
 
-    def owners(self, layout: Layout, addresses: np.ndarray, width: int) -> np.ndarray:
-        """Index of the buffer of each access, -1 where it is in none."""
-        return layout.owners(addresses, width)
-
-    def leave(
-        self, instruction: Instruction, space: str, width: int, address: int | Sum, wrong: np.ndarray
-    ) -> None:
-        """These threads access no buffer that they may.
+    def leave(self, op: Op, space: str, width: int, address: int | Sum, wrong: np.ndarray) -> None:
+        """These threads access no buffer that they may; where it is allowed, remembers who they were.
 
         Raises:
-            MemsimError: always here.
+            MemsimError: it is not allowed.
         """
-        raise self.error(instruction, space, width, address, wrong, "out-of-bounds")
+        if self.only_reads and self.engine.allow_out_of_bounds:
+            self.outside = from_bools(wrong)
+            return
+        error = self.error(op, space, width, address, wrong, "out-of-bounds")
+        if self.only_reads and error.hint is None:
+            error.hint = "--allow-out-of-bounds, or allow_out_of_bounds, counts it if the kernel is known to"
+        raise error
 
-    def origins_of(self, instruction: Instruction) -> tuple[Buffer, ...]:
+    def origins_of(self, op: Op) -> tuple[Buffer, ...]:
         """The buffers in global memory that an instruction's address starts from; remembered."""
-        key = id(instruction)
-        if key not in self.origins:
-            self.origins[key] = self.starts(instruction, "global")[0]
-        return self.origins[key]
+        if op.index not in self.origins:
+            self.origins[op.index] = self.starts(op, "global")[0]
+        return self.origins[op.index]
 
-    def starts(self, instruction: Instruction, space: str) -> tuple[tuple[Buffer, ...], dict[str, int]]:
+    def starts(self, op: Op, space: str) -> tuple[tuple[Buffer, ...], dict[str, int]]:
         """What an instruction's addresses in a space start from: buffers, and arguments that are numbers.
 
         Both are empty where the program does not tell.
         """
-        plan, layout = self.machine.plan, self.layout(space)
-        roots = plan.roots.of_instruction(instruction)
-        parameters = [parameter for parameter in plan.function.parameters if parameter.name in roots]
-        if ANYWHERE in roots or any(map(is_struct, parameters)):  # which pointer of a struct is not known
+        if space != "global":
             return (), {}
-        variables = [plan.memory.symbols[root] for root in sorted(roots & plan.memory.symbols.keys())]
-        found = [layout.at(address) for kind, address in variables if kind == layout.space]
-        numbers: dict[str, int] = {}
-        for parameter in parameters if space == "global" else ():
-            if parameter.size == POINTER_BYTES:
-                value = int.from_bytes(plan.parameters[parameter.name], "little", signed=True)
-                found.append(layout.find(value, value + 1))  # a view lies within its array
-                if found[-1] is None:
-                    numbers[plan.names.get(parameter.name, parameter.name)] = value
-        return tuple(buffer for buffer in found if buffer is not None), numbers
+        code = self.engine.code
+        roots = code.dataflow.roots_of(op.index)
+        if roots & ANYWHERE:
+            return (), {}
+        found = [buffer for bit, buffer in code.pointers.items() if roots & bit]
+        numbers = {} if found else {name: value for bit, (name, value) in code.numbers.items() if roots & bit}
+        return tuple(found), numbers
 
-    def check_alignment(
-        self, instruction: Instruction, space: str, width: int, address: int | Sum, active: Any
-    ) -> None:
+    def check_alignment(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> None:
         """Is every active thread's address a multiple of the width?"""
-        off = np.broadcast_to((to_array(address) & (width - 1)) != 0, self.machine.shape)
-        wrong = self.machine.full(active) & off
+        off = np.broadcast_to((to_array(address) & (width - 1)) != 0, self.engine.shape)
+        wrong = self.engine.full(active) & off
         if wrong.any():
-            raise self.error(instruction, space, width, address, wrong, "misaligned")
+            raise self.error(op, space, width, address, wrong, "misaligned")
 
     def of_active(self, address: Sum, active: Part) -> tuple[int, int]:
         """Smallest and largest address of the active threads; remembered without the constant."""
@@ -131,14 +157,14 @@ class Bounds:
         if key not in self.known:
             if len(self.known) > 4096:
                 self.known.clear()
-            inside = np.broadcast_to(address.array, self.machine.shape)[self.machine.full(active)]
+            inside = np.broadcast_to(address.array, self.engine.shape)[self.engine.full(active)]
             self.known[key] = int(inside.min()) - address.s, int(inside.max()) - address.s
         lo, hi = self.known[key]
         return lo + address.s, hi + address.s
 
     def error(
         self,
-        instruction: Instruction,
+        op: Op,
         space: str,
         width: int,
         address: int | Sum,
@@ -148,22 +174,18 @@ class Bounds:
         """The error for the first thread whose access is wrong."""
         first = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
         position = int(first[0]), int(first[1])
-        at = int(np.broadcast_to(to_array(address), self.machine.shape)[position])
-        where, hint = self.where(instruction, space, at)
+        at = int(np.broadcast_to(to_array(address), self.engine.shape)[position])
+        where, hint = self.where(op, space, at)
         return MemsimError(
-            f"{what} {instruction.name} of {width} bytes{where} by {self.machine.places(from_bools(wrong))}",
+            f"{what} {op.name} of {width} bytes{where} by {self.engine.places(from_bools(wrong))}",
             hint=hint,
-            **self.place_of(instruction),
+            **place_in_source(op),
         )
 
-    def place_of(self, instruction: Instruction) -> dict[str, Any]:
-        """Where an instruction stands, for errors."""
-        return where_in_source(instruction)
-
-    def where(self, instruction: Instruction, space: str, at: int) -> tuple[str, str | None]:
+    def where(self, op: Op, space: str, at: int) -> tuple[str, str | None]:
         """An address in words, from the buffer it starts from, else the nearest; and what to do about it."""
         layout = self.layout(space)
-        buffers, numbers = self.starts(instruction, space)
+        buffers, numbers = self.starts(op, space)
         if numbers and not buffers:
             said = ", ".join(f"argument {name} is {value}" for name, value in numbers.items())
             missing = f"give an array for {next(iter(numbers))} if it is a pointer"
@@ -174,7 +196,7 @@ class Bounds:
         size = buffer.end - buffer.start
         named = f"{short_name(buffer.name)} ({size} bytes)"
         hint = None
-        if space == "shared" and buffer.start == self.machine.memory.dynamic_shared:
+        if space == "shared" and buffer.start == self.engine.memory.dynamic_shared:
             hint = "the launch has to ask for dynamic shared memory by --shared-bytes (shared_bytes)"
         if at < buffer.start:
             return f", {buffer.start - at} bytes before {named},", hint

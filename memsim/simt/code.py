@@ -21,7 +21,7 @@ from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.isa.results import targets_of
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.plan import Site
+from memsim.simt.listener import Site
 from memsim.state.memory import Buffer
 from memsim.state.partial import Partial, covers, on_known_lanes
 from memsim.state.registers import Part, Poison, Poisoned, both, choose, either, plus
@@ -52,7 +52,6 @@ class Code:
     externals: names of functions of the system, by the address that the kernel calls them by.
     """
 
-    slots = SLOTS + 2
     cluster: tuple[int, int, int] = (1, 1, 1)
 
     def __init__(
@@ -63,6 +62,7 @@ class Code:
         externals: Mapping[int, str],
     ) -> None:
         self.program: Program = dataflow.program
+        self.slots = max(self.program.slots, ANSWER_SLOT + 1)
         self.dataflow = dataflow
         self.binder = binder
         self.externals = externals
@@ -91,7 +91,7 @@ class Code:
         key = (op.index, kind, space)
         if key not in self.sites:
             number = sum(one[0] == op.index for one in self.sites)
-            self.sites[key] = Site(op.index * 8 + number, op, kind, space, width)  # type: ignore[arg-type]
+            self.sites[key] = Site(op.index * 8 + number, op, kind, space, width)
         return self.sites[key]
 
     def sites_of(self, op: Op) -> list[Site]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
+from memsim.simt.bounds import place_in_source
 from memsim.simt.dataflow import barrier_slot
-from memsim.simt.op_bounds import place_in_source
 from memsim.state.partial import Partial
 from memsim.state.registers import (
     Poison,

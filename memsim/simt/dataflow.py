@@ -18,10 +18,6 @@ ANYWHERE = 1
 #: The first bit of parameters, one for each 8 bytes; and of module variables, one for each entry of bank 4.
 PARAMETER_BITS, VARIABLE_BITS = 1, 1 + 4096 // 8
 
-#: Slots of predicates, general and uniform, and of convergence barriers.
-_PREDICATES = 0xFFFF << 320
-_BARRIERS = 0xFFFF << 336
-
 
 def barrier_slot(op: Op) -> int:
     """The convergence barrier of a BSSY, BSYNC or BREAK; -1 for others."""
@@ -244,6 +240,8 @@ class Dataflow:
             index for index in wants_data if GLOBAL in spaces_written(ops[index])
         )
 
+        predicates = self.program.predicates
+
         def transfer(start: int, out: int) -> int:
             need = _Need(out)
             for index in range(blocks[start] - 1, start - 1, -1):
@@ -251,14 +249,14 @@ class Dataflow:
                 if op.effect is Effect.NONE:
                     continue
                 if op.effect is Effect.CONTROL:
-                    need.written(op.writes & _PREDICATES)
+                    need.written(op.writes & predicates)
                     need.read(op.reads, None)
                     continue
                 hit = need.has(op.writes)
                 if hit:
                     need.killed(op.writes, op.guard)
-                if op.writes & _PREDICATES:
-                    need.written(op.writes & _PREDICATES)
+                if op.writes & predicates:
+                    need.written(op.writes & predicates)
                 if op.effect is not Effect.MEMORY:
                     if hit:
                         wanted.add(index)
@@ -295,7 +293,8 @@ class Dataflow:
         ops = self.ops
         states: dict[int, dict[int, int]] = {0: {}}
         found: dict[int, int] = {}
-        plans = {start: [_root_plan(op) for op in ops[start:end]] for start, end in self.blocks}
+        general = ~(self.program.predicates | self.program.barriers)  # those have no roots
+        plans = {start: [_root_plan(op, general) for op in ops[start:end]] for start, end in self.blocks}
         work = [0, *(op.targets[0] for op in ops if op.flow is Flow.CALL and op.targets)]
         for start in work:
             states.setdefault(start, {})
@@ -314,15 +313,21 @@ class Dataflow:
                 for slot in sources:
                     roots |= state.get(slot, 0)
                 for slot in targets:
-                    state[slot] = roots | (state.get(slot, 0) if keeps else 0)
+                    kept = roots | (state.get(slot, 0) if keeps else 0)
+                    if kept:
+                        state[slot] = kept
+                    else:
+                        state.pop(slot, None)
             for following in self.next_blocks[start]:
+                live = self.live[following]
+                arrives = {slot: roots for slot, roots in state.items() if live >> slot & 1}
                 known = states.get(following)
                 if known is None:
-                    states[following] = dict(state)
+                    states[following] = arrives
                     work.append(following)
                     continue
                 changed = False
-                for slot, roots in state.items():
+                for slot, roots in arrives.items():
                     before = known.get(slot, 0)
                     if roots | before != before:
                         known[slot] = roots | before
@@ -375,7 +380,7 @@ class Dataflow:
                 if op.effect is Effect.NONE:
                     continue
                 if op.effect is Effect.CONTROL:
-                    if op.reads & state & ~_BARRIERS:
+                    if op.reads & state & ~self.program.barriers:
                         found[op.index] = op
                     continue
                 hit = bool(op.reads & state)
@@ -401,11 +406,13 @@ def is_atomic(op: Op) -> bool:
     return op.effect is Effect.MEMORY and any(kind == "atomic" for kind, _ in op.touches)
 
 
-def _root_plan(op: Op) -> tuple[int, list[int], list[int], bool, list[int]]:
-    """(roots of its own, slots read, slots written, whether old roots stay, slots of its global address)."""
+def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, list[int]]:
+    """(roots of its own, slots read, slots written, whether old roots stay, slots of its global address).
+
+    general: the slots that may hold addresses.
+    """
     own = 0
     address: list[int] = []
-    general = (1 << 320) - 1  # predicates and barriers have no roots
     if op.effect in (Effect.NONE, Effect.CONTROL):
         return 0, [], [], False, []
     if op.effect is Effect.MEMORY:

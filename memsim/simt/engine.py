@@ -24,10 +24,10 @@ from memsim.isa.memory import Copy, own_shared
 from memsim.isa.op import PREDICATE, Effect, Flow, Op
 from memsim.launch import Launch
 from memsim.simt.block_barriers import BlockBarriers
-from memsim.simt.bounds import resolve_generic
+from memsim.simt.bounds import Bounds, place_in_source, resolve_generic
 from memsim.simt.code import ANSWER_SLOT, COUNT_SLOT, Code, Segment
 from memsim.simt.convergence import Convergence
-from memsim.simt.op_bounds import OpBounds, place_in_source
+from memsim.simt.listener import Listener
 from memsim.simt.special_registers import special_register
 from memsim.state.memory import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, Memory
 from memsim.state.partial import merged, on_known_lanes
@@ -79,7 +79,7 @@ class Engine:
         code: Code,
         memory: Memory,
         launch: Launch,
-        listener: Any,
+        listener: Listener,
         budget: int,
         allow_out_of_bounds: bool = False,
     ) -> None:
@@ -100,7 +100,7 @@ class Engine:
         self.parked: list[Group] = []
         self.convergence = Convergence(self)
         self.barriers = BlockBarriers(self)
-        self.bounds = OpBounds(self)
+        self.bounds = Bounds(self)
         self.controls: dict[Flow, Callable[[Op, Any, Any], int | None]] = {
             Flow.EXIT: self._exit,
             Flow.BRANCH: self._branch,
@@ -136,7 +136,7 @@ class Engine:
         self.steps_left = self.budget
         self.convergence.start()
         self.barriers.start()
-        self.bounds = OpBounds(self)
+        self.bounds = Bounds(self)
         self.listener.start_chunk(self)
         self.ready = [Group(0, self.alive)]
         self.parked = []
@@ -388,7 +388,8 @@ class Engine:
         return self._spread(op, where, active, rest)
 
     def _trap(self, op: Op, active: Any, rest: Any) -> int | None:
-        raise MemsimError(f"trap executed by {self.places(active)}", **place_in_source(op))
+        what = "assertion failed in" if op.called.startswith("call") else "trap executed by"
+        raise MemsimError(f"{what} {self.places(active)}", **place_in_source(op))
 
     def _unknown(self, op: Op, active: Any, rest: Any) -> int | None:
         raise self.refused(op, "is not executed")

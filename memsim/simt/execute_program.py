@@ -1,6 +1,6 @@
-"""Execute a launch of machine code: match the arguments, lay out memory, run the blocks chunk by chunk.
+"""Execute a launch: match the arguments, lay out memory, run the blocks chunk by chunk.
 
-In: a `MachineKernel`, a launch, arguments, a listener. Out: what the listener heard and, where everything is
+In: an `Executable`, a launch, arguments, a listener. Out: what the listener heard and, where everything is
 executed, the arrays written in place.
 """
 
@@ -16,18 +16,16 @@ import numpy as np
 
 from memsim.arch import Arch
 from memsim.errors import MemsimError
+from memsim.isa.executable import Executable, Parameter
 from memsim.isa.op import Flow
 from memsim.isa.readers import Binder
 from memsim.launch import Launch, Texture1D
 from memsim.ptx.demangle import demangle
-from memsim.ptx.program import Parameter
-from memsim.sass.cubin import Cubin
-from memsim.sass.kernel import MachineKernel
 from memsim.simt.arguments import arrays_of, check_arguments, encode
 from memsim.simt.code import Code
 from memsim.simt.dataflow import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, Dataflow
 from memsim.simt.engine import Engine
-from memsim.simt.execute import MAX_STEPS, RUN_THREADS, TRACE_THREADS
+from memsim.simt.listener import Listener
 from memsim.state.memory import (
     CONSTANT_WINDOW,
     GLOBAL_ALIGN,
@@ -38,6 +36,14 @@ from memsim.state.memory import (
     align,
 )
 from memsim.state.registers import Poison, Poisoned
+
+#: Threads that run at once. Results need every value in every thread; a trace only few of them.
+RUN_THREADS = 1 << 15
+TRACE_THREADS = 1 << 20
+
+#: Instructions that a chunk of blocks may execute, each fragment of its threads for itself, before it
+#: counts as endless. The longest kernel of the catalogue takes 620 thousand at 4096 cubed.
+MAX_STEPS = 5_000_000
 
 #: Addresses by which functions of the system are known, such as vprintf; no code is there.
 SYSTEM_FUNCTIONS = 0x7FFF_0000_0000
@@ -63,11 +69,11 @@ HOLES = (
 
 
 def execute_program(
-    kernel: MachineKernel,
+    kernel: Executable,
     launch: Launch,
     arguments: Sequence[Any],
     names: Sequence[str],
-    listener: Any,
+    listener: Listener,
     *,
     arch: Arch,
     everything: bool,
@@ -77,7 +83,11 @@ def execute_program(
     chunk_threads: int | None = None,
     allow_out_of_bounds: bool = False,
 ) -> Memory:
-    """Run `blocks` (linear numbers, all of them if None) of a launch; as `memsim.simt.execute.execute`.
+    """Run `blocks` (linear numbers, all of them if None) of a launch.
+
+    `everything`: execute all instructions and write arrays in place; else only what addresses
+    and branches depend on. `names` are the parameters' names in the source, for messages.
+    `progress` is told the share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`.
 
     `arch`: the chip; the code must be made for it.
 
@@ -88,7 +98,7 @@ def execute_program(
     check_arguments(kernel.name, kernel.parameters, arguments, names)
     _check_launch(kernel, launch)
     memory = _memory(kernel, launch, arguments, names)
-    _check_shared(memory, arch)
+    _check_shared(kernel, memory, arch)
     code = prepare(kernel, launch, arguments, names, memory, everything)
     if not everything:
         for reason in dataflow_of(kernel).uncertain():
@@ -123,13 +133,13 @@ def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, 
 
 
 @lru_cache(maxsize=256)
-def dataflow_of(kernel: MachineKernel) -> Dataflow:
+def dataflow_of(kernel: Executable) -> Dataflow:
     """What flows where in a kernel; worked out once."""
     return Dataflow(kernel.program)
 
 
 def prepare(
-    kernel: MachineKernel,
+    kernel: Executable,
     launch: Launch,
     arguments: Sequence[Any],
     names: Sequence[str],
@@ -139,17 +149,16 @@ def prepare(
     """The kernel as steps, with the launch's constants in it."""
     dataflow = dataflow_of(kernel)
     addresses = iter(memory.argument_addresses)
-    image = kernel.image
-    content = bytearray(image.parameter_size)
-    base = image.parameter_base
+    content = bytearray(kernel.parameter_size)
+    base = kernel.parameter_base
     pointers: dict[int, Buffer] = {}
     numbers: dict[int, tuple[str, int]] = {}
     layout = memory.layouts["global"]
-    offsets = [parameter.offset for parameter in image.parameters]
-    for parameter, offset, argument, name in zip(kernel.parameters, offsets, arguments, names):
+    for parameter, argument, name in zip(kernel.parameters, arguments, names):
         if isinstance(argument, Texture1D):
             argument = memory.bind(argument)
         raw = encode(_typed(parameter, argument), argument, addresses)
+        offset = parameter.offset
         content[offset : offset + len(raw)] = raw
         for at in range(-(-offset // 8) * 8, offset + len(raw) - 7, 8):
             value = int.from_bytes(content[at : at + 8], "little")
@@ -160,11 +169,11 @@ def prepare(
             elif len(raw) == 8:
                 numbers[bit] = name, value
     banks, externals = _banks(kernel, launch, bytes(content), memory)
-    for offset, symbol, _ in image.constant4:
-        if symbol in memory.symbols:
-            buffer = layout.at(memory.symbols[symbol][1])
+    for pointer in kernel.pointers.get(4, ()):
+        if pointer.symbol in memory.symbols:
+            buffer = layout.at(memory.symbols[pointer.symbol][1])
             if buffer is not None:
-                pointers[1 << (VARIABLE_BITS + offset // 8)] = buffer
+                pointers[1 << (VARIABLE_BITS + pointer.offset // 8)] = buffer
     needed = None
     if not everything:
         every = ANYWHERE
@@ -172,9 +181,9 @@ def prepare(
             every |= bit
         needed = dataflow.needed(every, _same(pointers, arguments, memory))
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
-    code = Code(dataflow, Binder(banks, symbols | image.functions, HOLES), needed, externals)
+    code = Code(dataflow, Binder(banks, symbols | dict(kernel.functions), HOLES), needed, externals)
     code.pointers, code.numbers = pointers, numbers
-    code.cluster = image.cluster or (1, 1, 1)
+    code.cluster = kernel.cluster or (1, 1, 1)
     return code
 
 
@@ -200,100 +209,100 @@ def _same(pointers: dict[int, Buffer], arguments: Sequence[Any], memory: Memory)
     return found
 
 
-def _memory(kernel: MachineKernel, launch: Launch, arguments: Sequence[Any], names: Sequence[str]) -> Memory:
+def _memory(kernel: Executable, launch: Launch, arguments: Sequence[Any], names: Sequence[str]) -> Memory:
     """Memory with the kernel's shared arrays and the module's variables at their places."""
     buffers = [(name, array, int(array.nbytes)) for name, array in arrays_of(names, arguments)]
-    memory = Memory((), buffers, 0)
+    memory = Memory(buffers)
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
         shared.add(name, address, size)
-    static = kernel.image.static_shared - kernel.image.reserved_shared
-    shared.end = SHARED_BASE + max(static, 0)
-    memory.static_shared = max(static, 0)
-    if launch.shared_bytes:
+    shared.end = SHARED_BASE + kernel.static_shared
+    memory.static_shared = kernel.static_shared
+    if launch.shared_bytes or kernel.dynamic:
         memory.dynamic_shared = shared.end
         shared.add(kernel.dynamic_name, shared.end, launch.shared_bytes)
         shared.end += launch.shared_bytes
-    _place_variables(kernel.module.cubin, memory)
+    _place_variables(kernel, memory)
     memory.uninitialised = NEVER_WRITTEN
     calls = any(op.flow is Flow.CALL for op in kernel.program.ops)
-    local = align(max(kernel.image.local_bytes, UNBOUNDED_STACK if calls else 0), 16)
+    local = align(max(kernel.local_bytes, UNBOUNDED_STACK if calls else 0), 16)
     if local:
         memory.layouts["local"].place("local memory", local, 16)
     return memory
 
 
-def _place_variables(cubin: Cubin, memory: Memory) -> None:
+def _place_variables(kernel: Executable, memory: Memory) -> None:
     """The module's variables, each by itself as the driver loads them, and what they hold at first."""
     layout = memory.layouts["global"]
-    for variable in cubin.variables:
+    for variable in kernel.variables:
         start = layout.place(variable.name, variable.size, max(variable.align, GLOBAL_ALIGN), GLOBAL_ALIGN)
         memory.symbols[variable.name] = ("global", start)
         if variable.init is not None:
             memory.contents.append((start, variable.init))
-    for section in cubin.sections:
-        inside = [variable for variable in cubin.variables if variable.section == section.name]
-        for relocation in section.relocations:
-            for variable in inside:
-                offset = relocation.offset - variable.offset
-                if relocation.symbol in memory.symbols and 0 <= offset < variable.size:
-                    value = memory.symbols[relocation.symbol][1] + relocation.addend
-                    place = memory.symbols[variable.name][1] + offset
-                    memory.contents.append((place, value.to_bytes(8, "little")))
+    for variable in kernel.variables:
+        start = memory.symbols[variable.name][1]
+        for pointer in variable.pointers:
+            if pointer.symbol in memory.symbols:
+                value = memory.symbols[pointer.symbol][1] + pointer.addend
+                memory.contents.append((start + pointer.offset, value.to_bytes(8, "little")))
 
 
 def _banks(
-    kernel: MachineKernel, launch: Launch, parameters: bytes, memory: Memory
+    kernel: Executable, launch: Launch, parameters: bytes, memory: Memory
 ) -> tuple[dict[int, bytes], dict[int, str]]:
     """The constant banks of a launch, and the addresses that stand for functions of the system."""
-    image = kernel.image
-    front = bytearray(image.parameter_base)
+    front = bytearray(kernel.parameter_base)
     struct.pack_into("<3I", front, BLOCK, *launch.block)
     struct.pack_into("<3I", front, GRID, *launch.grid)
     struct.pack_into("<Q", front, LOCAL_BASE, LOCAL_WINDOW)
     struct.pack_into("<I", front, STACK, memory.layouts["local"].end)
     struct.pack_into("<Q", front, CONSTANTS, CONSTANT_WINDOW)  # of bank 3, the user's variables
-    struct.pack_into("<I", front, CLUSTER, math.prod(image.cluster or (1,)))
-    banks = {bank: bytes(content) for bank, content in image.constants.items()}
+    struct.pack_into("<I", front, CLUSTER, math.prod(kernel.cluster or (1,)))
+    banks = {bank: bytes(content) for bank, content in kernel.constants.items()}
     banks[0] = bytes(front) + parameters
     externals: dict[int, str] = {}
-    for bank, relocations in image.constant_relocations.items():
+    for bank, pointers in kernel.pointers.items():
         content = bytearray(banks.get(bank, b""))
-        for relocation in relocations:
-            if relocation.symbol in memory.symbols:
-                value = memory.symbols[relocation.symbol][1] + relocation.addend
-            elif relocation.symbol in image.functions:
-                value = image.functions[relocation.symbol] + relocation.addend
+        for pointer in pointers:
+            if pointer.symbol in memory.symbols:
+                value = memory.symbols[pointer.symbol][1] + pointer.addend
+            elif pointer.symbol in kernel.functions:
+                value = kernel.functions[pointer.symbol] + pointer.addend
             else:
                 value = SYSTEM_FUNCTIONS + 16 * len(externals)
-                externals[value] = relocation.symbol
-            end = relocation.offset + 8
+                externals[value] = pointer.symbol
+            end = pointer.offset + 8
             content.extend(bytes(max(0, end - len(content))))
-            content[relocation.offset : end] = value.to_bytes(8, "little")
+            content[pointer.offset : end] = value.to_bytes(8, "little")
         banks[bank] = bytes(content)
     return banks, externals
 
 
-def _check_chip(kernel: MachineKernel, arch: Arch) -> None:
+def _check_chip(kernel: Executable, arch: Arch) -> None:
     """Is it code for the chip whose instructions and rules are known?
 
     Raises:
         MemsimError: it is not.
     """
-    made_for = kernel.module.cubin.arch
-    if not made_for.startswith(arch.name):
+    if not kernel.made_for.startswith(arch.name) and kernel.made_for:
         raise MemsimError(
-            f"this is machine code of {made_for}; memsim executes that of {arch.name}",
+            f"this is machine code of {kernel.made_for}; memsim executes that of {arch.name}",
             hint=f"compile for {arch.name}, or give the PTX or the source",
         )
 
 
-def _check_shared(memory: Memory, arch: Arch) -> None:
+def _check_shared(kernel: Executable, memory: Memory, arch: Arch) -> None:
     """Does the shared memory fit into a block?
 
     Raises:
         MemsimError: more than the chip has.
     """
+    if memory.static_shared > arch.static_shared_bytes:
+        raise MemsimError(
+            f"{demangle(kernel.name)} declares {memory.static_shared} bytes of shared memory;"
+            f" at most {arch.static_shared_bytes} can be declared",
+            hint="use dynamic shared memory (extern __shared__) for more",
+        )
     total = memory.shared_bytes
     if total > arch.shared_block_bytes:
         raise MemsimError(
@@ -301,23 +310,22 @@ def _check_shared(memory: Memory, arch: Arch) -> None:
         )
 
 
-def _check_launch(kernel: MachineKernel, launch: Launch) -> None:
+def _check_launch(kernel: Executable, launch: Launch) -> None:
     """Is the launch the one that `__launch_bounds__` and `__cluster_dims__` promised?
 
     Raises:
         MemsimError: it is not.
     """
-    image = kernel.image
     name = demangle(kernel.name)
-    if image.required_threads and launch.block != image.required_threads:
-        raise MemsimError(f"{name} must be launched with block {image.required_threads}")
-    if image.max_threads:
-        x, y, z = image.max_threads
+    if kernel.required_threads and launch.block != kernel.required_threads:
+        raise MemsimError(f"{name} must be launched with block {kernel.required_threads}")
+    if kernel.max_threads:
+        x, y, z = kernel.max_threads
         if launch.threads > x * y * z:
             raise MemsimError(
                 f"{name} is compiled for at most {x * y * z} threads a block, not {launch.threads}"
             )
-    if image.cluster and any(g % max(1, c) for g, c in zip(launch.grid, image.cluster)):
+    if kernel.cluster and any(g % max(1, c) for g, c in zip(launch.grid, kernel.cluster)):
         raise MemsimError(
-            f"the grid of {name} must be a multiple of its cluster {image.cluster}, and {launch.grid} is not"
+            f"the grid of {name} must be a multiple of its cluster {kernel.cluster}, and {launch.grid} is not"
         )

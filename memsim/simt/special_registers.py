@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.simt.specials import compact, coordinate, coordinates
-from memsim.state.memory import SHARED_WINDOW
-from memsim.state.registers import Poison, fit
+from memsim.state.memory import SHARED_WINDOW, align
+from memsim.state.registers import Poison, Sum, fit, from_array
 
 if TYPE_CHECKING:
     from memsim.simt.engine import Engine
 
+#: Bytes that shared memory is given out by (PTX ISA, `%total_smem_size`).
+SHARED_UNIT = 128
 _AXES = {"X": 0, "Y": 1, "Z": 2}
 _LANE_MASKS = {
     "SR_EQMASK": lambda lane: np.int64(1) << lane,
@@ -65,6 +66,28 @@ def special_register(name: str, engine: Engine) -> Any:
         return compact(i + cluster[0] * (j + cluster[1] * k))
     if name == "SR_CgaSize":
         return cluster[0] * cluster[1] * cluster[2]
+    if name == "SR_SMEMSZ":
+        return align(engine.memory.shared_bytes, SHARED_UNIT)
+    if name == "SR_DYNAMICSMEMSZ":  # of PTX: no chip has it
+        return launch.shared_bytes
     if name in ("SR_SWINHI", "SR_SWINLO"):
         return SHARED_WINDOW >> 32 if name.endswith("HI") else 0
     return Poison(f"{name} is not known before the kernel runs on a chip", None)
+
+
+def coordinate(index: np.ndarray, shape: tuple[int, int, int], at: int) -> int | Sum:
+    """One coordinate of a linear thread or block number."""
+    return compact(coordinates(index, shape, at))
+
+
+def coordinates(index: np.ndarray, shape: tuple[int, int, int], at: int) -> np.ndarray:
+    """The same as an array."""
+    stride = (1, shape[0], shape[0] * shape[1])[at]
+    return index // stride % shape[at]
+
+
+def compact(array: np.ndarray) -> int | Sum:
+    """An index array as a value; one int where all are equal."""
+    if array.min() == array.max():
+        return int(array.flat[0])
+    return from_array(np.ascontiguousarray(array))

@@ -1,7 +1,7 @@
 """Exact f64 arithmetic for the few numbers that need it: directed rounding, extremes of `fma`.
 
 In: f64 arrays. Out: f64 arrays, rounded once from the exact rational result. One number after
-the other, so about a microsecond each; what is common goes another way (floats.py).
+the other, so about a microsecond each; what is common goes another way.
 """
 
 from __future__ import annotations
@@ -16,36 +16,29 @@ from memsim.state.rounding import Array
 
 _EXACT: dict[str, Callable[..., Fraction]] = {
     "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
     "fma": lambda a, b, c: a * b + c,
-    "div": lambda a, b: a / b,
-    "rcp": lambda a: 1 / a,
 }
 
 
 def rounded(operation: str, mode: str, nearest: Array, *operands: Array) -> Array:
-    """`operation` (or `sqrt`) of f64 operands in a mode of rounding.py.
+    """`operation` of f64 operands in a mode of rounding.py.
 
     `nearest`: the same by IEEE arithmetic, rounded to nearest, for `fma` perhaps rounded twice;
-    it stays where an operand is not finite, or where it is a NaN or a division by zero.
+    it stays where an operand is not finite, or where it is a NaN.
     """
     result = np.array(nearest)
     columns = [np.broadcast_to(operand, result.shape) for operand in operands]
     for index in np.ndindex(result.shape):
         numbers = [float(column[index]) for column in columns]
         near = float(result[index])
-        by_zero = operation in ("div", "rcp") and numbers[-1] == 0
-        if by_zero or math.isnan(near) or not all(map(math.isfinite, numbers)):
-            continue
-        if operation == "sqrt":
-            result[index] = _step(near, _compare(Fraction(numbers[0]), Fraction(near) ** 2), mode)
+        if math.isnan(near) or not all(map(math.isfinite, numbers)):
             continue
         exact = _EXACT[operation](*map(Fraction, numbers))
         if operation == "fma":
             near = _nearest(exact, near)
-        if exact == 0 and mode == "rm" and operation in ("add", "sub", "fma"):
-            near = _zero(operation, numbers)
+        if exact == 0 and mode == "rm" and operation in ("add", "fma"):
+            near = _zero(numbers)
         result[index] = _step(near, _compare(exact, near), mode)
     return result
 
@@ -64,10 +57,10 @@ def _nearest(exact: Fraction, zero: float) -> float:
         return math.inf if exact > 0 else -math.inf
 
 
-def _zero(operation: str, numbers: list[float]) -> float:
+def _zero(numbers: list[float]) -> float:
     """The zero that a sum is towards minus infinity: positive only where both addends are +0."""
     *product, last = numbers
-    addends = (math.prod(product), -last if operation == "sub" else last)
+    addends = (math.prod(product), last)
     return -0.0 if any(math.copysign(1.0, addend) < 0 for addend in addends) else 0.0
 
 

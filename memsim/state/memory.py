@@ -1,18 +1,16 @@
 """The memory of a launch: where everything lies, and what is in it.
 
-In: the kernel's variables and the launch's arguments. Out: addresses of every buffer, loads
+In: the launch's arguments, and what is placed beside them. Out: addresses of every buffer, loads
 and stores of whole warps at once, and the answer to "whose bytes are these?".
 Contents are only made when something reads or writes them. Left out: what an access costs.
 
 Global buffers start at multiples of 256 bytes, as `cudaMalloc` gives them, with a gap between
-them so that running past an end is seen. Shared memory holds statically declared variables first,
-in the order of the PTX, dynamic shared memory last; it starts behind the part that the system keeps.
+them so that running past an end is seen. Shared memory starts behind the part that the system keeps.
 """
 
 from __future__ import annotations
 
 import bisect
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from memsim.launch import Texture1D
-from memsim.ptx.program import Variable
 from memsim.state.registers import (
     Part,
     Poison,
@@ -111,22 +108,6 @@ class Layout:
         index = np.searchsorted(np.array(self.starts, np.int64), addresses, side="right") - 1
         inside = (index >= 0) & (addresses + width <= ends[np.maximum(index, 0)]) if self.buffers else False
         return np.where(inside, index, -1)
-
-
-#: PTX scalar type -> numpy type of a memory element.
-ELEMENTS: dict[str, type] = {
-    "f16": np.int16,
-    "f32": np.float32,
-    "f64": np.float64,
-    **{f"{kind}{bits}": getattr(np, f"int{bits}") for kind in "bs" for bits in (8, 16, 32, 64)},
-    **{f"u{bits}": getattr(np, f"uint{bits}") for bits in (8, 16)},
-    "u32": np.int32,
-    "u64": np.int64,
-    "b8": np.uint8,
-    "bf16": np.int16,
-    "f16x2": np.int32,
-    "bf16x2": np.int32,
-}
 
 
 class Store:
@@ -287,53 +268,25 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 class Memory:
     """All state spaces of one launch.
 
-    `variables` are the module's and the kernel's; `buffers` are (name, array or None, bytes)
-    for the arguments; arrays are only copied in when data is needed.
+    `buffers` are (name, array or None, bytes) for the arguments; arrays are only copied in when data is
+    needed.
     """
 
-    def __init__(
-        self,
-        variables: Sequence[Variable],
-        buffers: Sequence[tuple[str, Any, int]],
-        dynamic_shared: int,
-    ) -> None:
+    def __init__(self, buffers: Sequence[tuple[str, Any, int]]) -> None:
         self.layouts = {
             "global": Layout("global", GLOBAL_BASE),
             "shared": Layout("shared", SHARED_BASE),
             "local": Layout("local"),
-            "const": Layout("const", GLOBAL_ALIGN),
         }
         self.symbols: dict[str, tuple[str, int]] = {}
-        self.initial = [v for v in variables if v.space in ("global", "const")]
         self._arguments: list[tuple[int, Any]] = []
         self.textures: dict[int, Texture1D] = {}
-        #: What global memory holds at first beside arguments and variables: (address, bytes).
+        #: What global memory holds at first beside arguments: (address, bytes).
         self.contents: list[tuple[int, bytes]] = []
-        dynamic = []
-        for variable in variables:
-            space = "local" if variable.space == "param" else variable.space
-            if space not in self.layouts:
-                continue
-            if space == "shared" and variable.size == 0:
-                dynamic.append(variable)
-                continue
-            alignment = max(variable.align, GLOBAL_ALIGN if space == "global" else 1)
-            gap = GLOBAL_ALIGN if space == "global" else 0
-            address = self.layouts[space].place(variable.name, variable.size, alignment, gap)
-            self.symbols[variable.name] = (space, address)
-        shared = self.layouts["shared"]
-        self.static_shared = shared.end - SHARED_BASE
+        self.static_shared = 0
         self.dynamic_shared: int | None = None
-        if dynamic or dynamic_shared:
-            alignment = max([16, *(variable.align for variable in dynamic)])
-            name = dynamic[0].name if dynamic else "dynamic shared memory"
-            address = shared.place(name, dynamic_shared, alignment)
-            self.dynamic_shared = address
-            for variable in dynamic:
-                self.symbols[variable.name] = ("shared", address)
         self._place(buffers)
         self._global: Store | None = None
-        self._const: Store | None = None
         self.shared: Store | None = None
         self.local: Store | None = None
         self.shape = (1, 32)
@@ -381,9 +334,8 @@ class Memory:
         self.shape = (blocks, threads)
         self.shared = self.local = None
         self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
-        for store in (self._global, self._const):
-            if store is not None:
-                store.shape = self.shape
+        if self._global is not None:
+            self._global.shape = self.shape
 
     def space(self, name: str) -> Store:
         """The bytes of a state space, made on first use."""
@@ -393,18 +345,15 @@ class Memory:
                 data = np.zeros((blocks, align(self.shared_bytes + 16, 16)), np.uint8)
                 self.shared = self._fresh("shared", Store(data, SHARED_BASE, self.shape, "block"))
             return self.shared
-        if name in ("local", "param"):
+        if name == "local":
             if self.local is None:
                 size = align(max(self.layouts["local"].end, 16), 16)
                 data = np.zeros((blocks * threads, size), np.uint8)
                 self.local = self._fresh("local", Store(data, 0, self.shape, "thread"))
             return self.local
-        if name == "const":
-            if self._const is None:
-                self._const = self._filled("const")
-            return self._const
         if self._global is None:
-            self._global = self._filled("global")
+            size = align(self.layouts["global"].end - GLOBAL_BASE + GLOBAL_ALIGN, 16)
+            self._global = Store(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
             self._global.poison = self._spoiled.pop("global", None)
             for address, content in self.contents:
                 start = address - GLOBAL_BASE
@@ -423,40 +372,12 @@ class Memory:
         else:
             self._spoiled[name] = poison
 
-    def digest(self) -> bytes:
-        """A digest of all that a kernel can change."""
-        found = hashlib.sha256()
-        for store in (self._global, self.shared, self.local):
-            found.update(b"-" if store is None else repr(store.poison is None).encode())
-            if store is not None:
-                found.update(store.data.data)
-                if store.unknown is not None:
-                    found.update(store.unknown.data)
-        return found.digest()
-
     def _fresh(self, space: str, store: Store) -> Store:
         """A space that nobody has written yet."""
         store.poison = self._spoiled.pop(space, None)
         if space in self.uninitialised:
             store.never_written(self.uninitialised[space], self.layouts[space].end - store.base)
         return store
-
-    def _filled(self, space: str) -> Store:
-        """Module variables of `space` with their initial bytes."""
-        layout = self.layouts[space]
-        base = GLOBAL_BASE if space == "global" else 0
-        data = np.zeros((1, align(layout.end - base + GLOBAL_ALIGN, 16)), np.uint8)
-        for variable in self.initial:
-            if variable.space != space:
-                continue
-            _, address = self.symbols[variable.name]
-            content = bytearray(variable.init or b"")
-            for offset, symbol, addend in variable.init_symbols:
-                if symbol in self.symbols:
-                    content += bytes(max(0, offset + 8 - len(content)))
-                    content[offset : offset + 8] = (self.symbols[symbol][1] + addend).to_bytes(8, "little")
-            data[0, address - base : address - base + len(content)] = np.frombuffer(content, np.uint8)
-        return Store(data, base, self.shape, "one")
 
     def copy_back(self) -> None:
         """Write argument arrays back in place.
@@ -479,12 +400,11 @@ class Memory:
                 array[...] = raw.view(array.dtype).reshape(array.shape)
 
 
-def loaded(array: np.ndarray, widen: bool) -> Any:
-    """A loaded element as a register holds it; `widen`: the register has more bits, and they are zero."""
-    if array.dtype.kind == "f" and not widen:
+def loaded(array: np.ndarray) -> Any:
+    """A loaded element as a register holds it."""
+    if array.dtype.kind == "f":
         return array
-    sign = "u" if widen else "i"
-    return from_array(np.ascontiguousarray(array).view(f"{sign}{array.dtype.itemsize}").astype(np.int64))
+    return from_array(np.ascontiguousarray(array).view(f"i{array.dtype.itemsize}").astype(np.int64))
 
 
 def to_store(value: Any, dtype: type) -> np.ndarray:

@@ -68,11 +68,11 @@ class Poison:
 
 
 def place_of(instruction: Traced) -> str:
-    """`kernel.cu:12`, or the line of the PTX, or the address of machine code."""
+    """`kernel.cu:12`, or `PTX:12`, or the address of machine code."""
     where = instruction.source
     if where is None and hasattr(instruction, "address"):
         return f"machine code at {instruction.address:#x}"
-    return f"{where.file}:{where.line}" if where else f"PTX line {instruction.line}"
+    return f"{where.file or 'PTX'}:{where.line}" if where else f"line {instruction.line}"
 
 
 class Poisoned(Exception):

@@ -1,6 +1,6 @@
 """The recorder: listens to the emulator and keeps each distinct request once.
 
-In: calls of `Listener` (simt/machine.py). Out: `Trace`.
+In: calls of `Listener` (simt/listener.py). Out: `Trace`.
 An address that is a sum of a block's part and a thread's part is never written out for all
 threads: blocks whose part is the same modulo 128 bytes ask for the same thing, so one of them
 stands for all. A loop that comes back with the same parts is only counted.
@@ -20,8 +20,9 @@ from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
 
 if TYPE_CHECKING:
-    from memsim.simt.machine import Machine, OtherSide
-    from memsim.simt.plan import Site
+    from memsim.isa.memory import Copy
+    from memsim.simt.engine import Engine
+    from memsim.simt.listener import Site
 
 #: Nothing in the model changes when all addresses of a request move by this many bytes.
 PERIOD = 128
@@ -88,11 +89,11 @@ class Recorder:
         self.writers = Writers()
         self.chunks = 0
 
-    def start_chunk(self, machine: Machine) -> None:
+    def start_chunk(self, engine: Engine) -> None:
         """A new chunk of blocks begins; keys of the last one are of no more use."""
         self.chunks += 1
-        self.blocks = machine.blocks
-        self.warps = machine.threads // 32
+        self.blocks = engine.blocks
+        self.warps = engine.threads // 32
         self.seen = {}
         self.by_content = {}
         self.warp_counts = {}
@@ -104,7 +105,7 @@ class Recorder:
         mask: Any,
         active: Any,
         arrays: frozenset[str],
-        other: OtherSide | None = None,
+        other: Copy | None = None,
     ) -> None:
         """Count one execution of a site."""
         record = self.sites.get(site.index)
@@ -330,10 +331,10 @@ def access_site(record: SiteRecord) -> AccessSite:
     instruction = record.site.instruction
     source = instruction.source
     return AccessSite(
-        instruction=getattr(instruction, "text", instruction.name),
+        instruction=instruction.text,
         file=source.file if source else "",
-        line=source.line if source else instruction.line or 0,
-        column=source.column if source else instruction.column,
+        line=instruction.line,
+        column=instruction.column,
         op=record.site.op,
         space=record.site.space,
         width=record.site.width,
@@ -341,5 +342,5 @@ def access_site(record: SiteRecord) -> AccessSite:
         instructions=record.instructions,
         unresolved=record.unresolved,
         unresolved_requests=record.unresolved_requests,
-        address=getattr(instruction, "address", -1),
+        address=instruction.address,
     )

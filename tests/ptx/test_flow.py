@@ -1,4 +1,4 @@
-"""Blocks, meeting points, definitions, uses and liveness; against networkx and brute force where random."""
+"""Blocks, meeting points, definitions and uses; against networkx and brute force where random."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsim.ptx.blocks import Block, blocks
-from memsim.ptx.flow import CARRY, Flow, defs, live_in, register_bits, uses
-from memsim.ptx.program import Function
-from memsim.ptx.reconvergence import immediate_post_dominators, meeting_points
+from memsim.ptx.blocks import BRANCHES, Block, blocks
+from memsim.ptx.convergence import flow_of, immediate_post_dominators, meeting_points, ways_on
+from memsim.ptx.registers import defs, uses
 from tests.ptx.snippets import kernel, only
 
 # --- blocks -------------------------------------------------------------------------------
@@ -44,8 +43,20 @@ def test_blocks() -> None:
 # --- where lanes meet ---------------------------------------------------------------------
 
 
+def meeting(graph: tuple[Block, ...]) -> tuple[int, ...]:
+    return meeting_points(ways_on(graph), flow_of(graph).loops)
+
+
 def meets(body: str) -> dict[int, int | None]:
-    return Flow(kernel(body)).reconvergence
+    """For each branch that may part lanes the instruction where they are together again."""
+    function = kernel(body)
+    graph = blocks(function)
+    starts = [*(block.start for block in graph), None]
+    return {
+        block.end - 1: starts[place]
+        for block, place in zip(graph, meeting(graph))
+        if function.instructions[block.end - 1].opcode in BRANCHES and len(block.successors) > 1
+    }
 
 
 NOP = "add.s32 %r1, %r1, 1;"
@@ -53,7 +64,7 @@ NOP = "add.s32 %r1, %r1, 1;"
 
 def test_if_and_else() -> None:
     assert meets(f"@%p1 bra L; {NOP} L: {NOP} ret;") == {0: 2}
-    assert meets(f"@%p1 bra E; {NOP} bra F; E: {NOP} F: {NOP} ret;") == {0: 4, 2: 4}
+    assert meets(f"@%p1 bra E; {NOP} bra F; E: {NOP} F: {NOP} ret;") == {0: 4}
 
 
 def test_loops() -> None:
@@ -62,7 +73,7 @@ def test_loops() -> None:
     assert meets(nested) == {1: 2, 2: 3}
     assert meets(f"L: @%p1 bra B; {NOP} @%p2 bra L; B: {NOP} ret;") == {0: 3, 2: 3}
     # All that continue come to instruction 1 some time, but not in this turn of the loop.
-    assert meets(f"L: @%p2 bra C; @%p1 bra B; {NOP} C: {NOP} bra L; B: {NOP} ret;") == {0: 5, 1: 5, 4: 0}
+    assert meets(f"L: @%p2 bra C; @%p1 bra B; {NOP} C: {NOP} bra L; B: {NOP} ret;") == {0: 5, 1: 5}
 
 
 def test_lanes_that_leave_are_not_waited_for() -> None:
@@ -72,38 +83,34 @@ def test_lanes_that_leave_are_not_waited_for() -> None:
     # ... by a branch to the last `ret` of the kernel ...
     assert meets(f"@%p1 bra R; {NOP} @%p2 bra END; {NOP} R: {NOP} END: ret;") == {0: 4, 2: 3}
     # ... or after some work of their own.
-    assert meets(f"@%p1 bra R; @%p2 bra S; {NOP} bra END; S: {NOP} R: {NOP} END: ret;") == {
-        0: 5,
-        1: 4,
-        3: None,
-    }
+    assert meets(f"@%p1 bra R; @%p2 bra S; {NOP} bra END; S: {NOP} R: {NOP} END: ret;") == {0: 5, 1: 4}
 
 
 def test_lanes_that_work_before_they_leave_may_stand_last_in_the_text() -> None:
     body = f"@%p1 bra R; @%p2 bra S; {NOP} R: {NOP} bra END; S: {NOP} {NOP} END: ret;"
-    assert meets(body) == {0: 3, 1: 2, 4: None}
+    assert meets(body) == {0: 3, 1: 2}
 
 
 def test_loop_left_by_returning() -> None:
-    assert meets(f"L: {NOP} @%p1 bra END; bra L; END: ret;") == {1: None, 2: 0}
-    assert meets(f"L: {NOP} @%p1 ret; @%p2 bra M; {NOP} M: bra L;") == {2: 4, 4: 0}
+    assert meets(f"L: {NOP} @%p1 bra END; bra L; END: ret;") == {1: None}
+    assert meets(f"L: {NOP} @%p1 ret; @%p2 bra M; {NOP} M: bra L;") == {2: 4}
 
 
 def test_endless_loops() -> None:
-    assert meets("L: bra L;") == {0: None}
-    assert meets(f"L: @%p1 bra M; {NOP} bra N; M: {NOP} N: bra L;") == {0: 4, 2: 4, 4: None}
-    assert meets(f"@%p1 bra E; {NOP} ret; E: bra E;") == {0: 1, 3: None}
+    assert meets("L: bra L;") == {}
+    assert meets(f"L: @%p1 bra M; {NOP} bra N; M: {NOP} N: bra L;") == {0: 4}
+    assert meets(f"@%p1 bra E; {NOP} ret; E: bra E;") == {0: 1}
 
 
 def test_jump_table() -> None:
     body = (
         f"t: .branchtargets A, B, C; brx.idx %r1, t; A: {NOP} bra D; B: {NOP} bra D; C: {NOP} D: {NOP} ret;"
     )
-    assert meets(body) == {0: 6, 2: 6, 4: 6}
+    assert meets(body) == {0: 6}
 
 
 def test_no_blocks() -> None:
-    assert meeting_points(()) == ()
+    assert meeting(()) == ()
     assert meets("") == {}
 
 
@@ -136,10 +143,10 @@ def test_meeting_points_exist_in_any_graph(edges: list[list[int]]) -> None:
         Block(2 * n, 2 * n + 2, tuple(t for t in targets if t != end), end in targets)
         for n, targets in enumerate(edges)
     )
-    found = meeting_points(graph)
+    found = meeting(graph)
     assert len(found) == end
-    assert all(0 <= meeting <= end for meeting in found)
-    assert all(meeting != node for node, meeting in enumerate(found))
+    assert all(0 <= place <= end for place in found)
+    assert all(place != node for node, place in enumerate(found))
 
 
 @given(graphs(ending=True))
@@ -151,11 +158,11 @@ def test_meeting_points_are_post_dominators_where_nobody_leaves_early(edges: lis
     expected = immediate_post_dominators([*joined[:-1], [end + 1]])
     loops = nx.DiGraph([(a, b) for a, targets in enumerate(joined) for b in targets])
     together = {node: members for members in nx.strongly_connected_components(loops) for node in members}
-    for block, meeting in enumerate(meeting_points(graph)):
+    for block, place in enumerate(meeting(graph)):
         first = after = expected[block]
-        while after != meeting:
+        while after != place:
             after = expected[after]  # an IndexError at the end: no post-dominator at all
-        assert meeting == first or first in together[block]
+        assert place == first or first in together[block]
 
 
 # --- definitions and uses -----------------------------------------------------------------
@@ -188,10 +195,6 @@ ACCESS = [
     ("nanosleep.u32 %r1;", "", "%r1"),
     ("ret;", "", ""),
     ("membar.gl;", "", ""),
-    ("add.cc.u32 %r1, %r2, %r3;", "%r1 CC", "%r2 %r3"),
-    ("addc.cc.u32 %r1, %r2, %r3;", "%r1 CC", "%r2 %r3 CC"),
-    ("madc.hi.u32 %r1, %r2, %r3, %r4;", "%r1", "%r2 %r3 %r4 CC"),
-    ("subc.u32 %r1, %r2, %r3;", "%r1", "%r2 %r3 CC"),
     ("cp.async.ca.shared.global [%r1], [%rd1], 4, %r2;", "", "%r1 %rd1 %r2"),
     ("cp.async.wait_group 1;", "", ""),
     ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1, %r2}, [%r3];", "%r1 %r2", "%r3"),
@@ -217,99 +220,11 @@ ACCESS = [
 @pytest.mark.parametrize(("statement", "written", "read"), ACCESS, ids=[a for a, _, _ in ACCESS])
 def test_definitions_and_uses(statement: str, written: str, read: str) -> None:
     instruction = only(statement)
-    assert sorted(defs(instruction)) == sorted(written.replace("CC", CARRY).split())
-    assert sorted(uses(instruction)) == sorted(read.replace("CC", CARRY).split())
+    assert sorted(defs(instruction)) == sorted(written.split())
+    assert sorted(uses(instruction)) == sorted(read.split())
 
 
 def test_branches_use_their_guard_and_index() -> None:
     function = kernel("t: .branchtargets L; L: @%p1 bra L; brx.idx %r1, t;")
     assert [uses(i) for i in function.instructions] == [("%p1",), ("%r1",)]
     assert [defs(i) for i in function.instructions] == [(), ()]
-
-
-# --- liveness -----------------------------------------------------------------------------
-
-
-def live(body: str) -> list[str]:
-    """For each instruction and for the end, the live registers, without the `%`."""
-    function = kernel(body)
-    flow, bits = Flow(function), register_bits(function)
-    sets = (flow.live_in(index) for index in range(len(function.instructions) + 1))
-    return [" ".join(name.strip("%") for name, bit in bits.items() if alive & bit) for alive in sets]
-
-
-def test_liveness() -> None:
-    assert live("mov.b32 %r1, %r2; add.s32 %r3, %r1, %r1; st.global.u32 [%rd1], %r3; ret;") == [
-        "r2 rd1",
-        "r1 rd1",
-        "r3 rd1",
-        "",
-        "",
-    ]
-
-
-def test_a_guarded_write_does_not_end_a_life() -> None:
-    assert live("@%p1 mov.b32 %r1, 3; st.global.u32 [%rd1], %r1;")[0] == "r1 rd1 p1"
-    assert live("mov.b32 %r1, 3; st.global.u32 [%rd1], %r1;")[0] == "rd1"
-
-
-def test_liveness_goes_round_a_loop() -> None:
-    body = "L: add.s32 %r1, %r1, %r2; setp.lt.s32 %p1, %r1, 9; @%p1 bra L; mov.b32 %r2, 1; ret;"
-    assert live(body) == ["r1 r2", "r1 r2", "r1 r2 p1", "", "", ""]
-
-
-def test_the_carry_lives() -> None:
-    assert live("add.cc.u32 %r1, %r2, 1; mov.b32 %r3, 0; addc.u32 %r4, %r5, 0; ret;")[:3] == [
-        "r2 r5",
-        f"r5 {CARRY}",
-        f"r5 {CARRY}",
-    ]
-
-
-@st.composite
-def programs(draw: st.DrawFn) -> Function:
-    """A few instructions over three registers, with branches anywhere."""
-    count = draw(st.integers(1, 10))
-    register = st.sampled_from(["%r0", "%r1", "%r2"])
-    guard = st.sampled_from(["", "", "@%p0 ", "@!%p1 "])
-    lines = []
-    for index in range(count):
-        kind = draw(st.integers(0, 4))
-        text = f"add.s32 {draw(register)}, {draw(register)}, 1;"
-        if kind == 1:
-            text = f"st.global.u32 [%rd0], {draw(register)};"
-        elif kind == 2:
-            text = f"bra L{draw(st.integers(0, count))};"
-        elif kind == 3:
-            text = draw(st.sampled_from(["ret;", "setp.eq.s32 %p0|%p1, %r0, 0;"]))
-        lines.append(f"L{index}: {draw(guard)}{text}")
-    return kernel("\n".join([*lines, f"L{count}:"]))
-
-
-def reads_later(function: Function, start: int, register: str) -> bool:
-    """Whether some way from `start` reads the register before it writes it without a guard."""
-    code, pending, seen = function.instructions, [start], set()
-    while pending:
-        index = pending.pop()
-        if index in seen or index == len(code):
-            continue
-        seen.add(index)
-        instruction = code[index]
-        if register in uses(instruction):
-            return True
-        if register in defs(instruction) and instruction.guard is None:
-            continue
-        if instruction.opcode == "bra":
-            pending.append(function.labels[instruction.operands[0].name])  # type: ignore[union-attr]
-        if instruction.opcode not in ("bra", "ret") or instruction.guard:
-            pending.append(index + 1)
-    return False
-
-
-@given(programs())
-def test_liveness_equals_a_search_of_all_ways(function: Function) -> None:
-    bits = register_bits(function)
-    found = live_in(function, blocks(function))
-    for index in range(len(function.instructions)):
-        expected = sum(bit for name, bit in bits.items() if reads_later(function, index, name))
-        assert found[index] == expected

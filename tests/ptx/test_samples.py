@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from memsim.ptx.flow import CARRY, Flow, defs, register_bits, uses
+from memsim.ptx.blocks import blocks
 from memsim.ptx.inline import inline_calls
+from memsim.ptx.lowering.lower import lower
 from memsim.ptx.parser import parse
 from memsim.ptx.program import CallTarget, Function, Immediate, Module, Symbol, Vector
+from memsim.ptx.registers import defs, uses
+from memsim.simt.dataflow import Dataflow
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.ptx"))
 NAMES = [path.name for path in SAMPLES]
@@ -96,15 +99,16 @@ def test_branches_lead_to_labels(name: str) -> None:
 def test_registers_are_declared(name: str) -> None:
     for function in sample(name).functions.values():
         used = {name for i in function.instructions for name in (*defs(i), *uses(i))}
-        assert used <= function.registers.keys() | {CARRY}
+        assert used <= function.registers.keys()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_register_is_read_before_it_is_written(name: str) -> None:
     """A wrong classification of destinations and sources would show as a register alive at the start."""
-    for function in sample(name).functions.values():
-        alive = Flow(function).live_in(0)
-        assert [r for r, bit in register_bits(function).items() if alive & bit] == []
+    module = sample(name)
+    for entry in module.entries:
+        program = lower(module, inline_calls(module, entry)).program
+        assert Dataflow(program).live[0] & ~program.barriers == 0
 
 
 def test_every_opcode_of_public_code_is_among_the_samples() -> None:
@@ -205,14 +209,11 @@ def all_functions() -> list[tuple[str, Function]]:
     return [(name, function) for name in NAMES for function in sample(name).functions.values()]
 
 
-def test_flow_of_every_function() -> None:
+def test_blocks_of_every_function() -> None:
     for name, function in all_functions():
-        flow = Flow(function)
-        count = len(function.instructions)
-        assert [b.start for b in flow.blocks[1:]] == [b.end for b in flow.blocks[:-1]], name
-        assert (flow.blocks[0].start, flow.blocks[-1].end) == (0, count)
-        branches = {i for i, x in enumerate(function.instructions) if x.opcode in ("bra", "brx")}
-        assert flow.reconvergence.keys() == branches
+        found = blocks(function)
+        assert [b.start for b in found[1:]] == [b.end for b in found[:-1]], name
+        assert (found[0].start, found[-1].end) == (0, len(function.instructions))
 
 
 def test_inlining_every_kernel() -> None:
@@ -222,7 +223,7 @@ def test_inlining_every_kernel() -> None:
             function = inline_calls(module, entry)
             before = module.functions[entry]
             used = {r for i in function.instructions for r in (*defs(i), *uses(i))}
-            assert used <= function.registers.keys() | {CARRY}
+            assert used <= function.registers.keys()
             calls = [i.operands[0] for i in before.instructions if i.opcode == "call"]
             direct = [c for c in calls if isinstance(c, CallTarget) and isinstance(c.target, Symbol)]
             with_body = [c for c in direct if c.target.name in module.functions]

@@ -196,13 +196,5 @@ def test_a_wait_at_an_object_is_over_when_all_are_there(tmp_path: Path) -> None:
     run(k, 1, 64, [out, at])
     assert (out[at[63 - np.arange(64)]] == np.arange(64)).all()
     analysis = analyze(k, 1, 64, [out, at])
-    assert analysis.trace.notes == ("mbarrier operations (5 requests)",)
+    assert [note.partition(" (")[0] for note in analysis.trace.notes] == ["mbarrier operations"]
     assert [site.unresolved for site in analysis.sites] == [None] * len(analysis.sites)
-
-
-def test_nobody_knows_what_a_wait_of_some_says(tmp_path: Path) -> None:
-    k = kernel(tmp_path, OBJECT.replace("WAITS", "if (threadIdx.x < 32)"))
-    with pytest.raises(
-        MemsimError, match=r"try_wait.* is not executed by the emulator \(.*test\.cu:14\) -> selp"
-    ):
-        run(k, 1, 64, [np.zeros(64, np.int32), np.arange(64, dtype=np.int32)])

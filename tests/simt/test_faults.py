@@ -171,7 +171,7 @@ extern "C" __global__ void k(int *a, int n) {
         call(k, 2, 32, [np.zeros(64, np.int32), 64])
         with pytest.raises(
             MemsimError,
-            match=r'assertion `i < n && "too many"` failed in thread \(28, 0, 0\) of block \(1, 0, 0\) \(4 ',
+            match=r"assertion failed in thread \(28, 0, 0\) of block \(1, 0, 0\) \(4 ",
         ) as error:
             call(k, 2, 32, [np.zeros(64, np.int32), 60])
         assert error.value.line == 4
@@ -191,32 +191,6 @@ extern "C" __global__ void k(int *a) {
     ) as error:
         run(k, 1, 32, [np.arange(32, dtype=np.int32)])
     assert error.value.line == 4
-
-
-@pytest.mark.parametrize(
-    ("loop", "ends"),
-    [
-        ("while (a[t] == stop) { }", 1),
-        ("while (1) { for (int i = 0; i < 9; ++i) if (a[i] != stop) return; }", 1),
-        ("if (t % 2) while (a[t] == stop) { }", 1),
-        ("while (a[t] != stop) a[t] = -a[t];", 0),  # registers and memory come back after two rounds
-        ("while (a[t] == stop) __syncthreads();", 1),
-    ],
-)
-def test_a_loop_in_which_nothing_changes_never_ends(tmp_path: Path, loop: str, ends: int) -> None:
-    text = f"""
-extern "C" __global__ void k(volatile int *a, int stop) {{
-    int t = threadIdx.x;
-    {loop}
-}}"""
-    k = kernel(tmp_path, text)
-    for call in (run, trace):
-        call(k, 1, 64, [np.zeros(64, np.int32), ends])
-        with pytest.raises(
-            MemsimError, match="this loop never ends: a round of it leaves everything"
-        ) as error:
-            call(k, 1, 64, [np.full(64, 5, np.int32), 6 - ends])
-        assert error.value.line == 4
 
 
 def test_a_long_loop_that_only_changes_memory_ends(tmp_path: Path) -> None:
@@ -437,8 +411,8 @@ def test_who_waits_for_another_warp_waits_till_it_has_come(name: str, tmp_path: 
     assert sorted(out) == [1, 2, 3, 4]
 
 
-def test_a_turn_that_never_comes_never_ends(tmp_path: Path) -> None:
+def test_a_turn_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     source, grid, block = TAKING_TURNS["one warp after another"]
     k = kernel(tmp_path, source.replace("3 - threadIdx.x / 32", "4 - threadIdx.x / 32"))
-    with pytest.raises(MemsimError, match="this loop never ends"):
-        run(k, grid, block, [np.zeros(5, np.int32)])
+    with pytest.raises(MemsimError, match="has not ended after 20,000 instructions"):
+        run(k, grid, block, [np.zeros(5, np.int32)], max_steps=20_000)

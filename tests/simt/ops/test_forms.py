@@ -1,22 +1,24 @@
-"""Forms that are not executed: refused when the plan is made, and named when a result depends on them."""
+"""Forms that are not executed: refused when they are lowered, and named when a result depends on them."""
 
 from __future__ import annotations
 
 import random
-from itertools import product
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from memsim.api import load, run
 from memsim.errors import MemsimError
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported
+from memsim.isa.results import slots_of_form
+from memsim.isa.table import RECORDS
+from memsim.ptx.lowering import lower  # noqa: F401  (registers what lowers)
+from memsim.ptx.lowering.assembler import LOWER, REFUSED, Assembler, lower_one
 from memsim.ptx.parser import parse
 from memsim.ptx.program import Immediate, Instruction, Negated, Operand, Pair, Register, Special, Vector
-from memsim.simt import execute  # noqa: F401  (registers the instructions)
-from memsim.simt.plan import STEPS, Plan
-from memsim.simt.registry import ALU, Unsupported, build
-from memsim.state.memory import Memory
-from memsim.state.registers import Poisoned, from_array, from_bools
+from memsim.state.registers import Poisoned
 
 REGISTERS = """
 .version 8.3
@@ -28,7 +30,9 @@ REGISTERS = """
 ret;
 }
 """
-LANES = ("shfl", "vote", "activemask", "match", "redux", "elect", "mov", "cvta", "isspacep", "cvt")
+#: Those that are lowered whatever their form: they do nothing, or need no operand.
+ALWAYS = ("applypriority", "brkpt", "createpolicy", "discard", "exit", "fence", "griddepcontrol", "membar")
+ALWAYS += ("pmevent", "prefetch", "prefetchu", "ret", "setmaxnreg", "trap")
 TYPES = (
     *(f"{sign}{bits}" for sign in "sub" for bits in (8, 16, 32, 64, 128)),
     *(
@@ -143,79 +147,46 @@ def random_form(rng: random.Random, opcode: str) -> Instruction:
     return Instruction(opcode, tuple(modifiers), (target, *sources))
 
 
-def fresh_plan() -> Plan:
-    module = parse(REGISTERS)
-    return Plan(module.functions["k"], Memory([], [], 0), {"out": bytes(8)})
+OPCODES = sorted({opcode for opcode, _ in LOWER})
+MODULE = parse(REGISTERS)
 
 
-OPCODES = sorted({opcode for opcode, _ in ALU} | set(LANES))
+def assembled(instruction: Instruction) -> Assembler:
+    """The machine instructions of one PTX instruction.
 
-
-def test_all_opcodes_are_tried() -> None:
-    assert set(LANES) <= set(STEPS)
-    assert len(OPCODES) > 60
+    Raises:
+        Malformed or NotLowered: there are none.
+    """
+    assembler = Assembler(MODULE.functions["k"], {})
+    assembler.begin(instruction)
+    lower_one(assembler, instruction)
+    return assembler
 
 
 @pytest.mark.parametrize("opcode", OPCODES)
-def test_a_form_is_built_or_refused(opcode: str) -> None:
-    """Nothing but `Unsupported` comes out of a builder, whatever the form."""
-    rng, plan = random.Random(opcode), fresh_plan()
-    built = refused = 0
+def test_a_form_is_lowered_or_refused(opcode: str) -> None:
+    """Nothing but a refusal comes out of a table, whatever the form; what is emitted is built or refused
+
+    too.
+    """
+    rng = random.Random(opcode)
+    lowered = refused = 0
     for _ in range(400):
         instruction = random_form(rng, opcode)
         try:
-            if opcode in STEPS:
-                STEPS[opcode](plan, instruction, True)
-            else:
-                plan.alu_step(instruction, build(instruction))
-            built += 1
-        except Unsupported:
+            emitted = assembled(instruction).emitted
+        except REFUSED:
             refused += 1
-    assert refused > 0
-    assert built + refused == 400
-
-
-@pytest.mark.parametrize("opcode", sorted({opcode for opcode, _ in ALU}))
-def test_what_is_built_computes(opcode: str) -> None:
-    """A form that is not refused gives a value for any registers, or says that they are of the wrong kind."""
-    rng = random.Random(opcode)
-    thread = np.arange(-4, 28, dtype=np.int64)[None, :]
-    block = np.arange(3, dtype=np.int64)[:, None]
-    values = [
-        *(0, 5, -(2**31), from_array(thread), from_array(block * 1000), from_array(block - thread)),
-        *(True, from_bools(thread > 3), thread.astype(np.float32), block / np.float64(7), None),
-        (thread / 2).astype(np.float16),
-    ]
-    computed = 0
-    words = [(), ("lo",), ("rn",), ("eq",), ("approx",), ("clamp",), ("l", "wrap"), ("normal",), ("s32",)]
-    for (first, last), count in product(product(words, [*TYPES, "u32.s32"]), (1, 2, 3, 4)):
-        registers = (Register("%r1"),) * (1 + count)
-        try:
-            compute = build(Instruction(opcode, (*first, *last.split(".")), registers))
-        except Unsupported:
             continue
-        for _ in range(20):
-            try:
-                with np.errstate(all="ignore"):
-                    compute(*(rng.choice(values) for _ in range(count)))
-                computed += 1
-            except Poisoned:
-                continue
-    special = (
-        "dp2a",
-        "dp4a",
-        "madc",
-        "mul24",
-        "mad24",
-        "set",
-        "setp",
-        "slct",
-        "testp",
-        "lop3",
-        "szext",
-        "bmsk",
-    )
-    assert computed > 0 or opcode in special
+        lowered += 1
+        for one in emitted:
+            record = RECORDS[one.form.opcode]
+            slots_of_form(one.form, record)
+            if record.build is not None:
+                with suppress(Unsupported, Poisoned):
+                    record.build(one.form, Binder({}))
+    assert lowered + refused == 400
+    assert refused > 0 or opcode in ALWAYS
 
 
 def kernel(line: str) -> str:
@@ -247,7 +218,7 @@ ret;
         ("cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r1;", "cvt.sat.u8.s32 %r1, %r2;"),
         ("dp4a.s8.s8 %r1, %r2, %r3, %r1;", "dp4a.s32.u32 %r1, %r2, %r3, %r1;"),
         ("mul.lo.sat.s32 %r1, %r2, %r3;", "mul.lo.s32 %r1, %r2, %r3;"),
-        ("add.sat.u32 %r1, %r2, %r3;", "add.sat.s32 %r1, %r2, %r3;"),
+        ("add.sat.s32 %r1, %r2, %r3;", "add.s32 %r1, %r2, %r3;"),
         ("shfl.down.b32 %r1, %r2, 1, 31;", "shfl.sync.down.b32 %r1, %r2, 1, 31, -1;"),
         ("redux.sync.min.f32 %r1, %r2, -1;", "redux.sync.min.s32 %r1, %r2, -1;"),
         ("prmt.b32.xyz %r1, %r2, %r3, 1;", "prmt.b32.rc8 %r1, %r2, %r3, 1;"),

@@ -1,0 +1,293 @@
+"""Integer instructions that PTX has and no chip: compilers make several of them.
+
+`IDIV IREM IMUL IMULHI ISHL ISHR IMIN IMAX IDISTANCE IBFE IBFI IPOPC ICLZ IBFIND`, each with the type that it
+works on: U16, S16, U32, S32, U64 or S64. In: words, and pairs of them for 64 bits. Out: the same; sums stay
+in parts where they can (`memsim.state.sums`). Of 16 bits the upper half of a register does not count.
+Source of what each instruction means: PTX ISA, "Integer Arithmetic Instructions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsim.isa.op import Form, Immediate, Operand
+from memsim.isa.readers import Binder, IntReader, halved
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned, wrap_int
+from memsim.state.sums import (
+    Int,
+    and_mask,
+    low_bits,
+    non_negative,
+    product,
+    s64,
+    shift_left,
+    shift_right,
+    u64,
+)
+
+TYPES = {f"{sign}{bits}": (sign == "S", bits) for sign in "US" for bits in (16, 32, 64)}
+Work = Callable[..., Int]
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """What an opcode does. `work`: (signed, bits, *sources) -> result, all in their signed reading.
+
+    sources: T for one of the form's type, W for a word. counts: the result is a word.
+    """
+
+    work: Work
+    sources: str
+    counts: bool
+
+
+EXPANDED: dict[str, Expanded] = {}
+
+
+def type_of(form: Form) -> tuple[bool, int]:
+    """(signed, bits) of the form's only modifier."""
+    if len(form.modifiers) != 1 or form.modifiers[0] not in TYPES:
+        raise Unsupported(form.name)
+    return TYPES[form.modifiers[0]]
+
+
+def _widths(form: Form) -> dict[int, int]:
+    made = EXPANDED[form.opcode]
+    if type_of(form)[1] < 64:
+        return {}
+    kinds = ("W" if made.counts else "T") + made.sources
+    return {place: 2 for place, kind in enumerate(kinds) if kind == "T"}
+
+
+def reader(binder: Binder, operand: Operand, bits: int) -> IntReader:
+    """An integer of so many bits, in its signed reading."""
+    if isinstance(operand, Immediate) and isinstance(operand.value, int):
+        number = wrap_int(operand.value, bits)
+        return lambda r: number
+    read = binder.pair(operand) if bits == 64 else binder.word(operand)
+    return lambda r: fit(read(r), bits)
+
+
+def _build(form: Form, binder: Binder) -> Compute:
+    made = EXPANDED[form.opcode]
+    signed, bits = type_of(form)
+    kinds = zip(form.operands[1:], made.sources)
+    sources = [reader(binder, operand, bits if kind == "T" else 32) for operand, kind in kinds]
+    work = made.work
+    if bits == 64 and not made.counts:
+        return lambda r: halved(work(signed, bits, *(read(r) for read in sources)))
+    return lambda r: fit(work(signed, bits, *(read(r) for read in sources)), 32)
+
+
+def expanded(name: str, sources: str, counts: bool = False) -> Callable[[Work], Work]:
+    """Register an opcode by what it does."""
+
+    def register(work: Work) -> Work:
+        EXPANDED[name] = Expanded(work, sources, counts)
+        opcode(name, widths=_widths)(_build)
+        return work
+
+    return register
+
+
+def readings(x: Int, y: Int, signed: bool, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two numbers as arrays that numpy orders and divides as the type says."""
+    if bits == 64 and not signed:
+        return u64(to_array(x)), u64(to_array(y))
+    both = (x, y) if signed else (unsigned(x, bits), unsigned(y, bits))
+    return to_array(both[0]), to_array(both[1])
+
+
+def pattern(x: Int, bits: int) -> np.ndarray:
+    """The bits of an integer, the upper ones zero, as uint64."""
+    return u64(to_array(unsigned(x, bits) if bits < 64 else x))
+
+
+# --- products, division, order --------------------------------------------------------------
+
+
+@expanded("IMUL", "TT")
+def multiply(signed: bool, bits: int, a: Int, b: Int) -> Int:
+    """The low half of a product."""
+    return product(a, b)
+
+
+@expanded("IMULHI", "TT")
+def multiply_high(signed: bool, bits: int, a: Int, b: Int) -> Int:
+    """The high half of a product; of 64 bits from four products of 32-bit halves."""
+    if bits < 64:
+        x, y = (a, b) if signed else (unsigned(a, bits), unsigned(b, bits))
+        return fit(shift_right(fit(product(x, y), 2 * bits), bits, signed, 2 * bits), bits)
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    p, q = to_array(a), to_array(b)
+    u, v = u64(p), u64(q)
+    u0, u1, v0, v1 = u & low, u >> half, v & low, v >> half
+    first = u1 * v0 + (u0 * v0 >> half)
+    second = u0 * v1 + (first & low)
+    high = s64(u1 * v1 + (first >> half) + (second >> half))
+    if signed:  # a negative factor was read 2**64 too large
+        high = high - np.where(p < 0, q, 0) - np.where(q < 0, p, 0)
+    return from_array(high)
+
+
+@expanded("IDIV", "TT")
+def quotient(signed: bool, bits: int, a: Int, b: Int) -> Int:
+    """Rounded towards zero."""
+    return divide(a, b, False, signed, bits)
+
+
+@expanded("IREM", "TT")
+def remainder(signed: bool, bits: int, a: Int, b: Int) -> Int:
+    """What a division leaves."""
+    return divide(a, b, True, signed, bits)
+
+
+def divide(x: Int, y: Int, leaves: bool, signed: bool, bits: int) -> Int:
+    """Quotient or what it `leaves`; by zero all ones, as measured on an H100."""
+    if type(y) is int and y > 0 and non_negative(x):
+        if y & (y - 1) == 0:
+            return and_mask(x, y - 1) if leaves else shift_right(x, y.bit_length() - 1, False, bits)
+        if bounds(x)[1] < y:
+            return x if leaves else 0
+    p, q = np.broadcast_arrays(*readings(x, y, signed, bits))
+    zero = q == 0
+    q = np.where(zero, q.dtype.type(1), q)
+    whole = p // q
+    if signed:  # numpy rounds down, the hardware towards zero
+        whole = whole + ((whole < 0) & (whole * q != p))
+    result = p - whole * q if leaves else whole
+    return from_array(s64(np.where(zero, ~q.dtype.type(0), result)))
+
+
+@expanded("IMIN", "TT")
+def smaller(signed: bool, bits: int, a: Int, b: Int) -> Int:
+    """The smaller of two."""
+    return ordered(a, b, True, signed, bits)
+
+
+@expanded("IMAX", "TT")
+def larger(signed: bool, bits: int, a: Int, b: Int) -> Int:
+    """The larger of two."""
+    return ordered(a, b, False, signed, bits)
+
+
+def ordered(x: Int, y: Int, least: bool, signed: bool, bits: int) -> Int:
+    """The smaller or else the larger; decided by bounds where they do not overlap."""
+    (x_low, x_high), (y_low, y_high) = bounds(x), bounds(y)
+    if signed or (x_low >= 0 and y_low >= 0):
+        if x_high <= y_low:
+            return x if least else y
+        if y_high <= x_low:
+            return y if least else x
+    p, q = readings(x, y, signed, bits)
+    return from_array(s64(np.minimum(p, q) if least else np.maximum(p, q)))
+
+
+@expanded("IDISTANCE", "TT")
+def distance(signed: bool, bits: int, a: Int, b: Int) -> Int:
+    """How far apart two numbers are."""
+    p, q = readings(a, b, signed, bits)
+    return from_array(s64(np.maximum(p, q) - np.minimum(p, q)))
+
+
+# --- shifts and fields ----------------------------------------------------------------------
+
+
+def shifted(array: np.ndarray, amount: np.ndarray, ufunc: np.ufunc) -> np.ndarray:
+    """uint64 shifted by any amount; 64 and more shift everything out."""
+    moved = ufunc(array, np.minimum(amount, 63).astype(np.uint64))
+    return np.asarray(np.where(amount >= 64, np.uint64(0), moved))
+
+
+def ones(length: np.ndarray) -> np.ndarray:
+    """The `length` lowest bits set, as uint64."""
+    return ~shifted(u64(np.full_like(length, -1)), length, np.left_shift)
+
+
+@expanded("ISHL", "TW")
+def left(signed: bool, bits: int, a: Int, by: Int) -> Int:
+    """A shift to the left; by the width and more gives 0."""
+    amount = unsigned(by, 32)
+    if type(amount) is int:
+        return shift_left(a, amount, bits)
+    return from_array(s64(shifted(pattern(a, bits), to_array(amount), np.left_shift)))
+
+
+@expanded("ISHR", "TW")
+def right(signed: bool, bits: int, a: Int, by: Int) -> Int:
+    """A shift to the right, filled up with the sign or zeros."""
+    amount = unsigned(by, 32)
+    if type(amount) is int:
+        return shift_right(a, amount, signed, bits)
+    many = to_array(amount)
+    if signed:
+        return from_array(to_array(a) >> np.minimum(many, bits - 1))
+    return from_array(s64(shifted(pattern(a, bits), many, np.right_shift)))
+
+
+@expanded("IBFE", "TWW")
+def extract(signed: bool, bits: int, a: Int, b: Int, c: Int) -> Int:
+    """A field shifted down; what lies beyond the top is the sign of the field, or zero."""
+    start, length = low_bits(b, 8), low_bits(c, 8)
+    if type(start) is int and type(length) is int and 0 < length <= bits - start:
+        field = fit(low_bits(shift_right(a, start, False, bits), length), bits)
+        unused = bits - length
+        return shift_right(shift_left(field, unused, bits), unused, True, bits) if signed else field
+    at, count = to_array(start), to_array(length)
+    if not signed:
+        return from_array(s64(shifted(pattern(a, bits), at, np.right_shift) & ones(count)))
+    outside = np.clip(64 - count, 0, 63)
+    found = to_array(a) >> np.minimum(at, bits - 1)
+    return from_array(np.where(count == 0, 0, found << outside >> outside))
+
+
+@expanded("IBFI", "TTWW")
+def insert(signed: bool, bits: int, a: Int, b: Int, c: Int, d: Int) -> Int:
+    """The low bits of a as a field of b."""
+    start, length = low_bits(c, 8), low_bits(d, 8)
+    if type(start) is int and type(length) is int and start + length < bits:
+        field = shift_left(low_bits(a, length), start, bits)
+        return plus(and_mask(b, ~(((1 << length) - 1) << start)), field)
+    where = shifted(ones(to_array(length)), to_array(start), np.left_shift)
+    moved = shifted(pattern(a, bits), to_array(start), np.left_shift)
+    return fit(from_array(s64((pattern(b, bits) & ~where) | (moved & where))), bits)
+
+
+# --- counts and positions -------------------------------------------------------------------
+
+
+def highest_bit(array: np.ndarray) -> np.ndarray:
+    """Position of the highest bit set of a uint64, -1 where there is none."""
+    position = np.where(array == 0, -1, 0)
+    for step in (32, 16, 8, 4, 2, 1):
+        above = array >> np.uint64(step)
+        position = position + np.where(above != 0, step, 0)
+        array = np.where(above != 0, above, array)
+    return position
+
+
+@expanded("IPOPC", "T", counts=True)
+def count_ones(signed: bool, bits: int, a: Int) -> Int:
+    """How many bits are set."""
+    count = pattern(a, bits)
+    for width, mask in enumerate((0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F)):
+        lower = np.uint64(mask)
+        count = (count & lower) + (count >> np.uint64(1 << width) & lower)
+    return from_array(s64(count * np.uint64(0x0101010101010101) >> np.uint64(56)))
+
+
+@expanded("ICLZ", "T", counts=True)
+def leading_zeros(signed: bool, bits: int, a: Int) -> Int:
+    """Zeros above the highest bit set."""
+    return from_array(bits - 1 - highest_bit(pattern(a, bits)))
+
+
+@expanded("IBFIND", "T", counts=True)
+def find_highest(signed: bool, bits: int, a: Int) -> Int:
+    """Position of the highest bit that is not the sign, -1 where there is none."""
+    x = to_array(a)
+    return from_array(highest_bit(u64(np.where(x < 0, ~x, x)) if signed else pattern(a, bits)))

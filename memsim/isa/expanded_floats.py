@@ -1,0 +1,53 @@
+"""Float instructions that PTX has and no chip: quotients, roots and functions.
+
+`FDIV FRCP FSQRT FRSQ FEX2 FLG2 FSIN FCOS` and `DDIV DRCP DSQRT DRSQ`. In: float32, or pairs of words. Out:
+the same, rounded as IEEE 754 says. With `.APPROX` the chip's result may differ in the last bits. Compilers
+make sequences of them around MUFU, or calls of functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.double import pairs
+from memsim.isa.op import Form
+from memsim.isa.readers import Binder, from_double
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.single import finish, known, mode_of, wide
+from memsim.state.rounding import Array
+
+_WORK: dict[str, Callable[..., Array]] = {
+    "DIV": np.divide,
+    "RCP": lambda a: 1.0 / a,
+    "SQRT": np.sqrt,
+    "RSQ": lambda a: 1.0 / np.sqrt(a),
+    "EX2": np.exp2,
+    "LG2": np.log2,
+    "SIN": np.sin,
+    "COS": np.cos,
+}
+
+
+@opcode("FDIV", "FRCP", "FSQRT", "FRSQ", "FEX2", "FLG2", "FSIN", "FCOS")
+def build_single(form: Form, binder: Binder) -> Compute:
+    exact = Form(form.opcode, tuple(name for name in form.modifiers if name != "APPROX"), form.operands)
+    known(exact)
+    work = _WORK[form.opcode[1:]]
+    sources = [binder.single(operand) for operand in form.operands[1:]]
+    return finish(exact, wide(work, mode_of(exact)), *sources, exact=work)
+
+
+@opcode("DDIV", "DRCP", "DSQRT", "DRSQ", widths=pairs)
+def build_double(form: Form, binder: Binder) -> Compute:
+    if form.modifiers:
+        raise Unsupported(form.name)
+    work = _WORK[form.opcode[1:]]
+    sources = [binder.double(operand) for operand in form.operands[1:]]
+
+    def compute(r: list[Any]) -> Any:
+        return from_double(np.asarray(work(*(source(r) for source in sources)), np.float64))
+
+    return compute

@@ -1,0 +1,35 @@
+"""The whole table of opcodes: importing this registers every one.
+
+Out: `RECORDS`, and the record of an opcode that is in no table.
+"""
+
+from __future__ import annotations
+
+import memsim.isa.atomics
+import memsim.isa.control
+import memsim.isa.convert
+import memsim.isa.double
+import memsim.isa.expanded
+import memsim.isa.expanded_floats
+import memsim.isa.half
+import memsim.isa.integer
+import memsim.isa.lanes
+import memsim.isa.logic
+import memsim.isa.matrix
+import memsim.isa.memory
+import memsim.isa.single
+import memsim.isa.synchronization
+import memsim.isa.texture
+import memsim.isa.unexecuted  # noqa: F401
+from memsim.isa.op import Effect
+from memsim.isa.registry import RECORDS, Record
+
+#: Everything that may be accessed.
+ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local"))
+
+#: What an opcode is that is in no table: it may do anything, to all memory and all registers that it names.
+STRANGER = Record(
+    "?", Effect.MEMORY, "P?R?P?", lambda form: {0: 4, 1: 4}, None, touches=ANY_ACCESS, known=False
+)
+
+__all__ = ["ANY_ACCESS", "RECORDS", "STRANGER"]

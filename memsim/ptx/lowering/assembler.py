@@ -1,0 +1,376 @@
+"""The assembler: PTX registers as numbered slots, PTX operands as operands of machine instructions.
+
+In: a function, and where its symbols lie. Out: instructions, as the tables of this folder emit them. There
+are as many registers as the function has; 64 bits take two in a row, and so do elements of a vector as far as
+possible. Left out: what an instruction becomes (the tables), and where lanes meet (`memsim.ptx.convergence`).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from memsim.isa.op import SLOTS, Barrier, Constant, Form, Immediate, Operand, Predicate, Register, Special
+from memsim.ptx import program as ptx
+from memsim.ptx.program import Function, Instruction
+from memsim.ptx.registers import uses
+
+RZ, PT = Register(None), Predicate(None)
+#: Behind the registers of machine code and the two slots of block barriers with a reduction.
+FIRST_SLOT = SLOTS + 2
+#: Bank of the kernel's parameters and where they begin; of `__constant__` variables; of addresses.
+PARAMETERS, PARAMETER_BASE, CONSTANTS, ADDRESSES = 0, 0x210, 3, 4
+
+_SPECIALS = {
+    **{f"lanemask_{name}": f"SR_{name.upper()}MASK" for name in ("eq", "lt", "le", "gt", "ge")},
+    **{f"cluster{name}": f"SR_CLUSTER{name.upper()}" for name in ("id", "_ctaid")},
+    **{name: f"SR_{name.upper()}" for name in ("tid", "ntid", "ctaid", "nctaid", "nclusterid", "laneid")},
+    "cluster_ctarank": "SR_CgaCtaId",
+    "cluster_nctarank": "SR_CgaSize",
+    "total_smem_size": "SR_SMEMSZ",
+    "dynamic_smem_size": "SR_DYNAMICSMEMSZ",
+}
+
+
+class NotLowered(Exception):
+    """No machine instruction is known for this form of a PTX instruction."""
+
+
+#: What comes of an instruction that is not lowered, or whose operands no assembler would take.
+REFUSED = (NotLowered, ValueError, IndexError, KeyError, AttributeError, TypeError, AssertionError)
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """A machine instruction, a part of PTX instruction number `index`.
+
+    label: where it branches to, by name or by the number of an instruction.
+    """
+
+    form: Form
+    guard: Predicate | None
+    source: Instruction
+    label: str | int | None
+    index: int
+
+
+@lru_cache(maxsize=4096)
+def _parts(name: str) -> tuple[str, tuple[str, ...]]:
+    opcode, *modifiers = name.split(".")
+    return opcode, tuple(modifiers)
+
+
+def bits_of(kind: str) -> int:
+    """Bits of a PTX type: 32 for `f32` and `f16x2`."""
+    if kind.endswith("x2"):
+        return 32
+    digits = kind.lstrip("bsufe")
+    if not digits.isdigit():
+        raise NotLowered(kind)
+    return int(digits)
+
+
+class Assembler:
+    """Emits the instructions of one function; `source` is the one that is lowered now.
+
+    places: state space and address of each symbol; of a global variable its offset in the bank of addresses.
+    """
+
+    def __init__(self, function: Function, places: Mapping[str, tuple[str, int]]) -> None:
+        self.function = function
+        self.places = places
+        self.emitted: list[Emitted] = []
+        self.slots: dict[str, int] = {}
+        self.next_slot = FIRST_SLOT
+        self.predicates = self.barriers = 0
+        self.source: Instruction
+        self.read = {name for instruction in function.instructions for name in uses(instruction)}
+        self.guard: Predicate | None = None
+        self.index = 0
+        self.meets: list[Barrier] = []  # where lanes meet again that this instruction parts
+
+    # --- emitting -----------------------------------------------------------------------
+
+    def begin(self, instruction: Instruction) -> None:
+        """What is emitted from here on is a part of this instruction."""
+        self.source = instruction
+        self.guard = None
+        self.meets = []
+        if instruction.guard is not None:
+            self.guard = Predicate(self.slot(instruction.guard.name), instruction.negated)
+
+    def emit(self, name: str, *operands: Operand, label: str | int | None = None) -> None:
+        """One machine instruction, under the guard of the PTX instruction."""
+        opcode, modifiers = _parts(name)
+        self.emitted.append(
+            Emitted(Form(opcode, modifiers, operands), self.guard, self.source, label, self.index)
+        )
+
+    # --- registers ----------------------------------------------------------------------
+
+    def kind(self, operand: ptx.Operand) -> str:
+        """The declared type of a register; "" of anything else."""
+        return self.function.registers.get(operand.name, "") if isinstance(operand, ptx.Register) else ""
+
+    def words(self, name: str) -> int:
+        """Registers of 32 bits that a PTX register takes."""
+        kind = self.function.registers.get(name, "b32")
+        return 1 if kind == "pred" else max(1, bits_of(kind) // 32)
+
+    def slot(self, name: str) -> int:
+        """The first slot of a PTX register."""
+        found = self.slots.get(name)
+        if found is None:
+            found = self.slots[name] = self.next_slot
+            self.next_slot += self.words(name)
+            if self.function.registers.get(name) == "pred":
+                self.predicates |= 1 << found
+        return found
+
+    def carry(self, name: str) -> Predicate:
+        """A carry bit; sums and differences have one each, because they mean different things."""
+        if name not in self.slots:
+            self.slots[name] = self.next_slot
+            self.predicates |= 1 << self.next_slot
+            self.next_slot += 1
+        return Predicate(self.slots[name])
+
+    def is_read(self, operand: ptx.Operand) -> bool:
+        """Does any instruction read this register?"""
+        return isinstance(operand, ptx.Register) and operand.name in self.read
+
+    def temporary(self, words: int = 1) -> Register:
+        """Registers that no PTX register has."""
+        self.next_slot += words
+        return Register(self.next_slot - words)
+
+    def temporary_predicate(self) -> Predicate:
+        """A predicate that no PTX register has."""
+        self.predicates |= 1 << self.next_slot
+        self.next_slot += 1
+        return Predicate(self.next_slot - 1)
+
+    def cell(self, offset: int) -> Register:
+        """The register that stands for a word of the `.param` variables of calls."""
+        name = f".param {offset}"
+        if name not in self.slots:
+            self.slots[name] = self.next_slot
+            self.next_slot += 1
+        return Register(self.slots[name])
+
+    def barrier(self) -> Barrier:
+        """A new convergence barrier."""
+        self.barriers |= 1 << self.next_slot
+        self.next_slot += 1
+        return Barrier(self.next_slot - 1)
+
+    def in_a_row(self, items: Sequence[ptx.Operand], words: int) -> Register | None:
+        """The first register of a vector whose elements of so many words lie in a row, if they do."""
+        names = [item.name for item in items if isinstance(item, ptx.Register) and item.name != "_"]
+        if len(names) != len(items) or len(set(names)) != len(names):
+            return None
+        if any(self.words(name) != words for name in names):
+            return None
+        if not any(name in self.slots for name in names):
+            for name in names:
+                self.slot(name)
+        first = self.slot(names[0])
+        fits = all(self.slot(name) == first + i * words for i, name in enumerate(names))
+        return Register(first) if fits else None
+
+    # --- operands -----------------------------------------------------------------------
+
+    def target(self, operand: ptx.Operand) -> Register:
+        """A register that is written; the first of a pair."""
+        if not isinstance(operand, ptx.Register):
+            raise NotLowered(self.source.name)
+        return RZ if operand.name == "_" else Register(self.slot(operand.name))
+
+    def target_predicate(self, operand: ptx.Operand) -> Predicate:
+        """A predicate that is written."""
+        if isinstance(operand, ptx.Register) and operand.name == "_":
+            return PT
+        return self.predicate(operand)
+
+    def predicate(self, operand: ptx.Operand) -> Predicate:
+        """A predicate that is read."""
+        if isinstance(operand, ptx.Special) and operand.name == "%is_explicit_cluster":
+            return Predicate(None, self.function.cluster is None)
+        if isinstance(operand, ptx.Immediate):
+            return Predicate(None, not operand.value)
+        inner = operand.register if isinstance(operand, ptx.Negated) else operand
+        if not isinstance(inner, ptx.Register) or self.kind(inner) != "pred":
+            raise NotLowered(self.source.name)
+        return Predicate(self.slot(inner.name), isinstance(operand, ptx.Negated))
+
+    def word(self, operand: ptx.Operand, kind: str = "b32") -> Operand:
+        """A source of up to 32 bits; one of 8 or 16 bits is extended as its type says, if it has a sign."""
+        bits = min(bits_of(kind), 32)
+        if isinstance(operand, ptx.Register):
+            register = Register(self.slot(operand.name))
+            if bits == 32 or kind[0] in "bf":
+                return register
+            if kind[0] == "u":
+                return Register(register.slot, part="H0" if bits == 16 else "B0")
+            extended = self.temporary()
+            self.emit("SGXT", extended, register, Immediate(bits))
+            return extended
+        if isinstance(operand, ptx.Immediate):
+            return _immediate(operand.value, kind, bits)
+        if isinstance(operand, ptx.Special):
+            return self.special(operand.name)
+        if isinstance(operand, ptx.Symbol):
+            return self.low_address(operand)
+        raise NotLowered(self.source.name)
+
+    def register(self, operand: ptx.Operand, kind: str = "b32") -> Register:
+        """The same in a register."""
+        found = self.word(operand, kind)
+        if isinstance(found, Register) and not found.part:
+            return found
+        if found == Immediate(0):
+            return RZ
+        moved = self.temporary()
+        self.emit("MOV", moved, found)
+        return moved
+
+    def pair(self, operand: ptx.Operand, kind: str = "b64") -> Operand:
+        """A source of 64 bits: a register and the next, or a small number."""
+        if isinstance(operand, ptx.Immediate) and isinstance(operand.value, int):
+            if 0 <= operand.value < 1 << 31:
+                return Immediate(operand.value)
+        elif isinstance(operand, ptx.Register) and self.words(operand.name) == 2:
+            return Register(self.slot(operand.name))
+        moved = self.temporary(2)
+        self.move_pair(moved, operand)
+        return moved
+
+    def double(self, operand: ptx.Operand) -> Operand:
+        """A float64."""
+        if isinstance(operand, ptx.Immediate) and isinstance(operand.value, float):
+            return Immediate(operand.value)
+        return self.pair(operand)
+
+    def move_pair(self, to: Register, operand: ptx.Operand) -> None:
+        """64 bits into a register and the next; of a narrower register the upper bits are zero."""
+        if isinstance(operand, ptx.Immediate):
+            value = operand.value
+            if isinstance(value, float):
+                value = struct.unpack("<q", struct.pack("<d", value))[0]
+            self.emit("MOV", to, Immediate(_signed(value, 32)))
+            self.emit("MOV", high(to), Immediate(_signed(value >> 32, 32)))
+        elif isinstance(operand, ptx.Symbol) and self.place(operand.name)[0] == "global":
+            self.load_address(to, operand)
+        elif isinstance(operand, ptx.Special) and operand.name.lstrip("%") in ("clock64", "globaltimer"):
+            self.emit("CS2R", to, Special(_special(operand.name)))
+        else:
+            found = self.word(operand)
+            wide = isinstance(operand, ptx.Register) and self.words(operand.name) == 2
+            self.emit("MOV", to, found)
+            self.emit("MOV", high(to), high(found) if wide and isinstance(found, Register) else RZ)
+
+    def special(self, name: str) -> Operand:
+        """What a special register holds."""
+        base, _, axis = name.lstrip("%").partition(".")
+        if axis == "w":
+            return Immediate(0)
+        if base == "cluster_nctaid":
+            return Immediate((self.function.cluster or (1, 1, 1))["xyz".index(axis)])
+        found = self.temporary()
+        self.emit("S2R", found, Special(_special(name)))
+        return found
+
+    # --- addresses ----------------------------------------------------------------------
+
+    def place(self, name: str) -> tuple[str, int]:
+        """(state space, address) of a symbol."""
+        if name not in self.places:
+            raise NotLowered(f"the address of {name}")
+        return self.places[name]
+
+    def low_address(self, symbol: ptx.Symbol) -> Operand:
+        """A symbol's address; in global memory its low word."""
+        space, address = self.place(symbol.name)
+        if space == "call":
+            raise NotLowered(f"the address of {symbol.name}")
+        if space != "global":
+            return Immediate(address + symbol.offset)
+        pair = self.temporary(2)
+        self.load_address(pair, symbol)
+        return pair
+
+    def load_address(self, to: Register, symbol: ptx.Symbol) -> None:
+        """The address of a variable in global memory."""
+        _, place = self.place(symbol.name)
+        self.emit("LDC.64", to, Constant(ADDRESSES, place))
+        if symbol.offset:
+            self.emit("IADD3.64", to, to, Immediate(symbol.offset), RZ)
+
+
+Lower = Callable[[Assembler, Instruction], None]
+#: PTX opcode, and whether its type is a float -> what emits its machine instructions.
+LOWER: dict[tuple[str, bool], Lower] = {}
+
+
+def lowers(*opcodes: str, floats: bool = False) -> Callable[[Lower], Lower]:
+    """Register what emits the machine instructions of PTX opcodes, or of those whose type is a float."""
+
+    def register(lower: Lower) -> Lower:
+        for opcode in opcodes:
+            LOWER[opcode, floats] = lower
+        return lower
+
+    return register
+
+
+def is_float(kind: str) -> bool:
+    """Is it a type of floats?"""
+    return kind.startswith(("f", "bf"))
+
+
+def lower_one(asm: Assembler, instruction: Instruction) -> None:
+    """Emit the machine instructions of one PTX instruction.
+
+    Raises:
+        NotLowered, or another of `REFUSED`: none are known.
+    """
+    kind = instruction.modifiers[-1] if instruction.modifiers else ""
+    lower = LOWER.get((instruction.opcode, is_float(kind))) or LOWER.get((instruction.opcode, False))
+    if lower is None:
+        raise NotLowered(instruction.name)
+    lower(asm, instruction)
+
+
+def high(register: Register) -> Register:
+    """The upper word of a pair."""
+    return RZ if register.slot is None else Register(register.slot + 1)
+
+
+def negated(operand: Operand) -> Operand:
+    """A source with its sign turned."""
+    if isinstance(operand, Immediate):
+        return Immediate(-operand.value)
+    assert isinstance(operand, Register)
+    return Register(operand.slot, negated=True, part=operand.part)
+
+
+def _special(name: str) -> str:
+    base, dot, axis = name.lstrip("%").partition(".")
+    return _SPECIALS[base] + dot + axis.upper() if base in _SPECIALS else name
+
+
+def _signed(value: int, bits: int) -> int:
+    half = 1 << (bits - 1)
+    return ((value + half) & ((1 << bits) - 1)) - half
+
+
+def _immediate(value: int | float, kind: str, bits: int) -> Immediate:
+    if isinstance(value, float):
+        if kind == "f64":
+            raise NotLowered("a float64 as one word")
+        return Immediate(value)
+    if kind[0] == "u" and bits < 32:
+        return Immediate(value & ((1 << bits) - 1))
+    return Immediate(_signed(value, bits))

@@ -1,0 +1,113 @@
+"""Atomics and copies of PTX as machine instructions, and hints, which are nothing.
+
+In: an instruction. Out: what the assembler emits. Copies are done when they are issued, one legal order.
+Left out: bulk copies.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Operand, Predicate, Register
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, lowers
+from memsim.ptx.lowering.memory import SPACES, address, check_hints, space_of
+from memsim.ptx.program import Instruction
+
+_OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
+_KINDS = {
+    **dict.fromkeys(("u32", "b32"), ""),
+    "s32": ".S32",
+    **dict.fromkeys(("u64", "b64"), ".64"),
+    "s64": ".S64",
+    "f64": ".F64.RN",
+    "f16x2": ".F16x2.RN",
+    "bf16x2": ".BF16_V2.RN",
+}
+
+
+@lowers("atom", "red")
+def lower_atomic(asm: Assembler, instruction: Instruction) -> None:
+    """An `atom` whose result nobody reads is a reduction, as compilers make it."""
+    if instruction.modifiers[0] == "async":
+        raise NotLowered(instruction.name)
+    check_hints(instruction, *_OPERATIONS)
+    operands = list(instruction.operands)
+    operation = next((name for name in instruction.modifiers if name in _OPERATIONS), "")
+    to = operands.pop(0) if instruction.opcode == "atom" else None
+    kind, space = instruction.modifiers[-1], space_of(instruction)
+    if space not in SPACES or not operation:
+        raise NotLowered(instruction.name)
+    name = f".{operation.upper()}"
+    if kind == "f32":
+        name += ".F32.FTZ.RN" if space == "global" else ".F32"
+    elif kind in _KINDS:
+        name += _KINDS[kind]
+    else:
+        raise NotLowered(instruction.name)
+    where, *values = operands
+    sources = [asm.pair(one) if bits_of(kind) == 64 else asm.register(one) for one in values[:2]]
+    data = [_in_registers(asm, one, value) for one, value in zip(sources, values)]
+    at = address(asm, where, space)
+    is_read = to is not None and to != ptx.Register("_") and asm.is_read(to)
+    counts = (operation, values[0]) in (("add", ptx.Immediate(1)), ("inc", ptx.Immediate(-1)))
+    if counts and space == "shared" and kind == "u32" and not is_read:
+        asm.emit("ATOMS.POPC.INC.32", RZ, at)
+    elif is_read or space != "global" or operation in ("exch", "cas"):
+        target = asm.target(to) if to is not None and is_read else RZ
+        asm.emit(f"ATOM{SPACES[space]}{name}", target, at, *data)
+    else:
+        asm.emit(f"RED{SPACES[space]}{name}", at, *data)
+
+
+def _in_registers(asm: Assembler, operand: Operand, value: ptx.Operand) -> Register:
+    """64 bits in registers."""
+    if isinstance(operand, Register):
+        return operand
+    pair = asm.temporary(2)
+    asm.move_pair(pair, value)
+    return pair
+
+
+# --- copies ---------------------------------------------------------------------------------
+
+
+@lowers("cp")
+def lower_copy(asm: Assembler, instruction: Instruction) -> None:
+    """`cp.async`; copies are done when they are issued, one legal order, so that waits are nothing."""
+    names = instruction.modifiers
+    if names[:1] != ("async",) or "bulk" in names:
+        raise NotLowered(instruction.name)
+    if names[1] in ("commit_group", "wait_group", "wait_all") or "mbarrier" in names[1]:
+        return
+    policy = any(name.endswith("cache_hint") for name in names)
+    to, source, amount, *rest = instruction.operands
+    if names[1] not in ("ca", "cg") or not isinstance(amount, ptx.Immediate):
+        raise NotLowered(instruction.name)
+    width = {4: "", 8: ".64", 16: ".128"}.get(int(amount.value))
+    if width is None:
+        raise NotLowered(instruction.name)
+    reads = []
+    if rest and not policy:
+        reads = [whole_or_nothing(asm, rest[0], int(amount.value))]
+    bypass = ".BYPASS" if names[1] == "cg" else ""
+    into, of = address(asm, to, "shared"), address(asm, source, "global")
+    asm.emit(f"LDGSTS.E{bypass}{width}", into, of, *reads)
+
+
+def whole_or_nothing(asm: Assembler, size: ptx.Operand, whole: int) -> Predicate:
+    """Where the source is read: where the size is not 0, or the predicate to ignore it does not hold."""
+    if asm.kind(size) == "pred":
+        ignored = asm.predicate(size)
+        return Predicate(ignored.slot, not ignored.negated)
+    if isinstance(size, ptx.Immediate):
+        if size.value not in (0, whole):
+            raise NotLowered(asm.source.name)
+        return Predicate(None, size.value == 0)
+    reads = asm.temporary_predicate()
+    asm.emit("ISETP.NE.AND", reads, PT, asm.word(size), RZ, PT)
+    return reads
+
+
+@lowers("prefetch", "prefetchu", "discard", "applypriority", "createpolicy", "membar", "fence", "pmevent")
+@lowers("griddepcontrol", "setmaxnreg", "brkpt")
+def lower_nothing(asm: Assembler, instruction: Instruction) -> None:
+    """No value, address or branch depends on it."""

@@ -1,0 +1,145 @@
+"""Comparisons and selections of PTX as machine instructions: `setp set selp slct`.
+
+In: an instruction. Out: what the assembler emits. Of 64 bits the lower words are compared first.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Immediate, Predicate
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, is_float, lowers
+from memsim.ptx.lowering.floats import HALVES, in_register, read
+from memsim.ptx.lowering.integers import ONES, halves, number, targets
+from memsim.ptx.program import Instruction
+
+_RELATIONS = {name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+_UNSIGNED = {"lo": "LT", "ls": "LE", "hi": "GT", "hs": "GE"}
+JOINS = ("and", "or", "xor")
+_ORDERS = {
+    **{name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge", "num", "nan")},
+    **{f"{name}u": f"{name.upper()}U" for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+}
+
+
+def compare_floats(
+    asm: Assembler,
+    instruction: Instruction,
+    to: Predicate,
+    other: Predicate,
+    rest: tuple[str, ...],
+    kind: str,
+) -> None:
+    """A comparison of floats, joined with a predicate, and its inverse likewise."""
+    how = _ORDERS.get(instruction.modifiers[0])
+    if how is None:
+        raise NotLowered(instruction.name)
+    join = joined(instruction, rest, kind)
+    a, b, *added = instruction.operands[1:]
+    which = asm.predicate(added[0]) if added else PT
+    reads = [read(asm, one, kind) for one in (a, b)]
+    flush = ".FTZ" if "ftz" in rest else ""
+    if kind in HALVES:
+        twofold = kind.endswith("x2")
+        if flush or (other != PT and not twofold):
+            raise NotLowered(instruction.name)
+        name = f"HSETP2{HALVES[kind]}.{how}.{join}"
+        asm.emit(name, to, other, *(in_register(asm, one) for one in reads), which)
+    elif kind in ("f32", "f64"):
+        asm.emit(f"{'F' if kind == 'f32' else 'D'}SETP.{how}{flush}.{join}", to, other, *reads, which)
+    else:
+        raise NotLowered(instruction.name)
+
+
+@lowers("setp")
+def lower_compare(asm: Assembler, instruction: Instruction) -> None:
+    first = instruction.operands[0]
+    both = (first.first, first.second) if isinstance(first, ptx.Pair) else (first, None)
+    to = [PT if one is None else asm.target_predicate(one) for one in both]
+    compare(asm, instruction, to[0], to[1], instruction.modifiers[1:], instruction.modifiers[-1])
+
+
+def compare(
+    asm: Assembler,
+    instruction: Instruction,
+    to: Predicate,
+    other: Predicate,
+    rest: tuple[str, ...],
+    kind: str,
+) -> None:
+    """A comparison joined with a predicate, and its inverse likewise."""
+    if is_float(kind):
+        compare_floats(asm, instruction, to, other, rest, kind)
+        return
+    relation = instruction.modifiers[0]
+    a, b, *added = instruction.operands[1:]
+    join = joined(instruction, rest, kind)
+    how = _RELATIONS.get(relation) or _UNSIGNED.get(relation)
+    if how is None or (relation in _UNSIGNED and kind[0] == "s"):
+        raise NotLowered(instruction.name)
+    which = asm.predicate(added[0]) if added else PT
+    sign = "" if kind[0] == "s" else ".U32"
+    if bits_of(kind) <= 32:
+        asm.emit(f"ISETP.{how}{sign}.{join}", to, other, number(asm, a, kind), number(asm, b, kind), which)
+        return
+    x, y = halves(asm, a, kind), halves(asm, b, kind)
+    below = asm.temporary_predicate()
+    asm.emit(f"ISETP.{how}.U32.AND", below, PT, x[0], y[0], PT)
+    asm.emit(f"ISETP.{how}{sign}.{join}.EX", to, other, x[1], y[1], which, below)
+
+
+def joined(instruction: Instruction, rest: tuple[str, ...], kind: str) -> str:
+    """How a comparison is joined with a predicate; the modifiers behind the relation say so."""
+    names = [name for name in rest if name in JOINS]
+    count = len(instruction.operands) - 3
+    if len(names) != count or count > 1 or set(rest) - {*JOINS, kind, "ftz"}:
+        raise NotLowered(instruction.name)
+    return names[0].upper() if names else "AND"
+
+
+@lowers("set")
+def lower_set(asm: Assembler, instruction: Instruction) -> None:
+    to_kind, kind = instruction.modifiers[-2:]
+    rest = (*instruction.modifiers[1:-2], kind)
+    yes = {"f32": Immediate(1.0), "u32": ONES, "s32": ONES}.get(to_kind)
+    if yes is None or kind.endswith("x2"):
+        raise NotLowered(instruction.name)
+    holds = asm.temporary_predicate()
+    compare(asm, instruction, holds, PT, rest, kind)
+    asm.emit("SEL", asm.target(instruction.operands[0]), yes, RZ, holds)
+
+
+@lowers("selp")
+def lower_select(asm: Assembler, instruction: Instruction) -> None:
+    (kind,) = instruction.modifiers
+    to, a, b, which = instruction.operands
+    choose(asm, to, a, b, asm.predicate(which), kind)
+
+
+def choose(
+    asm: Assembler, to: ptx.Operand, a: ptx.Operand, b: ptx.Operand, which: Predicate, kind: str
+) -> None:
+    """One of two values of any type."""
+    if bits_of(kind) == 64 and kind[0] == "f":
+        pairs = [asm.temporary(2), asm.temporary(2)]
+        for pair, operand in zip(pairs, (a, b)):
+            asm.move_pair(pair, operand)
+        for lift in (lambda r: r, high):
+            asm.emit("SEL", lift(asm.target(to)), lift(pairs[0]), lift(pairs[1]), which)
+        return
+    name = "FSEL" if kind == "f32" else "SEL"
+    for target, x, y in zip(targets(asm, to, kind), halves(asm, a, kind), halves(asm, b, kind)):
+        asm.emit(name, target, x, y, which)
+
+
+@lowers("slct")
+def lower_select_by_sign(asm: Assembler, instruction: Instruction) -> None:
+    *flush, kind, by = instruction.modifiers
+    to, a, b, c = instruction.operands
+    holds = asm.temporary_predicate()
+    if by == "s32" and not flush:
+        asm.emit("ISETP.GE.AND", holds, PT, asm.word(c), RZ, PT)
+    elif by == "f32":
+        asm.emit(f"FSETP.GE{'.FTZ' if flush else ''}.AND", holds, PT, asm.word(c), RZ, PT)
+    else:
+        raise NotLowered(instruction.name)
+    choose(asm, to, a, b, holds, kind)

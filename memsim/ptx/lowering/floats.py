@@ -1,0 +1,175 @@
+"""Float arithmetic and conversions of PTX as machine instructions.
+
+In: an instruction. Out: what the assembler emits. Divisions and roots that are exact become one instruction
+of `memsim.isa.expanded_floats`; approximations become MUFU, as ptxas makes them. Left out: 8-bit floats, and
+rounding in a direction of what is not sum, product or quotient.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Immediate, Operand, Predicate, Register
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, high, lowers
+from memsim.ptx.program import Instruction
+
+_MODES = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
+HALVES = {"f16": "", "f16x2": "", "bf16": ".BF16_V2", "bf16x2": ".BF16_V2"}
+_OPCODES = {"add": "ADD", "sub": "ADD", "mul": "MUL", "fma": "FMA", "mad": "FMA"}
+
+
+def read(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
+    """A float of any type."""
+    if kind == "f64":
+        return asm.double(operand)
+    found = asm.word(operand, "f32" if kind == "f32" else "b32")
+    if kind in ("f16", "bf16") and isinstance(found, Register):
+        return Register(found.slot, part="H0_H0")  # the upper half may hold anything
+    return found
+
+
+def turned(operand: Operand) -> Operand:
+    """With the other sign."""
+    if isinstance(operand, Immediate):
+        return Immediate(-float(operand.value))
+    assert isinstance(operand, Register)
+    return Register(operand.slot, negated=True, part=operand.part)
+
+
+def flags(instruction: Instruction, **names: str) -> str:
+    """The modifiers between opcode and type, as the machine writes them."""
+    given = instruction.modifiers[:-1]
+    if set(given) - set(names):
+        raise NotLowered(instruction.name)
+    return "".join(names[name] for name in dict.fromkeys(given))
+
+
+@lowers("add", "sub", "mul", "fma", "mad", floats=True)
+def lower_arithmetic(asm: Assembler, instruction: Instruction) -> None:
+    """Sums, products and both at once."""
+    kind, name = instruction.modifiers[-1], _OPCODES.get(instruction.opcode)
+    if name is None:
+        raise NotLowered(instruction.name)
+    to, *sources = instruction.operands
+    reads = [read(asm, operand, kind) for operand in sources]
+    if instruction.opcode == "sub":
+        if isinstance(reads[1], Immediate) and not isinstance(reads[1].value, float):
+            raise NotLowered(instruction.name)
+        reads[1] = turned(reads[1])
+    if kind in HALVES:
+        given = flags(instruction, rn="", ftz=".FTZ", sat=".SAT", relu=".RELU") + HALVES[kind]
+        asm.emit(f"H{name}2{given}", asm.target(to), *(in_register(asm, one) for one in reads))
+    elif kind == "f64":
+        asm.emit(f"D{name}{flags(instruction, **_MODES)}", asm.target(to), *reads)
+    elif kind == "f32":
+        opcode = "FFMA" if name == "FMA" else f"F{name}"
+        asm.emit(f"{opcode}{flags(instruction, **_MODES, ftz='.FTZ', sat='.SAT')}", asm.target(to), *reads)
+    else:
+        raise NotLowered(instruction.name)
+
+
+def in_register(asm: Assembler, operand: Operand) -> Operand:
+    """Bits of two halves; the machine reads a number as floats."""
+    if not isinstance(operand, Immediate) or isinstance(operand.value, float):
+        return operand
+    moved = asm.temporary()
+    asm.emit("MOV", moved, operand)
+    return moved
+
+
+_FUNCTIONS = {
+    "rcp": "RCP",
+    "sqrt": "SQRT",
+    "rsqrt": "RSQ",
+    "ex2": "EX2",
+    "lg2": "LG2",
+    "sin": "SIN",
+    "cos": "COS",
+}
+
+
+@lowers("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
+def lower_function(asm: Assembler, instruction: Instruction) -> None:
+    kind, opcode = instruction.modifiers[-1], instruction.opcode
+    to, a = instruction.operands
+    if opcode == "tanh":
+        if instruction.modifiers != ("approx", "f32"):
+            raise NotLowered(instruction.name)
+        asm.emit("MUFU.TANH", asm.target(to), read(asm, a, kind))
+        return
+    always = opcode not in ("rcp", "sqrt")
+    if kind not in ("f32", "f64") or (always and "approx" not in instruction.modifiers):
+        raise NotLowered(instruction.name)
+    name = f"{'F' if kind == 'f32' else 'D'}{_FUNCTIONS[opcode]}"
+    given = flags(instruction, **_MODES, approx=".APPROX" if kind == "f32" else "", ftz=".FTZ")
+    asm.emit(name + given, asm.target(to), read(asm, a, kind))
+
+
+@lowers("div", floats=True)
+def lower_divide(asm: Assembler, instruction: Instruction) -> None:
+    """A quotient; an approximate one as the nearest float."""
+    kind = instruction.modifiers[-1]
+    if kind not in ("f32", "f64"):
+        raise NotLowered(instruction.name)
+    given = flags(instruction, **_MODES, ftz=".FTZ", approx=".APPROX", full=".APPROX")
+    to, a, b = instruction.operands
+    name = "FDIV" if kind == "f32" else "DDIV"
+    asm.emit(name + given, asm.target(to), read(asm, a, kind), read(asm, b, kind))
+
+
+@lowers("abs", "neg", floats=True)
+def lower_sign(asm: Assembler, instruction: Instruction) -> None:
+    """The sign bit, turned or taken away."""
+    kind, turns = instruction.modifiers[-1], instruction.opcode == "neg"
+    to, a = instruction.operands
+    if kind == "f32" and "ftz" in instruction.modifiers:
+        source = asm.register(a, kind)
+        changed = Register(source.slot, negated=turns, absolute=not turns)
+        asm.emit("FADD.FTZ", asm.target(to), changed, turned(RZ))
+        return
+    if set(instruction.modifiers[:-1]) or kind == "f8":
+        raise NotLowered(instruction.name)
+    bits = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000}.get(kind, 1 << 31)
+    mask, table = (bits, 0x3C) if turns else (bits ^ 0xFFFFFFFF, 0xC0)
+    target = asm.target(to)
+    if kind != "f64":
+        asm.emit("LOP3.LUT", target, asm.word(a), Immediate(mask), RZ, Immediate(table))
+        return
+    pair = asm.temporary(2)
+    asm.move_pair(pair, a)
+    asm.emit("MOV", target, pair)
+    asm.emit("LOP3.LUT", high(target), high(pair), Immediate(mask), RZ, Immediate(table))
+
+
+@lowers("copysign")
+def lower_copy_sign(asm: Assembler, instruction: Instruction) -> None:
+    kind = instruction.modifiers[-1]
+    to, a, b = instruction.operands
+    target = asm.target(to)
+    sign = Immediate(-(1 << 31))
+    if kind == "f32":
+        asm.emit("LOP3.LUT", target, asm.word(a), sign, asm.word(b), Immediate(0xE2))
+        return
+    pairs = [asm.temporary(2), asm.temporary(2)]
+    for pair, operand in zip(pairs, (a, b)):
+        asm.move_pair(pair, operand)
+    asm.emit("MOV", target, pairs[1])
+    asm.emit("LOP3.LUT", high(target), high(pairs[0]), sign, high(pairs[1]), Immediate(0xE2))
+
+
+@lowers("min", "max", floats=True)
+def lower_min_max(asm: Assembler, instruction: Instruction) -> None:
+    """The smaller or the larger of two."""
+    kind, which = instruction.modifiers[-1], Predicate(None, instruction.opcode != "min")
+    to, *sources = instruction.operands
+    if len(sources) != 2:
+        raise NotLowered(instruction.name)
+    reads = [read(asm, one, kind) for one in sources]
+    if kind == "f64" and len(instruction.modifiers) == 1:
+        asm.emit("DMNMX", asm.target(to), *reads, which)
+    elif kind == "f32":
+        asm.emit(f"FMNMX{flags(instruction, ftz='.FTZ', NaN='.NAN')}", asm.target(to), *reads, which)
+    elif kind in HALVES:
+        given = flags(instruction, ftz=".FTZ", NaN=".NAN") + HALVES[kind]
+        asm.emit(f"HMNMX2{given}", asm.target(to), *(in_register(asm, one) for one in reads), which)
+    else:
+        raise NotLowered(instruction.name)

@@ -1,0 +1,402 @@
+"""Integer arithmetic, bits, comparisons, selections and moves of PTX as machine instructions.
+
+In: an instruction. Out: what the assembler emits. 32 bits become what the chip has; 16 bits are extended
+where they are read; of 64 bits what halves can do by themselves is done on halves, the rest by
+`memsim.isa.expanded`. Source of what each instruction means: PTX ISA.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Immediate, Operand, Predicate, Register
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers, negated
+from memsim.ptx.program import Instruction
+
+ONES = Immediate(-1)
+_AND, _OR, _XOR, _NOT = 0xC0, 0xFC, 0x3C, 0x0F
+
+
+def integer_kind(instruction: Instruction, *allowed: str) -> str:
+    """The type; modifiers other than these and it are not known."""
+    *given, kind = instruction.modifiers or ("",)
+    if kind[:1] not in "bus" or kind[1:] not in ("16", "32", "64") or set(given) - set(allowed):
+        raise NotLowered(instruction.name)
+    return kind
+
+
+def typed(kind: str) -> str:
+    """A type as `memsim.isa.expanded` names it."""
+    return f".{'U' if kind[0] == 'b' else kind[0].upper()}{kind[1:]}"
+
+
+def source(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
+    """A source of any width as it is: a word, or a pair."""
+    return asm.pair(operand) if bits_of(kind) == 64 else asm.word(operand, f"b{bits_of(kind)}")
+
+
+def number(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
+    """A source of at most 32 bits, extended as its type says."""
+    return asm.word(operand, kind if kind[0] != "b" else f"u{kind[1:]}")
+
+
+def halves(asm: Assembler, operand: ptx.Operand, kind: str) -> list[Operand]:
+    """The words of a source, the lower one first."""
+    if bits_of(kind) < 64:
+        return [asm.word(operand)]
+    if isinstance(operand, ptx.Immediate) and isinstance(operand.value, int):
+        return [asm.word(operand), asm.word(ptx.Immediate(operand.value >> 32))]
+    pair = asm.pair(operand)
+    assert isinstance(pair, Register)
+    return [pair, high(pair)]
+
+
+def targets(asm: Assembler, operand: ptx.Operand, kind: str) -> list[Register]:
+    """The words of what is written."""
+    low = asm.target(operand)
+    return [low] if bits_of(kind) < 64 else [low, high(low)]
+
+
+# --- sums and products ----------------------------------------------------------------------
+
+
+@lowers("add", "sub", "addc", "subc")
+def lower_add(asm: Assembler, instruction: Instruction) -> None:
+    kind = instruction.modifiers[-1]
+    if kind in ("s16x2", "u16x2"):
+        packed(asm, instruction, "VIADD.16x2")
+        return
+    integer_kind(instruction, "cc")
+    opcode, to = instruction.opcode, instruction.operands[0]
+    subtracts = opcode.startswith("sub")
+    if opcode.endswith("c") or "cc" in instruction.modifiers:
+        carried(asm, instruction, kind, subtracts)
+        return
+    a, b = (source(asm, operand, kind) for operand in instruction.operands[1:3])
+    width = ".64" if bits_of(kind) == 64 else ""
+    asm.emit(f"IADD3{width}", asm.target(to), a, negated(b) if subtracts else b, RZ)
+
+
+def carried(asm: Assembler, instruction: Instruction, kind: str, subtracts: bool) -> None:
+    """Sums and differences with a carry in, out or both."""
+    a, b = (halves(asm, operand, kind) for operand in instruction.operands[1:3])
+    to = targets(asm, instruction.operands[0], kind)
+    bit = asm.carry("borrow" if subtracts else "carry")
+    goes_on, gives = instruction.opcode.endswith("c"), "cc" in instruction.modifiers
+    chain(asm, to, a, b, bit, goes_on, gives, subtracts)
+
+
+def chain(
+    asm: Assembler,
+    to: list[Register],
+    a: list[Operand],
+    b: list[Operand],
+    bit: Predicate,
+    goes_on: bool,
+    gives: bool,
+    subtracts: bool = False,
+) -> None:
+    """A sum word by word. A difference adds the inverse and a carry of 1, as IADD3 does."""
+    if subtracts:
+        b = [_inverted(asm, word) for word in b]
+    if len(to) > 1 and any(
+        target.slot == getattr(word, "slot", -1) for target in to[:1] for word in (a + b)[1:]
+    ):
+        copies = [asm.temporary() for _ in to]
+        chain(asm, copies, a, b, bit, goes_on or subtracts, gives)
+        for target, copy in zip(to, copies):
+            asm.emit("MOV", target, copy)
+        return
+    between = bit if gives else asm.temporary_predicate()
+    carry: Predicate = bit if goes_on else Predicate(None, not subtracts)
+    for i, (target, x, y) in enumerate(zip(to, a, b)):
+        last = i == len(to) - 1
+        out = [between] if gives or not last else []
+        asm.emit("IADD3.X", target, *out, x, y, RZ, carry, Predicate(None, True))
+        carry = between
+
+
+def _inverted(asm: Assembler, word: Operand) -> Operand:
+    if isinstance(word, Immediate):
+        return Immediate(~int(word.value))
+    assert isinstance(word, Register)
+    return Register(word.slot, inverted=True)
+
+
+@lowers("mul", "mad", "madc")
+def lower_multiply(asm: Assembler, instruction: Instruction) -> None:
+    names = instruction.modifiers
+    kind = integer_kind(instruction, "lo", "hi", "wide", "cc")
+    to, a, b, *c = instruction.operands
+    adds = instruction.opcode != "mul"
+    if len(c) != adds or names[0] not in ("lo", "hi", "wide"):
+        raise NotLowered(instruction.name)
+    if instruction.opcode == "madc" or "cc" in names:
+        product = asm.temporary(bits_of(kind) // 32)
+        half(asm, product, a, b, kind, names[0])
+        words = [product] if bits_of(kind) < 64 else [product, high(product)]
+        goes_on, gives = instruction.opcode == "madc", "cc" in names
+        addend = halves(asm, c[0], kind)
+        chain(asm, targets(asm, to, kind), list(words), addend, asm.carry("carry"), goes_on, gives)
+        return
+    if names[0] == "wide":
+        wide(asm, asm.target(to), a, b, c, kind)
+        return
+    if names[0] == "lo" and bits_of(kind) <= 32:
+        added = source(asm, c[0], kind) if adds else RZ
+        asm.emit("IMAD", asm.target(to), source(asm, a, kind), source(asm, b, kind), added)
+        return
+    product = asm.temporary(bits_of(kind) // 32 or 1) if adds else asm.target(to)
+    half(asm, product, a, b, kind, names[0])
+    if adds:
+        width = ".64" if bits_of(kind) == 64 else ""
+        asm.emit(f"IADD3{width}", asm.target(to), product, source(asm, c[0], kind), RZ)
+
+
+def half(asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, kind: str, which: str) -> None:
+    """The low or the high half of a product."""
+    name = "IMUL" if which == "lo" else "IMULHI"
+    asm.emit(name + typed(kind), to, source(asm, a, kind), source(asm, b, kind))
+
+
+def wide(
+    asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, c: list[ptx.Operand], kind: str
+) -> None:
+    """A product of twice the width."""
+    x, y = number(asm, a, kind), number(asm, b, kind)
+    if bits_of(kind) == 16:
+        asm.emit("IMAD", to, x, y, asm.word(c[0]) if c else RZ)
+        return
+    sign = "" if kind[0] == "s" else ".U32"
+    asm.emit(f"IMAD.WIDE{sign}", to, x, y, asm.pair(c[0]) if c else RZ)
+
+
+@lowers("mul24", "mad24")
+def lower_multiply_24(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction, "lo")
+    if bits_of(kind) != 32 or "lo" not in instruction.modifiers:
+        raise NotLowered(instruction.name)
+    to, a, b, *c = instruction.operands
+    low = [asm.temporary(), asm.temporary()]
+    for part, operand in zip(low, (a, b)):
+        extend = "SGXT" if kind == "s32" else "SGXT.U32"
+        asm.emit(extend, part, asm.word(operand), Immediate(24))
+    asm.emit("IMAD", asm.target(to), *low, asm.word(c[0]) if c else RZ)
+
+
+@lowers("div", "rem")
+def lower_divide(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction)
+    name = "IDIV" if instruction.opcode == "div" else "IREM"
+    sources = (source(asm, operand, kind) for operand in instruction.operands[1:3])
+    asm.emit(name + typed(kind), asm.target(instruction.operands[0]), *sources)
+
+
+# --- sign, order, distance ------------------------------------------------------------------
+
+
+@lowers("min", "max")
+def lower_min_max(asm: Assembler, instruction: Instruction) -> None:
+    kind, smaller = instruction.modifiers[-1], instruction.opcode == "min"
+    which = Predicate(None, not smaller)
+    relu = ".RELU" if "relu" in instruction.modifiers else ""
+    if kind in ("s16x2", "u16x2"):
+        packed(asm, instruction, f"VIMNMX.{kind[0].upper()}16x2{relu}", which)
+        return
+    integer_kind(instruction, "relu")
+    to, a, b = instruction.operands
+    if kind in ("s32", "u32"):
+        sign = "" if kind == "s32" else ".U32"
+        asm.emit(f"VIMNMX{sign}{relu}", asm.target(to), asm.word(a), asm.word(b), which)
+        return
+    if relu:
+        raise NotLowered(instruction.name)
+    name = ("IMIN" if smaller else "IMAX") + typed(kind)
+    asm.emit(name, asm.target(to), source(asm, a, kind), source(asm, b, kind))
+
+
+def packed(asm: Assembler, instruction: Instruction, name: str, *more: Operand) -> None:
+    """Two numbers of 16 bits in a word."""
+    if set(instruction.modifiers[:-1]) - {"relu"}:
+        raise NotLowered(instruction.name)
+    to, a, b = instruction.operands
+    asm.emit(name, asm.target(to), asm.register(a), asm.register(b), *more)
+
+
+@lowers("abs", "neg")
+def lower_sign(asm: Assembler, instruction: Instruction) -> None:
+    kind = instruction.modifiers[-1]
+    to, a = instruction.operands
+    integer_kind(instruction)
+    width = ".64" if bits_of(kind) == 64 else ""
+    if instruction.opcode == "neg":
+        asm.emit(f"IADD3{width}", asm.target(to), RZ, negated(_register(asm, a, kind)), RZ)
+    elif width:
+        turned = asm.temporary(2)
+        asm.emit("IADD3.64", turned, RZ, negated(_register(asm, a, kind)), RZ)
+        # Of a number and its negative the larger; of the lowest number both are the same.
+        asm.emit("IMAX.S64", asm.target(to), _register(asm, a, kind), turned)
+    else:
+        asm.emit("IABS", asm.target(to), number(asm, a, kind))
+
+
+def _register(asm: Assembler, operand: ptx.Operand, kind: str) -> Register:
+    found = source(asm, operand, kind)
+    if isinstance(found, Register):
+        return found
+    moved = asm.temporary(bits_of(kind) // 32 or 1)
+    if bits_of(kind) == 64:
+        asm.move_pair(moved, operand)
+    else:
+        asm.emit("MOV", moved, found)
+    return moved
+
+
+@lowers("sad")
+def lower_distance(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction)
+    to, a, b, c = instruction.operands
+    apart = asm.temporary(bits_of(kind) // 32 or 1)
+    asm.emit("IDISTANCE" + typed(kind), apart, source(asm, a, kind), source(asm, b, kind))
+    width = ".64" if bits_of(kind) == 64 else ""
+    asm.emit(f"IADD3{width}", asm.target(to), apart, source(asm, c, kind), RZ)
+
+
+@lowers("dp4a", "dp2a")
+def lower_dot_product(asm: Assembler, instruction: Instruction) -> None:
+    *which, left, right = instruction.modifiers
+    four = instruction.opcode == "dp4a"
+    if {left, right} - {"s32", "u32"} or tuple(which) not in ([()] if four else [("lo",), ("hi",)]):
+        raise NotLowered(instruction.name)
+    name = "IDP.4A" if four else f"IDP.2A.{which[0].upper()}"
+    name += f".{left[0].upper()}{8 if four else 16}.{right[0].upper()}8"
+    to, *sources = instruction.operands
+    asm.emit(name, asm.target(to), *(asm.word(one) for one in sources))
+
+
+# --- bits -----------------------------------------------------------------------------------
+
+
+@lowers("and", "or", "xor", "not")
+def lower_logic(asm: Assembler, instruction: Instruction) -> None:
+    kind = instruction.modifiers[-1]
+    table = {"and": _AND, "or": _OR, "xor": _XOR, "not": _NOT}[instruction.opcode]
+    to, a, *b = instruction.operands
+    if kind == "pred":
+        other = asm.predicate(b[0]) if b else PT
+        logic(asm, asm.target_predicate(to), asm.predicate(a), other, table)
+        return
+    integer_kind(instruction)
+    words = [halves(asm, operand, kind) for operand in (a, *b)]
+    outs = targets(asm, to, kind)
+    for i, target in enumerate(outs):
+        sources = [*(operand[i] for operand in words), RZ, RZ][:3]
+        asm.emit("LOP3.LUT", target, *sources, Immediate(table))
+
+
+def logic(asm: Assembler, to: Predicate, a: Predicate, b: Predicate, table: int) -> None:
+    """A function of two predicates."""
+    asm.emit("PLOP3.LUT", to, PT, a, b, PT, Immediate(table), Immediate(0))
+
+
+@lowers("cnot")
+def lower_logical_not(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction)
+    if bits_of(kind) != 32:
+        raise NotLowered(instruction.name)
+    to, a = instruction.operands
+    zero = asm.temporary_predicate()
+    asm.emit("ISETP.EQ.AND", zero, PT, asm.word(a), RZ, PT)
+    asm.emit("SEL", asm.target(to), Immediate(1), RZ, zero)
+
+
+@lowers("lop3")
+def lower_table(asm: Assembler, instruction: Instruction) -> None:
+    to, a, b, c, table = instruction.operands
+    if instruction.modifiers != ("b32",) or not isinstance(table, ptx.Immediate):
+        raise NotLowered(instruction.name)
+    asm.emit("LOP3.LUT", asm.target(to), *(asm.word(one) for one in (a, b, c, table)))
+
+
+@lowers("shl", "shr")
+def lower_shift(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction)
+    to, a, by = instruction.operands
+    name = ("ISHL" if instruction.opcode == "shl" else "ISHR") + typed(kind)
+    asm.emit(name, asm.target(to), source(asm, a, kind), asm.word(by))
+
+
+@lowers("shf")
+def lower_funnel(asm: Assembler, instruction: Instruction) -> None:
+    way, how, kind = instruction.modifiers
+    if kind != "b32" or how not in ("wrap", "clamp") or way not in ("l", "r"):
+        raise NotLowered(instruction.name)
+    to, low, upper, by = instruction.operands
+    wraps = ".W" if how == "wrap" else ""
+    name = f"SHF.L{wraps}.U32.HI" if way == "l" else f"SHF.R{wraps}.U32"
+    asm.emit(name, asm.target(to), asm.word(low), asm.word(by), asm.word(upper))
+
+
+@lowers("prmt")
+def lower_permute(asm: Assembler, instruction: Instruction) -> None:
+    kind, *mode = instruction.modifiers
+    if kind != "b32" or set(mode) - {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}:
+        raise NotLowered(instruction.name)
+    to, a, b, selector = instruction.operands
+    name = ".".join(("PRMT", *(one.upper() for one in mode)))
+    asm.emit(name, asm.target(to), asm.word(a), asm.word(selector), asm.word(b))
+
+
+@lowers("bfe", "bfi")
+def lower_field(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction)
+    to, *sources = instruction.operands
+    wide_ones = len(sources) - 2
+    reads = [source(asm, one, kind) for one in sources[:wide_ones]]
+    reads += [asm.word(one) for one in sources[wide_ones:]]
+    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), *reads)
+
+
+@lowers("szext", "bmsk")
+def lower_mask(asm: Assembler, instruction: Instruction) -> None:
+    how, kind = instruction.modifiers
+    to, a, b = instruction.operands
+    if how not in ("wrap", "clamp") or kind not in ("s32", "u32", "b32"):
+        raise NotLowered(instruction.name)
+    wraps = ".W" if how == "wrap" else ".C" if instruction.opcode == "bmsk" else ""
+    if instruction.opcode == "bmsk":
+        asm.emit(f"BMSK{wraps}", asm.target(to), asm.word(a), asm.word(b))
+        return
+    sign = "" if kind == "s32" else ".U32"
+    asm.emit(f"SGXT{wraps}{sign}", asm.target(to), asm.word(a), asm.word(b))
+
+
+@lowers("popc", "clz")
+def lower_count(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction)
+    to, a = instruction.operands
+    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), source(asm, a, kind))
+
+
+@lowers("bfind")
+def lower_find(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction, "shiftamt")
+    to, a = instruction.operands
+    asm.emit(f"IBFIND{typed(kind)}", asm.target(to), source(asm, a, kind))
+    if "shiftamt" in instruction.modifiers:
+        found = asm.temporary_predicate()
+        asm.emit("ISETP.GE.AND", found, PT, asm.target(to), RZ, PT)
+        away = asm.temporary()
+        asm.emit("IADD3", away, Immediate(bits_of(kind) - 1), negated(asm.target(to)), RZ)
+        asm.emit("SEL", asm.target(to), away, ONES, found)
+
+
+@lowers("brev")
+def lower_reverse(asm: Assembler, instruction: Instruction) -> None:
+    kind = integer_kind(instruction)
+    to, a = instruction.operands
+    words, outs = halves(asm, a, kind), targets(asm, to, kind)
+    turned = [asm.temporary() for _ in words]
+    for target, word in zip(reversed(turned), words):
+        asm.emit("BREV", target, word)
+    for target, word in zip(outs, turned):
+        asm.emit("MOV", target, word)

@@ -1,0 +1,195 @@
+"""Instructions of PTX that look at other lanes, decide where lanes go, or wait.
+
+In: an instruction. Out: what the assembler emits. Lanes that a mask names wait for each other first, unless
+the mask is that of all lanes: then they are together already.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Immediate, Label, Operand
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, lowers
+from memsim.ptx.program import Instruction
+
+
+def is_everybody(mask: ptx.Operand) -> bool:
+    """Is it the mask of all lanes?"""
+    return isinstance(mask, ptx.Immediate) and int(mask.value) & 0xFFFFFFFF == 0xFFFFFFFF
+
+
+def gather(asm: Assembler, mask: ptx.Operand, name: str = "WARPSYNC.COLLECTIVE") -> None:
+    """Lanes of the mask wait for each other, and go on by themselves until the instruction is done."""
+    if is_everybody(mask):
+        return
+    guard, asm.guard = asm.guard, None
+    barrier = asm.barrier()
+    asm.emit("BSSY", barrier)
+    asm.meets.append(barrier)
+    asm.guard = guard
+    asm.emit(name, asm.word(mask))
+
+
+def check_sync(instruction: Instruction) -> None:
+    """Is it a form with a mask? Those without are gone since sm_70."""
+    if "sync" not in instruction.modifiers:
+        raise NotLowered(instruction.name)
+
+
+@lowers("shfl")
+def lower_shuffle(asm: Assembler, instruction: Instruction) -> None:
+    check_sync(instruction)
+    mode = {"up": "UP", "down": "DOWN", "bfly": "BFLY", "idx": "IDX"}.get(instruction.modifiers[1])
+    to, a, b, c, mask = instruction.operands
+    if mode is None or instruction.modifiers[-1] != "b32":
+        raise NotLowered(instruction.name)
+    gather(asm, mask)
+    value, answer = (to.first, to.second) if isinstance(to, ptx.Pair) else (to, None)
+    holds = PT if answer is None else asm.target_predicate(answer)
+    assert not isinstance(value, ptx.Vector)
+    asm.emit(f"SHFL.{mode}", holds, asm.target(value), asm.register(a), asm.word(b), asm.word(c))
+
+
+@lowers("vote")
+def lower_vote(asm: Assembler, instruction: Instruction) -> None:
+    check_sync(instruction)
+    _, mode, kind = instruction.modifiers
+    to, asked, mask = instruction.operands
+    gather(asm, mask)
+    if (mode, kind) == ("ballot", "b32"):
+        asm.emit("VOTE.ANY", asm.target(to), PT, asm.predicate(asked))
+    elif kind == "pred" and mode in ("all", "any", "uni"):
+        name = {"all": "ALL", "any": "ANY", "uni": "EQ"}[mode]
+        asm.emit(f"VOTE.{name}", asm.target_predicate(to), asm.predicate(asked))
+    else:
+        raise NotLowered(instruction.name)
+
+
+@lowers("activemask")
+def lower_active_mask(asm: Assembler, instruction: Instruction) -> None:
+    asm.emit("VOTE.ANY", asm.target(instruction.operands[0]), PT, PT)
+
+
+@lowers("match")
+def lower_match(asm: Assembler, instruction: Instruction) -> None:
+    check_sync(instruction)
+    mode, _, kind = instruction.modifiers
+    to, a, mask = instruction.operands
+    gather(asm, mask)
+    source = asm.pair(a) if kind == "b64" else asm.word(a)
+    name = f"MATCH.{mode.upper()}{'.U64' if kind == 'b64' else ''}"
+    if isinstance(to, ptx.Pair):
+        assert not isinstance(to.first, ptx.Vector)
+        asm.emit(name, asm.target_predicate(to.second), asm.target(to.first), source)
+    else:
+        asm.emit(name, asm.target(to), source)
+
+
+@lowers("redux")
+def lower_reduce(asm: Assembler, instruction: Instruction) -> None:
+    check_sync(instruction)
+    _, operation, kind = instruction.modifiers
+    name = {"add": "SUM", "min": "MIN", "max": "MAX", "and": "AND", "or": "OR", "xor": "XOR"}.get(operation)
+    if name is None or kind not in ("b32", "u32", "s32"):
+        raise NotLowered(instruction.name)
+    to, a, mask = instruction.operands
+    gather(asm, mask)
+    asm.emit(f"REDUX.{name}{'.S32' if kind == 's32' else ''}", asm.target(to), asm.word(a))
+
+
+@lowers("elect")
+def lower_elect(asm: Assembler, instruction: Instruction) -> None:
+    check_sync(instruction)
+    to, mask = instruction.operands
+    if not isinstance(to, ptx.Pair) or isinstance(to.first, ptx.Vector):
+        raise NotLowered(instruction.name)
+    gather(asm, mask)
+    asm.emit("ELECT", asm.target_predicate(to.second), asm.target(to.first), PT)
+
+
+# --- control --------------------------------------------------------------------------------
+
+
+@lowers("bra")
+def lower_branch(asm: Assembler, instruction: Instruction) -> None:
+    target = instruction.operands[-1]
+    assert isinstance(target, ptx.Symbol)
+    asm.emit("BRA", Label(target.name, None), label=target.name)
+
+
+@lowers("brx")
+def lower_indexed_branch(asm: Assembler, instruction: Instruction) -> None:
+    """A comparison and a branch for each target."""
+    index, table = instruction.operands
+    assert isinstance(table, ptx.Symbol)
+    guard = asm.guard
+    for number, label in enumerate(asm.function.tables[table.name]):
+        here = asm.temporary_predicate()
+        asm.guard = None
+        join = PT if guard is None else guard
+        asm.emit("ISETP.EQ.AND", here, PT, asm.word(index), Immediate(number), join)
+        asm.guard = here
+        asm.emit("BRA", Label(label, None), label=label)
+    asm.guard = guard
+
+
+@lowers("ret", "exit")
+def lower_exit(asm: Assembler, instruction: Instruction) -> None:
+    asm.emit("EXIT")
+
+
+@lowers("trap")
+def lower_trap(asm: Assembler, instruction: Instruction) -> None:
+    asm.emit("BPT.TRAP")
+
+
+@lowers("call")
+def lower_call(asm: Assembler, instruction: Instruction) -> None:
+    """A failed assertion of CUDA C++ ends the launch, as it does on a GPU; no other call is executed."""
+    target = instruction.operands[0]
+    assert isinstance(target, ptx.CallTarget)
+    if not isinstance(target.target, ptx.Symbol) or target.target.name != "__assertfail":
+        raise NotLowered(instruction.name)
+    asm.emit("BPT.TRAP")
+
+
+@lowers("nanosleep")
+def lower_sleep(asm: Assembler, instruction: Instruction) -> None:
+    asm.emit("NANOSLEEP", asm.word(instruction.operands[0]))
+
+
+@lowers("bar", "barrier")
+def lower_barrier(asm: Assembler, instruction: Instruction) -> None:
+    names = [name for name in instruction.modifiers if name not in ("aligned", "cta")]
+    operands = list(instruction.operands)
+    if names[:2] == ["warp", "sync"]:
+        if is_everybody(operands[0]):
+            asm.emit("WARPSYNC", Immediate(-1))
+        else:
+            gather(asm, operands[0], "WARPSYNC")
+    elif names[0] == "sync":
+        asm.emit("BAR.SYNC", *(asm.word(one) for one in operands))
+    elif names[0] == "arrive":
+        asm.emit("BAR.ARV", *(asm.word(one) for one in operands))
+    elif names[0] == "red" and names[1] in ("popc", "and", "or"):
+        to, number, *counts, asked = operands
+        reads: list[Operand] = [asm.word(number), *(asm.word(one) for one in counts)]
+        asm.emit(f"BAR.RED.{names[1].upper()}", *reads, asm.predicate(asked))
+        if names[1] == "popc":
+            asm.emit("B2R.RESULT", asm.target(to))
+        else:
+            asm.emit("B2R.RESULT", RZ, asm.target_predicate(to))
+    else:
+        raise NotLowered(instruction.name)
+
+
+@lowers("mbarrier")
+def lower_object(asm: Assembler, instruction: Instruction) -> None:
+    """A barrier in shared memory: a wait says yes, and nothing else of its state is known."""
+    waits = instruction.modifiers[0] in ("try_wait", "test_wait")
+    first = instruction.operands[0]
+    if waits:
+        asm.emit("SYNCS.PHASECHK", asm.target_predicate(first))
+    elif isinstance(first, ptx.Register):
+        asm.emit("SYNCS.ARRIVE", asm.target(first))
+    else:
+        asm.emit("SYNCS.ARRIVE")

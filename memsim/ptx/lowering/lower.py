@@ -1,0 +1,182 @@
+"""A PTX kernel as an `Executable`: every instruction lowered to machine instructions of the one table.
+
+In: a module and a kernel with its device functions spliced in. Out: `Executable`. An instruction that no
+table lowers becomes one that is not executed: what it writes is unknown. Left out: optimisation of any kind.
+"""
+
+from __future__ import annotations
+
+import memsim.ptx.lowering.atomics
+import memsim.ptx.lowering.comparisons
+import memsim.ptx.lowering.conversions
+import memsim.ptx.lowering.floats
+import memsim.ptx.lowering.integers
+import memsim.ptx.lowering.lanes
+import memsim.ptx.lowering.matrices
+import memsim.ptx.lowering.memory
+import memsim.ptx.lowering.moves  # noqa: F401  (these register what they lower)
+from memsim.isa.control import flow_of as control_of
+from memsim.isa.executable import Executable
+from memsim.isa.op import Effect, Op, Place, Program
+from memsim.isa.registry import Record, single
+from memsim.isa.results import slots_of_form
+from memsim.isa.table import ANY_ACCESS, RECORDS
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import (
+    CONSTANTS,
+    PARAMETER_BASE,
+    Assembler,
+    Emitted,
+)
+from memsim.ptx.lowering.assembly import Assembly
+from memsim.ptx.lowering.places import places_of
+from memsim.ptx.program import Function, Instruction, Module, SourceLine
+from memsim.ptx.registers import defs
+from memsim.state.memory import SHARED_BASE
+
+#: Functions of the CUDA runtime on the device: they touch no memory that a kernel's arrays are in.
+SYSTEM_CALLS = frozenset(("vprintf", "malloc", "free"))
+_READ_ONLY = frozenset(("ld", "ldu", "ldmatrix"))
+_WRITE_ONLY = frozenset(("st", "stmatrix", "red"))
+
+
+def lower(module: Module, function: Function) -> Executable:
+    """The kernel as a program of machine instructions."""
+    places = places_of(module, function)
+    asm = Assembler(function, places.at)
+    assembly = Assembly(asm)
+    assembly.emit()
+    last = max((one.offset + one.size for one in function.parameters), default=0)
+    return Executable(
+        name=function.name,
+        program=_program(asm, assembly),
+        parameters=function.parameters,
+        parameter_base=PARAMETER_BASE,
+        parameter_size=last,
+        shared=tuple(places.shared),
+        static_shared=places.shared_end - SHARED_BASE,
+        dynamic_name=places.dynamic[0].name if places.dynamic else "dynamic shared memory",
+        local_bytes=places.local_bytes,
+        constants={CONSTANTS: bytes(places.constants)},
+        pointers=places.all_pointers,
+        variables=places.global_variables,
+        functions={},
+        max_threads=function.maxntid,
+        required_threads=function.reqntid,
+        cluster=function.cluster,
+        dynamic=bool(places.dynamic),
+    )
+
+
+def _program(asm: Assembler, assembly: Assembly) -> Program:
+    lines: dict[SourceLine, Place] = {}
+    ops = [_op(asm, assembly, index, one, lines) for index, one in enumerate(asm.emitted)]
+    return Program(
+        name=asm.function.name,
+        ops=tuple(ops),
+        at={},
+        functions={},
+        slots=asm.next_slot,
+        predicates=asm.predicates,
+        barriers=asm.barriers,
+    )
+
+
+def _op(
+    asm: Assembler, assembly: Assembly, index: int, emitted: Emitted, lines: dict[SourceLine, Place]
+) -> Op:
+    form, guard, instruction = emitted.form, emitted.guard, emitted.source
+    record = RECORDS.get(form.opcode) or not_executed(asm, instruction)
+    reads, writes, addresses = slots_of_form(form, record)
+    if guard is not None and guard.slot is not None:
+        reads |= 1 << guard.slot
+        addresses |= 1 << guard.slot
+    targets = (assembly.target(emitted),) if emitted.label is not None else ()
+    return Op(
+        index=index,
+        address=-1,
+        form=form,
+        guard=guard,
+        text=_text(instruction),
+        source=_place(instruction, lines),
+        effect=record.effect_of(form) if record.effect_of else record.effect,
+        reads=reads,
+        writes=writes,
+        addresses=addresses,
+        flow=control_of(form, record.flow) if record.flow is not None else None,
+        targets=targets,
+        record=record,
+        called=instruction.name,
+    )
+
+
+def _text(instruction: Instruction) -> str:
+    """The instruction's name; of barriers with their number."""
+    numbers = [str(one.value) for one in instruction.operands if isinstance(one, ptx.Immediate)]
+    is_barrier = instruction.opcode in ("bar", "barrier")
+    return " ".join((instruction.name, ", ".join(numbers))) if is_barrier and numbers else instruction.name
+
+
+def _place(instruction: Instruction, lines: dict[SourceLine, Place]) -> Place:
+    """The source line; of PTX that names none, its own."""
+    line = instruction.source
+    if line is None:
+        return Place("", instruction.line, instruction.column)
+    if line not in lines:
+        callers, outer = [], line.inlined_at
+        while outer is not None:
+            callers.append((outer.file, outer.line))
+            outer = outer.inlined_at
+        lines[line] = Place(line.file, line.line, line.column, tuple(callers))
+    return lines[line]
+
+
+def not_executed(asm: Assembler, instruction: Instruction) -> Record:
+    """What is known of an instruction that no table lowers: what it writes, and what it may access."""
+    names = [name for name in defs(instruction) if name in asm.function.registers]
+    slots = [asm.slot(name) + i for name in names for i in range(asm.words(name))]
+    slots += _returned(asm, instruction)
+    touches = tuple(touched(instruction))
+    effect = Effect.MEMORY if touches else Effect.ALU
+    return Record("?", effect, "", single, None, written=lambda form: slots, touches=touches)
+
+
+def _returned(asm: Assembler, instruction: Instruction) -> list[int]:
+    """The registers that stand for what a call gives back."""
+    target = instruction.operands[0] if instruction.opcode == "call" else None
+    if not isinstance(target, ptx.CallTarget):
+        return []
+    named = [item.name for item in target.returns if isinstance(item, ptx.Symbol)]
+    variables = asm.function.variables
+    starts = [(asm.place(name)[1], variables[name].size) for name in named if name in variables]
+    cells = [f".param {at}" for start, size in starts for at in range(start, start + size)]
+    return [asm.slots[cell] for cell in cells if cell in asm.slots]
+
+
+def touched(instruction: Instruction) -> list[tuple[str, str]]:
+    """(kind, space) of what an instruction that is not lowered may access.
+
+    A call that was not spliced in (through a pointer, or of itself) may do anything.
+    """
+    opcode = instruction.opcode
+    if opcode == "call":
+        target = instruction.operands[0]
+        assert isinstance(target, ptx.CallTarget)
+        is_system = isinstance(target.target, ptx.Symbol) and target.target.name in SYSTEM_CALLS
+        return [] if is_system else list(ANY_ACCESS)
+    if opcode in ("mbarrier", "tensormap"):
+        return []
+    if opcode in ("tex", "tld4", "suld", "sust", "sured"):
+        return [("store" if opcode.startswith("su") and opcode != "suld" else "load", "texture")]
+    if opcode == "wgmma":
+        return [("wgmma", "shared")]
+    if opcode == "cp":
+        return [("bulk", "shared"), ("bulk", "global")]
+    spaces = [name.split("::")[0] for name in instruction.modifiers]
+    named: list[str] = [space for space in ("shared", "global", "local") if space in spaces]
+    if not named and any(isinstance(operand, ptx.Address) for operand in instruction.operands):
+        named = ["generic"]
+    reads = opcode in _READ_ONLY or (opcode == "wmma" and "load" in instruction.modifiers)
+    writes = opcode in _WRITE_ONLY or "store" in instruction.modifiers
+    kinds = ["load"] if reads else ["store"] if writes else ["load", "store"]
+    return [(kind, space) for kind in kinds for space in named]

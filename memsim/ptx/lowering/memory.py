@@ -1,0 +1,254 @@
+"""Loads and stores of PTX as machine instructions, and what all that access memory share.
+
+In: an instruction. Out: what the assembler emits. Elements of a vector go through registers in a row.
+Parameters stand in constant bank 0, as they do for machine code; `.param` variables of calls become
+registers. Left out: addresses in another block of the cluster.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Address, Constant, Immediate, Register
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import (
+    CONSTANTS,
+    PARAMETERS,
+    RZ,
+    Assembler,
+    NotLowered,
+    bits_of,
+    high,
+    lowers,
+)
+from memsim.ptx.lowering.conversions import extend_pair
+from memsim.ptx.lowering.moves import pack_word, part
+from memsim.ptx.program import Instruction
+
+SPACES = {"global": "G", "shared": "S", "local": "L", "generic": ""}
+#: Modifiers that change neither address nor data: cache policies, orders, scopes.
+HINTS = frozenset(
+    {"nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "volatile", "relaxed", "acquire", "release", "acq_rel"}
+    | {"weak", "mmio", "cta", "cluster", "gpu", "sys", "noftz", "sync", "aligned"}
+)
+_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+
+
+def space_of(instruction: Instruction) -> str:
+    """The state space that a memory instruction names; "generic" if none."""
+    for name in instruction.modifiers:
+        space, _, scope = name.partition("::")
+        if space in ("global", "shared", "local", "const", "param"):
+            if scope == "cluster":
+                raise NotLowered(instruction.name)
+            return space
+    return "generic"
+
+
+def check_hints(instruction: Instruction, *known: str) -> None:
+    """Are all modifiers known to leave address and data alone, but for these?"""
+    for name in instruction.modifiers[:-1]:
+        space = name.split("::")[0]
+        if name not in HINTS and name not in known and space not in ("L1", "L2", *SPACES, "const", "param"):
+            raise NotLowered(instruction.name)
+
+
+def address(asm: Assembler, operand: ptx.Operand, space: str) -> Address:
+    """`[base + offset]`; global and generic addresses have 64 bits."""
+    if not isinstance(operand, ptx.Address):
+        raise NotLowered(asm.source.name)
+    base, offset = operand.base, operand.offset
+    wide = space in ("global", "generic")
+    if isinstance(base, ptx.Immediate):
+        return Address(None, None, int(base.value) + offset)
+    if isinstance(base, ptx.Symbol):
+        found, at = asm.place(base.name)
+        if wide:
+            pair = asm.temporary(2)
+            if found != "global":
+                raise NotLowered(asm.source.name)
+            asm.load_address(pair, ptx.Symbol(base.name))
+            return Address(pair, None, base.offset + offset, pair=True)
+        return Address(None, None, at + base.offset + offset)
+    if wide and asm.words(base.name) == 1:
+        pair = asm.temporary(2)
+        asm.move_pair(pair, base)
+        return Address(pair, None, offset, pair=True)
+    return Address(Register(asm.slot(base.name)), None, offset, pair=wide)
+
+
+def items_of(operand: ptx.Operand) -> list[ptx.Operand]:
+    """The elements of a vector, or the operand itself."""
+    return list(operand.items) if isinstance(operand, ptx.Vector) else [operand]
+
+
+def elements(instruction: Instruction, operand: ptx.Operand) -> tuple[list[ptx.Operand], str, int]:
+    """(elements of what is loaded or stored, their type, bits of each)."""
+    items = items_of(operand)
+    count = next((_VECTORS[name] for name in instruction.modifiers if name in _VECTORS), 1)
+    kind = instruction.modifiers[-1]
+    bits = bits_of(kind)
+    if len(items) != count or count * bits > 128:
+        raise NotLowered(instruction.name)
+    return items, kind, bits
+
+
+def size_of(kind: str, bits: int) -> str:
+    """How the machine writes the width of an access."""
+    if bits in (8, 16):
+        return f".{'S' if kind[0] == 's' else 'U'}{bits}"
+    return {32: "", 64: ".64", 128: ".128"}[bits]
+
+
+# --- loads ----------------------------------------------------------------------------------
+
+
+@lowers("ld", "ldu")
+def lower_load(asm: Assembler, instruction: Instruction) -> None:
+    check_hints(instruction, *_VECTORS)
+    to, where = instruction.operands[:2]
+    items, kind, bits = elements(instruction, to)
+    space = space_of(instruction)
+    if space in ("param", "const"):
+        if not isinstance(where, ptx.Address):
+            raise NotLowered(instruction.name)
+        load_constants(asm, where, space, items, kind, bits)
+        return
+    name = f"LD{SPACES[space]}{'' if space in ('shared', 'local') else '.E'}"
+    total, at = bits * len(items), address(asm, where, space)
+    words = max(1, bits // 32)
+    row = asm.in_a_row(items, words) if bits >= 32 else None
+    if row is None:
+        row = asm.temporary(max(1, total // 32))
+    elif len(items) == 1 and isinstance(at.base, Register) and at.base.slot == row.slot:
+        pass  # a load into its own address reads it first
+    asm.emit(name + size_of(kind if len(items) == 1 else "u", total), row, at)
+    spread(asm, row, items, kind, bits)
+
+
+def spread(asm: Assembler, row: Register, items: list[ptx.Operand], kind: str, bits: int) -> None:
+    """Registers in a row to the registers that are meant, unless they are these."""
+    assert row.slot is not None
+    for i, item in enumerate(items):
+        if isinstance(item, ptx.Register) and item.name == "_":
+            continue
+        first = Register(row.slot + i * bits // 32)
+        to = asm.target(item)
+        assert isinstance(item, ptx.Register)
+        if bits < 32 and len(items) > 1:
+            asm.emit("MOV", to, part(first, i, bits))
+            if kind[0] == "s":
+                asm.emit("SGXT", to, to, Immediate(bits))
+        else:
+            for word in range(max(1, bits // 32)):
+                assert to.slot is not None
+                if to.slot != first.slot:
+                    asm.emit("MOV", Register(to.slot + word), Register(first.slot + word))  # type: ignore[operator]
+        if bits < 64 and asm.words(item.name) == 2:
+            extend_pair(asm, to, kind[0] == "s")
+
+
+def load_constants(
+    asm: Assembler, where: ptx.Address, space: str, items: list[ptx.Operand], kind: str, bits: int
+) -> None:
+    """From a constant bank, element by element; from a `.param` variable of a call, its registers."""
+    base, offset, index = where.base, where.offset, None
+    if isinstance(base, ptx.Symbol):
+        found, at = asm.place(base.name)
+        offset += at + base.offset
+        if found == "call":
+            call_value(asm, False, offset, items, kind, bits)
+            return
+    elif isinstance(base, ptx.Register):
+        index = Register(asm.slot(base.name))
+    else:
+        offset += int(base.value)
+    bank = PARAMETERS if space == "param" else CONSTANTS
+    for i, item in enumerate(items):
+        if isinstance(item, ptx.Register) and item.name == "_":
+            continue
+        to = asm.target(item)
+        asm.emit(f"LDC{size_of(kind, bits)}", to, Constant(bank, offset + i * bits // 8, index))
+        assert isinstance(item, ptx.Register)
+        if bits < 64 and asm.words(item.name) == 2:
+            extend_pair(asm, to, kind[0] == "s")
+
+
+def call_value(
+    asm: Assembler, stores: bool, offset: int, items: list[ptx.Operand], kind: str, bits: int
+) -> None:
+    """A `.param` variable of a call: a register for each word at a byte offset, or for a narrower element."""
+    for i, item in enumerate(items):
+        start = offset + i * bits // 8
+        cells = [asm.cell(start + at) for at in range(0, max(1, bits // 8), 4)]
+        if stores:
+            if len(cells) == 1:
+                asm.emit("MOV", cells[0], asm.word(item, kind if kind[0] == "f" else "b32"))
+                continue
+            pair = asm.temporary(2)
+            asm.move_pair(pair, item)
+            asm.emit("MOV", cells[0], pair)
+            asm.emit("MOV", cells[1], high(pair))
+            continue
+        to = asm.target(item)
+        if to == RZ:
+            continue
+        if bits < 32:
+            asm.emit("SGXT" if kind[0] == "s" else "SGXT.U32", to, cells[0], Immediate(bits))
+        else:
+            asm.emit("MOV", to, cells[0])
+        if len(cells) == 2:
+            asm.emit("MOV", high(to), cells[1])
+        elif isinstance(item, ptx.Register) and asm.words(item.name) == 2:
+            extend_pair(asm, to, kind[0] == "s")
+
+
+# --- stores ---------------------------------------------------------------------------------
+
+
+@lowers("st")
+def lower_store(asm: Assembler, instruction: Instruction) -> None:
+    check_hints(instruction, *_VECTORS)
+    where, what = instruction.operands[:2]
+    items, kind, bits = elements(instruction, what)
+    space = space_of(instruction)
+    if space == "param":
+        base = where.base if isinstance(where, ptx.Address) else None
+        if not isinstance(base, ptx.Symbol) or asm.place(base.name)[0] != "call":
+            raise NotLowered(instruction.name)
+        assert isinstance(where, ptx.Address)
+        call_value(asm, True, asm.place(base.name)[1] + base.offset + where.offset, items, kind, bits)
+        return
+    if space == "const":
+        raise NotLowered(instruction.name)
+    at = address(asm, where, space)
+    data = gathered(asm, items, kind, bits)
+    name = f"ST{SPACES[space]}{'' if space in ('shared', 'local') else '.E'}"
+    asm.emit(name + size_of("u", bits * len(items)), at, data)
+
+
+def gathered(asm: Assembler, items: list[ptx.Operand], kind: str, bits: int) -> Register:
+    """What is stored, in registers in a row."""
+    if len(items) == 1 and bits <= 32:
+        return asm.register(items[0], f"b{bits}" if kind[0] != "f" else kind)
+    words = max(1, bits // 32)
+    row = asm.in_a_row(items, words) if bits >= 32 else None
+    if row is not None:
+        return row
+    row = asm.temporary(max(1, bits * len(items) // 32))
+    assert row.slot is not None
+    if bits >= 32:
+        for i, item in enumerate(items):
+            if words == 2:
+                asm.move_pair(Register(row.slot + 2 * i), item)
+            elif words == 1:
+                asm.emit("MOV", Register(row.slot + i), asm.word(item, kind))
+            else:
+                raise NotLowered(asm.source.name)
+        return row
+    count = 32 // bits
+    for i in range(0, len(items), count):
+        piece = items[i : i + count]
+        if len(piece) < count:  # two bytes
+            asm.emit("PRMT", row, asm.word(piece[0]), Immediate(0x0040), asm.word(piece[1]))
+        else:
+            pack_word(asm, Register(row.slot + i // count), piece)
+    return row

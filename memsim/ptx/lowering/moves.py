@@ -1,0 +1,127 @@
+"""Moves of PTX as machine instructions: `mov`, with vectors that are packed and unpacked, and generic
+addresses.
+
+In: an instruction. Out: what the assembler emits. A generic address of shared, local or constant memory lies
+in that space's window.
+"""
+
+from __future__ import annotations
+
+from memsim.isa.op import Address, Immediate, Register
+from memsim.ptx import program as ptx
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers
+from memsim.ptx.lowering.integers import logic
+from memsim.ptx.program import Instruction
+from memsim.state.memory import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
+
+_WINDOWS = {"global": 0, "shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "const": CONSTANT_WINDOW}
+
+
+@lowers("mov")
+def lower_move(asm: Assembler, instruction: Instruction) -> None:
+    kind = instruction.modifiers[-1]
+    if len(instruction.modifiers) != 1:
+        raise NotLowered(instruction.name)
+    to, a = instruction.operands
+    if kind == "pred":
+        logic(asm, asm.target_predicate(to), asm.predicate(a), PT, 0xF0)
+    elif isinstance(to, ptx.Vector):
+        unpack(asm, to, a, bits_of(kind))
+    elif isinstance(a, ptx.Vector):
+        pack(asm, asm.target(to), a, bits_of(kind))
+    elif bits_of(kind) == 64:
+        asm.move_pair(asm.target(to), a)
+    elif isinstance(a, ptx.Special):
+        special = asm.special(a.name)
+        asm.emit("MOV", asm.target(to), special)
+    else:
+        asm.emit("MOV", asm.target(to), asm.word(a))
+
+
+def element_bits(asm: Assembler, vector: ptx.Vector, bits: int) -> int:
+    """Bits of each element."""
+    size = bits // len(vector.items)
+    if bits not in (32, 64, 128) or size not in (8, 16, 32, 64):
+        raise NotLowered(asm.source.name)
+    return size
+
+
+def unpack(asm: Assembler, to: ptx.Vector, a: ptx.Operand, bits: int) -> None:
+    """`mov.b64 {a, b}, c`: the lowest bits go to the first."""
+    size = element_bits(asm, to, bits)
+    words = asm.temporary(bits // 32)
+    asm.move_pair(words, a) if bits == 64 else asm.emit("MOV", words, asm.word(a))
+    for i, item in enumerate(to.items):
+        if item == ptx.Register("_"):
+            continue
+        assert words.slot is not None
+        word = Register(words.slot + i * size // 32)
+        target = asm.target(item)
+        if size == 64:
+            asm.emit("MOV", target, word)
+            asm.emit("MOV", high(target), high(word))
+        else:
+            asm.emit("MOV", target, word if size == 32 else part(word, i, size))
+
+
+def part(word: Register, number: int, size: int) -> Register:
+    """A piece of a word, by its number among pieces of that size."""
+    place = number % (32 // size)
+    return Register(word.slot, part=f"H{place}" if size == 16 else f"B{place}")
+
+
+def pack(asm: Assembler, to: Register, vector: ptx.Vector, bits: int) -> None:
+    """`mov.b64 c, {a, b}`: the first makes the lowest bits."""
+    size = element_bits(asm, vector, bits)
+    items, count = list(vector.items), max(1, 32 // size)
+    words = asm.temporary(max(1, bits // 32))
+    assert words.slot is not None
+    for i in range(bits // 32):
+        word = Register(words.slot + i)
+        if size < 32:
+            pack_word(asm, word, items[i * count : (i + 1) * count])
+        elif size == 64:
+            asm.move_pair(word, items[i // 2]) if i % 2 == 0 else None
+        else:
+            asm.emit("MOV", word, asm.word(items[i]))
+    assert to.slot is not None
+    for i in range(bits // 32):
+        asm.emit("MOV", Register(to.slot + i), Register(words.slot + i))
+
+
+def pack_word(asm: Assembler, word: Register, items: list[ptx.Operand]) -> None:
+    """Two halves or four bytes as a word."""
+    sources = [asm.word(item) for item in items]
+    if len(sources) == 2:
+        asm.emit("PRMT", word, sources[0], Immediate(0x5410), sources[1])
+        return
+    pairs = [asm.temporary(), asm.temporary()]
+    for pair, (low, upper) in zip(pairs, (sources[:2], sources[2:])):
+        asm.emit("PRMT", pair, low, Immediate(0x0040), upper)
+    asm.emit("PRMT", word, pairs[0], Immediate(0x5410), pairs[1])
+
+
+@lowers("cvta")
+def lower_generic(asm: Assembler, instruction: Instruction) -> None:
+    """A generic address of shared, local or constant memory lies in that space's window."""
+    *back, space, kind = instruction.modifiers
+    window = _WINDOWS.get(space.split("::")[0])
+    if window is None or back not in ([], ["to"]) or kind != "u64":
+        raise NotLowered(instruction.name)
+    to, a = instruction.operands
+    if window == 0:
+        asm.move_pair(asm.target(to), a)
+        return
+    added = asm.pair(ptx.Immediate(-window if back else window))
+    asm.emit("IADD3.64", asm.target(to), asm.pair(a), added, RZ)
+
+
+@lowers("isspacep")
+def lower_space_query(asm: Assembler, instruction: Instruction) -> None:
+    space = instruction.modifiers[0].split("::")[0]
+    to, a = instruction.operands
+    letter = {"global": "G", "shared": "S", "local": "L"}.get(space)
+    pair = asm.pair(a)
+    if letter is None or not isinstance(pair, Register):
+        raise NotLowered(instruction.name)
+    asm.emit(f"QSPC.E.{letter}", asm.target_predicate(to), RZ, Address(pair, None, 0, pair=True))

@@ -1,0 +1,90 @@
+"""Which registers one PTX instruction reads and writes.
+
+In: an instruction. Out: names. Left out: memory as a carrier of data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memsim.ptx.program import (
+    Address,
+    CallTarget,
+    Instruction,
+    Negated,
+    Operand,
+    Pair,
+    Register,
+    Selected,
+    TextureAddress,
+    Vector,
+)
+
+# A first operand that is a register, and yet is read. (An address first says so by itself.)
+_NO_DESTINATION = frozenset(
+    {"bar", "barrier", "bra", "brx", "nanosleep", "ret", "exit", "trap", "st", "red", "stackrestore"}
+    | {"setmaxnreg", "pmevent", "call", "discard", "prefetch", "prefetchu", "membar", "fence"}
+)
+
+
+def defs(instruction: Instruction) -> tuple[str, ...]:
+    """Names of the registers that the instruction writes.
+
+    The destination is the first operand if that is a register, vector or pair, of known and
+    of unknown opcodes alike.
+    """
+    opcode, operands = instruction.opcode, instruction.operands
+    if _has_destination(instruction):
+        return tuple(_registers(operands[0]))
+    if opcode == "call" and operands:
+        target = operands[0]
+        assert isinstance(target, CallTarget)
+        return tuple(name for value in target.returns for name in _registers(value))
+    return ()
+
+
+def uses(instruction: Instruction) -> tuple[str, ...]:
+    """Names of the registers that the instruction reads, its guard included."""
+    opcode, operands = instruction.opcode, instruction.operands
+    # wgmma adds to its destination; every other destination is only written.
+    first = 1 if _has_destination(instruction) and opcode != "wgmma" else 0
+    read = [name for value in operands[first:] for name in _registers(value)]
+    if opcode == "call" and operands:
+        target = operands[0]
+        assert isinstance(target, CallTarget)
+        read = [name for value in (target.target, *target.arguments) for name in _registers(value)]
+    if instruction.guard:
+        read.append(instruction.guard.name)
+    return tuple(read)
+
+
+def _has_destination(instruction: Instruction) -> bool:
+    operands = instruction.operands
+    if not operands or not isinstance(operands[0], (Register, Vector, Pair, Selected)):
+        return False
+    if instruction.opcode in ("bar", "barrier"):
+        return "red" in instruction.modifiers
+    if instruction.opcode == "tcgen05":
+        return "ld" in instruction.modifiers
+    return instruction.opcode not in _NO_DESTINATION
+
+
+def _registers(operand: Operand) -> Iterator[str]:
+    """Names of the registers in an operand; the sink `_` is none."""
+    if isinstance(operand, Register):
+        if operand.name != "_":
+            yield operand.name
+    elif isinstance(operand, Address):
+        if isinstance(operand.base, Register):
+            yield operand.base.name
+    elif isinstance(operand, Vector):
+        for item in operand.items:
+            yield from _registers(item)
+    elif isinstance(operand, (Negated, Selected)):
+        yield from _registers(operand.register)
+    elif isinstance(operand, Pair):
+        yield from _registers(operand.first)
+        yield from _registers(operand.second)
+    elif isinstance(operand, TextureAddress):
+        for item in (*operand.handles, operand.coordinates):
+            yield from _registers(item)
