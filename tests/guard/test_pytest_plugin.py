@@ -11,7 +11,7 @@ import pytest
 
 import memsim.pytest_plugin.fixture  # noqa: F401
 from memsim.cli import main
-from memsim.simt import execute  # noqa: F401
+from memsim.simt import execute_program  # noqa: F401
 from tests.guard.conftest import TARGET, TILE
 
 pytest_plugins = ("pytester",)

@@ -125,6 +125,7 @@ def test_the_trace_equals_brute_force(name: str) -> None:
         arguments,
         kernel.argument_names,
         brute,
+        arch=SM_90,
         everything=False,
         blocks=chosen,
         chunk_threads=1,

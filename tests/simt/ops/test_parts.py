@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.api import load
+from memsim.arch import SM_90
 from memsim.launch import Launch
 from memsim.state.memory import GLOBAL_BASE
 from memsim.state.registers import Sum, from_array, plus, to_array
@@ -35,6 +36,9 @@ class Addresses:
     def aside(self, *event: Any) -> None:
         raise AssertionError("no such access here")
 
+    def executed(self, start: int, stop: int, mask: Any) -> None:
+        pass
+
     def unsure(self, what: str) -> None:
         raise AssertionError(what)
 
@@ -59,7 +63,7 @@ ret;
     listener, code = Addresses(), load(ptx, code="ptx")["k"].code
     array = np.zeros(1 << 16, np.float32)
     launch = Launch((grid, 1, 1), (block, 1, 1), 0)
-    code.execute(launch, [array], ["in"], listener, everything=False)
+    code.execute(launch, [array], ["in"], listener, arch=SM_90, everything=False)
     return [plus(address, -GLOBAL_BASE) for address in listener.seen]
 
 
