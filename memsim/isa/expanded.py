@@ -1,6 +1,6 @@
 """Integer instructions that PTX has and no chip: compilers make several of them.
 
-`IDIV IREM IMUL IMULHI ISHL ISHR IMIN IMAX IDISTANCE IBFE IBFI IPOPC ICLZ IBFIND`, each with the type that it
+`IDIV IREM IMULLO IMULHI ISHL ISHR IMIN IMAX IDISTANCE IBFE IBFI IPOPC ICLZ IBFIND`, each with the type that it
 works on: U16, S16, U32, S32, U64 or S64. In: words, and pairs of them for 64 bits. Out: the same; sums stay
 in parts where they can (`memsim.state.sums`). Of 16 bits the upper half of a register does not count.
 Source of what each instruction means: PTX ISA, "Integer Arithmetic Instructions".
@@ -110,7 +110,7 @@ def pattern(x: Int, bits: int) -> np.ndarray:
 # --- products, division, order --------------------------------------------------------------
 
 
-@expanded("IMUL", "TT")
+@expanded("IMULLO", "TT")
 def multiply(signed: bool, bits: int, a: Int, b: Int) -> Int:
     """The low half of a product."""
     return product(a, b)

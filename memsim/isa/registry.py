@@ -57,6 +57,12 @@ def single(form: Form) -> dict[int, int]:
     return {}
 
 
+def enter(record: Record) -> None:
+    """Put a record into the table; each opcode has one."""
+    assert record.opcode not in RECORDS, record.opcode
+    RECORDS[record.opcode] = record
+
+
 def opcode(
     *names: str, results: str = "R", widths: Widths = single, effect: Effect = Effect.ALU, **more: Any
 ) -> Callable[[Builder], Builder]:
@@ -64,7 +70,7 @@ def opcode(
 
     def register(build: Builder) -> Builder:
         for name in names:
-            RECORDS[name] = Record(name, effect, results, widths, build, **more)
+            enter(Record(name, effect, results, widths, build, **more))
         return build
 
     return register
@@ -73,7 +79,7 @@ def opcode(
 def silent(*names: str) -> None:
     """Register opcodes without an effect on values, memory or control."""
     for name in names:
-        RECORDS[name] = Record(name, Effect.NONE, "", single, None)
+        enter(Record(name, Effect.NONE, "", single, None))
 
 
 def not_executed(
@@ -91,16 +97,18 @@ def not_executed(
     """
     effect = Effect.MEMORY if touches or touches_of else Effect.ALU
     for name in names:
-        RECORDS[name] = Record(
-            name,
-            effect,
-            results,
-            widths,
-            None,
-            touches=touches,
-            touches_of=touches_of,
-            written=written,
-            effect_of=None if touches_of is None else _effect_by(touches_of),
+        enter(
+            Record(
+                name,
+                effect,
+                results,
+                widths,
+                None,
+                touches=touches,
+                touches_of=touches_of,
+                written=written,
+                effect_of=None if touches_of is None else _effect_by(touches_of),
+            )
         )
 
 
@@ -111,4 +119,4 @@ def _effect_by(touches_of: Callable[[Form], Touches]) -> Callable[[Form], Effect
 def control(*names: str, flow: Flow, results: str = "", widths: Widths = single) -> None:
     """Register opcodes that decide where lanes go."""
     for name in names:
-        RECORDS[name] = Record(name, Effect.CONTROL, results, widths, None, flow)
+        enter(Record(name, Effect.CONTROL, results, widths, None, flow))

@@ -154,7 +154,7 @@ def lower_multiply(asm: Assembler, instruction: Instruction) -> None:
 
 def half(asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, kind: str, which: str) -> None:
     """The low or the high half of a product."""
-    name = "IMUL" if which == "lo" else "IMULHI"
+    name = "IMULLO" if which == "lo" else "IMULHI"
     asm.emit(name + typed(kind), to, source(asm, a, kind), source(asm, b, kind))
 
 
