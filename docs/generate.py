@@ -21,7 +21,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs import bounds, by_instruction, claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
+from docs import (  # noqa: E402
+    bounds,
+    by_instruction,
+    claims,
+    cure,
+    guard,
+    measured,
+    performance,
+    pictures,
+    speed,
+    tuning,
+)
 from docs.accuracy import accuracy_table  # noqa: E402
 from docs.instruction_table import instruction_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
@@ -50,6 +61,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **bounds.PARTS,
     **by_instruction.PARTS,
     **claims.PARTS,
+    **cure.PARTS,
     **guard.PARTS,
     **pictures.PARTS,
     **measured.PARTS,
@@ -64,6 +76,7 @@ FILES = (
     "docs/model.md",
     "docs/performance.md",
     "docs/reading-the-heatmap.md",
+    "docs/suggest.md",
     "docs/tuning.md",
     "docs/validation.md",
 )

@@ -25,6 +25,7 @@ from memsim.trace.trace import AccessSite, Trace
 
 if TYPE_CHECKING:
     from memsim.report.plot import Plots
+    from memsim.suggest import Suggestions
 
 SCHEMA = 1
 
@@ -167,6 +168,18 @@ class Analysis:
         from memsim.report.plot import Plots
 
         return Plots(self)
+
+    def suggest(self, *arrays: str) -> Suggestions:
+        """Other layouts of the shared arrays, or only of those named, that take fewer wavefronts; best first.
+
+        They are counted on the recorded requests, and not compiled; `memsim suggest` does both.
+
+        Raises:
+            MemsimError: there is no shared array of that name.
+        """
+        from memsim.suggest import suggest
+
+        return suggest(self, arrays=arrays)
 
     def __repr__(self) -> str:
         return f"<Analysis {self.verdict}>"

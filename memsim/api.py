@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,6 +141,7 @@ def load(
     compiler: str | None = None,
     arch: str = SM_90.name,
     name: str | None = None,
+    text: str | None = None,
 ) -> Module:
     """A module from CUDA source, PTX, or a file that holds machine code.
 
@@ -153,6 +154,7 @@ def load(
         compiler: "nvrtc" or "nvcc"; None: NVRTC, and nvcc where a file needs host code.
         arch: the chip to compile for.
         name: what a source file is called; its path if left out.
+        text: what a source file is taken to hold, instead of what it holds: a change that is not saved.
 
     Raises:
         MemsimError: no such file, it does not compile, or it holds no kernel for the chip.
@@ -172,7 +174,11 @@ def load(
     if not path.is_file():
         raise MemsimError(f"there is no file {path}")
     if path.suffix in SOURCE_SUFFIXES:
-        return _from_source(path, options, code, compiler, arch, name)
+        module = _from_source(path, options, code, compiler, arch, name, text)
+        called = name or path.as_posix()
+        return module if text is None else replace(module, sources={**module.sources, called: text})
+    if text is not None:
+        raise MemsimError(f"{path} is no source: it cannot be taken to hold another text")
     if options:
         raise MemsimError(f"{path} is compiled already: compiler options {list(options)} change nothing")
     if path.suffix == ".ptx":
@@ -183,18 +189,27 @@ def load(
 
 
 def _from_source(
-    path: Path, options: Sequence[str], code: str | None, compiler: str | None, arch: str, name: str | None
+    path: Path,
+    options: Sequence[str],
+    code: str | None,
+    compiler: str | None,
+    arch: str,
+    name: str | None,
+    text: str | None,
 ) -> Module:
-    """A compiled `.cu` file; `name` is what it is called."""
+    """A compiled `.cu` file; `name` is what it is called, `text` what it is taken to hold."""
     from memsim.compile import compile_cubin, compile_cuda
     from memsim.ptx.parser import parse
     from memsim.sass.kernel import read_module
 
+    source: str | Path = path
+    if text is not None:
+        source, options, name = text, [f"-I{path.parent}", *options], name or path.as_posix()
     if code != "ptx" and _can_list(code):
-        compiled = compile_cubin(path, options, arch, name, compiler)  # type: ignore[arg-type]
+        compiled = compile_cubin(source, options, arch, name, compiler)  # type: ignore[arg-type]
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
         return _machine_module(machine, path, name)
-    return _ptx_module(parse(compile_cuda(path, options, arch, name), str(path)), path, name)
+    return _ptx_module(parse(compile_cuda(source, options, arch, name), str(path)), path, name)
 
 
 def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Module:
@@ -313,7 +328,7 @@ def _sources(names: Sequence[str], file: Path | None, called: str | None = None)
 class KernelFile:
     """A kernel of a file, as a `memsim.job.Source`: `file`, and folders of headers, relative to `folder`.
 
-    name: which kernel; None if the file has one only. options, code, compiler: as `load` takes them.
+    name: which kernel; None if the file has one only. options, code, compiler, text: as `load` takes them.
     """
 
     folder: Path
@@ -322,6 +337,7 @@ class KernelFile:
     options: tuple[str, ...] = ()
     code: str | None = None
     compiler: str | None = None
+    text: str | None = None
 
     def load(self, arch: Arch) -> Kernel:
         """The kernel; its file is called what it is called here, wherever `folder` is.
@@ -333,7 +349,15 @@ class KernelFile:
         if not path.is_file():
             raise MemsimError("there is no such file", file=self.file)
         options = [_relative_to(self.folder, option) for option in self.options]
-        made = load(path, options, code=self.code, compiler=self.compiler, arch=arch.name, name=self.file)
+        made = load(
+            path,
+            options,
+            code=self.code,
+            compiler=self.compiler,
+            arch=arch.name,
+            name=self.file,
+            text=self.text,
+        )
         return made[self.name or _only_kernel(made, self.file)]
 
 
@@ -384,12 +408,13 @@ def trace(
     progress: Progress | None = None,
     *,
     everything: bool = False,
+    apart: bool = False,
     max_steps: int | None = None,
     allow_out_of_bounds: bool = False,
 ) -> Trace:
     """The addresses of every shared and global access of a launch, described as for `analyze`.
 
-    `everything`: as `trace_job`.
+    `everything`, `apart`: as `trace_job`.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
@@ -404,7 +429,7 @@ def trace(
         max_steps=max_steps,
         allow_out_of_bounds=allow_out_of_bounds,
     )
-    return trace_job(job, progress, everything=everything)
+    return trace_job(job, progress, everything=everything, apart=apart)
 
 
 def analyze(
@@ -475,11 +500,14 @@ def run(
     run_job(_job(kernel, grid, block, args, shared_bytes, max_steps=max_steps), progress)
 
 
-def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = False) -> Trace:
+def trace_job(
+    job: Job, progress: Progress | None = None, *, everything: bool = False, apart: bool = False
+) -> Trace:
     """The addresses of every shared and global access of a job.
 
     `everything`: execute all instructions instead of those that addresses and branches depend on; the trace
-    is the same, and array arguments are written in place.
+    is the same, and array arguments are written in place. `apart`: shared requests with a multiple of 128
+    bytes between them, which cost the same, are rows of their own: another layout may tell them apart.
 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
@@ -490,7 +518,7 @@ def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = 
     from memsim.trace.trace import Trace
 
     kernel, launch, chosen = job.loaded, job.launch, _blocks(job)
-    recorder = Recorder()
+    recorder = Recorder(apart=apart)
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.code.listing
@@ -512,6 +540,7 @@ def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = 
         origin=kernel.origin,
         listing=listing,
         executed=recorder.executions(len(listing)),
+        apart=apart,
         **columns,
     )
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
 
 def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
     """Names of the parameters of `kernel` (plain or mangled) in its definition; () if not found."""
-    code = _without_comments(text)
+    code = without_comments(text)
     for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
         name, start = match.group(1), match.end()
         while re.fullmatch(r"__\w+__", name):  # __launch_bounds__(128), __cluster_dims__(2)
@@ -32,7 +32,7 @@ def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
 def is_template(text: str, kernel: str) -> bool:
     """Does the source define a template of kernels with this plain name?"""
     head = rf"\btemplate\s*<[^;{{}}]*\b__global__\b[^;{{}}]*\b{re.escape(kernel)}\s*\("
-    return re.search(head, _without_comments(text)) is not None
+    return re.search(head, without_comments(text)) is not None
 
 
 def _closing(text: str, start: int) -> int:
@@ -89,32 +89,113 @@ class Shape:
     element: int
 
 
-def array_shape(text: str, name: str, size: int) -> Shape | None:
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """Where a text declares an array. Spans are (start, end) in the text.
+
+    name: the span of its name; extents: of each extent, without the brackets; scope: from there to the end of
+    the block that declares it. dynamic: its one extent is left to the launch.
+    """
+
+    shape: Shape
+    name: tuple[int, int]
+    extents: tuple[tuple[int, int], ...]
+    scope: tuple[int, int]
+
+    @property
+    def dynamic(self) -> bool:
+        start, end = self.extents[0]
+        return start == end
+
+
+def array_shape(text: str, name: str, size: int, also: Mapping[str, int] | None = None) -> Shape | None:
     """How the source declares the shared array `name` of `size` bytes, such as `float s_a[BK][BM + 4]`.
 
     Extents are numbers, constants of the source (`constexpr`, `const`, `#define`) and arithmetic of both.
-    None if there is no such declaration, if an extent is not known (a template's, a macro's of the command
-    line), or if it is not of that size.
+    `also`: other constants by name, such as a template's parameters, or macros of the command line. The
+    size of an element whose type is not known (a template's) is what is left for it.
+    None if there is no such declaration, if an extent is not known or left to the launch
+    (`extern __shared__ float s[]`), or if it is not of that size.
     """
-    code = _without_comments(text)
-    constants = _constants(code)
+    found = next(declarations(text, name, size, also), None)
+    return None if found is None or found.dynamic else found.shape
+
+
+def declarations(
+    text: str, name: str, size: int, also: Mapping[str, int] | None = None
+) -> Iterator[Declaration]:
+    """Where the source declares the shared array `name` of `size` bytes; as `array_shape`."""
+    code = without_comments(text)
+    known = {**constants(code), **(also or {})}
     for match in re.finditer(
-        rf"__shared__\b([^;()]*(?:\([^;()]*\)[^;()]*)?)\b{re.escape(name)}\s*((?:\[[^][]*\])+)", code
+        rf"__shared__\b([^;()]*(?:\([^;()]*\)[^;()]*)?)\b({re.escape(name)})\s*((?:\[[^][]*\])+)", code
     ):
         types = [word for word in re.findall(r"\w+", match[1]) if word in ELEMENT_BYTES]
         element = ELEMENT_BYTES[types[-1]] if types else 0  # `unsigned char` is a char
-        extents = [_value(extent, constants) for extent in re.findall(r"\[([^][]*)\]", match[2])]
-        known = tuple(extent for extent in extents if extent is not None)
-        if len(known) == len(extents) and prod(known) * element == size:
-            return Shape(known, element)
-    return None
+        first = match.start(3)
+        spans = [(first + m.start(1), first + m.end(1)) for m in re.finditer(r"\[([^][]*)\]", match[3])]
+        values = [value_of(code[start:end], known) for start, end in spans]
+        extents = tuple(value for value in values if value is not None)
+        if len(spans) == 1 and spans[0][0] == spans[0][1] and element:
+            extents = (size // element,)
+        count: int = prod(extents)
+        if not types and count and size % count == 0:
+            element = size // count
+        sizes = ELEMENT_BYTES.values()
+        if len(extents) == len(spans) and count * element == size and element in sizes:
+            scope = match.start(2), _end_of_block(code, match.end())
+            yield Declaration(Shape(extents, element), match.span(2), tuple(spans), scope)
 
 
-def _without_comments(text: str) -> str:
-    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+def template_constants(text: str, kernel: str) -> dict[str, int]:
+    """The values of integer parameters of a template of kernels, by name, in an instance.
+
+    `kernel`: as demangled, `tile<float, 32>`; {} for anything but an instance of a template of the source.
+    """
+    plain, _, inside = kernel.partition("<")
+    arguments = _split(inside[: inside.rfind(">")])
+    head = re.search(
+        rf"\btemplate\s*<([^;{{}}]*?)>\s*(?:static\s+|inline\s+)*__global__\b[^;{{}}]*\b{re.escape(plain)}\s*\(",
+        without_comments(text),
+    )
+    if head is None or not inside:
+        return {}
+    names = [_last_name(parameter) for parameter in _split(head[1])]
+    values = {name: argument.strip() for name, argument in zip(names, arguments)}
+    return {name: int(value) for name, value in values.items() if re.fullmatch(r"\d+", value)}
 
 
-def _constants(code: str) -> dict[str, int]:
+def _end_of_block(code: str, start: int) -> int:
+    """Where the block ends that `start` is in; the end of the text outside of all blocks."""
+    depth = 0
+    for brace in re.compile(r"[{}]").finditer(code, start):
+        depth += 1 if brace[0] == "{" else -1
+        if depth < 0:
+            return brace.start()
+    return len(code)
+
+
+def definition(text: str, name: str) -> tuple[int, int] | None:
+    """The span of the value of the constant `name` of the source; None if it is not defined exactly once."""
+    code = without_comments(text)
+    escaped = re.escape(name)
+    macros = re.finditer(rf"^[ \t]*#[ \t]*define[ \t]+{escaped}[ \t]+(\S[^\n]*?)[ \t]*$", code, re.MULTILINE)
+    declared = re.finditer(
+        rf"\b(?:constexpr|const)\b[^;{{}}()]*?\b{escaped}\s*=\s*([^;,{{}}()]*(?:\([^;{{}}]*?\))?[^;,{{}}()]*?)\s*[;,]",
+        code,
+    )
+    spans = [match.span(1) for match in (*macros, *declared)]
+    return spans[0] if len(spans) == 1 else None
+
+
+def without_comments(text: str) -> str:
+    """The text with blanks for comments: every place stays where it is."""
+    return re.sub(
+        r"//[^\n]*|/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.DOTALL
+    )
+
+
+def constants(code: str) -> dict[str, int]:
     """Integer constants of the source by name, as far as they are known; a name defined twice is none."""
     found: dict[str, int] = {}
     defines = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", code, re.MULTILINE)
@@ -130,7 +211,7 @@ def _constants(code: str) -> dict[str, int]:
     for _ in pairs:  # a macro may use constants that come later
         before = len(found)
         for name, (_, expression) in zip(names, pairs):
-            value = _value(expression, found)
+            value = value_of(expression, found)
             if value is not None and names.count(name) == 1:
                 found[name] = value
         if len(found) == before:
@@ -144,14 +225,14 @@ OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-def _value(expression: str, constants: Mapping[str, int]) -> int | None:
+def value_of(expression: str, known: Mapping[str, int]) -> int | None:
     """The value of an arithmetic expression of positive integers; None if it is not one."""
 
     def of(node: ast.expr) -> int:
         if isinstance(node, ast.BinOp):
             return OPERATIONS[type(node.op)](of(node.left), of(node.right))
         if isinstance(node, ast.Name):
-            return constants[node.id]
+            return known[node.id]
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return node.value
         raise KeyError(node)

@@ -97,6 +97,19 @@ def test_load_says_what_it_takes(tmp_path: Path) -> None:
     assert "write options=['-DN=1', '-DM=2']" in refusal(memsim.load, "scale.cu", "-DN=1 -DM=2")
 
 
+def test_a_source_can_be_taken_to_hold_another_text(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text('#include "n.cuh"\nextern "C" __global__ void one(int *p) { *p = N; }\n')
+    (tmp_path / "n.cuh").write_text("#define N 1\n")
+    text = path.read_text().replace("one", "two")
+    module = memsim.load(path, text=text)
+    assert (list(memsim.load(path)), list(module)) == (["one"], ["two"])
+    assert module["two"].sources[path.as_posix()] == text
+    ptx = tmp_path / "scale.ptx"
+    ptx.write_text(ONE)
+    assert "cannot be taken to hold another text" in refusal(memsim.load, ptx, text="x")
+
+
 @pytest.mark.parametrize("size", [128, 128.0, object()])
 def test_a_size_is_several_numbers(size: Any) -> None:
     spec = memsim.catalog()["kernel_v4"]

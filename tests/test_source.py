@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source import Shape, array_shape, is_template, parameter_names
+from memsim.source import Shape, array_shape, declarations, is_template, parameter_names, template_constants
 
 CODE = """\
 #define HALF (BM / 2)  // a macro
@@ -55,6 +55,30 @@ def test_extents_are_worked_out(name: str, size: int, extents: tuple[int, ...], 
 @pytest.mark.parametrize("name", ["of_template", "of_unknown", "local", "wrong", "nothing"])
 def test_what_is_not_known_is_no_shape(name: str) -> None:
     assert all(array_shape(CODE, name, size) is None for size in (4, 16, 32, 64))
+
+
+def test_an_instance_of_a_template_gives_extents_and_elements() -> None:
+    text = """
+template <typename T, int ROWS, int COLUMNS = 4> __global__ void tile(T *p) {
+    __shared__ T t[ROWS][COLUMNS];
+    __shared__ T whole[2][8];
+}
+"""
+    known = template_constants(text, "tile<double, 16, 33>")
+    assert known == {"ROWS": 16, "COLUMNS": 33}
+    assert array_shape(text, "t", 16 * 33 * 8, known) == Shape((16, 33), 8)
+    assert array_shape(text, "t", 16 * 33 * 8) is None
+    assert array_shape(text, "whole", 2 * 8 * 2) == Shape((2, 8), 2)
+    assert array_shape(text, "whole", 2 * 8 * 3) is None  # no element has 3 bytes
+    assert template_constants(text, "tile") == template_constants(text, "other<1>") == {}
+
+
+def test_an_array_whose_size_the_launch_gives_is_declared_and_has_no_shape() -> None:
+    text = "extern __shared__ float all[];\n"
+    assert array_shape(text, "all", 4096) is None
+    (found,) = declarations(text, "all", 4096)
+    assert (found.dynamic, found.shape) == (True, Shape((1024,), 4))
+    assert text[slice(*found.name)] == "all"
 
 
 def test_a_name_that_is_defined_twice_is_no_constant() -> None:

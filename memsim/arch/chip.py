@@ -24,6 +24,8 @@ class Arch:
 
     `shared_block_bytes` is the most shared memory a block may ask for (dynamic, after opting in
     with `cudaFuncAttributeMaxDynamicSharedMemorySize`), `static_shared_bytes` the most it may declare.
+    `shared_multiprocessor_bytes` is what the blocks of a multiprocessor share, in portions of
+    `shared_granule_bytes`; of each block's the system keeps `shared_reserved_bytes` for itself.
     """
 
     name: str
@@ -36,6 +38,11 @@ class Arch:
     sector_bytes: int = 32
     shared_block_bytes: int = 232_448
     static_shared_bytes: int = 49_152
+    shared_multiprocessor_bytes: int = 233_472
+    shared_reserved_bytes: int = 1_024
+    shared_granule_bytes: int = 128
+    resident_blocks: int = 32
+    resident_warps: int = 64
 
     def __str__(self) -> str:
         return self.name

@@ -10,6 +10,7 @@ _DIRECTED = "directed patterns, one warp"
 _LANES_1_TO_16 = (1, 2, 4, 8, 16)
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0.
+# What the system reserves: the same guide, "Shared Memory" of 9.0; portions: CUDA Occupancy Calculator.
 # Banks: the same guide, "Shared Memory" of compute capability 5.x and later.
 SM_90 = Arch(
     name="sm_90",

@@ -26,6 +26,7 @@ VERBS = {
     "heatmap": ("heatmap", "heatmap"),
     "explain": ("explain", "explain"),
     "bound": ("bound", "bound"),
+    "suggest": ("suggest", "suggest"),
     "report": ("report", "report"),
     "check": ("check", "check"),
     "baseline": ("baseline", "baseline"),
@@ -67,6 +68,7 @@ def cli() -> None:
       memsim analyze kernel_v4    what one of them costs, line by line
       memsim heatmap kernel_v4    how its accesses use the banks of shared memory
       memsim explain kernel_v4    one request taken apart, lane by lane
+      memsim suggest kernel_v3    a change that removes its bank conflicts, and code to paste
       memsim analyze --help       the same for a kernel of your own
     """
 

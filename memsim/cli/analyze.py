@@ -11,6 +11,8 @@ import click
 from memsim.cli.target import TRACE, analyzed, target_options
 from memsim.errors import MemsimError
 from memsim.report import json, text
+from memsim.report.hints import next_command
+from memsim.targets.target import is_file
 
 
 @click.command()
@@ -59,3 +61,6 @@ def analyze(
         click.echo(json.render(analysis, sass=sass))
     else:
         text.write(analysis, sys.stdout, sass=sass)
+        suggestion = next_command(analysis, target, options=is_file(target))
+        if suggestion:
+            click.echo(suggestion)

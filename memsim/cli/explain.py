@@ -13,6 +13,7 @@ from memsim.cli.output import output_option, save_figure
 from memsim.cli.target import analyzed, target_options
 from memsim.details.choose import sites_on_line, worst_site
 from memsim.details.request import take_apart
+from memsim.report.help import what_would_help
 from memsim.report.labels import access
 from memsim.report.terminal import request as terminal
 
@@ -56,6 +57,8 @@ def explain(
         save_figure(output, lambda: analysis.plot.lanes(number))
         return
     terminal.write(take_apart(analysis, number), sys.stdout)
+    for line in what_would_help(analysis, number):
+        click.echo(line)
     for other in others:
         click.echo(f"Also on this line: --site {other}, {access(analysis.sites[other])}")
 

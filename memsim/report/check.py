@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.guard.outcome import Finding, Outcome
 from memsim.report.findings import TITLES, Locate, limit, now, place, was
+from memsim.report.hints import hint_of_findings
 from memsim.report.labels import access
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO) -> None:
         style = "bold red" if first.breaks else "bold green"
         console.print(Text(f"{first.kernel}: {TITLES[first.kind]}: {first.budget}", style=style))
         console.print(table(findings, locate))
-        for line in remarks(findings, locate):
+        for line in filter(None, (*remarks(findings, locate), hint_of_findings(findings))):
             console.print(Text(f"{INDENT}{line}"))
         console.print()
     console.print(Text(outcome.verdict, style="bold green" if outcome.exit_code == 0 else "bold red"))

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: Nothing in the model changes when all addresses of a request move by this many bytes.
 PERIOD = 128
 
+#: More than shared memory has: requests to it are told apart by their addresses themselves.
+APART = 2**20
+
 #: Odd 64-bit factors, one for each lane on both sides of a copy, to tell rows apart by one number
 #: (multiples of the golden ratio).
 HASH = ((np.arange(1, 129, 2, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) | np.uint64(1)).view(np.int64)
@@ -73,9 +76,13 @@ class SiteRecord:
 
 
 class Recorder:
-    """A listener that keeps what the model needs, and nothing twice."""
+    """A listener that keeps what the model needs, and nothing twice.
 
-    def __init__(self) -> None:
+    apart: shared requests with a multiple of 128 bytes between them are rows of their own.
+    """
+
+    def __init__(self, *, apart: bool = False) -> None:
+        self.shared_period = APART if apart else PERIOD
         self.sites: dict[int, SiteRecord] = {}
         self.tallies: list[Tally] = []
         self.seen: dict[Any, Tally] = {}
@@ -117,9 +124,10 @@ class Recorder:
         record.arrays |= arrays
         if site.space == "shared" and site.op in OPS and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * 32)
-        key: Any = (site.index, *identity(address, active))
+        own_period, other_period = self.periods(site)
+        key: Any = (site.index, *identity(address, active, own_period))
         if other is not None:
-            key = (*key, *identity(other.address, other.active))
+            key = (*key, *identity(other.address, other.active, other_period))
         tally = self.seen.get(key)
         if tally is None:
             sides = (
@@ -127,6 +135,11 @@ class Recorder:
             )
             tally = self.seen[key] = self.tally(record, sides)
         tally.hits += 1
+
+    def periods(self, site: Site) -> tuple[int, int]:
+        """By how many bytes requests of one row differ: on the site's own side, on a copy's other one."""
+        own, other = self.shared_period, PERIOD
+        return (own, other) if site.space == "shared" else (other, own)
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """Count an execution whose addresses nobody knows."""
@@ -174,7 +187,7 @@ class Recorder:
 
     def tally(self, record: SiteRecord, sides: Sides) -> Tally:
         """The requests of an event that was not seen before."""
-        contents = [content(*side) for side in sides]
+        contents = [content(*side, period) for side, period in zip(sides, self.periods(record.site))]
         key = None if None in contents else (record.site.index, *contents)
         if key is not None and key in self.by_content:
             return self.by_content[key]
@@ -186,7 +199,7 @@ class Recorder:
 
     def new_tally(self, record: SiteRecord, sides: Sides) -> Tally:
         """Write the event's requests out, one block for each class of blocks, and number the rows."""
-        chosen, weights = self.block_classes(sides)
+        chosen, weights = self.block_classes(sides, self.periods(record.site))
         written = [
             (self.written_out(to_array(address), chosen), self.written_out(to_bools(active), chosen))
             for address, active in sides
@@ -200,12 +213,12 @@ class Recorder:
             block_of, weight_of, warp_of = block_of[used], weight_of[used], warp_of[used]
         return self.numbered(record, written, self.blocks[block_of], warp_of, weight_of)
 
-    def block_classes(self, sides: Sides) -> tuple[np.ndarray, np.ndarray]:
+    def block_classes(self, sides: Sides, periods: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
         """Blocks that stand for others (index in the chunk), and for how many each."""
         count = len(self.blocks)
         inside = np.arange(count)
         residues = []
-        for address, active in sides:
+        for (address, active), period in zip(sides, periods):
             rows = active.array if isinstance(active, Part) else None
             differs = isinstance(address, Sum) and address.f is not None
             if differs or (rows is not None and rows.shape[0] > 1 and rows.shape[1] > 1):
@@ -213,7 +226,7 @@ class Recorder:
             if rows is not None and rows.shape[0] > 1:
                 residues.append(rows[:, 0].astype(np.int64))
             if isinstance(address, Sum) and address.u is not None:
-                residues.append((address.u.array[:, 0] + address.s) % PERIOD)
+                residues.append((address.u.array[:, 0] + address.s) % period)
         own = sides[0][1]
         if isinstance(own, Part) and own.array.shape[0] > 1:
             inside = inside[own.array[:, 0]]
@@ -221,7 +234,7 @@ class Recorder:
             return inside[:1], np.array([len(inside)], np.int64)
         classes = residues[0][inside]
         for residue in residues[1:]:
-            classes = classes * PERIOD + residue[inside]
+            classes = classes * max(periods) + residue[inside]
         _, first, counts = np.unique(classes, return_index=True, return_counts=True)
         return inside[first], counts
 
@@ -239,7 +252,8 @@ class Recorder:
         weights: np.ndarray,
     ) -> Tally:
         """Give every distinct request of the site its row number; `sides`: addresses and lanes [m, 32]."""
-        relative = np.hstack([relative_to_lowest(*side) for side in sides])
+        periods = self.periods(record.site)
+        relative = np.hstack([relative_to_lowest(*side, period) for side, period in zip(sides, periods)])
         first, inverse = distinct_rows(relative)
         rows = record.rows
         numbers = np.empty(len(first), np.int64)
@@ -282,16 +296,16 @@ class Recorder:
         return [access_site(record) for record in records], columns
 
 
-def identity(address: int | Sum, active: Any) -> tuple[Any, ...]:
-    """What two events of a loop have in common if they ask for the same, 128 bytes further on or not."""
+def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:
+    """What two events of a loop have in common if they ask for the same, a period further on or not."""
     lanes = active.uid if isinstance(active, Part) else -int(active)  # no uid is 0 or below
     if not isinstance(address, Sum):
-        return address % PERIOD, 0, 0, 0, lanes
+        return address % period, 0, 0, 0, lanes
     u, v, f = address.u, address.v, address.f
-    return address.s % PERIOD, u.uid if u else 0, v.uid if v else 0, f.uid if f else 0, lanes
+    return address.s % period, u.uid if u else 0, v.uid if v else 0, f.uid if f else 0, lanes
 
 
-def content(address: int | Sum, active: Any) -> Any:
+def content(address: int | Sum, active: Any, period: int) -> Any:
     """The same by content, for what differs between threads: loops make it anew. None: it is no use here."""
     if not isinstance(address, Sum) or address.v is None or address.f is not None:
         return None
@@ -299,13 +313,13 @@ def content(address: int | Sum, active: Any) -> Any:
         return None
     blocks = address.u.uid if address.u else 0
     lanes = active.digest if isinstance(active, Part) else active
-    return address.s % PERIOD, blocks, address.v.digest, lanes
+    return address.s % period, blocks, address.v.digest, lanes
 
 
-def relative_to_lowest(addresses: np.ndarray, lanes: np.ndarray) -> np.ndarray:
-    """Addresses less the 128-byte line of the lowest of `lanes`, -1 in the others; both [m, 32]."""
+def relative_to_lowest(addresses: np.ndarray, lanes: np.ndarray, period: int) -> np.ndarray:
+    """Addresses less the period that the lowest of `lanes` is in, -1 in the others; both [m, 32]."""
     lowest = np.where(lanes, addresses, np.iinfo(np.int64).max).min(1, keepdims=True)
-    return np.where(lanes, addresses - lowest // PERIOD * PERIOD, -1)
+    return np.where(lanes, addresses - lowest // period * period, -1)
 
 
 def stacked(rows: list[np.ndarray], dtype: type) -> np.ndarray:

@@ -124,6 +124,7 @@ def _header(trace: Trace) -> dict[str, Any]:
         "unsure": trace.unsure,
         "origin": None if trace.origin is None else dataclasses.asdict(trace.origin),
         "listing": _packed(trace.listing),
+        "apart": trace.apart,
     }
 
 
@@ -170,5 +171,6 @@ def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
         origin=None if header.get("origin") is None else Origin(**header["origin"]),
         listing=listing,
         executed=executed,
+        apart=header.get("apart", False),
         **{name: columns[name] for name in COLUMNS},
     )

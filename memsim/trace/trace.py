@@ -86,6 +86,7 @@ class Trace:
     line 0 where they are not known. Empty for PTX, and in files of before.
     executed: int64, how often a warp executed each instruction of `listing`, whether a lane was on or not;
     empty where that is not known.
+    apart: whether shared requests with a multiple of 128 bytes between them are rows of their own.
     """
 
     kernel: str
@@ -107,6 +108,7 @@ class Trace:
     unsure: tuple[str, ...] = ()
     listing: tuple[tuple[int, str, str, int], ...] = ()
     executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    apart: bool = False
 
     def __repr__(self) -> str:
         """Not the columns, which may have a million rows."""

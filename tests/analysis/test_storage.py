@@ -227,3 +227,9 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
         TRACE.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_whether_requests_were_kept_apart_is_saved(tmp_path: Path) -> None:
+    for apart in (True, False):
+        make_trace((site(), [Request(LANES * 4)]), apart=apart).save(tmp_path / "t.npz")
+        assert Trace.load(tmp_path / "t.npz").apart is apart

@@ -24,11 +24,13 @@ from memsim.report import heat, ladder, words
 from memsim.report.arrays import CAPTION, caption, owner, shown
 from memsim.report.colours import colour_of_bank, colour_of_count, ink_on
 from memsim.report.heat import HeatRow, heat_panels, heat_rows
+from memsim.report.help import advice_lines
 from memsim.report.html.listing import listing
 from memsim.report.html.source import files, mark
 from memsim.report.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.report.sentences import collision_line, line_name, sentences, word_name
 from memsim.report.text import LEFT_OUT
+from memsim.suggest.proposals import advise
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -101,6 +103,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
             ladder=ladder.ladder(analysis),
             recorded=recorded if isinstance(recorded, Recorded) else None,
             why_not=recorded,
+            advice=[entry for entry in advise(analysis) if entry.conflicts],
             left_out=[*LEFT_OUT, *analysis.trace.notes],
             sites=[(i, site, asdict(site)) for i, site in enumerate(analysis.sites)],
             json=json.dumps(analysis.to_dict()).replace("<", "\\u003c"),
@@ -165,6 +168,7 @@ def _names() -> dict[str, Any]:
         **{"line_name": line_name, "lane_cells": words.lane_cells, "line_cells": words.line_cells},
         **{"ring": words.ring, "conflict_graph": conflict_graph, "KINDS": ladder.KINDS},
         **{"LADDER_CAPTIONS": ladder.CAPTIONS, "zip": zip, "runs": _runs},
+        **{"advice_lines": advice_lines},
     }
 
 

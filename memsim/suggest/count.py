@@ -1,0 +1,142 @@
+"""What an array's requests cost under a change of its layout.
+
+In: an `Analysis`, a `Tile` and maps. Out: a `Cost` for each map.
+
+A trace may hold one row for requests with a multiple of 128 bytes between them, which cost the same as they
+are, and need not after a change. Then the row's requests are counted wherever in the array they may lie; the
+cost is known if it is the same everywhere, and lies between two numbers if it is not. Rows of a trace made
+with `apart` lie where they lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.analysis import Analysis
+from memsim.model.choice import global_cost, shared_cost
+from memsim.model.operations import operation
+from memsim.suggest.maps import LINE, Map
+from memsim.suggest.tiles import Tile
+
+Counts = NDArray[np.int64]
+
+FIRST_LOOK = 200_000  # requests that a first look at all maps may count
+FINALISTS = 24  # maps that are then counted in full
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """wavefronts: of all requests of the array; most: the same where that is certain, else at most so many.
+
+    sectors: of the global side of its `cp.async.cg`, which depends on where the data go.
+    """
+
+    wavefronts: int
+    most: int
+    sectors: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether the number of wavefronts is known."""
+        return self.wavefronts == self.most
+
+
+def count(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> dict[Map, Cost]:
+    """The cost of each map. Of many maps for many requests only the most promising are counted at all."""
+    rows = tile.rows[np.argsort(-analysis.trace.count[tile.rows], kind="stable")]
+    affordable = max(FIRST_LOOK // max(len(changes), 1), 1)
+    if len(rows) > affordable:
+        looked_at = _count(analysis, tile, changes, rows[:affordable])
+        changes = sorted(changes, key=lambda change: looked_at[change].most)[:FINALISTS]
+    return _count(analysis, tile, changes, rows)
+
+
+def _count(analysis: Analysis, tile: Tile, changes: Sequence[Map], rows: Counts) -> dict[Map, Cost]:
+    """The cost of each map for the given rows of the trace."""
+    period_of = LINE if not analysis.trace.apart else 0
+    found: dict[Map, Cost] = {}
+    keyed = sorted(changes, key=lambda change: _moves(tile, change, period_of))
+    for moves, group in groupby(keyed, key=lambda change: _moves(tile, change, period_of)):
+        together = list(group)
+        low, high = _wavefronts(analysis, tile, together, rows, moves)
+        sectors = _sectors(analysis, tile, together)
+        for change, least, most, moved in zip(together, low.tolist(), high.tolist(), sectors.tolist()):
+            found[change] = Cost(least, most, moved)
+    return found
+
+
+def _moves(tile: Tile, change: Map, step: int) -> int:
+    """At how many places a request may lie that differ for a map; 1 where requests are kept apart."""
+    return min(change.period, -(-tile.size // LINE) * LINE) // step if step else 1
+
+
+def _wavefronts(
+    analysis: Analysis, tile: Tile, changes: Sequence[Map], rows: Counts, moves: int
+) -> tuple[Counts, Counts]:
+    """The fewest and the most wavefronts of all rows, for each map."""
+    trace = analysis.trace
+    low, high = np.zeros((2, len(changes)), np.int64)
+    kinds = np.array([[site.op, str(site.width)] for site in trace.sites])[trace.site[rows]]
+    for op, width in np.unique(kinds, axis=0).tolist():
+        some = rows[(kinds == (op, width)).all(axis=1)]
+        if not operation("shared", op).is_counted:
+            continue
+        at, of = _places(analysis, tile, some, int(width), moves)
+        active, partner = trace.active[some][of], trace.partner[some][of]
+        moved = np.stack([np.where(active, change.places(at), 0) for change in changes]) + tile.first
+        shape = moved.shape
+        cost = shared_cost(
+            moved,
+            int(width),
+            op,
+            np.broadcast_to(active, shape),
+            np.broadcast_to(partner, shape),
+            analysis.arch,
+        ).wavefronts
+        starts = np.flatnonzero(np.diff(of, prepend=-1))
+        times = trace.count[some]
+        low += np.minimum.reduceat(cost, starts, axis=1) @ times
+        high += np.maximum.reduceat(cost, starts, axis=1) @ times
+    return low, high
+
+
+def _places(analysis: Analysis, tile: Tile, rows: Counts, width: int, moves: int) -> tuple[Counts, Counts]:
+    """Offsets of the rows' lanes [m, 32] wherever in the array they may lie, and which row each is of [m]."""
+    trace = analysis.trace
+    active = trace.active[rows]
+    offsets = np.where(active, trace.addresses[rows] - tile.first, 0)
+    number = np.arange(len(rows))
+    if moves == 1:
+        return offsets, number
+    lowest = np.where(active, offsets, tile.size).min(axis=1)
+    highest = np.where(active, offsets, 0).max(axis=1) + width
+    first = -(lowest // LINE)
+    places = np.minimum((tile.size - highest) // LINE - first + 1, moves)
+    of = np.repeat(number, places)
+    step = np.arange(len(of)) - np.repeat(np.cumsum(places) - places, places) + first[of]
+    return np.where(active[of], offsets[of] + step[:, None] * LINE, 0), of
+
+
+def _sectors(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> Counts:
+    """The sectors that copies to the array count, for each map."""
+    trace, rows = analysis.trace, tile.copies
+    if len(rows) == 0:
+        return np.zeros(len(changes), np.int64)
+    found = []
+    for change in changes:
+        total = 0
+        for number in np.unique(trace.site[rows]).tolist():
+            some, site = rows[trace.site[rows] == number], trace.sites[number]
+            to = trace.partner[some]
+            partner = np.where(to >= 0, change.places(np.maximum(to - tile.first, 0)) + tile.first, -1)
+            cost = global_cost(
+                trace.addresses[some], site.width, site.op, trace.active[some], partner, analysis.arch
+            )
+            total += int(trace.count[some] @ cost.sectors)
+        found.append(total)
+    return np.array(found, np.int64)

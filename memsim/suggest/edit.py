@@ -1,0 +1,268 @@
+"""A change of a layout as an edit of the source that declares the array.
+
+In: a `Writing` of the array, and a map. Out: an `Edit`: what stands where instead. There is none where the
+change cannot be written by rules: an index that the source does not spell out, a part of a row that is no
+index's, a declaration that was not found.
+Left out on purpose: whether the edited source computes the same. That is what running it is for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from itertools import pairwise
+from math import prod
+
+from memsim.source import constants, definition, value_of
+from memsim.suggest.maps import Map, Padding, Swizzle
+from memsim.suggest.uses import Span, Writing
+
+# Constants that exist to be changed: a distance between rows, or a padding.
+KNOB = re.compile(r"(?i)^(ld[a-z]?\d?|.*(stride|pitch|pad|skew).*)$")
+
+# What a sum can follow without parentheses around it.
+ARITHMETIC = re.compile(r"[\w\s*+()/%-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """`new` stands in a text from `start` to `end` instead of what is there."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedLine:
+    """A line of a file before and after."""
+
+    file: str
+    line: int
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change of one file. text: as it is. replacements: what stands there instead, in order of place.
+
+    unseen: lines from which the array may be accessed in a way that the edit does not know of.
+    """
+
+    file: str
+    text: str
+    replacements: tuple[Replacement, ...]
+    unseen: tuple[int, ...] = ()
+
+    @property
+    def new(self) -> str:
+        """The file's text afterwards."""
+        return patched(self.text, self.replacements)
+
+    @property
+    def lines(self) -> tuple[ChangedLine, ...]:
+        """The lines that change."""
+        pairs = zip(self.text.splitlines(), self.new.splitlines(), strict=True)
+        return tuple(
+            ChangedLine(self.file, number, old, new)
+            for number, (old, new) in enumerate(pairs, 1)
+            if old != new
+        )
+
+    @property
+    def diff(self) -> str:
+        """The change as `patch` takes it."""
+        old, new = (text.splitlines(keepends=True) for text in (self.text, self.new))
+        return "".join(unified_diff(old, new, f"a/{self.file}", f"b/{self.file}", n=1))
+
+    def joined(self, other: Edit) -> Edit | None:
+        """Both edits as one of the same file; None if they are of two files or change the same place."""
+        if (other.file, other.text) != (self.file, self.text):
+            return None
+        both = sorted({*self.replacements, *other.replacements}, key=lambda each: (each.start, each.end))
+        meet = any(one.end > two.start for one, two in pairwise(both))
+        unseen = tuple(sorted({*self.unseen, *other.unseen}))
+        return None if meet else Edit(self.file, self.text, tuple(both), unseen)
+
+
+def patched(text: str, replacements: Iterable[Replacement]) -> str:
+    """The text with every replacement in its place."""
+    for each in sorted(replacements, key=lambda each: each.start, reverse=True):
+        text = text[: each.start] + each.new + text[each.end :]
+    return text
+
+
+def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
+    """The change written into the source; None where it cannot be. extra: bytes that the array grows by."""
+    ways: Sequence[Callable[[Writing, Map, int], list[Replacement] | None]] = (
+        (_wider_extent, _other_constant, _other_stride, _spread_index)
+        if isinstance(change, Padding)
+        else (_swizzled_index,)
+    )
+    for way in ways:
+        replacements = way(writing, change, extra)
+        if replacements:
+            in_order = sorted(replacements, key=lambda each: each.start)
+            return Edit(writing.file, writing.text, tuple(in_order), writing.unseen)
+    return None
+
+
+def _wider_extent(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+    """A row is longer: `[BM]` becomes `[BM + 4]`, or the `PAD` in it grows."""
+    assert isinstance(change, Padding)
+    shape, spans = writing.declaration.shape, writing.declaration.extents
+    for level in range(1, len(spans)):
+        row, unit = (prod(shape.extents[start:]) * shape.element for start in (level, level + 1))
+        if row == change.every and change.by % unit == 0:
+            added = change.by // unit
+            knob = _padding_in(writing, spans[level])
+            return [(knob and _grown(writing, knob, added)) or _plus(writing, spans[level], added)]
+    return None
+
+
+def _other_constant(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+    """The constant in `s_a[BK * LDA]` that is the length of a row grows."""
+    assert isinstance(change, Padding)
+    element = writing.declaration.shape.element
+    if len(writing.declaration.extents) != 1 or change.every % element or change.by % element:
+        return None
+    known = writing.constants
+    for name in re.findall(r"[A-Za-z_]\w*", _text(writing, writing.declaration.extents[0])):
+        if KNOB.match(name) and known.get(name) == change.every // element:
+            place = definition(writing.text, name)
+            if place is not None:
+                return [_grown(writing, place, change.by // element)]
+    return None
+
+
+def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+    """Every index `row * 16 + column` gets another factor, and the array its room."""
+    assert isinstance(change, Padding)
+    element = writing.declaration.shape.element
+    if not writing.elements or len(writing.declaration.extents) != 1:
+        return None
+    known = writing.constants
+    found = []
+    for use in writing.uses:
+        start, text = use.indices[0][0], _text(writing, use.indices[0])
+        factors = [
+            match
+            for match in re.finditer(r"(?<=\*)\s*(\w+)\b(?!\s*[\[(])|\b(\w+)\s*(?=\*)", text)
+            if value_of(match[1] or match[2], known) == change.every // element
+        ]
+        if len(factors) != 1:
+            return None
+        factor = factors[0]
+        here = start + factor.start(1 if factor[1] else 2), start + factor.end(1 if factor[1] else 2)
+        old, added = _text(writing, here), change.by // element
+        new = str(int(old) + added) if old.isdecimal() else f"({old} + {added})"
+        found.append(Replacement(*here, new))
+    return [*found, *_room(writing, extra)]
+
+
+def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+    """The last index skips the unused elements behind every piece of a row: `i` becomes `i + i / 32 * 4`."""
+    assert isinstance(change, Padding)
+    shape = writing.declaration.shape
+    row = shape.extents[-1] * shape.element
+    in_rows = len(shape.extents) == 1 or (change.every < row and row % change.every == 0)
+    if not writing.elements or not in_rows or change.every % shape.element or change.by % shape.element:
+        return None
+    every, by = change.every // shape.element, change.by // shape.element
+    found = []
+    for use in writing.uses:
+        index = _text(writing, use.indices[-1]).strip()
+        skipped = f"{_factor(index)} / {every}" + (f" * {by}" if by > 1 else "")
+        found.append(Replacement(*use.indices[-1], f"{_term(index)} + {skipped}"))
+    if len(shape.extents) == 1:
+        return [*found, *_room(writing, extra)]
+    return [*found, _plus(writing, writing.declaration.extents[-1], row // change.every * by)]
+
+
+def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+    """The last index is XORed with bits of the row, or with higher bits of itself."""
+    assert isinstance(change, Swizzle)
+    shape = writing.declaration.shape
+    row, block = shape.extents[-1] * shape.element, 1 << change.base + change.bits
+    to = change.base - (shape.element.bit_length() - 1)
+    if not writing.elements or row % block or to < 0 or change.every % shape.element:
+        return None
+    found = []
+    for use in writing.uses:
+        indices = [_text(writing, span).strip() for span in use.indices]
+        source = _source_bits(writing, change, indices)
+        if source is None:
+            return None
+        turn = f"({source}) << {to}" if to and " " in source else f"{source} << {to}" if to else source
+        found.append(Replacement(*use.indices[-1], f"{_factor(indices[-1])} ^ {_factor(turn)}"))
+    return found
+
+
+def _source_bits(writing: Writing, change: Swizzle, indices: Sequence[str]) -> str | None:
+    """`offset // every % (1 << bits)` in the indices of an element; None if it is not that of one index."""
+    extents = writing.declaration.shape.extents
+    unit = writing.declaration.shape.element  # bytes that the index counts
+    for level in range(len(extents) - 1, -1, -1):
+        if change.every < unit * extents[level] or level == 0:
+            break
+        unit *= extents[level]
+    extent, index, rows = extents[level], indices[level], change.every // unit
+    whole = level == 0 or extent % (rows << change.bits) == 0  # higher indices change none of the bits
+    if change.every % unit or rows & (rows - 1) or not whole:
+        return None
+    shift = rows.bit_length() - 1
+    shifted = f"{_factor(index)} >> {shift}" if shift else index
+    if extent <= rows << change.bits and _in_every_launch(writing, writing.declaration.extents[level]):
+        return shifted  # the index has no other bits
+    return f"{shifted if shift else _factor(index)} & {(1 << change.bits) - 1}"
+
+
+def _in_every_launch(writing: Writing, extent: Span) -> bool:
+    """Whether an extent is the same in every launch and every instance of a template."""
+    own = constants(writing.code)
+    names = re.findall(r"[A-Za-z_]\w*", _text(writing, extent))
+    return not writing.declaration.dynamic and all(name in own for name in names)
+
+
+def _padding_in(writing: Writing, extent: Span) -> Span | None:
+    """The value of a constant in the extent that is a padding: one whose name says so."""
+    for name in re.findall(r"[A-Za-z_]\w*", _text(writing, extent)):
+        if re.search(r"(?i)pad|skew", name):
+            return definition(writing.text, name)
+    return None
+
+
+def _grown(writing: Writing, span: Span, added: int) -> Replacement:
+    """A constant's value, larger."""
+    old = _text(writing, span)
+    return Replacement(*span, str(int(old) + added)) if old.isdecimal() else _plus(writing, span, added)
+
+
+def _plus(writing: Writing, span: Span, added: int) -> Replacement:
+    """An expression, and more."""
+    return Replacement(*span, f"{_term(_text(writing, span).strip())} + {added}")
+
+
+def _room(writing: Writing, extra: int) -> list[Replacement]:
+    """The last extent, larger by so many bytes."""
+    more = -(-extra // writing.declaration.shape.element)
+    if writing.declaration.dynamic:
+        return []  # the launch gives it room
+    return [_plus(writing, writing.declaration.extents[-1], more)] if more else []
+
+
+def _term(expression: str) -> str:
+    """The expression as a term of a sum."""
+    return expression if ARITHMETIC.fullmatch(expression) else f"({expression})"
+
+
+def _factor(expression: str) -> str:
+    """The expression as an operand of any operator."""
+    return expression if re.fullmatch(r"[\w.]+", expression) else f"({expression})"
+
+
+def _text(writing: Writing, span: Span) -> str:
+    return writing.text[slice(*span)]

@@ -1,0 +1,70 @@
+"""The fewest wavefronts that any layout of an array can reach with the requests as they are.
+
+In: an `Analysis` and a `Tile`. Out: a number that no layout goes below, whether or not it was tried.
+
+Lanes that share a word leave no conflict that some layout would not avoid, with one exception: where an array
+is also accessed 8 or 16 bytes at a time, a word keeps its place in them, so that words of the same place have
+only every second or fourth bank to choose from. Lanes that do not share a word (atomics) wait for each other
+wherever it lies, and lanes of a copy for the banks that they read from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.analysis import Analysis
+from memsim.model.choice import shared_cost
+from memsim.model.operations import operation
+from memsim.model.shared import shared_rule
+from memsim.suggest.maps import LINE
+from memsim.suggest.tiles import Tile
+
+WORD = 4
+Numbers = NDArray[np.int64]
+
+
+def least_wavefronts(analysis: Analysis, tile: Tile) -> int:
+    """One wavefront for each group of lanes, and for each lane that no layout can serve with the others."""
+    trace, total = analysis.trace, 0
+    for number in tile.sites:
+        site, rows = analysis.sites[number], analysis.requests_of_sites[number]
+        active, times = trace.active[rows], trace.count[rows]
+        op = operation(site.space, site.op)
+        if op.shares:
+            free = (site.wavefronts or 0) - site.wavefronts_of_conflicts
+            if site.width <= WORD < tile.width:
+                offsets = trace.addresses[rows] - tile.first
+                free = int(times @ _by_place(offsets, active, tile.width))
+            total += free
+            continue
+        if op.is_copy:
+            lanes = np.arange(active.shape[1], dtype=np.int64) * site.width
+            at: Numbers = np.broadcast_to(lanes, active.shape)
+        else:
+            rule = shared_rule(site.op, site.width, analysis.arch)
+            at = _a_bank_each(trace.addresses[rows], active, rule.lanes) * rule.unit
+        cost = shared_cost(at, site.width, site.op, active, trace.partner[rows], analysis.arch)
+        total += int(times @ cost.wavefronts)
+    return total
+
+
+def _by_place(offsets: Numbers, active: NDArray[np.bool_], chunk: int) -> Numbers:
+    """Wavefronts of each request [m] if its words spread over all banks that their place allows."""
+    words = np.where(active, offsets // WORD, -1)
+    words = np.sort(words, axis=1)
+    new = np.diff(words, axis=1, prepend=-1) != 0
+    places = chunk // WORD
+    most = np.zeros(len(words), np.int64)
+    for place in range(places):
+        distinct = np.count_nonzero(new & (words % places == place) & (words >= 0), axis=1)
+        most = np.maximum(most, -(-distinct // (LINE // chunk)))
+    return most
+
+
+def _a_bank_each(addresses: Numbers, active: NDArray[np.bool_], lanes: int) -> Numbers:
+    """For each lane the first of its group of `lanes` that asks for the same address [m, 32]."""
+    groups = np.where(active, addresses, -1).reshape(-1, lanes)
+    same = groups[:, :, None] == groups[:, None, :]
+    first: Numbers = same.argmax(axis=2).reshape(addresses.shape)
+    return first

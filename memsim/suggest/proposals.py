@@ -1,0 +1,190 @@
+"""The changes that help, best first, and what the best possible is.
+
+In: an `Analysis`. Out: an `Advice` for each shared array, with its `Proposal`s: counts before and after, the
+bytes and resident blocks they cost, and the edit of the source where there is one.
+Left out on purpose: compiling what is proposed (`memsim.suggest.prove`), and printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.suggest.candidates import candidates
+from memsim.suggest.count import Cost, count
+from memsim.suggest.edit import Edit, edit
+from memsim.suggest.least import least_wavefronts
+from memsim.suggest.maps import LINE, UNCHANGED, Map, Padding
+from memsim.suggest.room import fits, resident_blocks
+from memsim.suggest.tiles import Tile, tiles
+from memsim.suggest.uses import writing
+from memsim.trace.trace import Trace
+
+TRIED_FOR_EDITS = 64  # of maps that cost the same, so many are looked at for one that can be written
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A change of one array's layout. before: the analysis that it is proposed for.
+
+    now, cost: wavefronts of all the array's requests, as it is and afterwards. extra: bytes that the array
+    grows by. blocks: resident blocks of a multiprocessor (before, after), as far as shared memory, warps and
+    the chip's limit decide. edit: the change of the source, None where it cannot be written by rules.
+    more_dynamic: bytes of dynamic shared memory that the launch then has to add.
+    """
+
+    before: Analysis
+    tile: Tile
+    change: Map
+    now: Cost
+    cost: Cost
+    extra: int
+    blocks: tuple[int, int]
+    edit: Edit | None
+    more_dynamic: int = 0
+
+    @cached_property
+    def after(self) -> Analysis:
+        """The analysis with the array laid out anew, counted from the recorded requests."""
+        return analyze_trace(moved(self.before.trace, self.tile, self.change, self.extra), self.before.arch)
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """The less, the better: wavefronts, sectors, blocks lost, bytes, and what is simpler to write."""
+        lost = max(self.blocks[0] - self.blocks[1], 0)
+        first = (self.cost.most, self.cost.sectors, lost, self.extra, self.edit is None)
+        return *first, *_plainness(self.change, self.edit)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What can be done for one shared array.
+
+    wavefronts, conflicts: of all its requests as they are; conflicts in wavefronts. least: the fewest
+    wavefronts that any layout of the array can reach with these requests. proposals: best first, at most
+    one of each kind; each takes fewer wavefronts than now. tried: how many layouts were counted. why_not:
+    why none could be tried, "" if they were.
+    """
+
+    tile: Tile
+    wavefronts: int
+    conflicts: int
+    least: int
+    proposals: tuple[Proposal, ...]
+    tried: int
+    why_not: str = ""
+
+
+def advise(
+    analysis: Analysis, arrays: Iterable[str] = (), macros: Mapping[str, int] | None = None
+) -> tuple[Advice, ...]:
+    """What another layout would save, for each shared array (or only `arrays`) that the kernel touches.
+
+    macros: integers that the compiler's command line gives to names.
+    """
+    chosen = frozenset(arrays)
+    found = [tile for tile in tiles(analysis, macros) if not chosen or tile.name in chosen]
+    return tuple(_advice(analysis, tile) for tile in found)
+
+
+def _advice(analysis: Analysis, tile: Tile) -> Advice:
+    sites = [analysis.sites[number] for number in tile.sites]
+    wavefronts = sum(site.wavefronts or 0 for site in sites)
+    conflicts = sum(site.wavefronts_of_conflicts for site in sites)
+    if tile.why_not or not conflicts:
+        return Advice(tile, wavefronts, conflicts, wavefronts - conflicts, (), 0, tile.why_not)
+    least = least_wavefronts(analysis, tile)
+    if least == wavefronts:
+        return Advice(tile, wavefronts, conflicts, least, (), 0)
+    maps = candidates(analysis, tile)
+    costs = count(analysis, tile, maps)
+    now = count(analysis, tile, [UNCHANGED])[UNCHANGED]
+    written = writing(analysis, tile)
+    chip, launch = analysis.arch, analysis.trace.launch
+    room = max(first + size for _, space, first, size in analysis.trace.arrays if space == "shared")
+    blocks = resident_blocks(launch, room, chip)
+
+    def proposal(change: Map) -> Proposal:
+        extra = growth(tile, change)
+        resident = blocks, resident_blocks(launch, room + extra, chip)
+        how = None if written is None else edit(written, change, extra)
+        more = extra if how is not None and written is not None and written.declaration.dynamic else 0
+        return Proposal(analysis, tile, change, now, costs[change], extra, resident, how, more)
+
+    helping = [
+        change
+        for change in costs
+        if costs[change].most < wavefronts and fits(room + growth(tile, change), launch, chip)
+    ]
+    return Advice(
+        tile, wavefronts, conflicts, least, _best_of_each_kind(helping, costs, tile, proposal), len(maps)
+    )
+
+
+def _best_of_each_kind(
+    maps: list[Map], costs: dict[Map, Cost], tile: Tile, proposal: Callable[[Map], Proposal]
+) -> tuple[Proposal, ...]:
+    """The best padding and the best swizzle, and of each the best that can be written if that is another."""
+    found: list[Proposal] = []
+    for kind in {type(change) for change in maps}:
+        of_kind = sorted(
+            (change for change in maps if isinstance(change, kind)),
+            key=lambda change: (costs[change].most, costs[change].sectors, growth(tile, change)),
+        )
+        tried = sorted(map(proposal, of_kind[:TRIED_FOR_EDITS]), key=lambda each: each.rank)
+        best = tried[0]
+        found.append(best)
+        if best.edit is None:
+            found += [each for each in tried if each.edit is not None][:1]
+    return tuple(sorted(found, key=lambda each: each.rank))
+
+
+def growth(tile: Tile, change: Map) -> int:
+    """Bytes that the array grows by: of its declared rows; of those in use where none are declared."""
+    if not isinstance(change, Padding) or (tile.shape is not None and len(tile.shape.extents) > 1):
+        return change.size(tile.size) - tile.size
+    return max(change.size(tile.used) - tile.size, 0)
+
+
+def moved(trace: Trace, tile: Tile, change: Map, extra: int) -> Trace:
+    """The trace with the array laid out anew, and what lies behind it further on by whole lines."""
+    behind = -(-extra // LINE) * LINE
+    end = tile.first + tile.size
+    on_shared = np.array([site.space == "shared" for site in trace.sites], np.bool_)[trace.site]
+
+    def place(addresses: np.ndarray, mine: np.ndarray) -> np.ndarray:
+        at = np.where(mine, change.places(np.where(mine, addresses - tile.first, 0)) + tile.first, addresses)
+        return np.where(~mine & (addresses >= end), addresses + behind, at)
+
+    inside = (trace.addresses >= tile.first) & (trace.addresses < end)
+    addresses = np.where(on_shared[:, None], place(trace.addresses, inside), trace.addresses)
+    to_it = (trace.partner >= tile.first) & (trace.partner < end)
+    copies = ~on_shared[:, None] & (trace.partner >= 0)
+    arrays = tuple(
+        (
+            name,
+            space,
+            first + behind * (space == "shared" and first >= end),
+            size + extra * ((space, first) == ("shared", tile.first)),
+        )
+        for name, space, first, size in trace.arrays
+    )
+    return replace(
+        trace,
+        addresses=addresses,
+        partner=np.where(copies, place(trace.partner, to_it), trace.partner),
+        arrays=arrays,
+        writers=np.zeros(0, np.int32),
+    )
+
+
+def _plainness(change: Map, how: Edit | None) -> tuple[int, ...]:
+    """A padding before a swizzle, fewer lines to change, fewer bits, shorter rows."""
+    lines = len(how.lines) if how is not None else 0
+    if isinstance(change, Padding):
+        return 0, lines, change.by, change.every
+    return 1, lines, change.bits, change.every, change.base

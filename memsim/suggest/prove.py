@@ -1,0 +1,224 @@
+"""Proposals tried for real: the edited source compiled and replayed, and its results compared.
+
+In: a `Job` whose kernel has a source, and proposals with an edit. Out: a `Proof`: the counts
+of the edited kernel beside the forecast. What the edited kernel counts is what holds: the compiler may join
+or split accesses otherwise than before.
+Left out on purpose: choosing what to propose, and writing files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memsim import api
+from memsim.analysis import Analysis, analyze_trace
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernels import Spec
+from memsim.launch import ArrayArg, Launch, Texture1D
+from memsim.suggest.edit import Edit
+from memsim.suggest.proposals import Advice, Proposal
+
+MOST_TRIES = 4  # edits that are compiled at most
+
+
+def source_of(job: Job) -> api.KernelFile | None:
+    """The source to make a job's kernel from anew; None for machine code, PTX, and a loaded kernel."""
+    kernel = job.kernel
+    if isinstance(kernel, Spec):
+        kernel = api.KernelFile(kernel.folder, kernel.file, kernel.entry, kernel.options, kernel.code)
+    if not isinstance(kernel, api.KernelFile) or kernel.code == "ptx":
+        return None
+    return kernel if Path(kernel.file).suffix in api.SOURCE_SUFFIXES else None
+
+
+def macros_of(source: api.KernelFile) -> dict[str, int]:
+    """The macros of a source's options that are integers."""
+    found = (re.fullmatch(r"-D\s*(\w+)=(\d+)", option) for option in source.options)
+    return {match[1]: int(match[2]) for match in found if match is not None}
+
+
+def edited(job: Job, edit: Edit, launch: Launch) -> Job:
+    """The job with an edited source, and another launch."""
+    source = source_of(job)
+    assert source is not None  # an edit is one of a source
+    return replace(job, kernel=replace(source, text=edit.new), launch=launch)
+
+
+def replayed(job: Job) -> Analysis:
+    """What a job costs.
+
+    Raises:
+        MemsimError: its source does not compile, or whatever goes wrong in the kernel.
+    """
+    return analyze_trace(api.trace_job(job), job.arch)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """An edited kernel, counted. job: its.
+
+    forecast, counted: wavefronts of each array that a proposal changes, by name; counted by replaying the
+    edited kernel. before: of the kernel as it is.
+    """
+
+    proposals: tuple[Proposal, ...]
+    edit: Edit
+    job: Job
+    analysis: Analysis
+    before: dict[str, int]
+    forecast: dict[str, int]
+    counted: dict[str, int]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the edited kernel counts what was forecast."""
+        return self.forecast == self.counted
+
+    @property
+    def helps(self) -> bool:
+        """Whether the edited kernel takes fewer wavefronts than the kernel as it is, in all its arrays."""
+        return self.saved > 0
+
+    @property
+    def saved(self) -> int:
+        """Wavefronts that the edited kernel saves in all its arrays together."""
+        return sum(self.before.values()) - sum(self.counted.values())
+
+
+def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
+    """The best proposals that an edit exists for, of all arrays at once, compiled and replayed.
+
+    Where the edited kernel does not count what was forecast, the next proposals of that array are tried.
+    Gives all that was replayed, what counts least first; nothing if no edit compiles.
+
+    Raises:
+        MemsimError: there is no compiler.
+    """
+    waiting = [[each for each in entry.proposals if each.edit is not None] for entry in advice]
+    found: list[Proof] = []
+    for _ in range(MOST_TRIES):
+        chosen = [proposals[0] for proposals in waiting if proposals]
+        if not chosen:
+            break
+        try:
+            proof = prove(job, chosen)
+        except MemsimError as error:
+            if error.file is None:
+                raise  # no compiler, not a mistake in the edited text
+            waiting = [proposals[1:] for proposals in waiting]
+            continue
+        found.append(proof)
+        if proof.holds:
+            break
+        wrong = {name for name, wavefronts in proof.forecast.items() if proof.counted[name] != wavefronts}
+        waiting = [
+            proposals[1:] if proposals and proposals[0].tile.name in wrong else proposals
+            for proposals in waiting
+        ]
+    return sorted(found, key=lambda proof: (-proof.saved, not proof.holds))
+
+
+def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
+    """The source with these proposals' edits, compiled and replayed.
+
+    Raises:
+        MemsimError: a proposal has no edit, edits that cannot be made together, an access of the edited
+            kernel that cannot be counted, or what compiling and replaying raise.
+    """
+    whole = _together(proposals)
+    more = sum(each.more_dynamic for each in proposals)
+    launch = replace(job.launch, shared_bytes=job.launch.shared_bytes + more)
+    changed = edited(job, whole, launch)
+    analysis = replayed(changed)
+    names = [each.tile.name for each in proposals]
+    _check_counted(analysis, names, whole)
+    return Proof(
+        proposals=tuple(proposals),
+        edit=whole,
+        job=changed,
+        analysis=analysis,
+        before={name: wavefronts_of(proposals[0].before, name) for name in names},
+        forecast={each.tile.name: each.cost.most for each in proposals},
+        counted={name: wavefronts_of(analysis, name) for name in names},
+    )
+
+
+def _check_counted(analysis: Analysis, names: Sequence[str], edit: Edit) -> None:
+    """Is every access of these arrays counted, as theirs? What is left out would look as if it were saved.
+
+    Raises:
+        MemsimError: it is not.
+    """
+    known = {name for name, space, _, _ in analysis.trace.arrays if space == "shared"}
+    lost = [name for name in names if name not in known]
+    if lost or any(site.unresolved for site in analysis.sites if site.space == "shared"):
+        what = f"{' and '.join(lost)} cannot be told apart" if lost else "not every access can be counted"
+        raise MemsimError(f"in the changed kernel {what}", file=edit.file)
+
+
+def wavefronts_of(analysis: Analysis, array: str) -> int:
+    """The wavefronts of all requests that touch a shared array."""
+    return sum(
+        site.wavefronts or 0
+        for site in analysis.sites
+        if site.space == "shared" and array in site.array.split("|")
+    )
+
+
+def differing_results(job: Job, other: Job, progress: api.Progress | None = None) -> tuple[str, ...]:
+    """The parameters whose arrays differ, bit for bit, after a job and another one of the same kernel ran.
+
+    Both run on the same arguments and the same blocks. () if there is no difference.
+    """
+    results = zip(job.loaded.argument_names, _ran(job, progress), _ran(other, progress), strict=True)
+    return tuple(name for name, one, two in results if one != two)
+
+
+def _together(proposals: Sequence[Proposal]) -> Edit:
+    whole: Edit | None = None
+    for each in proposals:
+        if each.edit is None:
+            raise MemsimError(f"the change of {each.tile.name} cannot be written by rules")
+        joined = each.edit if whole is None else whole.joined(each.edit)
+        if joined is None:
+            raise MemsimError(
+                f"the change of {each.tile.name} and the others meet in one place",
+                file=each.edit.file,
+                hint=f"take one array: --array {each.tile.name}",
+            )
+        whole = joined
+    if whole is None:
+        raise MemsimError("there is nothing to prove")
+    return whole
+
+
+def _ran(job: Job, progress: api.Progress | None) -> list[bytes]:
+    """The bytes of each argument's arrays after a run."""
+    args = [_made(argument) for argument in job.values]
+    api.trace_job(replace(job, args=args), progress, everything=True)
+    return [b"".join(_bytes(argument)) for argument in args]
+
+
+def _made(argument: Any) -> Any:
+    """The argument with arrays of its own, as they are before a launch."""
+    if isinstance(argument, ArrayArg):
+        return argument.make()
+    if isinstance(argument, Texture1D):
+        return replace(argument, array=_made(argument.array))
+    if isinstance(argument, np.ndarray):
+        return argument.copy()
+    return [_made(part) for part in argument] if isinstance(argument, (list, tuple)) else argument
+
+
+def _bytes(argument: Any) -> list[bytes]:
+    """The contents of all arrays of an argument."""
+    if isinstance(argument, np.ndarray):
+        return [argument.tobytes()]
+    return [each for part in argument for each in _bytes(part)] if isinstance(argument, (list, tuple)) else []

@@ -1,0 +1,219 @@
+"""All that is suggested for a launch, as one record.
+
+In: an `Analysis`, and its `Job` where the kernel can be made anew from its source. Out: `Suggestions`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+from memsim.analysis import Analysis
+from memsim.bound import bound_of
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.suggest.edit import Edit
+from memsim.suggest.maps import Map, Padding
+from memsim.suggest.proposals import Advice, Proposal, advise
+from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
+from memsim.suggest.roles import Exchange, exchange
+from memsim.suggest.wider import Wider, wider
+
+
+@dataclass(frozen=True)
+class Suggestions:
+    """What would help a launch.
+
+    analysis: of the launch as it is. advice: for each shared array, those with most conflicts first.
+    proof: proposals that were compiled and replayed. unproven: why there is none, "" if there is one.
+    tried: what was compiled and replayed besides. exchange: x and y of the threads exchanged, if that helps.
+    wider: neighbouring global accesses that would be better as one. taken: what was asked for by number;
+    else `proof`, or where there is none `exchange`.
+    """
+
+    analysis: Analysis
+    advice: tuple[Advice, ...]
+    proof: Proof | None = None
+    unproven: str = ""
+    tried: tuple[Proof, ...] = ()
+    exchange: Exchange | None = None
+    wider: tuple[Wider, ...] = ()
+    taken: Proof | Exchange | None = None
+
+    @property
+    def proposals(self) -> tuple[Proposal, ...]:
+        """All proposals in the order in which reports number them, from 1."""
+        return tuple(each for entry in self.advice for each in entry.proposals)
+
+    @property
+    def least_cycles(self) -> tuple[int, int] | None:
+        """The lower bounds of the launch's cycles, before and after what was taken; None if not known."""
+        if self.taken is None:
+            return None
+        try:
+            return bound_of(self.analysis).cycles, bound_of(self.taken.analysis).cycles
+        except MemsimError:
+            return None  # not all blocks were replayed, or PTX was read
+
+    def __str__(self) -> str:
+        """The text that `memsim suggest` prints."""
+        from memsim.report.suggestions import render
+
+        return render(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The records as plain dicts, lists and numbers: what `--json` prints."""
+        return {
+            "kernel": self.analysis.trace.kernel,
+            "arch": self.analysis.arch.name,
+            "arrays": [_array(entry) for entry in self.advice],
+            "proof": None if self.proof is None else _proof(self.proof, self.proposals),
+            "unproven": self.unproven,
+            "least_cycles": None if self.least_cycles is None else list(self.least_cycles),
+            "tried": [_proof(each, self.proposals) for each in self.tried],
+            "wider": [dataclasses.asdict(each) for each in self.wider],
+            "exchange": None if self.exchange is None else _exchange(self.exchange),
+        }
+
+
+def suggest(
+    analysis: Analysis,
+    job: Job | None = None,
+    arrays: Sequence[str] = (),
+    take: Iterable[int] = (),
+) -> Suggestions:
+    """What would help, proven by replay where its kernel can be made anew.
+
+    Args:
+        analysis: of the launch as it is.
+        job: what was analyzed; None, or one without a source: nothing is compiled.
+        arrays: look only at shared arrays of these names; all if left out.
+        take: prove the proposals of these numbers; the best of each array if left out.
+
+    Raises:
+        MemsimError: no such array or proposal, or proposals that cannot be made together.
+    """
+    names = {name for name, space, _, _ in analysis.trace.arrays if space == "shared"}
+    for name in arrays:
+        if name not in names:
+            near = get_close_matches(name, names, n=1)
+            known = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(names))}"
+            raise MemsimError(
+                f"{analysis.trace.kernel} has no shared array {name!r}", hint=known if names else None
+            )
+    source = None if job is None else source_of(job)
+    macros = {} if source is None else macros_of(source)
+    advice = sorted(advise(analysis, arrays, macros), key=lambda entry: -entry.conflicts)
+    found = Suggestions(analysis, tuple(advice), wider=() if arrays else wider(analysis))
+    if job is not None and source is not None and not arrays:
+        found = replace(found, exchange=exchange(job, analysis))
+    chosen = tuple(take)
+    if found.exchange is not None and chosen == (len(found.proposals) + 1,):
+        return replace(found, taken=found.exchange, unproven="another proposal was taken")
+    proven = _proven(found, job, [_numbered(found, number) for number in chosen])
+    return proven if proven.taken is not None else replace(proven, taken=proven.exchange)
+
+
+def _proven(found: Suggestions, job: Job | None, chosen: list[Proposal]) -> Suggestions:
+    """The same with the chosen proposals, or the best, compiled and replayed."""
+    why = _why_no_proof(found, job)
+    if why or job is None:
+        return replace(found, unproven=why)
+    try:
+        proofs = [prove(job, chosen)] if chosen else prove_best(job, found.advice)
+    except MemsimError as error:
+        if chosen:
+            raise
+        return replace(found, unproven=error.message)
+    helping = [proof for proof in proofs if proof.helps or chosen]
+    if not helping:
+        why = "no change, written into the source, compiled and replayed, takes fewer wavefronts"
+        return replace(found, unproven=why, tried=tuple(proofs))
+    others = tuple(proof for proof in proofs if proof is not helping[0])
+    return replace(found, proof=helping[0], tried=others, taken=helping[0])
+
+
+def _numbered(found: Suggestions, number: int) -> Proposal:
+    if not 1 <= number <= len(found.proposals):
+        count = len(found.proposals) + (found.exchange is not None)
+        raise MemsimError(
+            f"there is no proposal {number}"
+            if number > count
+            else f"proposal {number} is taken alone, or not at all",
+            hint=f"there are {count}" if count else "there is none",
+        )
+    return found.proposals[number - 1]
+
+
+def _why_no_proof(found: Suggestions, job: Job | None) -> str:
+    """Why nothing can be compiled and replayed; "" if something can."""
+    edits = [each.edit for each in found.proposals if each.edit is not None]
+    if not found.proposals:
+        return "there is nothing to prove"
+    if not edits:
+        return "no change can be written into the source by rules: do it by hand, and analyze again"
+    source = None if job is None else source_of(job)
+    if source is None:
+        return "there is no source here that could be compiled anew"
+    others = {edit.file for edit in edits} - {source.file}
+    if others:
+        return f"the array is declared in {' and '.join(sorted(others))}, which {source.file} includes"
+    return ""
+
+
+def _array(entry: Advice) -> dict[str, Any]:
+    return {
+        "name": entry.tile.name,
+        "bytes": entry.tile.size,
+        "wavefronts": entry.wavefronts,
+        "conflicts": entry.conflicts,
+        "least": entry.least,
+        "layouts_tried": entry.tried,
+        "why_not": entry.why_not,
+        "proposals": [_proposal(each) for each in entry.proposals],
+    }
+
+
+def _proposal(each: Proposal) -> dict[str, Any]:
+    return {
+        "change": _change(each.change),
+        "wavefronts": each.cost.most,
+        "copied_sectors": {"before": each.now.sectors, "after": each.cost.sectors},
+        "certain": each.cost.certain,
+        "extra_bytes": each.extra,
+        "resident_blocks": {"before": each.blocks[0], "after": each.blocks[1]},
+        "lines": [] if each.edit is None else _lines(each.edit),
+    }
+
+
+def _change(change: Map) -> dict[str, int | str]:
+    if isinstance(change, Padding):
+        return {"kind": "padding", "every": change.every, "by": change.by}
+    return {"kind": "swizzle", "every": change.every, "bits": change.bits, "base": change.base}
+
+
+def _lines(edit: Edit) -> list[dict[str, int | str]]:
+    return [{"file": each.file, "line": each.line, "old": each.old, "new": each.new} for each in edit.lines]
+
+
+def _exchange(found: Exchange) -> dict[str, Any]:
+    return {
+        "block": list(found.job.launch.block),
+        "sectors": {"before": found.sectors[0], "after": found.sectors[1]},
+        "wavefronts": {"before": found.wavefronts[0], "after": found.wavefronts[1]},
+        "lines": _lines(found.edit),
+    }
+
+
+def _proof(proof: Proof, proposals: Sequence[Proposal]) -> dict[str, Any]:
+    return {
+        "proposals": [proposals.index(each) + 1 for each in proof.proposals],
+        "holds": proof.holds,
+        "before": proof.before,
+        "forecast": proof.forecast,
+        "counted": proof.counted,
+        "diff": proof.edit.diff,
+    }

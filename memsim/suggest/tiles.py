@@ -1,0 +1,127 @@
+"""The shared arrays of a launch, each with all the requests that touch it.
+
+In: an `Analysis`. Out: a `Tile` for each shared array that some row names, or why its layout cannot be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.analysis import Analysis
+from memsim.model.operations import operation
+from memsim.source import Shape, array_shape, template_constants
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tile:
+    """A shared array, and what touches it.
+
+    first: the address of its first byte; size: its bytes. shape: as the source declares it, None if it does
+    not, or not in a way that is understood. constants: integers by names that the source's own constants do
+    not give (a template's parameters, macros of the command line). sites: the rows of the analysis that touch
+    it. rows: the rows of the trace with its requests; copies: those that read global memory for it. width:
+    bytes of the widest access; narrowest: of the narrowest. used: the end of the highest access, from the
+    array's start; where not all places are known, the array's end. why_not: why another layout cannot be
+    tried, "" if it can.
+    """
+
+    name: str
+    first: int
+    size: int
+    shape: Shape | None
+    constants: Mapping[str, int]
+    sites: tuple[int, ...]
+    rows: NDArray[np.int64]
+    copies: NDArray[np.int64]
+    width: int
+    narrowest: int
+    used: int
+    why_not: str = ""
+
+    @property
+    def element(self) -> int:
+        """Bytes of an element: as declared, else what a lane of the narrowest access takes."""
+        return self.narrowest if self.shape is None else self.shape.element
+
+
+def tiles(analysis: Analysis, macros: Mapping[str, int] | None = None) -> tuple[Tile, ...]:
+    """The shared arrays that rows of the analysis name, in order of address.
+
+    macros: those of the compiler's command line that are integers.
+    """
+    arrays = [entry for entry in analysis.trace.arrays if entry[1] == "shared" and entry[3] > 0]
+    found = (_tile(analysis, name, first, size, macros or {}) for name, _, first, size in arrays)
+    return tuple(tile for tile in found if tile.sites)
+
+
+def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[str, int]) -> Tile:
+    trace = analysis.trace
+    sites = [
+        number
+        for number, site in enumerate(analysis.sites)
+        if site.space == "shared" and name in site.array.split("|")
+    ]
+    widths = [analysis.sites[number].width for number in sites]
+    none = np.zeros(0, np.int64)
+    rows = np.concatenate([analysis.requests_of_sites[number] for number in sites] or [none])
+    texts = trace.sources.values()
+    known = {**macros, **{k: v for text in texts for k, v in template_constants(text, trace.kernel).items()}}
+    shapes = (array_shape(text, name, size, known) for text in texts)
+    return Tile(
+        name=name,
+        first=first,
+        size=size,
+        shape=next((shape for shape in shapes if shape is not None), None),
+        constants=known,
+        sites=tuple(sites),
+        rows=rows,
+        copies=_copies(analysis, first, first + size),
+        width=max(widths, default=1),
+        narrowest=min(widths, default=1),
+        used=_used(analysis, rows) - first if _all_places_known(analysis) else size,
+        why_not=_why_not(analysis, sites, rows, first, first + size),
+    )
+
+
+def _copies(analysis: Analysis, first: int, end: int) -> NDArray[np.int64]:
+    """The rows of the trace that are the global side of a `cp.async` to the array."""
+    trace = analysis.trace
+    sides = np.array(
+        [site.space == "global" and operation("global", site.op).is_copy for site in trace.sites], np.bool_
+    )
+    if not sides.any():
+        return np.zeros(0, np.int64)
+    to_it = (trace.active & (trace.partner >= first) & (trace.partner < end)).any(axis=1)
+    return np.flatnonzero(sides[trace.site] & to_it)
+
+
+def _all_places_known(analysis: Analysis) -> bool:
+    """Whether the trace has every place that is accessed, and not one for all that cost the same."""
+    return analysis.trace.apart and analysis.trace.blocks_replayed == analysis.trace.launch.blocks
+
+
+def _used(analysis: Analysis, rows: NDArray[np.int64]) -> int:
+    """The end of the highest access of these rows."""
+    trace = analysis.trace
+    widths = np.array([site.width for site in trace.sites], np.int64)[trace.site[rows]]
+    ends = np.where(trace.active[rows], trace.addresses[rows] + widths[:, None], 0)
+    return int(ends.max(initial=0))
+
+
+def _why_not(analysis: Analysis, sites: list[int], rows: NDArray[np.int64], first: int, end: int) -> str:
+    """What keeps the array from being moved about."""
+    trace = analysis.trace
+    for number in sites:
+        site = analysis.sites[number]
+        if site.unresolved is not None:
+            return f"the access on line {site.line} could not be analyzed"
+        if "|" in site.array:
+            return f"the access on line {site.line} touches {' and '.join(site.array.split('|'))}"
+    addresses, active = trace.addresses[rows], trace.active[rows]
+    if (((addresses < first) | (addresses >= end)) & active).any():
+        return "some access goes past its end"
+    return ""

@@ -1,0 +1,116 @@
+"""Where a source declares a shared array, and every place that names it.
+
+In: source text, and an array. Out: `Writing`: spans in the text. Left out on purpose: what to change there,
+and the preprocessor: a use within a macro that is defined elsewhere is not seen (a replay would tell).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from memsim.analysis import Analysis
+from memsim.source import Declaration, constants, declarations, without_comments
+from memsim.suggest.tiles import Tile
+
+Span = tuple[int, int]
+
+# What an index cannot have in it if it is to be written twice on one line.
+EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|\n")
+
+
+# What stands before an element whose address goes on: into a variable, to a function.
+HANDED_ON = re.compile(r"(?:=|\breturn\b|,|(?P<function>\w+)\s*\()\s*&\s*$")
+# Functions that take the address of what is accessed there and then.
+ACCESSES = re.compile(r"cvta|memcpy_async")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place that names the array: the span of the name, and of each index behind it without brackets.
+
+    seen: whether what is accessed there is what the indices say; not so where an address is handed on.
+    """
+
+    name: Span
+    indices: tuple[Span, ...]
+    seen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How a file writes an array. code: its text without comments, place for place. constants: by name."""
+
+    file: str
+    text: str
+    code: str
+    declaration: Declaration
+    uses: tuple[Use, ...]
+    constants: Mapping[str, int]
+
+    @property
+    def elements(self) -> bool:
+        """Whether every use names one element, by indices on one line that may be worked out twice."""
+        return bool(self.uses) and all(
+            len(use.indices) == len(self.declaration.extents)
+            and not any(EFFECT.search(self.text[slice(*span)]) for span in use.indices)
+            for use in self.uses
+        )
+
+    @property
+    def unseen(self) -> tuple[int, ...]:
+        """The lines that hand on an address of the array, from which anything may be accessed."""
+        places = (use.name[0] for use in self.uses if not use.seen)
+        return tuple(dict.fromkeys(self.text.count("\n", 0, place) + 1 for place in places))
+
+
+def writing(analysis: Analysis, tile: Tile) -> Writing | None:
+    """How the sources of the analysis write the array; None if no declaration is found for it.
+
+    Of several arrays with its name and size it is the one whose block has the array's accesses.
+    """
+    return _writing(
+        analysis.trace.sources,
+        tile,
+        {(analysis.sites[number].file, analysis.sites[number].line) for number in tile.sites},
+    )
+
+
+def _writing(sources: Mapping[str, str], tile: Tile, accesses: set[tuple[str, int]]) -> Writing | None:
+    found = []
+    for file, text in sources.items():
+        lines = [line for name, line in accesses if name == file]
+        for declaration in declarations(text, tile.name, tile.size, tile.constants):
+            first, last = (text.count("\n", 0, place) + 1 for place in declaration.scope)
+            inside = sum(first <= line <= last for line in lines)
+            code = without_comments(text)
+            known = {**constants(code), **tile.constants}
+            uses = tuple(_uses(code, tile.name, declaration))
+            found.append((inside, Writing(file, text, code, declaration, uses, known)))
+    return max(found, key=lambda entry: entry[0])[1] if found else None
+
+
+def _uses(code: str, name: str, declaration: Declaration) -> Iterator[Use]:
+    """The uses of the array in its scope; asking for its size is none."""
+    end = declaration.scope[1]
+    named = re.compile(rf"(?<![\w.])(?<!->){re.escape(name)}\b")
+    for match in named.finditer(code, declaration.extents[-1][1], end):
+        if re.search(r"\bsizeof\s*\(?\s*$", code[: match.start()]):
+            continue
+        indices = tuple(_indices(code, match.end()))
+        handed = HANDED_ON.search(code[: match.start()])
+        accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
+        yield Use(match.span(), indices, bool(indices) and accessed)
+
+
+def _indices(code: str, place: int) -> Iterator[Span]:
+    """The insides of the brackets that stand at `place`, one behind the other."""
+    opening = re.compile(r"\s*\[")
+    while match := opening.match(code, place):
+        depth, place = 1, match.end()
+        start = place
+        while depth and place < len(code):
+            depth += (code[place] == "[") - (code[place] == "]")
+            place += 1
+        yield start, place - 1

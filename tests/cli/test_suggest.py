@@ -1,0 +1,186 @@
+"""`memsim suggest`: what a person with a conflict types, sees and gets."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memsim.compile import nvrtc
+from tests.cli.conftest import Done
+from tests.suggest.kernels import transpose
+from tests.suggest.test_prove import POINTER
+
+Memsim = Callable[..., Done]
+
+LAUNCH = ("--grid", "1", "--block", "32,32", "--arg", "f32[1024]", "--arg", "f32[1024]=zeros")
+
+
+@pytest.fixture
+def tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A transpose of the user's own, in the folder where the command is typed."""
+    monkeypatch.chdir(tmp_path)
+    Path("tile.cu").write_text(transpose("float tile[32][32]").text)
+    return Path("tile.cu")
+
+
+def test_a_kernel_of_the_catalogue(memsim: Memsim) -> None:
+    done = memsim("suggest", "kernel_v4_colmajor", "--size", "128,128,16")
+    assert (done.code, done.err) == (0, "")
+    first, *_, proof, bounds, last = done.out.splitlines()
+    assert first == (
+        "kernel_v4_colmajor: 64 of 1,728 shared wavefronts are bank conflicts; "
+        "another layout of s_a saves all of them"
+    )
+    assert "  + __shared__ __align__(16) float s_a[BK][BM + 4];" in done.out
+    assert proof == (
+        "Proven by replay: 1 in kernel_v4_colmajor.cu, compiled and replayed: "
+        "s_a 640 -> 576 wavefronts, as forecast."
+    )
+    assert bounds.startswith("Lower bound of the launch (memsim bound): ")
+    assert last.startswith("kernel_v4_colmajor: conflict-free: 1,664 shared wavefronts")
+
+
+def test_the_picture_shows_the_banks_before_and_after(memsim: Memsim, tile: Path) -> None:
+    lines = memsim("suggest", tile, *LAUNCH).out.splitlines()
+    before, after = (
+        next(line.split() for line in lines if line.split()[:1] == [side]) for side in ("before", "after")
+    )
+    assert before == ["before", "32", *"." * 31]
+    assert after == ["after", *"1" * 32]
+    (row,) = [line for line in lines if line.split()[:2] == ["3", "0*"]]
+    assert row.split() == ["3", "0*", "1", "2", "3", "3*", "2", "1", "0"]
+
+
+def test_the_records(memsim: Memsim, tile: Path) -> None:
+    done = memsim("suggest", tile, *LAUNCH, "--json")
+    found = json.loads(done.out)
+    (array,) = found["arrays"]
+    assert (array["name"], array["wavefronts"], array["conflicts"], array["least"]) == ("tile", 1056, 992, 64)
+    assert [proposal["wavefronts"] for proposal in array["proposals"]] == [64, 64]
+    assert array["proposals"][1]["change"] == {"kind": "padding", "every": 128, "by": 4}
+    assert array["proposals"][1]["lines"][0]["new"] == "    __shared__ float tile[32][32 + 1];"
+    assert found["proof"]["proposals"] == [1]
+    before, after = found["least_cycles"]
+    assert before == 1056 + 2 * 32  # wavefronts of shared memory, and of 64 global requests of 128 B
+    assert after < before
+    assert found["proof"]["counted"] == found["proof"]["forecast"] == {"tile": 64}
+
+
+def test_apply_writes_the_change_that_was_proven_and_run(memsim: Memsim, tile: Path) -> None:
+    before = tile.read_text("utf-8")
+    tile.chmod(0o640)
+    done = memsim("suggest", tile, *LAUNCH, "--take", "2", "--apply")
+    assert (done.code, done.err) == (0, "")
+    assert "every array comes out the same, bit for bit" in done.out
+    assert "\n+    __shared__ float tile[32][32 + 1];\n" in done.out
+    assert done.out.endswith("Written: tile.cu\n")
+    assert tile.read_text() == before.replace("tile[32][32]", "tile[32][32 + 1]")
+    assert stat.S_IMODE(tile.stat().st_mode) == 0o640
+    assert [path.name for path in Path().iterdir()] == ["tile.cu"]
+
+    again = memsim("suggest", tile, *LAUNCH, "--apply")
+    assert again.code == 1
+    assert again.err == "error: there is no proven change to run\nhint: there is nothing to prove\n"
+
+
+def test_without_apply_nothing_is_written(memsim: Memsim, tile: Path) -> None:
+    before = tile.read_text("utf-8")
+    done = memsim("suggest", tile, *LAUNCH, "--run")
+    assert done.code == 0
+    assert "bit for bit" in done.out
+    assert "Written" not in done.out
+    assert tile.read_text() == before
+
+
+def test_a_change_that_alters_results_is_refused(memsim: Memsim, tile: Path) -> None:
+    tile.write_text(POINTER.text)
+    done = memsim("suggest", tile, *LAUNCH, "--apply")
+    assert done.code == 1
+    assert done.err.startswith(
+        "error: tile.cu: the changed kernel computes something else: out came out different"
+    )
+    assert tile.read_text() == POINTER.text
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("kernel_v4_colmajor", "kernel_v4_colmajor ships with memsim, and --apply changes your own source"),
+        ("saved.npz", "--apply changes a CUDA source, and saved.npz is none"),
+    ],
+)
+def test_apply_changes_sources_of_the_user_alone(memsim: Memsim, tile: Path, target: str, says: str) -> None:
+    memsim("analyze", tile, *LAUNCH, "--save-trace", "saved.npz")
+    done = memsim("suggest", target, "--apply")
+    assert done.code == 2
+    assert done.err.startswith(f"error: {says}")
+
+
+def test_a_saved_trace(memsim: Memsim, tile: Path) -> None:
+    memsim("analyze", tile, *LAUNCH, "--save-trace", "saved.npz")
+    done = memsim("suggest", "saved.npz")
+    assert done.code == 0
+    assert done.out.splitlines()[-1] == (
+        "Not proven by replay: there is no source here that could be compiled anew."
+    )
+
+
+def test_a_target_of_a_project(memsim: Memsim, tile: Path) -> None:
+    Path("memsim.toml").write_text(
+        '[[targets]]\nname = "mine"\nfile = "tile.cu"\ngrid = [1]\nblock = [32, 32]\n'
+        'args = ["f32[1024]", "f32[1024]=zeros"]\nbudgets = ["ways <= 1"]\n'
+    )
+    checked = memsim("check")
+    assert checked.code == 1
+    assert "  memsim suggest mine  # tries other layouts of tile\n" in checked.out
+    done = memsim("suggest", "mine")
+    assert done.code == 0
+    assert "Proven by replay: 1 in tile.cu" in done.out
+
+
+def test_analyze_says_what_to_type_where_there_are_conflicts(memsim: Memsim, tile: Path) -> None:
+    last = memsim("analyze", tile, *LAUNCH).out.splitlines()[-1]
+    assert last == "`memsim suggest tile.cu`, with the same options, tries other layouts of tile."
+    assert "memsim suggest" not in memsim("analyze", "transpose_xor", "--size", "32,32").out
+
+
+def test_explain_says_what_would_help(memsim: Memsim, tile: Path) -> None:
+    lines = memsim("explain", tile, *LAUNCH).out.splitlines()
+    found = lines[lines.index("What would help:") :]
+    assert found[2] == (
+        "  tile, padding: 4 B behind every 128 B: 1,056 -> 64 wavefronts in all its accesses; changes line 3"
+    )
+    assert "What would help" not in memsim("explain", "transpose_xor", "--size", "32,32").out
+
+
+def test_the_page_says_what_would_help(memsim: Memsim, tile: Path) -> None:
+    assert memsim("report", tile, *LAUNCH, "-o", "page.html").code == 0
+    page = Path("page.html").read_text("utf-8")
+    assert '<h2 id="help">What would help</h2>' in page
+    assert "+    tile[y][x ^ y] = in[y * 32 + x];" in page
+
+
+def test_mistakes(memsim: Memsim, tile: Path) -> None:
+    done = memsim("suggest", tile, *LAUNCH, "--array", "tiel")
+    assert (done.code, done.err) == (
+        2,
+        "error: k has no shared array 'tiel'\nhint: did you mean tile?\n",
+    )
+    done = memsim("suggest", tile, *LAUNCH, "--take", "7")
+    assert (done.code, done.err) == (2, "error: there is no proposal 7\nhint: there are 2\n")
+    assert memsim("suggest", tile).code == 2  # no launch
+    assert "--size makes no sense" in memsim("suggest", tile, *LAUNCH, "--size", "3").err
+
+
+def test_without_a_compiler_the_catalogue_still_gets_proposals(
+    memsim: Memsim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nvrtc, "_library_candidates", lambda: iter(()))
+    done = memsim("suggest", "transpose_naive", "--size", "32,32")
+    assert done.code == 0
+    assert "+ __shared__ float tile[32][32 + 1];" in done.out
+    assert done.out.splitlines()[-1].startswith("Not proven by replay: NVRTC")

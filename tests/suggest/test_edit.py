@@ -1,0 +1,218 @@
+"""A change of a layout as it is written into a source, and where it cannot be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memsim.analysis import analyze_trace
+from memsim.suggest.edit import Edit, edit
+from memsim.suggest.maps import Map, Padding, Swizzle
+from memsim.suggest.proposals import growth
+from memsim.suggest.tiles import tiles
+from memsim.suggest.uses import writing
+from tests.traces import Request, make_trace, site
+
+
+def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
+    """The change of the array `t` of `size` bytes, which a load on a line reads to its end."""
+    last = Request(size - 4 - np.arange(32) * 0)
+    analysis = analyze_trace(
+        make_trace(
+            (site(array="t", line=line), [last]),
+            arrays=(("t", "shared", 0, size),),
+            sources={"kernel.cu": source},
+        )
+    )
+    (tile,) = tiles(analysis)
+    how = writing(analysis, tile)
+    return None if how is None else edit(how, change, growth(tile, change))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "change", "size"),
+    [
+        (
+            "__shared__ float t[32][32];\nt[y][x];",
+            "__shared__ float t[32][32 + 1];\nt[y][x];",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "__shared__ float t[2][8][1 << 5];\nt[b][y][x];",
+            "__shared__ float t[2][8][(1 << 5) + 4];\nt[b][y][x];",
+            Padding(128, 16),
+            2048,
+        ),
+        (
+            "__shared__ float t[2][8][32];\nt[b][y][x];",
+            "__shared__ float t[2][8 + 1][32];\nt[b][y][x];",
+            Padding(1024, 128),
+            2048,
+        ),
+        (
+            "#define PAD 0\n__shared__ float t[8][32 + PAD];\nt[y][x];",
+            "#define PAD 2\n__shared__ float t[8][32 + PAD];\nt[y][x];",
+            Padding(128, 8),
+            1024,
+        ),
+        (
+            "constexpr int N = 8, LD = 32;\n__shared__ float t[N * LD];\n*(t + y * LD);",
+            "constexpr int N = 8, LD = 33;\n__shared__ float t[N * LD];\n*(t + y * LD);",
+            Padding(128, 4),
+            1024,
+        ),
+        (
+            "const int N = 32;\n__shared__ float t[N * N];\nt[y * N + x] = t[x * N + y];",
+            "const int N = 32;\n__shared__ float t[N * N + 32];\nt[y * (N + 1) + x] = t[x * (N + 1) + y];",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "__shared__ float t[64];\nt[32 * y + x];",
+            "__shared__ float t[64 + 2];\nt[33 * y + x];",
+            Padding(128, 4),
+            256,
+        ),
+        (
+            "__shared__ float t[64];\nt[i ^ 1];",
+            "__shared__ float t[64 + 8];\nt[(i ^ 1) + (i ^ 1) / 32 * 4];",
+            Padding(128, 16),
+            256,
+        ),
+        (
+            "__shared__ float t[4][64];\nt[y][2 * x];",
+            "__shared__ float t[4][64 + 2];\nt[y][2 * x + (2 * x) / 32];",
+            Padding(128, 4),
+            1024,
+        ),
+        (
+            "__shared__ float t[32][32];\nt[y][x] = t[x][y + 1];",
+            "__shared__ float t[32][32];\nt[y][x ^ y] = t[x][(y + 1) ^ x];",
+            Swizzle(128, 5, 2),
+            4096,
+        ),
+        (
+            "__shared__ float t[32][32];\nt[y][x];",
+            "__shared__ float t[32][32];\nt[y][x ^ ((y >> 1 & 3) << 2)];",
+            Swizzle(256, 2, 4),
+            4096,
+        ),
+        (
+            "__shared__ float t[2][8][32];\nt[b][y][x];",
+            "__shared__ float t[2][8][32];\nt[b][y][x ^ (y << 2)];",
+            Swizzle(128, 3, 4),
+            2048,
+        ),
+        (
+            "__shared__ float t[8][128];\nt[y][4 * x];",
+            "__shared__ float t[8][128];\nt[y][(4 * x) ^ (((4 * x) >> 5 & 1) << 2)];",
+            Swizzle(128, 1, 4),
+            4096,
+        ),
+        (
+            "extern __shared__ float t[];\nt[y * 32 + x];",
+            "extern __shared__ float t[];\nt[y * 33 + x];",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "extern __shared__ float t[];\nt[i];",
+            "extern __shared__ float t[];\nt[i ^ (i >> 5 & 31)];",
+            Swizzle(128, 5, 2),
+            4096,
+        ),
+        (
+            "__shared__ __half t[16][64];\n&t[r][c * 8];",
+            "__shared__ __half t[16][64];\n&t[r][(c * 8) ^ ((r & 7) << 3)];",
+            Swizzle(128, 3, 4),
+            2048,
+        ),
+    ],
+)
+def test_what_is_written(before: str, after: str, change: Map, size: int) -> None:
+    found = written(before, change, size)
+    assert found is not None
+    assert found.new == after
+    old, new = before.splitlines(), after.splitlines()
+    assert [(each.line, each.old, each.new) for each in found.lines] == [
+        (number, one, two) for number, (one, two) in enumerate(zip(old, new), 1) if one != two
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "change"),
+    [
+        ("__shared__ float t[32][32];\nfloat *p = &t[0][0]; t[y]", Swizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nf(t); t[y][x];", Swizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nt[y][x++];", Swizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nt[y][x\n + 1];", Swizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nt[y][x];", Padding(256, 4)),  # every second row
+        ("__shared__ float t[128][8];\nt[y][x];", Swizzle(128, 2, 4)),  # bits of the row would change
+        ("__shared__ float t[1024];\np = t;", Padding(128, 4)),
+        ("__shared__ float t[N][32];\nt[y][x];", Padding(128, 4)),  # N is not known
+        ("__shared__ float t[32 * 32];\nf(t[32 * y + 32 * x]);", Swizzle(96, 1, 2)),
+    ],
+)
+def test_what_cannot_be_written_by_rules(source: str, change: Map) -> None:
+    assert written(source, change, 4096) is None
+
+
+def test_comments_other_arrays_and_other_scopes_stay_as_they_are() -> None:
+    source = """\
+__global__ void a() { __shared__ float t[32][32]; t[x][y]; }
+__global__ void b() {
+    __shared__ float t[32][32], at[4][4]; // t[y][x]
+    at[y][x] = s.t[y][x] + p->t[y][x] + sizeof(t);  /* t[1][2] */
+    t[y][x] = 0;
+}
+void c() { t[y][x]; }
+"""
+    found = written(source, Swizzle(128, 5, 2), 4096, line=5)
+    assert found is not None
+    assert found.new == source.replace("    t[y][x] = 0", "    t[y][x ^ y] = 0")
+    other = written(source, Swizzle(128, 5, 2), 4096, line=1)
+    assert other is not None
+    assert other.new == source.replace("t[x][y]", "t[x][y ^ x]")
+
+
+@pytest.mark.parametrize(
+    ("use", "seen"),
+    [
+        ("t[y][x] = 1;", True),
+        ("*(float4 *)&t[y][4 * x] = v;", True),
+        ("*reinterpret_cast<float4 *>(&t[y][4 * x]) = v;", True),
+        ("__cvta_generic_to_shared(&t[y][x]);", True),
+        ("__pipeline_memcpy_async(&t[y][x], in, 16);", True),
+        ("sum += v & t[y][x];", True),
+        ("float *p = &t[0][0];", False),
+        ("load(&t[y][x], 32);", False),
+        ("load(v, &t[y][x], 32);", False),
+        ("return &t[y][x];", False),
+        ("load(t);", False),
+    ],
+)
+def test_addresses_that_are_handed_on_are_told(use: str, seen: bool) -> None:
+    found = written(f"__shared__ float t[32][32];\nt[y][x] = 0;\n{use}", Padding(128, 4), 4096)
+    assert found is not None
+    assert found.unseen == (() if seen else (3,))
+
+
+def test_edits_of_one_file_are_made_together_unless_they_meet() -> None:
+    text = "__shared__ float t[32][32];\nt[y][x];"
+    one, two = (written(text, change, 4096) for change in (Padding(128, 4), Swizzle(128, 5, 2)))
+    assert one is not None
+    assert two is not None
+    both = one.joined(two)
+    assert both is not None
+    assert both.new == "__shared__ float t[32][32 + 1];\nt[y][x ^ y];"
+    assert both.joined(one) == both
+    wider = written(text, Padding(128, 8), 4096)
+    assert wider is not None
+    assert one.joined(wider) is None
+    assert one.diff.splitlines()[:4] == [
+        "--- a/kernel.cu",
+        "+++ b/kernel.cu",
+        "@@ -1,2 +1,2 @@",
+        "-__shared__ float t[32][32];",
+    ]

@@ -1,0 +1,99 @@
+"""Maps of layouts: one to one, in bounds, aligned; and what they say of themselves is so."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memsim.analysis import analyze_trace
+from memsim.model import shared_access
+from memsim.suggest.candidates import candidates
+from memsim.suggest.maps import Map, Padding, Swizzle
+from memsim.suggest.tiles import tiles
+from tests.traces import Request, make_trace, site
+
+LINE = 128
+SIZES = st.sampled_from([512, 1024, 1088, 2048, 4096, 4224])
+
+
+@st.composite
+def swizzles(draw: st.DrawFn) -> Swizzle:
+    base = draw(st.integers(2, 6))
+    bits = draw(st.integers(1, 7 - base))
+    return Swizzle(draw(st.integers(1, 12)) << base + bits, bits, base)
+
+
+paddings = st.builds(
+    Padding, st.integers(1, 64).map(lambda n: n * 4), st.integers(1, 32).map(lambda n: n * 4)
+)
+maps = st.one_of(paddings, swizzles())
+
+
+@given(maps, SIZES)
+def test_no_two_bytes_come_to_one_place(change: Map, size: int) -> None:
+    block = 1 << change.base + change.bits if isinstance(change, Swizzle) else 1
+    offsets = np.arange(size // block * block)
+    places = change.places(offsets)
+    assert len(np.unique(places)) == len(offsets)
+    assert places.min() >= 0
+    assert places.max() < change.size(len(offsets))
+
+
+@given(maps, st.sampled_from([4, 8, 16]))
+def test_what_stays_whole_is_aligned_and_side_by_side(change: Map, width: int) -> None:
+    places = change.places(np.arange(4096).reshape(-1, width))
+    aligned = (places[:, 0] % width == 0) & (np.diff(places, axis=1) == 1).all(axis=1)
+    if change.whole(width):
+        assert aligned.all()
+    if not aligned.all():
+        assert not change.whole(width)
+
+
+@given(maps, st.lists(st.integers(0, 255), min_size=32, max_size=32), st.integers(1, 40))
+def test_requests_a_period_apart_cost_the_same(change: Map, words: list[int], times: int) -> None:
+    lanes = np.array(words) * 4
+    costs = shared_access(change.places(np.stack([lanes, lanes + times * change.period])), 4)
+    assert costs.wavefronts[0] == costs.wavefronts[1]
+
+
+def test_a_swizzle_is_cutlass_s() -> None:
+    """Swizzle<B, M, S> of cute/swizzle.hpp: offset ^ ((offset & yyy_mask) >> S), on elements of 2 bytes."""
+    offsets = np.arange(16 * 64)
+    for b, m, s in ((3, 3, 3), (2, 3, 3), (1, 3, 4), (3, 3, 4)):
+        mask = ((1 << b) - 1) << m + s
+        expected = offsets ^ ((offsets & mask) >> s)
+        ours = Swizzle(2 << m + s, b, m + 1)
+        assert (ours.places(offsets * 2) == expected * 2).all()
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize(
+    "declared", ["float tile[16][32]", "__half tile[32][32]", "float tile[3][11][8]", ""]
+)
+def test_every_candidate_keeps_its_promises(declared: str, width: int) -> None:
+    size = 1056 if "11" in declared else 2048
+    element = next((n for word, n in (("float", 4), ("half", 2)) if word in declared), width)
+    if width < element:
+        return  # nobody reads a part of an element
+    text = f"__shared__ {declared};" if declared else ""
+    strided = Request(np.arange(32) * (size // 32 // 16 * 16) % (size - 15) // 16 * 16)
+    analysis = analyze_trace(
+        make_trace(
+            (site(width=width), [strided]),
+            arrays=(("tile", "shared", 0, size),),
+            sources={"kernel.cu": text},
+        )
+    )
+    (tile,) = tiles(analysis)
+    assert (tile.shape is not None) == bool(declared)
+    found = candidates(analysis, tile)
+    assert found
+    accesses = np.arange(size // width * width).reshape(-1, width)
+    for change in found:
+        places = change.places(accesses)
+        assert len(np.unique(places)) == places.size, change
+        assert places.min() >= 0 and places.max() < change.size(size), change
+        assert (places[:, 0] % width == 0).all(), change
+        assert (np.diff(places, axis=1) == 1).all(), change

@@ -1,0 +1,240 @@
+"""Proposals compiled and replayed: the replay decides, whatever was forecast."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsim import api
+from memsim.compile import nvrtc
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernels import catalog
+from memsim.launch import ArrayArg, Launch
+from memsim.suggest import prove, suggest
+from memsim.suggest.maps import Padding, Swizzle
+from memsim.suggest.prove import differing_results
+from memsim.trace.trace import Trace
+from tests.suggest.kernels import JOINED_LOADS, Case, analyzed, transpose
+
+
+def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) -> None:
+    """Four loads side by side are one of 16 bytes until XORed columns hide that they are neighbours."""
+    job = JOINED_LOADS.job(tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    (swizzle,) = found.tried
+    assert isinstance(swizzle.proposals[0].change, Swizzle)
+    assert not swizzle.holds
+    assert swizzle.counted["tile"] > swizzle.forecast["tile"]
+    assert isinstance(found.proof.proposals[0].change, Padding)
+    assert found.proof.holds
+    text = str(found)
+    assert (
+        f"1 in k.cu, compiled and replayed: tile 288 -> {swizzle.counted['tile']} wavefronts. The fore"
+        in text
+    )
+    assert "Proven by replay: 2 in k.cu" in text
+
+
+def test_the_chosen_proposal_is_proven(tmp_path: Path) -> None:
+    job = transpose("float tile[32][32]").job(tmp_path)
+    found = suggest(analyzed(job), job, take=[2])
+    assert found.proof is not None
+    assert found.proof.edit.lines[0].new.strip() == "__shared__ float tile[32][32 + 1];"
+    with pytest.raises(MemsimError, match="there is no proposal 3"):
+        suggest(analyzed(job), job, take=[3])
+
+
+def test_of_what_saves_as_much_that_which_is_as_forecast_is_proven() -> None:
+    """The loads of s_b are joined only as they are: s_a alone is as forecast, and saves as much."""
+    spec = catalog()["opt_4_tile2d"].pick()
+    job = spec.job((128, 128, 16))
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    assert found.proof.holds
+    assert list(found.proof.counted) == ["s_a"]
+    assert [proof.holds for proof in found.tried] == [False, False]
+    conflicts = sum(entry.conflicts for entry in found.advice)
+    saved = found.proof.saved
+    assert 0 < saved < conflicts
+    assert str(found).startswith(
+        f"opt_4_tile2d: {conflicts:,} of 4,224 shared wavefronts are bank conflicts; "
+        f"another layout of s_a saves {saved:,} of them\n"
+    )
+
+
+POINTER = Case(
+    """
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float tile[32][32];
+    int x = threadIdx.x, y = threadIdx.y;
+    float *flat = &tile[0][0];
+    flat[y * 32 + x] = in[y * 32 + x];
+    __syncthreads();
+    out[y * 32 + x] = tile[x][y];
+}
+""",
+    (32, 32),
+    ((1024, "float32"), (1024, "float32")),
+)
+
+
+def test_a_change_that_misses_an_access_is_found_by_running_it(tmp_path: Path) -> None:
+    """The pointer goes on in rows of 32: counts are as forecast, and the results are not."""
+    job = POINTER.job(tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    assert found.proof.holds
+    assert found.proof.edit.unseen == (5,)
+    assert "Line 5 hands on an address of the array: --run says whether" in str(found)
+    assert differing_results(job, found.proof.job) == ("out",)
+    assert differing_results(job, job) == ()
+
+
+def test_all_arrays_at_once(tmp_path: Path) -> None:
+    case = Case(
+        """
+constexpr int PAD = 0;
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float one[32][32 + PAD];
+    __shared__ float two[32][32 + PAD];
+    int x = threadIdx.x, y = threadIdx.y;
+    one[y][x] = in[y * 32 + x];
+    two[x][y] = in[y * 32 + x];
+    __syncthreads();
+    out[y * 32 + x] = one[x][y] + two[y][x];
+}
+""",
+        (32, 32),
+        ((1024, "float32"), (1024, "float32")),
+    )
+    job = case.job(tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    assert found.proof.counted == {"one": 64, "two": 64}
+    paddings = [each for each in found.proposals if isinstance(each.change, Padding)]
+    together = prove(job, paddings)  # one constant for both
+    assert [line.new for line in together.edit.lines] == ["constexpr int PAD = 1;"]
+    assert together.holds
+    only = suggest(analyzed(job), job, arrays=["two"])
+    assert [entry.tile.name for entry in only.advice] == ["two"]
+    with pytest.raises(MemsimError, match="no shared array 'tow'"):
+        suggest(analyzed(job), job, arrays=["tow"])
+
+
+def test_templates_macros_and_dynamic_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text("""
+extern __shared__ float whole[];
+template <typename T, int N> __global__ void k(const T *in, T *out) {
+    __shared__ T tile[N][32 + MORE];
+    int x = threadIdx.x, y = threadIdx.y;
+    tile[y][x] = in[y * 32 + x];
+    whole[y * 32 + x] = in[x];
+    __syncthreads();
+    out[y * 32 + x] = tile[x][y] + whole[x * 32 + y];
+}
+template __global__ void k<float, 32>(const float *, float *);
+""")
+    options = ("-DMORE=0",)
+    arrays = [ArrayArg((1024,)), ArrayArg((1024,))]
+    source = api.KernelFile(tmp_path, "k.cu", options=options)
+    job = Job(source, Launch((1, 1, 1), (32, 32, 1), 4096), arrays)
+    found = suggest(analyzed(job), job)
+    assert [entry.tile.name for entry in found.advice] == ["tile", "whole"]
+    paddings = [n for n, each in enumerate(found.proposals, 1) if isinstance(each.change, Padding)]
+    for taken in (found, suggest(analyzed(job), job, take=paddings)):
+        assert taken.proof is not None
+        assert taken.proof.holds
+        assert taken.proof.counted == {"tile": 64, "whole": 64}
+        assert differing_results(job, taken.proof.job) == ()
+    assert taken.proof is not None
+    assert taken.proof.job.launch.shared_bytes == 4096 + 128
+    assert "Launch it with 128 B more of dynamic shared memory." in str(found)
+    # Another instance may have more rows, so that only the bits of the 32 are taken.
+    assert "tile[y][x ^ (y & 31)]" in found.proposals[0].edit.new  # type: ignore[union-attr]
+
+
+def test_without_a_compiler_the_proposals_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = transpose("float tile[32][32]").job(tmp_path)
+    analysis = analyzed(job)
+    monkeypatch.setattr(nvrtc, "_library_candidates", lambda: iter(()))
+    found = suggest(analysis, job)
+    assert len(found.proposals) == 2
+    assert found.proof is None
+    assert "Not proven by replay: NVRTC, NVIDIA's compiler library, is not installed." in str(found)
+
+
+def test_an_edit_that_does_not_compile_is_passed_over(tmp_path: Path) -> None:
+    """A check of the tile's size in the source: the padding breaks it, the swizzle does not."""
+    text = transpose("float tile[32][32]").text.replace(
+        "int x", 'static_assert(sizeof(tile) == 4096, "");\n    int x'
+    )
+    job = replace(transpose("float tile[32][32]"), text=text).job(tmp_path)
+    found = suggest(analyzed(job), job, take=[1])
+    assert found.proof is not None
+    with pytest.raises(MemsimError, match="static assertion failed"):
+        suggest(analyzed(job), job, take=[2])
+
+
+def test_what_cannot_be_counted_is_not_taken_for_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = transpose("float tile[32][32]").job(tmp_path)
+    analysis = analyzed(job)
+    whole = api.trace_job
+
+    def without_names(job: Job, *more: Any, **how: Any) -> Trace:
+        trace = whole(job, *more, **how)
+        arrays = tuple(("shared memory", *rest) for _, *rest in trace.arrays if rest[0] == "shared")
+        sites = tuple(replace(site, array="shared memory") for site in trace.sites)
+        return replace(trace, arrays=arrays, sites=sites)
+
+    monkeypatch.setattr(api, "trace_job", without_names)
+    found = suggest(analysis, job)
+    assert found.proof is None
+    assert "Not proven by replay" in str(found)
+    with pytest.raises(MemsimError, match="in the changed kernel tile cannot be told apart"):
+        suggest(analysis, job, take=[1])
+
+    def unresolved(job: Job, *more: Any, **how: Any) -> Trace:
+        trace = whole(job, *more, **how)
+        return replace(trace, sites=tuple(replace(site, unresolved="no") for site in trace.sites))
+
+    monkeypatch.setattr(api, "trace_job", unresolved)
+    with pytest.raises(MemsimError, match="in the changed kernel not every access can be counted"):
+        suggest(analysis, job, take=[1])
+
+
+def test_a_header_s_array_is_not_edited_by_rules(tmp_path: Path) -> None:
+    whole = transpose("float tile[32][32]").text
+    (tmp_path / "tile.cuh").write_text(whole)
+    job = Case('#include "tile.cuh"\n', (32, 32), ((1024, "float32"), (1024, "float32"))).job(tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proposals
+    assert found.proof is None
+    assert "Not proven by replay: the array is declared in tile.cuh, which k.cu includes." in str(found)
+
+
+def test_the_room_on_a_multiprocessor_is_told(tmp_path: Path) -> None:
+    """7 blocks of 31 KiB and 1 KiB each fill it; 1 byte more, and there are 6."""
+    case = transpose("float tile[248][32]")
+    job = case.job(tmp_path)
+    found = suggest(analyzed(job), take=[])
+    padding = next(each for each in found.proposals if isinstance(each.change, Padding))
+    assert padding.blocks == (2, 2)  # 1024 threads
+    small = replace(job, launch=replace(job.launch, block=(32, 8, 1)))
+    found = suggest(analyzed(small))
+    padding = next(each for each in found.proposals if isinstance(each.change, Padding))
+    assert padding.blocks == (7, 6)
+    assert "6 blocks on a multiprocessor instead of 7" in str(found)
+
+
+def test_what_does_not_fit_is_not_proposed(tmp_path: Path) -> None:
+    job = transpose("float tile[384][32]").job(tmp_path)  # all of 48 KiB
+    found = suggest(analyzed(job))
+    assert [type(each.change) for each in found.proposals] == [Swizzle]
