@@ -21,7 +21,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs import bounds, by_instruction, claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
+from docs import (  # noqa: E402
+    bounds,
+    by_instruction,
+    claims,
+    guard,
+    index_math,
+    measured,
+    notebook,
+    performance,
+    pictures,
+    speed,
+    tuning,
+)
 from docs.accuracy import accuracy_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 
@@ -49,6 +61,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **by_instruction.PARTS,
     **claims.PARTS,
     **guard.PARTS,
+    **index_math.PARTS,
     **pictures.PARTS,
     **measured.PARTS,
     **tuning.PARTS,
@@ -59,8 +72,10 @@ FILES = (
     "docs/catalog.md",
     "docs/ci.md",
     "docs/claims.md",
+    "docs/layouts.md",
     "docs/performance.md",
     "docs/reading-the-heatmap.md",
+    "docs/traces.md",
     "docs/tuning.md",
     "docs/validation.md",
 )
@@ -97,7 +112,13 @@ def main(arguments: list[str]) -> int:
         print(
             f"{what}: {path.relative_to(ROOT)}" + ("; run python docs/generate.py" if what == "stale" else "")
         )
-    return 1 if (stale or old) and "--check" in arguments else 0
+    outdated = notebook.is_stale(ROOT)
+    if outdated and "--check" not in arguments:
+        notebook.write(ROOT)
+    if outdated:
+        what = "stale" if "--check" in arguments else "executed"
+        print(f"{what}: {notebook.NOTEBOOK}")
+    return 1 if (stale or old or outdated) and "--check" in arguments else 0
 
 
 if __name__ == "__main__":
