@@ -52,7 +52,7 @@ def test_the_python(folder: Path) -> None:
 def test_the_index_math(tmp_path: Path) -> None:
     (tmp_path / "layouts.py").write_text(block("python", "SharedArray"))
     printed = run(tmp_path, "layouts.py").splitlines()
-    assert printed[0].startswith("transpose: worst is the load at layouts.py:8: 32-way bank conflict")
+    assert printed[0].startswith("transpose: worst is the load at layouts.py:9: 32-way bank conflict")
     assert any("32!" in line for line in printed)
     assert (
         printed[-2:] == ["transpose: conflict-free: 64 shared wavefronts, none wasted by bank conflicts"] * 2

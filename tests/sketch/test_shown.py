@@ -112,6 +112,12 @@ def test_the_table_of_pandas(conflict: Analysis) -> None:
     assert done.stdout.strip() == "False"
 
 
+def test_without_pandas_it_says_what_to_install(conflict: Analysis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(memsim.MemsimError, match="pandas is not installed"):
+        conflict.to_pandas()
+
+
 def test_plain_addresses_give_the_same_pictures() -> None:
     addresses = np.array([[lane * 128 for lane in range(32)], [lane * 4 for lane in range(32)]])
     access = memsim.shared_access(addresses, 4)
