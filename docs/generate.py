@@ -27,7 +27,9 @@ from docs import (  # noqa: E402
     claims,
     cure,
     guard,
+    index_math,
     measured,
+    notebook,
     performance,
     pictures,
     speed,
@@ -63,6 +65,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **claims.PARTS,
     **cure.PARTS,
     **guard.PARTS,
+    **index_math.PARTS,
     **pictures.PARTS,
     **measured.PARTS,
     **tuning.PARTS,
@@ -73,10 +76,12 @@ FILES = (
     "docs/catalog.md",
     "docs/ci.md",
     "docs/claims.md",
+    "docs/layouts.md",
     "docs/model.md",
     "docs/performance.md",
     "docs/reading-the-heatmap.md",
     "docs/suggest.md",
+    "docs/traces.md",
     "docs/tuning.md",
     "docs/validation.md",
 )
@@ -113,7 +118,13 @@ def main(arguments: list[str]) -> int:
         print(
             f"{what}: {path.relative_to(ROOT)}" + ("; run python docs/generate.py" if what == "stale" else "")
         )
-    return 1 if (stale or old) and "--check" in arguments else 0
+    outdated = notebook.is_stale(ROOT)
+    if outdated and "--check" not in arguments:
+        notebook.write(ROOT)
+    if outdated:
+        what = "stale" if "--check" in arguments else "executed"
+        print(f"{what}: {notebook.NOTEBOOK}")
+    return 1 if (stale or old or outdated) and "--check" in arguments else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """memsim counts what a CUDA kernel's memory accesses cost, from its own compiled code, without a GPU.
 
-In: kernels (`load`, `catalog`), launches (`analyze`, `run`) or plain addresses (`shared_access`,
-`global_access`). Out: wavefronts, bank conflicts and sectors, exactly as the hardware counts them.
+In: kernels (`load`, `catalog`), launches (`analyze`, `run`), index math in Python (`SharedArray`,
+`GlobalArray`) or plain addresses (`shared_access`, `global_access`). Out: wavefronts, bank conflicts and
+sectors, exactly as the hardware counts them.
 Importing this does nothing: a name is looked up when it is first used.
 """
 
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
     from memsim.launch import ArrayArg
-    from memsim.model import global_access, shared_access
+    from memsim.layout import Layout, Swizzle
+    from memsim.sketch import GlobalArray, SharedArray
+    from memsim.sketch.plain import global_access, shared_access
     from memsim.trace.trace import Trace
 
 __version__ = "0.1.0"
@@ -24,7 +27,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Analysis",
     "ArrayArg",
+    "GlobalArray",
+    "Layout",
     "MemsimError",
+    "SharedArray",
+    "Swizzle",
     "Trace",
     "__version__",
     "analyze",
@@ -38,14 +45,18 @@ __all__ = [
 _HOMES = {
     "Analysis": "memsim.analysis",
     "ArrayArg": "memsim.launch",
+    "GlobalArray": "memsim.sketch",
+    "Layout": "memsim.layout",
     "MemsimError": "memsim.errors",
+    "SharedArray": "memsim.sketch",
+    "Swizzle": "memsim.layout",
     "Trace": "memsim.trace.trace",
     "analyze": "memsim.api",
     "catalog": "memsim.kernels",
-    "global_access": "memsim.model",
+    "global_access": "memsim.sketch.plain",
     "load": "memsim.api",
     "run": "memsim.api",
-    "shared_access": "memsim.model",
+    "shared_access": "memsim.sketch.plain",
 }
 
 
@@ -55,3 +66,8 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value  # found at once from now on
     return value
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that were not used yet."""
+    return sorted(__all__)

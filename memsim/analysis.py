@@ -10,21 +10,25 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memsim.arch import SM_90, Arch, get_arch
+from memsim.errors import MemsimError
 from memsim.model import COUNTERS, totals
 from memsim.model.choice import global_cost, shared_cost, why_no_cost
 from memsim.model.counters import QUANTITIES
 from memsim.model.operations import Operation, operation
 from memsim.model.undecided import undecided
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import AccessSite, Origin, Trace
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from memsim.report.plot import Plots
+    from memsim.report.shown import Shown
     from memsim.suggest import Suggestions
 
 SCHEMA = 1
@@ -181,6 +185,59 @@ class Analysis:
 
         return suggest(self, arrays=arrays)
 
+    def heatmap(self, compare: Analysis | None = None) -> Shown:
+        """How each access to shared memory uses the 32 banks; with `compare`, of both. It shows itself.
+
+        Raises:
+            MemsimError: none of the kernels touches shared memory.
+        """
+        from memsim.report import shown
+
+        return shown.heatmap([self] if compare is None else [self, compare])
+
+    def explain(self, line: int | str | None = None, site: int | None = None) -> Shown:
+        """One request taken apart, lane by lane: the worst of an access. It shows itself.
+
+        line: of the source, `"FILE:LINE"` where several files have it. site: the access's index in `sites`.
+        The worst access if both are left out.
+
+        Raises:
+            MemsimError: no such access, or it could not be analyzed.
+        """
+        from memsim.report import shown
+
+        return shown.explain(self, line, site)
+
+    def report(self, path: str | Path) -> None:
+        """Writes everything about the launch as one page, which needs no network.
+
+        Raises:
+            MemsimError: the file cannot be written.
+        """
+        from memsim.report.html import report_page
+
+        try:
+            Path(path).write_text(report_page(self), encoding="utf-8")
+        except OSError as error:
+            raise MemsimError(f"cannot write it: {error.strerror}", file=str(path)) from None
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a `pandas.DataFrame`, a column for each field of `SiteCounts`; NA: does not apply.
+
+        Raises:
+            MemsimError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MemsimError("pandas is not installed", hint="pip install 'memsim[pandas]'") from None
+        columns = {
+            field.name: [getattr(site, field.name) for site in self.sites]
+            for field in dataclasses.fields(SiteCounts)
+        }
+        counts = [name for name, kind in SiteCounts.__annotations__.items() if kind.startswith("int")]
+        return pandas.DataFrame(columns).astype(dict.fromkeys(counts, "Int64"))
+
     def __repr__(self) -> str:
         return f"<Analysis {self.verdict}>"
 
@@ -209,7 +266,7 @@ class Analysis:
             "schema": SCHEMA,
             "kernel": self.trace.kernel,
             "arch": self.arch.name,
-            "code": None if self.trace.origin is None else dataclasses.asdict(self.trace.origin),
+            "code": None if self.trace.origin is None else _origin_dict(self.trace.origin),
             "launch": {
                 "grid": list(launch.grid),
                 "block": list(launch.block),
@@ -224,6 +281,10 @@ class Analysis:
             "notes": list(self.trace.notes),
             "unsure": list(self.trace.unsure),
         }
+
+
+def _origin_dict(origin: Origin) -> dict[str, Any]:
+    return {**dataclasses.asdict(origin), "lacks": list(origin.lacks)}
 
 
 def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:

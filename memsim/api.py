@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.sass.kernel import MachineModule
     from memsim.sass.listing import Listing
+    from memsim.sketch.source import PythonFunction
     from memsim.trace.trace import Trace
 
 Progress = Callable[[float], None]
@@ -388,20 +389,34 @@ def _only_kernel(module: Module, file: str) -> str:
     )
 
 
-def _job(kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], shared_bytes: int, **more: Any) -> Job:
+def _job(
+    kernel: Kernel | Callable[..., object],
+    grid: Any,
+    block: Any,
+    args: Sequence[Any],
+    shared_bytes: int,
+    **more: Any,
+) -> Job:
     """The job that the keywords of `trace`, `analyze` and `run` describe.
 
     Raises:
         MemsimError: what is given for the kernel is none, or such a launch cannot be.
     """
-    _check_kernel(kernel)
-    return Job(kernel, Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes), args, **more)
+    source: Kernel | PythonFunction
+    if callable(kernel):
+        from memsim.sketch.source import PythonFunction
+
+        source, grid = PythonFunction(function=kernel), 1 if grid is None else grid
+    else:
+        _check_kernel(kernel)
+        source = kernel
+    return Job(source, Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes), args, **more)
 
 
 def trace(
-    kernel: Kernel,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
+    kernel: Kernel | Callable[..., object],
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
     args: Sequence[Any] = (),
     shared_bytes: int = 0,
     blocks: int | None = None,
@@ -433,9 +448,9 @@ def trace(
 
 
 def analyze(
-    kernel: Kernel,
-    grid: int | Sequence[int],
-    block: int | Sequence[int],
+    kernel: Kernel | Callable[..., object],
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
     args: Sequence[Any] = (),
     shared_bytes: int = 0,
     blocks: int | None = None,
@@ -448,8 +463,9 @@ def analyze(
     """What every access of a launch costs, by source line.
 
     Args:
-        kernel: `load(...)[name]`.
-        grid, block: one to three ints, as CUDA's `dim3`.
+        kernel: `load(...)[name]`; or index math in Python, a function of the `Thread` and of `args`
+            (docs/layouts.md).
+        grid, block: one to three ints, as CUDA's `dim3`. Of a function, `grid` may be left out: one block.
         args: arrays (numpy, or `ArrayArg` by shape and type) and scalars, in kernel order. Arrays
             lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed. A struct is a
             list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a numpy scalar, or bytes. Texts
@@ -515,9 +531,13 @@ def trace_job(
     from memsim.ptx.demangle import demangle, short_name
     from memsim.state.memory import SHARED_BASE
     from memsim.trace.record import Recorder
+    from memsim.trace.source import TraceSource
     from memsim.trace.trace import Trace
 
-    kernel, launch, chosen = job.loaded, job.launch, _blocks(job)
+    chosen = _blocks(job)
+    if isinstance(job.kernel, TraceSource):
+        return job.kernel.trace(job.launch, job.args, chosen, progress)
+    kernel, launch = job.loaded, job.launch
     recorder = Recorder(apart=apart)
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
@@ -541,6 +561,7 @@ def trace_job(
         listing=listing,
         executed=recorder.executions(len(listing)),
         apart=apart,
+        layouts={},
         **columns,
     )
 

@@ -18,6 +18,7 @@ from memsim.arguments import describe, read_arguments
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import Launch, is_integer
+from memsim.trace.source import TraceSource
 
 
 class Source(Protocol):
@@ -44,7 +45,7 @@ class Job:
     """One launch of one kernel.
 
     Attributes:
-        kernel: what is launched, loaded or not.
+        kernel: what is launched, loaded or not; or what gives a trace without a kernel.
         launch: grid, block and dynamic shared memory.
         args: in the kernel's order: values, or texts as `memsim.arguments` reads them.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
@@ -58,7 +59,7 @@ class Job:
         where: what errors call the place that `args` are from.
     """
 
-    kernel: Source
+    kernel: Source | TraceSource
     launch: Launch
     args: Sequence[Any] = ()
     blocks: int | None = None
@@ -81,8 +82,10 @@ class Job:
         """The kernel itself, loaded once.
 
         Raises:
-            MemsimError: as `Source.load`.
+            MemsimError: as `Source.load`, or there is only a trace.
         """
+        if isinstance(self.kernel, TraceSource):
+            raise MemsimError(f"{self.name or 'this'} has no code that could be executed, only accesses")
         return self.kernel.load(self.arch)
 
     @cached_property

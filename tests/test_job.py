@@ -21,7 +21,7 @@ from memsim.kernels import catalog
 from memsim.launch import ArrayArg, Launch
 from memsim.targets.cache import key_of
 from memsim.targets.project import read_project
-from memsim.targets.target import CATALOGUE, FILES, read_job, vary
+from memsim.targets.target import CATALOGUE, FILES, PYTHON, SAVED, read_job, vary
 
 SCALE = """\
 extern "C" __global__ void scale(float *data, float by) {
@@ -108,7 +108,7 @@ def test_what_is_only_a_default_is_not_said(typed: Callable[..., Job]) -> None:
 
 def test_every_key_of_every_kind_can_be_typed() -> None:
     """What can be said of a target has its option, and each option is a key of some kind."""
-    kinds = [CATALOGUE, *FILES.values(), options.SAVED]
+    kinds = [CATALOGUE, PYTHON, SAVED, *FILES.values()]
     assert {key for kind in kinds for key in kind.keys} - {"name"} == set(options.KEYS.values())
 
 

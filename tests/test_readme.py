@@ -39,7 +39,7 @@ def test_the_commands(folder: Path) -> None:
 
 
 def test_the_python(folder: Path) -> None:
-    printed = run(folder, "-c", block("python", "import memsim")).splitlines()
+    printed = run(folder, "-c", block("python", "memsim.load")).splitlines()
     assert printed[0] == (
         "scale: worst is the load at scale.cu:3: 8.0 sectors a request where 4.0 would do; "
         "256 of 512 global sectors are not needed (50.0 %)"
@@ -47,6 +47,16 @@ def test_the_python(folder: Path) -> None:
     assert printed[3] == "256"
     assert printed[4].startswith("kernel_v4: conflict-free: ")
     assert printed[5] == "[32]"
+
+
+def test_the_index_math(tmp_path: Path) -> None:
+    (tmp_path / "layouts.py").write_text(block("python", "SharedArray"))
+    printed = run(tmp_path, "layouts.py").splitlines()
+    assert printed[0].startswith("transpose: worst is the load at layouts.py:9: 32-way bank conflict")
+    assert any("32!" in line for line in printed)
+    assert (
+        printed[-2:] == ["transpose: conflict-free: 64 shared wavefronts, none wasted by bank conflicts"] * 2
+    )
 
 
 def test_the_guard(tmp_path: Path) -> None:

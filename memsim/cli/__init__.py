@@ -31,6 +31,7 @@ VERBS = {
     "check": ("check", "check"),
     "baseline": ("baseline", "baseline"),
     "compare": ("compare", "compare_"),
+    "sweep": ("sweep", "sweep"),
     "validate": ("validate", "validate"),
     "probe": ("probe", "probe"),
     "bench": ("bench", "bench"),

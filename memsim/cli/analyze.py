@@ -8,18 +8,24 @@ from typing import Any
 
 import click
 
-from memsim.cli.target import TRACE, analyzed, target_options
+from memsim.cli.target import analyzed, target_options
 from memsim.errors import MemsimError
 from memsim.report import json, text
 from memsim.report.hints import next_command
 from memsim.targets.target import is_file
+from memsim.trace.source import SUFFIX, can_be_written
 
 
 @click.command()
 @target_options
 @click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
 @click.option("--sass", is_flag=True, help="Below each source line its machine instructions.")
-@click.option("--save-trace", type=click.Path(path_type=Path), metavar="FILE.npz", help="Keep the addresses.")
+@click.option(
+    "--save-trace",
+    type=click.Path(path_type=Path),
+    metavar="FILE.npz",
+    help="Keep the addresses; as FILE.traceg in Accel-Sim's format.",
+)
 @click.pass_context
 def analyze(
     ctx: click.Context,
@@ -33,8 +39,10 @@ def analyze(
     """Tells what each source line that touches shared or global memory costs.
 
     TARGET is a kernel's name from `memsim list`, or a target's from memsim.toml; a .cu, .ptx or .cubin file,
-    or a program or library with machine code in it; or a trace that --save-trace wrote.
-    A file also needs --grid, --block and an --arg for each parameter of the kernel.
+    or a program or library with machine code in it; a function in Python, layouts.py:transpose; a trace that
+    --save-trace wrote, or Accel-Sim (.traceg), or NVBit's mem_trace (.txt, .log).
+    A file also needs --grid, --block and an --arg for each parameter of the kernel. A function needs --block,
+    and -D NAME=VALUE sets one of its parameters.
 
     \b
     An --arg is a number, an array by type and shape, an array from a file, or a
@@ -50,9 +58,11 @@ def analyze(
       memsim analyze kernel_v4 --size 512,512,512 --json
       memsim analyze scale.cu --grid 8 --block 128 --arg 'f32[1024]' --arg 2.0 -D N=1024
       memsim analyze kernel_v4 --save-trace v4.npz && memsim analyze v4.npz
+      memsim analyze layouts.py:transpose --block 32,32 -D pad=1
+      memsim analyze kernel-1.traceg.xz
     """
-    if save_trace is not None and save_trace.suffix != TRACE:
-        hint = f"call it {save_trace.stem}{TRACE}, so that memsim analyze knows it as one"
+    if save_trace is not None and not can_be_written(save_trace):
+        hint = f"call it {save_trace.stem}{SUFFIX}, so that memsim analyze knows it as one"
         raise MemsimError("a saved trace has another suffix", file=str(save_trace), hint=hint)
     analysis = analyzed(ctx, target)
     if save_trace is not None:

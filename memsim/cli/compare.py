@@ -17,7 +17,7 @@ from memsim.analysis import analyze_trace
 from memsim.api import KernelFile
 from memsim.arch import Arch, get_arch
 from memsim.cli.project import open_cache, project_options
-from memsim.cli.target import ARCH, is_saved, launch_options, said, spell
+from memsim.cli.target import ARCH, launch_options, said, spell
 from memsim.errors import MemsimError
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
@@ -26,7 +26,8 @@ from memsim.targets.places import repository_root
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.revision import files_at, is_revision, targets_at
 from memsim.targets.run import analyze_all
-from memsim.targets.target import catalogue, is_file, kind_of, read_job
+from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
+from memsim.trace.source import is_trace
 from memsim.trace.trace import Trace
 
 FORMATS: dict[str, Callable[[Comparisons], str]] = {
@@ -52,11 +53,11 @@ class Operands:
         """A side, or the sides of all targets of a project by name."""
         if name == PRESENT:
             return self.analyzed(self.project().targets)
-        if is_saved(name):
+        if is_trace(name):
             return side_of(name, analyze_trace(Trace.load(name), self.arch))
         if Path(name).suffix == ".json":
             return side_of_document(name, _read_json(Path(name)))
-        if is_file(name) and Path(name).is_file():
+        if is_file(name) and Path(file_of(name)).is_file():
             return self.single(name, self.launched(name, name, Path.cwd()))
         if name in self.known_targets():
             return self.single(name, self.known_targets()[name])

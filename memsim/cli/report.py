@@ -9,7 +9,7 @@ import click
 
 from memsim.analysis import Analysis
 from memsim.cli.output import PAGE, output_option, write_text
-from memsim.cli.target import analyzed, is_saved, job_of, target_options
+from memsim.cli.target import analyzed, job_of, target_options
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -37,13 +37,12 @@ def report(ctx: click.Context, /, target: str, output: Path, **launch: Any) -> N
     if output.suffix != PAGE:
         raise MemsimError("a report is a page", file=str(output), hint=f"call it {output.stem}{PAGE}")
     analysis = analyzed(ctx, target)
-    job = None if is_saved(target) else job_of(ctx, target)
-    write_text(output, report_page(analysis, _recorded(analysis, job)))
+    write_text(output, report_page(analysis, _recorded(analysis, job_of(ctx, target))))
 
 
-def _recorded(analysis: Analysis, job: Job | None) -> Recorded | str:
+def _recorded(analysis: Analysis, job: Job) -> Recorded | str:
     """The newest recording of the same launch, compared; or why there is none."""
-    if job is None or not isinstance(job.kernel, Spec):
+    if not isinstance(job.kernel, Spec):
         return "recordings are of catalogue kernels"
     if analysis.trace.blocks_replayed < analysis.trace.launch.blocks:
         return "a recording is of all blocks"

@@ -12,7 +12,7 @@ import click
 from memsim import api
 from memsim.analysis import Analysis, analyze_trace
 from memsim.cli.progress import progress_bar
-from memsim.cli.target import analyzed, is_saved, job_of, target_options
+from memsim.cli.target import job_of, target_options
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
@@ -21,6 +21,7 @@ from memsim.suggest.edit import Edit
 from memsim.suggest.prove import Proof, differing_results, source_of
 from memsim.suggest.roles import Exchange
 from memsim.suggest.suggestions import suggest as find
+from memsim.trace.source import TraceSource
 
 
 @click.command()
@@ -64,10 +65,11 @@ def suggest(
       memsim suggest transpose_naive --take 2
       memsim suggest my.cu --grid 8 --block 256 --arg 'f32[4096]' --array tile --apply
     """
-    job = None if is_saved(target) else job_of(ctx, target)
+    given = job_of(ctx, target)
+    job = None if isinstance(given.kernel, TraceSource) else given  # of a trace there is nothing to compile
     if apply:
         _refuse_to_apply(target, job)
-    found = find(_analysis(ctx, target, job), job, arrays, take)
+    found = find(_analysis(target, given), job, arrays, take)
     click.echo(json.dumps(found.to_dict(), indent=2) if as_json else text.render(found))
     if not (run or apply):
         return
@@ -151,9 +153,7 @@ def _refuse_to_apply(target: str, job: Job | None) -> None:
         raise MemsimError(f"--apply changes a CUDA source, and {target} is none")
 
 
-def _analysis(ctx: click.Context, target: str, job: Job | None) -> Analysis:
+def _analysis(target: str, job: Job) -> Analysis:
     """The launch as it is, with requests apart that another layout may tell apart."""
-    if job is None:
-        return analyzed(ctx, target)
     with progress_bar(target) as report:
         return analyze_trace(api.trace_job(job, report, apart=True), job.arch)

@@ -16,14 +16,13 @@ from click.core import ParameterSource
 
 from memsim import api
 from memsim.analysis import Analysis, analyze_trace
-from memsim.arch import SM_90, get_arch
+from memsim.arch import SM_90
 from memsim.cli.progress import progress_bar
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.targets.project import find_project, read_project
-from memsim.targets.target import TARGET, Kind, check_keys, is_file, kind_of, read_job, vary
-from memsim.trace.trace import Trace
+from memsim.targets.target import TARGET, check_keys, is_file, kind_of, read_job, vary
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -83,8 +82,6 @@ KEYS = {
     **{name: name for name in ("blocks", "max_steps", "allow_out_of_bounds", "arch")},
     **{"arg": "args", "define": "options", "include": "options"},
 }
-TRACE = ".npz"
-SAVED = Kind("a saved trace", ("arch",))
 
 
 def launch_options(command: Command) -> Command:
@@ -150,18 +147,9 @@ def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analys
     Raises:
         MemsimError: as `job_of`, and whatever goes wrong in the kernel.
     """
-    if is_saved(target):
-        if not beside:
-            check_keys(SAVED, said(ctx), partial(spell, ctx))
-        return analyze_trace(Trace.load(target), get_arch(ctx.params["arch"]))
     job = job_of(ctx, target, beside=beside)
     with progress_bar(target) as report:
         return analyze_trace(api.trace_job(job, report), job.arch)
-
-
-def is_saved(target: str) -> bool:
-    """Whether TARGET is a saved trace."""
-    return Path(target).suffix == TRACE
 
 
 def _of_project(name: str) -> Job | None:

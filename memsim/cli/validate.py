@@ -16,14 +16,14 @@ from memsim.analysis import analyze_trace
 from memsim.api import trace_job
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
-from memsim.cli.target import is_saved, job_of, launch_options, said, spell
+from memsim.cli.target import job_of, launch_options, said, spell
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec, catalog, compiled
 from memsim.report import instructions, validation
 from memsim.report.instructions import Subject
-from memsim.targets.target import read_job
+from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate import gaps
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_shelf import new_code_path, newest_code, newest_code_of_each
@@ -122,8 +122,8 @@ def validate(
     ).items():
         if key in said(ctx):
             raise click.UsageError(f"{spell(ctx, key)} makes no sense here: {why}", ctx)
-    if target is not None and is_saved(target):
-        raise click.UsageError("a saved trace cannot be run", ctx)
+    if target is not None and kind_of(target) in (SAVED, PYTHON):
+        raise click.UsageError(f"{kind_of(target).what} cannot be run", ctx)
     jobs = [_job(ctx, name, size) for name in ([target] if target else compiled())]
     if not measures and not isinstance(jobs[0].kernel, Spec):
         raise click.UsageError(

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
+from memsim.layout.nested import leaves
 from memsim.source import array_shape
+from memsim.trace.trace import ArrayLayout
 
 WORD = 4
 BANKS = 32
@@ -24,7 +26,8 @@ class Layout:
     """A shared array as rows of 4-byte words; int64 arrays [rows, words in a row].
 
     name: the variable. first: the address of its first byte. declared: whether rows are those of the source
-    (`s_a[8][132]` has 8 rows of 132 words); else a row is the 32 words of a line, one in each bank.
+    (`s_a[8][132]` has 8 rows of 132 words) or of the array's layout; else a row is the 32 words of a line,
+    one in each bank.
     word: the word's number in shared memory; bank: the bank it lies in, -1 past the end of the array.
     writer: the thread of the first replayed block that first stored to it (linear number), -1 for none.
     """
@@ -64,10 +67,28 @@ def _layout(analysis: Analysis, name: str, first: int, size: int) -> Layout:
 
 
 def _words_in_a_row(analysis: Analysis, name: str, size: int) -> int | None:
-    """Words in a row as some source file declares the array; None if none does, or not in whole words."""
+    """Words in a row by the array's layout, or as some source file declares it.
+
+    None if neither is known, or if a row is not of whole words.
+    """
+    known = analysis.trace.layouts.get(name)
+    if known is not None:
+        return _words_apart(known)
     for text in analysis.trace.sources.values():
         shape = array_shape(text, name, size)
         if shape is not None and len(shape.extents) > 1:
             row = shape.extents[-1] * shape.element
             return row // WORD if row % WORD == 0 else None
     return None
+
+
+def _words_apart(array: ArrayLayout) -> int | None:
+    """Words from one row of memory to the next, where one axis of a plain array is contiguous."""
+    stride = array.layout.stride
+    if not isinstance(stride, tuple) or not all(isinstance(step, int) for step in stride):
+        return None
+    steps = sorted(step for step in leaves(stride) if step > 0)
+    if len(steps) < 2 or steps[0] != 1:
+        return None
+    row = steps[1] * array.element
+    return row // WORD if row % WORD == 0 else None

@@ -21,7 +21,7 @@ from memsim.model.choice import global_cost, shared_cost
 from memsim.model.explain import serve_copies, serve_lanes
 from memsim.model.shared import shared_rule
 from memsim.source import Shape, array_shape
-from memsim.trace.trace import Trace
+from memsim.trace.trace import ArrayLayout, Trace
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -33,22 +33,34 @@ SECTOR = 32
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A variable in memory: the address of its first byte, and its shape where the source declares it."""
+    """A variable in memory: the address of its first byte, and what is known of where its elements lie.
+
+    shape: as the source declares it. layout: as it was said.
+    """
 
     name: str
     first: int
     shape: Shape | None
+    layout: ArrayLayout | None = None
 
     def element(self, address: int) -> str:
-        """The element at an address: `s_a[4][0]`, or `A + 2048 B` where the shape is not known."""
+        """The element at an address: `s_a[4][0]`, or `A + 2048 B` where none is known."""
         offset = address - self.first
-        if self.shape is None:
+        indices = self._indices(offset)
+        if indices is None:
             return f"{self.name} + {offset} B"
+        return self.name + "".join(f"[{index}]" for index in indices)
+
+    def _indices(self, offset: int) -> tuple[int, ...] | None:
+        if self.layout is not None:
+            return self.layout.layout.coordinate(offset // self.layout.element)
+        if self.shape is None:
+            return None
         place, indices = offset // self.shape.element, []
         for extent in reversed(self.shape.extents):
             place, index = divmod(place, extent)
-            indices.append(f"[{index}]")
-        return self.name + "".join(reversed(indices))
+            indices.append(index)
+        return tuple(reversed(indices))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,7 +315,8 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
 
 def _array(trace: Trace, name: str, space: str, first: int, size: int) -> Array:
     shapes = (array_shape(text, name, size) for text in trace.sources.values()) if space == "shared" else ()
-    return Array(name, first, next((shape for shape in shapes if shape is not None), None))
+    shape = next((shape for shape in shapes if shape is not None), None)
+    return Array(name, first, shape, trace.layouts.get(name))
 
 
 def _threads(launch: Launch, warp: int) -> Iterator[tuple[int, int, int]]:

@@ -1,9 +1,9 @@
 """Integer instructions that PTX has and no chip: compilers make several of them.
 
-`IDIV IREM IMULLO IMULHI ISHL ISHR IMIN IMAX IDISTANCE IBFE IBFI IPOPC ICLZ IBFIND`, each with the type that it
-works on: U16, S16, U32, S32, U64 or S64. In: words, and pairs of them for 64 bits. Out: the same; sums stay
-in parts where they can (`memsim.state.sums`). Of 16 bits the upper half of a register does not count.
-Source of what each instruction means: PTX ISA, "Integer Arithmetic Instructions".
+`IDIV IREM IMULLO IMULHI ISHL ISHR IMIN IMAX IDISTANCE IBFE IBFI IPOPC ICLZ IBFIND`,
+each with the type that it works on: U16, S16, U32, S32, U64 or S64. In: words, and pairs of them for 64
+bits. Out: the same; sums stay in parts where they can (`memsim.state.sums`). Of 16 bits the upper half of a
+register does not count. Source of what each instruction means: PTX ISA, "Integer Arithmetic Instructions".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ or nothing could be judged, with a message and no traceback.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ from memsim.targets.cache import cache_folder
 from memsim.targets.check import check_project, read_baseline
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.run import analyze_job
-from memsim.targets.target import catalogue_job, file_job, is_file
+from memsim.targets.target import catalogue_job, file_job, function_job, is_file
 
 
 class Guard:
@@ -43,17 +43,23 @@ class Guard:
         self._markers = markers
         self._targets: list[tuple[Analysis, Job]] = []
 
-    def analyze(self, source: str | Path, **launch: Any) -> Analysis:
+    def analyze(self, source: str | Path | Callable[..., object], **launch: Any) -> Analysis:
         """What a kernel costs, judged by the budgets of the test's marker if it has one.
 
         Args:
-            source: a kernel of the catalogue, or a `.cu` or `.ptx` file.
+            source: a kernel of the catalogue, a `.cu` or `.ptx` file, or index math in Python: a function, or
+                its name as `layouts.py:transpose`.
             launch: `size` for the catalogue; `grid`, `block`, `args`, `kernel`, `options` and
-                `shared_bytes` for a file; `blocks`, `arch` and `name` for both.
+                `shared_bytes` for a file; `grid`, `block` and `args` for a function; `blocks`, `arch` and
+                `name` for all.
         """
         key = "file" if is_file(str(source)) else "kernel"
         with _plain_failures():
-            analysis = self._analyze(self._job({**launch, key: str(source)}))
+            if callable(source):
+                job = function_job(source, self._said(launch), spell="{}=".format)
+            else:
+                job = self._job({**launch, key: str(source)})
+            analysis = self._analyze(job)
             for marker in self._markers:
                 self._judge(analysis, marker.args, marker.kwargs.get("accept", ()))
         return analysis
@@ -76,10 +82,13 @@ class Guard:
     # --- what is analyzed
 
     def _job(self, launch: dict[str, Any]) -> Job:
-        said = {"arch": self._item.config.getini("memsim_arch"), **launch}
+        said = self._said(launch)
         if "file" in said:
             return file_job(str(said.pop("file")), said, folder=self._item.path.parent, spell="{}=".format)
         return catalogue_job(said.pop("kernel"), said, spell="{}=".format)
+
+    def _said(self, launch: dict[str, Any]) -> dict[str, Any]:
+        return {"arch": self._item.config.getini("memsim_arch"), **launch}
 
     def _analyze(self, job: Job) -> Analysis:
         analysis = analyze_job(job, self._cache)

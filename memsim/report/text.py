@@ -141,6 +141,8 @@ def _footer(analysis: Analysis) -> Iterator[str]:
     )
     if analysis.trace.origin is not None:
         yield f"Read: {analysis.trace.origin}"
+        if analysis.trace.origin.lacks:
+            yield f"Not told there: {'; '.join(analysis.trace.origin.lacks)}"
     if any(site.space == "shared" and site.width >= 8 for site in analysis.sites):
         yield (
             "Wavefronts above the requests are no conflict by themselves: accesses of 8 or 16 B are served "

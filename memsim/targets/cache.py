@@ -21,6 +21,7 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Texture1D
 from memsim.ptx.demangle import demangle
+from memsim.trace.source import TraceSource
 from memsim.trace.trace import Trace
 
 FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
@@ -41,7 +42,7 @@ def trace_of(job: Job, folder: Path | None, progress: Progress | None = None) ->
     Raises:
         MemsimError: whatever goes wrong in the kernel.
     """
-    if folder is None:
+    if folder is None or isinstance(job.kernel, TraceSource):  # a trace is there, or made at once
         return trace_job(job, progress)
     path = folder / f"{key_of(job)}.npz"
     kept = _read(path)

@@ -21,7 +21,7 @@ from memsim.guard.select import parse_selector
 from memsim.job import Job
 from memsim.launch import is_integer
 from memsim.targets.tables import File, Table, read_toml
-from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job
+from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"
 BASELINE = "memsim-baseline.toml"
@@ -194,11 +194,12 @@ def _of_catalogue(
 
 def _of_file(entry: Table, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
     file, folder = entry.string("file"), tree or entry.file.path.parent
-    if (folder / file).is_file():
+    if (folder / file_of(file)).is_file():
         del said["file"]
         yield file_job(file, said, folder=folder, where=str(entry.file.path))
     elif tree is None:
-        entry.fail_at(file, f"there is no file {file}", "it is looked for in the folder of the configuration")
+        hint = "it is looked for in the folder of the configuration"
+        entry.fail_at(file, f"there is no file {file_of(file)}", hint)
 
 
 def _argument(entry: Table, value: Any) -> str:

@@ -19,6 +19,8 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
+from memsim.sketch.source import PythonFunction, split_target
+from memsim.trace.source import TraceFile, is_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,9 @@ CUDA = Kind("a CUDA file", (*LAUNCH, "options", "code", "compiler"))
 TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "allow_out_of_bounds", "code"))
 PTX = Kind("a PTX file", (*LAUNCH, "code"))
 BINARY = Kind("a file of machine code", LAUNCH)
+PYTHON_KEYS = ("name", "arch", "blocks", "kernel", "grid", "block", "args", "options")
+PYTHON = Kind("a function in Python", PYTHON_KEYS)
+SAVED = Kind("a saved trace", ("name", "arch", "kernel"))
 FILES = {
     **dict.fromkeys(api.SOURCE_SUFFIXES, CUDA),
     ".ptx": PTX,
@@ -44,13 +49,21 @@ FILES = {
 
 
 def is_file(target: str) -> bool:
-    """Whether a target is a file, by its suffix; else it is a kernel of the catalogue."""
-    return Path(target).suffix in FILES
+    """Whether a target is a file, by its name; else it is a kernel of the catalogue."""
+    return kind_of(target) is not CATALOGUE
 
 
 def kind_of(target: str) -> Kind:
     """What a target is."""
-    return FILES[Path(target).suffix] if is_file(target) else CATALOGUE
+    if split_target(target) is not None:
+        return PYTHON
+    return SAVED if is_trace(target) else FILES.get(Path(target).suffix, CATALOGUE)
+
+
+def file_of(target: str) -> str:
+    """The file of a target that is one: `layouts.py` of `layouts.py:transpose`."""
+    python = split_target(target)
+    return target if python is None else python[0]
 
 
 def read_job(
@@ -102,7 +115,13 @@ def file_job(
     spell: Callable[[str], str] = str,
 ) -> Job:
     """The job of a kernel of a file, whatever its suffix; as `read_job`."""
-    check_keys(FILES.get(Path(file).suffix, BINARY), said, spell)
+    kind = kind_of(file)
+    check_keys(BINARY if kind is CATALOGUE else kind, said, spell)
+    if kind is SAVED:
+        trace = TraceFile(folder, Path(file).as_posix(), said.get("kernel"))
+        return vary(Job(trace, Launch((1, 1, 1), (1, 1, 1)), name=said.get("name", Path(file).stem)), said)
+    if kind is PYTHON:
+        return _python_job(file, said, folder, spell)
     if said.get("grid") is None or said.get("block") is None:
         raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
     kernel = api.KernelFile(
@@ -115,6 +134,36 @@ def file_job(
     launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), said.get("shared_bytes", 0))
     name = said.get("name", kernel.name or Path(file).stem)
     return vary(Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where), said)
+
+
+def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]) -> Job:
+    """The job of a function in a file of Python; of its parameters, `options` names some: `-Dpad=3`."""
+    file, function = split_target(target) or (target, None)
+    values = {}
+    for option in said.get("options", ()):
+        name, equals, value = option.removeprefix("-D").partition("=")
+        if not option.startswith("-D") or not equals:
+            raise MemsimError(f"{option} is no parameter of a function", hint="write -D NAME=VALUE")
+        values[name] = value
+    name = said.get("kernel", function)
+    source = PythonFunction(folder, Path(file).as_posix(), name, values)
+    return _sketched(source, name or Path(file).stem, said, spell)
+
+
+def function_job(
+    function: Callable[..., object], said: Mapping[str, Any], spell: Callable[[str], str] = str
+) -> Job:
+    """The job of a function that is there already; `said` as in `read_job`."""
+    check_keys(PYTHON, said, spell)
+    name = getattr(function, "__name__", "function")
+    return _sketched(PythonFunction(function=function), name, said, spell)
+
+
+def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell: Callable[[str], str]) -> Job:
+    if said.get("block") is None:
+        raise MemsimError(f"{name} needs {spell('block')}")
+    launch = Launch(dim3(said.get("grid", 1), "grid"), dim3(said["block"], "block"))
+    return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:

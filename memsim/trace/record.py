@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,11 +18,6 @@ from memsim.ptx.demangle import short_name
 from memsim.state.registers import Part, Poison, Sum, to_array, to_bools
 from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
-
-if TYPE_CHECKING:
-    from memsim.isa.memory import Copy
-    from memsim.simt.engine import Engine
-    from memsim.simt.listener import Site
 
 #: Nothing in the model changes when all addresses of a request move by this many bytes.
 PERIOD = 128
@@ -39,6 +34,45 @@ NOWHERE = np.full(32, -1, np.int64)
 
 #: Addresses and the threads that ask for them: one pair, or for a copy the site's own and the other side's.
 Sides = list[tuple[int | Sum, Any]]
+
+
+class Site(Protocol):
+    """What the recorder knows of a place that accesses memory: its number, and what an access is."""
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def instruction(self) -> Any: ...
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def space(self) -> str: ...
+
+    @property
+    def width(self) -> int: ...
+
+
+class OtherSide(Protocol):
+    """The other end of a copy: the lanes' addresses there, and the lanes that read."""
+
+    @property
+    def address(self) -> int | Sum: ...
+
+    @property
+    def active(self) -> Any: ...
+
+
+class Chunk(Protocol):
+    """Blocks that run at once: their linear numbers, and the threads of each, padded to whole warps."""
+
+    @property
+    def blocks(self) -> np.ndarray: ...
+
+    @property
+    def threads(self) -> int: ...
 
 
 @dataclass
@@ -96,7 +130,7 @@ class Recorder:
         self.writers = Writers()
         self.chunks = 0
 
-    def start_chunk(self, engine: Engine) -> None:
+    def start_chunk(self, engine: Chunk) -> None:
         """A new chunk of blocks begins; keys of the last one are of no more use."""
         self.chunks += 1
         self.blocks = engine.blocks
@@ -112,7 +146,7 @@ class Recorder:
         mask: Any,
         active: Any,
         arrays: frozenset[str],
-        other: Copy | None = None,
+        other: OtherSide | None = None,
     ) -> None:
         """Count one execution of a site."""
         record = self.sites.get(site.index)
@@ -274,6 +308,31 @@ class Recorder:
         counts = np.zeros(len(first), np.int64)
         np.add.at(counts, inverse, weights)
         return Tally(record.site.index, numbers, counts)
+
+    def requests(
+        self,
+        site: Site,
+        addresses: np.ndarray,
+        active: np.ndarray,
+        blocks: np.ndarray,
+        warps: np.ndarray,
+        other: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        """Count requests that are written out: addresses and active lanes [m, 32], and who made each [m].
+
+        other: of copies the addresses on the other side, and the lanes that have one.
+        """
+        record = self.sites.setdefault(site.index, SiteRecord(site))
+        record.instructions += len(addresses)
+        made = active.any(1)
+        if not made.any():
+            return
+        sides = [(addresses[made], active[made])]
+        if other is not None:
+            sides.append((other[0][made], other[1][made]))
+        tally = self.numbered(record, sides, blocks[made], warps[made], np.ones(int(made.sum()), np.int64))
+        tally.hits = 1
+        self.tallies.append(tally)
 
     def columns(self) -> tuple[list[AccessSite], dict[str, np.ndarray]]:
         """Everything heard, as the sites and columns of a `Trace`."""

@@ -16,7 +16,8 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
-from memsim.trace.trace import AccessSite, Origin, Trace
+from memsim.layout import Layout
+from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Trace
 
 FORMAT = "memsim trace"
 SCHEMA = 2
@@ -90,7 +91,7 @@ def load(path: str | Path) -> Trace:
         if header["schema"] == 1:
             stored["partner"] = _partner_of_schema_1(header, len(stored["site"]), str(path))
         return _trace(header, stored)
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, TypeError, ValueError, MemsimError) as error:
         raise MemsimError(f"the trace is damaged: {error}", file=str(path)) from error
 
 
@@ -125,6 +126,7 @@ def _header(trace: Trace) -> dict[str, Any]:
         "origin": None if trace.origin is None else dataclasses.asdict(trace.origin),
         "listing": _packed(trace.listing),
         "apart": trace.apart,
+        "layouts": {name: [str(each.layout), each.element] for name, each in trace.layouts.items()},
     }
 
 
@@ -140,6 +142,10 @@ def _unpacked(packed: dict[str, list[Any]]) -> tuple[tuple[int, str, str, int], 
     return tuple(
         (int(address), str(text), files[file], int(line)) for address, text, file, line in packed["rows"]
     )
+
+
+def _origin(stored: dict[str, Any]) -> Origin:
+    return Origin(**{**stored, "lacks": tuple(stored.get("lacks", ()))})
 
 
 def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
@@ -168,9 +174,13 @@ def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
         notes=tuple(header["notes"]),
         writers=columns["writers"],
         unsure=tuple(header.get("unsure", ())),
-        origin=None if header.get("origin") is None else Origin(**header["origin"]),
+        origin=None if header.get("origin") is None else _origin(header["origin"]),
         listing=listing,
         executed=executed,
         apart=header.get("apart", False),
+        layouts={
+            name: ArrayLayout(Layout.parse(layout), element)
+            for name, (layout, element) in header.get("layouts", {}).items()
+        },
         **{name: columns[name] for name in COLUMNS},
     )

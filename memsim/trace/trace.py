@@ -15,19 +15,22 @@ from pathlib import Path
 import numpy as np
 
 from memsim.launch import Launch
+from memsim.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What was read to make a trace. `form`: "machine code" or "PTX"; `arch`: the chip it was made for.
+    """What was read to make a trace. `form`: "machine code", "PTX", "index math in Python" and others.
 
-    compiler: who made it, "" if that is not known. digest: SHA-256 of the cubin's code or of the PTX text.
+    arch: the chip that it was made for, "" if it was made for none. compiler: who made it, "" if that is not
+    known. digest: SHA-256 of the cubin's code or of the text. lacks: what it does not tell, in words.
     """
 
     form: str
     arch: str
     compiler: str
     digest: str
+    lacks: tuple[str, ...] = ()
 
     @property
     def is_estimate(self) -> bool:
@@ -36,7 +39,16 @@ class Origin:
 
     def __str__(self) -> str:
         """`machine code of sm_90, made by NVRTC 12.0.140`."""
-        return f"{self.form} of {self.arch}" + (f", made by {self.compiler}" if self.compiler else "")
+        made_for = f" of {self.arch}" if self.arch else ""
+        return f"{self.form}{made_for}" + (f", made by {self.compiler}" if self.compiler else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayLayout:
+    """Where the elements of an array lie, from its first byte on. element: bytes of one."""
+
+    layout: Layout
+    element: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +99,7 @@ class Trace:
     executed: int64, how often a warp executed each instruction of `listing`, whether a lane was on or not;
     empty where that is not known.
     apart: whether shared requests with a multiple of 128 bytes between them are rows of their own.
+    layouts: of arrays by name, where they were said and need not be looked for in `sources`.
     """
 
     kernel: str
@@ -109,6 +122,7 @@ class Trace:
     listing: tuple[tuple[int, str, str, int], ...] = ()
     executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     apart: bool = False
+    layouts: dict[str, ArrayLayout] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Not the columns, which may have a million rows."""
@@ -118,22 +132,30 @@ class Trace:
         )
 
     def save(self, path: str | Path) -> None:
-        """Writes the trace to one `.npz` file (see `memsim.trace.storage`).
+        """Writes the trace to one file: `.npz` (see `memsim.trace.storage`), or Accel-Sim's `.traceg`.
 
         Raises:
-            MemsimError: the file cannot be written.
+            MemsimError: the file cannot be written, or Accel-Sim has no word for an access.
         """
-        from memsim.trace import storage
+        from memsim.trace import foreign, storage
 
-        storage.save(self, path)
+        if foreign.is_foreign(Path(path)):
+            foreign.write_accelsim(self, path)
+        else:
+            storage.save(self, path)
 
     @staticmethod
-    def load(path: str | Path) -> Trace:
-        """Reads a trace that `save` wrote.
+    def load(path: str | Path, kernel: str | None = None) -> Trace:
+        """Reads a trace that `save` wrote, or one of another tool: Accel-Sim's `.traceg`, NVBit's mem_trace.
+
+        Args:
+            kernel: which launch of an NVBit file that has several, by its name or number.
 
         Raises:
             MemsimError: no such file, or not a whole trace of a known version.
         """
-        from memsim.trace import storage
+        from memsim.trace import foreign, storage
 
+        if foreign.is_foreign(Path(path)):
+            return foreign.read_foreign(Path(path), kernel)
         return storage.load(path)

@@ -1,0 +1,288 @@
+"""A layout: the element offset of every coordinate.
+
+In: a shape, strides, perhaps a swizzle. Out: `Layout`, a function of coordinates; offsets count elements.
+Left out on purpose: most of CuTe's algebra (divisions, products, complements).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import zip_longest
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.errors import MemsimError
+from memsim.layout.composition import compose
+from memsim.layout.nested import Nested, congruent, leaves, like, nested, size, text
+from memsim.layout.notation import parse
+from memsim.layout.swizzle import Swizzle
+
+#: Of larger layouts no table of all offsets is made.
+LARGEST_TABLE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`swizzle(offset + coordinate * stride)`, in CuTe's terms `Sw<B,M,S> o offset o shape:stride`.
+
+    shape: an int, or a tuple of ints and tuples; its top level are the modes, the axes of an array.
+    stride: in elements, nested as `shape` is; CuTe's default if left out: the first mode is contiguous.
+    `str(layout)` is CuTe's notation, and `Layout.parse` reads it.
+
+    Raises:
+        MemsimError: extents that are not positive, or strides that do not fit the shape.
+    """
+
+    shape: Nested
+    stride: Nested = ()
+    swizzle: Swizzle | None = None
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        shape = nested(self.shape, "shape")
+        if shape == () or any(extent < 1 for extent in leaves(shape)):
+            raise MemsimError(f"the extents of a shape are positive, and {text(shape)} is no such shape")
+        stride = _compact(shape) if self.stride == () else nested(self.stride, "stride")
+        if not congruent(shape, stride):
+            raise MemsimError(
+                f"the strides {text(stride)} do not fit the shape {text(shape)}",
+                hint="one stride for each extent, nested alike",
+            )
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "stride", stride)
+
+    # --- ways to make one
+
+    @classmethod
+    def row_major(cls, *extents: int) -> Layout:
+        """The last mode is contiguous, as in C: `row_major(8, 64)` is `(8,64):(64,1)`."""
+        return cls(extents, tuple(prod(extents[i + 1 :]) for i in range(len(extents))))
+
+    @classmethod
+    def column_major(cls, *extents: int) -> Layout:
+        """The first mode is contiguous, as in Fortran: `column_major(8, 64)` is `(8,64):(1,8)`."""
+        return cls(extents, _compact(extents))
+
+    @classmethod
+    def padded(cls, *extents: int, pad: int = 1) -> Layout:
+        """Row-major, with `pad` unused elements behind each row: `padded(32, 32)` is `(32,32):(33,1)`."""
+        stride = Layout.row_major(*extents[:-1], extents[-1] + pad).stride
+        return cls(extents, stride)
+
+    @classmethod
+    def xor(cls, rows: int, columns: int, chunk: int = 1, rows_per_step: int = 1) -> Layout:
+        """Row-major, with chunks of a row swapped: `c` of row `r` lies at `c ^ (r / rows_per_step) * chunk`.
+
+        The XOR keeps inside the row. All but `rows` are powers of two; `chunk`: elements that stay together.
+
+        Raises:
+            MemsimError: something is no power of two, or a row has less than two chunks.
+        """
+        wide, low, up = (_power(n, f"a layout {rows} x {columns}") for n in (columns, chunk, rows_per_step))
+        if low >= wide:
+            raise MemsimError(f"a row of {columns} elements has no two chunks of {chunk} to swap")
+        bits = wide - low
+        return replace(Layout.row_major(rows, columns), swizzle=Swizzle(bits, low, bits + up))
+
+    @classmethod
+    def z_order(cls, rows: int, columns: int) -> Layout:
+        """Morton order: the bits of row and column take turns, the column's lowest bit lowest.
+
+        Bits that the longer side has more lie on top.
+
+        Raises:
+            MemsimError: a side is no power of two.
+        """
+        down, across = (_power(n, f"a z-order {rows} x {columns}") for n in (rows, columns))
+        turns = zip_longest(range(across), range(down))
+        order = [(axis, bit) for pair in turns for axis, bit in zip("xy", pair) if bit is not None]
+        place = {which: 1 << position for position, which in enumerate(order)}
+        sides = (("y", down), ("x", across))
+        shape = tuple((2,) * bits or 1 for _, bits in sides)
+        stride = tuple(tuple(place[axis, bit] for bit in range(bits)) or 0 for axis, bits in sides)
+        return cls(shape, stride)
+
+    @classmethod
+    def parse(cls, text: str) -> Layout:
+        """A layout from CuTe's notation, such as `Sw<3,4,3> o (8,64):(64,1)`.
+
+        Raises:
+            MemsimError: it is none; with a caret under the place.
+        """
+        said = parse(text)
+        return cls(said.shape, said.stride, said.swizzle, said.offset)
+
+    # --- what it is
+
+    def __str__(self) -> str:
+        """CuTe's notation."""
+        parts = [] if self.swizzle is None else [str(self.swizzle)]
+        parts += [str(self.offset)] if self.offset else []
+        return " o ".join([*parts, f"{text(self.shape)}:{text(self.stride)}"])
+
+    @property
+    def modes(self) -> tuple[Nested, ...]:
+        """The shapes of its modes."""
+        return self.shape if isinstance(self.shape, tuple) else (self.shape,)
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """How many coordinates each mode has: the array's shape as an index sees it."""
+        return tuple(map(size, self.modes))
+
+    @property
+    def size(self) -> int:
+        """How many coordinates there are."""
+        return size(self.shape)
+
+    @property
+    def footprint(self) -> int:
+        """The elements that memory must have for it: its largest offset and one."""
+        inner = self.offset + sum(
+            (n - 1) * max(step, 0) for n, step in zip(leaves(self.shape), leaves(self.stride))
+        )
+        return inner + 1 if self.swizzle is None else int(self.table().max()) + 1
+
+    @property
+    def is_injective(self) -> bool:
+        """Whether no two coordinates share an offset."""
+        return len(np.unique(self.table())) == self.size
+
+    # --- what it does
+
+    def __call__(self, *coordinate: Any) -> Any:
+        """Offsets, in elements, of coordinates that lie in the shape.
+
+        Args:
+            coordinate: one for each mode: an int, an array of ints (all of them broadcast together), or for
+                a nested mode a tuple. A single one for several modes counts through all of them, the first
+                fastest, as in CuTe.
+
+        Raises:
+            MemsimError: another number of coordinates than of modes.
+        """
+        modes = len(self.modes)
+        if len(coordinate) not in (1, modes):
+            raise MemsimError(f"{len(coordinate)} coordinates for the {modes} modes of {self}")
+        inner = _dot(coordinate[0] if len(coordinate) == 1 else coordinate, self.shape, self.stride)
+        inner = inner + self.offset if self.offset else inner
+        return inner if self.swizzle is None else self.swizzle(inner)
+
+    def table(self) -> NDArray[np.int64]:
+        """The offset of every coordinate, the first mode fastest: int64 [size]."""
+        return np.asarray(self(np.arange(self.size)), np.int64)
+
+    def coordinate(self, offset: int) -> tuple[int, ...] | None:
+        """The coordinate, an int for each mode, that lies at an offset (the first of several).
+
+        None if none does, or if the layout is too large to look.
+        """
+        if self.size > LARGEST_TABLE:
+            return None
+        place = _places(self).get(offset)
+        return None if place is None else _unravel(place, self.extents)
+
+    # --- other layouts
+
+    def swizzled(self, bits: int, base: int, shift: int) -> Layout:
+        """The same, swizzled by `Sw<bits,base,shift>`.
+
+        Raises:
+            MemsimError: it is swizzled already.
+        """
+        if self.swizzle is not None:
+            raise MemsimError(f"{self} is swizzled already")
+        return replace(self, swizzle=Swizzle(bits, base, shift))
+
+    def compose(self, inner: Layout) -> Layout:
+        """`self o inner`: the layout that gives `self(inner(c))` for every `c`, as CuTe's `composition`.
+
+        Raises:
+            MemsimError: `inner` is swizzled or has an offset, its extents and strides do not divide the
+                shape, or no shape with strides says what comes out.
+        """
+        if inner.swizzle is not None or inner.offset:
+            raise MemsimError(f"{inner} cannot stand inside: it is more than a shape with strides")
+        found = compose((self.shape, self.stride), (inner.shape, inner.stride))
+        if found is None:
+            raise MemsimError(f"{inner} does not divide the shape of {self}")
+        made = replace(self, shape=found[0], stride=found[1])
+        # Modes are composed one by one: right only where their sums carry nothing into the next mode.
+        if made.size <= LARGEST_TABLE and not np.array_equal(made.table(), self(inner.table())):
+            raise MemsimError(f"{self} o {inner} is no shape with strides")
+        return made
+
+    def tiled(self, *extents: int) -> Layout:
+        """Repeats it to a larger array, the first mode first, as CuTe's `tile_to_shape`.
+
+        Raises:
+            MemsimError: the extents are no multiples of its own.
+        """
+        own = self.extents
+        if len(extents) != len(own) or any(n % m for n, m in zip(extents, own)):
+            raise MemsimError(f"{extents} is not made of whole tiles {own}")
+        counts = [n // m for n, m in zip(extents, own)]
+        step = replace(self, swizzle=None, offset=0).footprint
+        steps = [step * prod(counts[:i]) for i in range(len(counts))]
+        strides = self.stride if isinstance(self.stride, tuple) else (self.stride,)
+        shape = tuple(zip(self.modes, counts, strict=True))
+        return replace(self, shape=shape, stride=tuple(zip(strides, steps, strict=True)))
+
+
+def _compact(shape: Nested) -> Nested:
+    """Strides that leave no gap, the first extent contiguous."""
+
+    def steps() -> Iterator[int]:
+        step = 1
+        for extent in leaves(shape):
+            yield step
+            step *= extent
+
+    return like(shape, steps())
+
+
+def _dot(coordinate: Any, shape: Nested, stride: Nested) -> Any:
+    """The inner product of a coordinate, split as far as the shape is, with the strides."""
+    if isinstance(shape, int) or isinstance(stride, int):
+        if isinstance(coordinate, tuple):
+            raise MemsimError(f"the coordinate {coordinate} is nested deeper than the shape {text(shape)}")
+        return coordinate * stride
+    if isinstance(coordinate, tuple):
+        if len(coordinate) != len(shape):
+            raise MemsimError(f"the coordinate {coordinate} does not fit the shape {text(shape)}")
+        parts = coordinate
+    else:
+        parts = _split(coordinate, [size(item) for item in shape])
+    return sum(_dot(*each) for each in zip(parts, shape, stride, strict=True))
+
+
+def _split(number: Any, extents: list[int]) -> tuple[Any, ...]:
+    """A number as one coordinate for each extent, the first fastest; what is over stays in the last."""
+    parts = []
+    for extent in extents[:-1]:
+        parts.append(number % extent)
+        number = number // extent
+    return (*parts, number)
+
+
+def _unravel(number: int, extents: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(part) for part in _split(number, list(extents)))
+
+
+@lru_cache(maxsize=32)
+def _places(layout: Layout) -> dict[int, int]:
+    """Offset -> the first coordinate there, as one number."""
+    table = layout.table().tolist()
+    return dict(zip(reversed(table), range(len(table) - 1, -1, -1)))
+
+
+def _power(number: int, what: str) -> int:
+    """The exponent of a power of two."""
+    if number < 1 or number & (number - 1):
+        raise MemsimError(f"{what} needs powers of two, and {number} is none")
+    return number.bit_length() - 1

@@ -1,0 +1,137 @@
+"""From indices to byte addresses, checked.
+
+In: an element, which threads access it, where its array begins. Out: an address for each thread, or a
+`MemsimError` that names the thread and its index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.errors import MemsimError
+from memsim.sketch.element import Element
+
+Indices = tuple[NDArray[np.int64], ...]
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """The threads of an access. shape: (blocks, threads). active: which take part, broadcasts to `shape`.
+
+    name: of the thread in a row and column of `shape`, in words.
+    """
+
+    shape: tuple[int, int]
+    active: NDArray[np.bool_]
+    name: Callable[[int, int], str]
+
+    def first(self, wrong: NDArray[np.bool_]) -> tuple[int, int] | None:
+        """The first active thread for which something is wrong."""
+        if not wrong.any():
+            return None
+        found = np.argwhere(np.broadcast_to(wrong & self.active, self.shape))
+        return (int(found[0][0]), int(found[0][1])) if len(found) else None
+
+
+def byte_addresses(element: Element, vector: int, lanes: Lanes, first: int) -> NDArray[np.int64]:
+    """The address of each thread, int64, of a shape that broadcasts to `lanes.shape`.
+
+    Raises:
+        MemsimError: indices that are no integers or too few, one outside of the array; `vector` elements
+            that are not side by side, are no width of an access, or do not begin at a multiple of it.
+    """
+    array = element.array
+    index = _checked_index(element, lanes)
+    offsets = array.layout(*index)
+    width = array.itemsize * vector
+    if vector != 1:
+        _check_vector(element, index, offsets, vector, lanes)
+    addresses: NDArray[np.int64] = np.atleast_2d(offsets * array.itemsize + first)
+    at = lanes.first(addresses % width != 0)
+    if at is not None:
+        address = int(np.broadcast_to(addresses, lanes.shape)[at])
+        raise MemsimError(
+            f"misaligned access: {lanes.name(*at)} asks for {width} bytes at "
+            f"{_name(element, index, lanes, at)}, which is byte {address} of {array.space} memory",
+            hint=f"an access of {width} bytes begins at a multiple of {width}",
+        )
+    return addresses
+
+
+def _checked_index(element: Element, lanes: Lanes) -> Indices:
+    array = element.array
+    extents = array.shape
+    if len(element.index) != len(extents):
+        raise MemsimError(
+            f"{array.name} has {len(extents)} axes, and {len(element.index)} are indexed",
+            hint=f"its shape is {extents}",
+        )
+    index = tuple(_integers(each, array.name, lanes.shape) for each in element.index)
+    for axis, (each, extent) in enumerate(zip(index, extents, strict=True)):
+        at = lanes.first((each < 0) | (each >= extent))
+        if at is not None:
+            which = f"index {int(np.broadcast_to(each, lanes.shape)[at])} of axis {axis}"
+            raise MemsimError(
+                f"{which} is outside of {array.name}, whose shape is {extents}: "
+                f"{lanes.name(*at)} asks for {_name(element, index, lanes, at)}",
+                hint="threads that have nothing to do there are left out by mask= or t.when",
+            )
+    return index
+
+
+def _integers(value: Any, name: str, shape: tuple[int, int]) -> NDArray[np.int64]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        what = value if isinstance(value, slice) else array.dtype
+        raise MemsimError(f"{name} is indexed by {what}, and an index is an integer", hint="divide by //")
+    try:
+        np.broadcast_to(array, shape)
+    except ValueError:
+        raise MemsimError(
+            f"an index of {name} has shape {array.shape}, "
+            f"and there are {shape[0]} blocks of {shape[1]} threads",
+            hint="make indices of the thread's coordinates, and of constants",
+        ) from None
+    return np.atleast_2d(array.astype(np.int64, copy=False))
+
+
+def _check_vector(
+    element: Element, index: Indices, offsets: NDArray[np.int64], vector: int, lanes: Lanes
+) -> None:
+    """The elements along some axis lie side by side, in every thread."""
+    array = element.array
+    width = array.itemsize * vector
+    if vector < 1 or width not in (1, 2, 4, 8, 16):
+        raise MemsimError(
+            f"{vector} elements of {array.itemsize} bytes are no access: it has 1, 2, 4, 8 or 16 bytes"
+        )
+    torn = [_torn(array.layout, index, axis, offsets, vector) for axis in range(len(index))]
+    if all(lanes.first(wrong) is not None for wrong in torn):
+        at = lanes.first(torn[-1]) or (0, 0)
+        raise MemsimError(
+            f"the {vector} elements from {_name(element, index, lanes, at)} on do not lie side by side in "
+            f"{array.layout}: {lanes.name(*at)} cannot move them at once",
+            hint="a swizzle must keep them together (its base), and the axis they lie along be contiguous",
+        )
+
+
+def _torn(
+    layout: Any, index: Indices, axis: int, offsets: NDArray[np.int64], vector: int
+) -> NDArray[np.bool_]:
+    """Where the elements along an axis are not side by side, or not all in the array."""
+    wrong = index[axis] + vector > layout.extents[axis]
+    for step in range(1, vector):
+        beside = (*index[:axis], index[axis] + step, *index[axis + 1 :])
+        wrong = wrong | (layout(*beside) != offsets + step)
+    return np.asarray(wrong, np.bool_)
+
+
+def _name(element: Element, index: Indices, lanes: Lanes, at: tuple[int, int]) -> str:
+    """`tile[3][4]`, as the thread at `at` asks for it."""
+    own = (int(np.broadcast_to(each, lanes.shape)[at]) for each in index)
+    return element.array.name + "".join(f"[{each}]" for each in own)

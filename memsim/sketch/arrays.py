@@ -1,0 +1,61 @@
+"""Arrays that a user declares: `array[indices]` is an element that can be accessed.
+
+In: what the array would be declared as. Out: `SharedArray`, `GlobalArray`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from memsim.sketch.array import Array, LayoutLike
+from memsim.sketch.element import Element
+
+#: Where an array begins if nothing else is said: a multiple of so many bytes. In shared memory it changes no
+#: count; in global memory it is what `cudaMalloc` gives (CUDA C++ Programming Guide, "Device Memory
+#: Accesses").
+SHARED_ALIGN, GLOBAL_ALIGN = 16, 256
+
+
+class Indexed(Array):
+    """An array whose elements can be accessed."""
+
+    def __getitem__(self, index: Any) -> Element:
+        """The element of each thread. `index`: an integer, or an array of them, for each axis."""
+        return Element(self, index if isinstance(index, tuple) else (index,))
+
+
+class SharedArray(Indexed):
+    """An array in a block's shared memory.
+
+    Args:
+        name: what reports call it.
+        layout: extents, which means row-major, as `(32, 33)`; a `Layout`; or one in CuTe's notation.
+        dtype: of an element: `f32`, `bf16`, `u8`, CUDA's name (`half`, `float4`) or numpy's.
+        offset: its first byte, counted from the block's first; None: behind the arrays touched before it.
+        align: of its first byte, if `offset` does not say where that is.
+
+    Raises:
+        MemsimError: no such type or layout.
+    """
+
+    space: ClassVar[str] = "shared"
+
+    def __init__(
+        self,
+        name: str,
+        layout: LayoutLike,
+        dtype: Any = "f32",
+        *,
+        offset: int | None = None,
+        align: int = SHARED_ALIGN,
+    ) -> None:
+        super().__init__(name, layout, dtype, offset, align)
+
+
+class GlobalArray(Indexed):
+    """An array in global memory, at a multiple of 256 bytes. Arguments: as `SharedArray`."""
+
+    space: ClassVar[str] = "global"
+
+    def __init__(self, name: str, layout: LayoutLike, dtype: Any = "f32") -> None:
+        super().__init__(name, layout, dtype, None, GLOBAL_ALIGN)

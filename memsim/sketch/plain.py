@@ -1,0 +1,150 @@
+"""Plain addresses: warp requests that somebody wrote down, with the pictures and explanations of a kernel's.
+
+In: byte addresses of 32 lanes, as `memsim.model` takes them. Out: their cost, which is also an `Analysis`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from memsim import model
+from memsim.analysis import Analysis, analyze_trace
+from memsim.arch import SM_90, Arch
+from memsim.launch import WARP, Launch
+from memsim.model import GlobalCost, SharedCost
+from memsim.ptx.program import SourceLine
+from memsim.sketch.place import Statement, caller, line_of, shown_path, text_of
+from memsim.sketch.run import Chunk, OtherSide, Site
+from memsim.state.registers import from_array, from_bools
+from memsim.trace.record import Recorder
+from memsim.trace.trace import Origin, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """A cost that is also an analysis. analysis: with one row, the line that gave the addresses."""
+
+    analysis: Analysis
+
+    def heatmap(self) -> object:
+        """As `Analysis.heatmap`: it shows itself."""
+        return self.analysis.heatmap()
+
+    def explain(self) -> object:
+        """As `Analysis.explain`: the worst of the requests, lane by lane. It shows itself."""
+        return self.analysis.explain()
+
+
+@dataclass(frozen=True, eq=False)
+class SharedAccess(SharedCost, Pictures):
+    """Cost of requests to shared memory, a number for each, and how to look at them."""
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalAccess(GlobalCost, Pictures):
+    """Cost of requests to global memory, a number for each, and how to look at them."""
+
+
+def shared_access(
+    addresses: ArrayLike,
+    width: int,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch | str = SM_90,
+) -> SharedAccess:
+    """Cost of warp requests to shared memory.
+
+    Args:
+        addresses: integers (..., 32), byte addresses or offsets, one row for each warp request.
+        width: bytes a lane: 1, 2, 4, 8 or 16; 16 for ldmatrix and stmatrix.
+        op: as `memsim.model.shared_access`: load, store, atomic, reduction, atomic_inc, atomic_cas,
+            ldmatrix, stmatrix or cp_async.
+        active: booleans that broadcast to (..., 32); None means every lane.
+        arch: the chip whose measured rules to use, or its name.
+
+    Returns:
+        int64 arrays (...): wavefronts, conflicts, ways, ideal; and `analysis`, `heatmap()`, `explain()`.
+
+    Raises:
+        MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
+            or an active lane that is not aligned to the width.
+    """
+    cost = model.shared_access(addresses, width, op, active, arch)
+    return SharedAccess(
+        analysis=_analyzed("shared", addresses, width, op, active, arch),
+        wavefronts=cost.wavefronts,
+        conflicts=cost.conflicts,
+        ways=cost.ways,
+        ideal=cost.ideal,
+    )
+
+
+def global_access(
+    addresses: ArrayLike,
+    width: int,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch | str = SM_90,
+) -> GlobalAccess:
+    """Sectors and lines of warp requests to global memory.
+
+    Args:
+        addresses, active, arch: as `shared_access`.
+        width: bytes a lane: 1, 2, 4, 8 or 16.
+        op: load, store, atomic, reduction, cp_async or cp_async_cg.
+
+    Returns:
+        int64 arrays (...): sectors, lines, ideal_sectors; and `analysis`, `explain()`.
+
+    Raises:
+        MemsimError: as `shared_access`.
+    """
+    cost = model.global_access(addresses, width, op, active, arch)
+    as_load = "load" if op == "cp_async_cg" else op  # counted as if it were one: where it writes is not known
+    return GlobalAccess(
+        analysis=_analyzed("global", addresses, width, as_load, active, arch),
+        sectors=cost.sectors,
+        lines=cost.lines,
+        ideal_sectors=cost.ideal_sectors,
+    )
+
+
+def _analyzed(
+    space: str, addresses: ArrayLike, width: int, op: str, active: ArrayLike | None, arch: Arch | str
+) -> Analysis:
+    """The analysis of requests that were found to be good; each is the one warp of a block of its own."""
+    given = np.asarray(addresses)
+    lanes = np.ascontiguousarray(given.reshape(-1, WARP)).astype(np.int64, copy=False)
+    on = np.broadcast_to(True if active is None else np.asarray(active), given.shape).reshape(-1, WARP)
+    place = caller()
+    file = shown_path(place.path)
+    text = line_of(place.path, place.line)
+    site = Site(0, Statement(text, SourceLine(file, place.line, 0)), op, space, width)
+    recorder = Recorder()
+    recorder.start_chunk(Chunk(np.arange(len(lanes)), WARP))
+    if len(lanes):
+        mask = from_bools(np.ascontiguousarray(on))
+        other = None
+        if op == "cp_async":  # lanes read side by side, as the model takes it
+            other = OtherSide(from_array(np.arange(WARP)[None, :] * width), mask)
+        recorder.access(site, from_array(lanes), True, mask, frozenset(), other)
+    sites, columns = recorder.columns()
+    trace = Trace(
+        kernel=f"{space}_access",
+        launch=Launch((max(1, len(lanes)), 1, 1), (WARP, 1, 1)),
+        blocks_replayed=len(lanes),
+        sites=tuple(sites),
+        sources={file: source} if (source := text_of(place.path)) else {},
+        origin=Origin("addresses as given, a block for each request", "", "", ""),
+        site=columns["site"],
+        count=columns["count"],
+        addresses=columns["addresses"],
+        active=columns["active"],
+        partner=columns["partner"],
+        block=columns["block"],
+        warp=columns["warp"],
+    )
+    return analyze_trace(trace, arch)

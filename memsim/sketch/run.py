@@ -1,0 +1,290 @@
+"""Runs a sketch: calls the function for chunks of blocks, and tells the recorder of each access.
+
+In: a function of the thread and a launch. Out: a `Trace`, as of a kernel that makes these accesses.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.arch import SM_90
+from memsim.errors import MemsimError
+from memsim.launch import Launch
+from memsim.ptx.program import SourceLine
+from memsim.sketch.addresses import Lanes, byte_addresses
+from memsim.sketch.array import Array
+from memsim.sketch.element import Access, Element, running
+from memsim.sketch.place import Place, Statement, caller, line_of, shown_path, text_of, user_mistakes
+from memsim.sketch.thread import Thread, checked_mask, coordinates
+from memsim.state.registers import Part, Sum, from_array, from_bools
+from memsim.trace.record import Recorder
+from memsim.trace.trace import ArrayLayout, Origin, Trace
+
+Progress: TypeAlias = Callable[[float], None] | None
+Function: TypeAlias = Callable[[Thread], object]
+
+#: Threads that run at once: their coordinates and addresses take some 10 MB each.
+CHUNK = 1 << 20
+
+FORM = "index math in Python, each access a request as it is written"
+#: A copy that bypasses the L1 cache has 16 bytes (PTX ISA, cp.async).
+BYPASS_WIDTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One access of the function, as the recorder knows a site."""
+
+    index: int
+    instruction: Statement
+    op: str
+    space: str
+    width: int
+
+
+@dataclass(frozen=True)
+class OtherSide:
+    """The other end of a copy: the lanes' addresses there, and the lanes that read."""
+
+    address: Any
+    active: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Blocks that run at once: linear numbers, and threads of each, padded to whole warps."""
+
+    blocks: NDArray[np.int64]
+    threads: int
+
+
+class Sketch:
+    """A function that runs: where its arrays lie, and the accesses it made so far.
+
+    names: what files are called in the trace, by path.
+    """
+
+    def __init__(self, launch: Launch, names: Mapping[str, str]) -> None:
+        self.launch = launch
+        self.names = dict(names)
+        self.recorder = Recorder()
+        self.thread = Thread(launch, np.zeros(1, np.int64))
+        self.blocks: NDArray[np.int64] = np.zeros(1, np.int64)
+        self.places: dict[str, tuple[Array, int]] = {}
+        self.ends = {"shared": 0, "global": 0}
+        self.sites: dict[tuple[Place, str, str, int, str], Site] = {}
+
+    def run(
+        self, function: Callable[[Thread], object], blocks: NDArray[np.int64], stand_for: int = 1
+    ) -> None:
+        """Calls the function for these blocks; `stand_for`: how many blocks each of them stands for."""
+        self.blocks = blocks
+        self.thread = Thread(self.launch, blocks)
+        self.recorder.start_chunk(Chunk(np.repeat(blocks, stand_for), self.launch.warps * 32))
+        with running(self), user_mistakes(self.names):
+            function(self.thread)
+
+    # --- what elements tell
+
+    def access(self, access: Access) -> None:
+        """The active threads do this."""
+        lanes = self._lanes(
+            np.logical_and(checked_mask(access.mask, "mask"), self.thread.lane < access.lanes)
+        )
+        addresses = self._addresses(access.element, access.vector, lanes)
+        self._tell(access, access.element, _integer(addresses), from_bools(lanes.active))
+
+    def copy(self, access: Access, source: Element, read: Any) -> None:
+        """The active threads copy from `source`; those not in `read` write zeros."""
+        target, element = access.element.array, source.array
+        if target.itemsize != element.itemsize:
+            raise MemsimError(
+                f"cp.async copies bytes as they are, and elements of {element.name} have "
+                f"{element.itemsize} bytes, of {target.name} {target.itemsize}"
+            )
+        width = target.itemsize * access.vector
+        widths = (BYPASS_WIDTH,) if access.op == "cp_async_cg" else (4, 8, BYPASS_WIDTH)
+        if width not in widths:
+            raise MemsimError(
+                f"a cp.async{' past the L1 cache' * (len(widths) == 1)} copies "
+                f"{', '.join(map(str, widths))} bytes, not {width}",
+                hint=f"vector={widths[-1] // target.itemsize} copies {widths[-1]}",
+            )
+        lanes = self._lanes(access.mask)
+        reading = self._lanes(np.logical_and(access.mask, checked_mask(read, "read")))
+        writes, reads = from_bools(lanes.active), from_bools(reading.active)
+        to = _integer(self._addresses(access.element, access.vector, lanes))
+        origin = _integer(self._addresses(source, access.vector, reading))
+        self._tell(access, access.element, to, writes, OtherSide(origin, reads))
+        self._tell(access, source, origin, reads, OtherSide(to, reads))
+
+    def _tell(
+        self,
+        access: Access,
+        element: Element,
+        addresses: int | Sum,
+        active: bool | Part,
+        other: OtherSide | None = None,
+    ) -> None:
+        array = element.array
+        site = self._site(access.op, array, array.itemsize * access.vector)
+        executing = from_bools(np.atleast_2d(self.thread.active))
+        self.recorder.access(site, addresses, executing, active, frozenset([array.name]), other)
+
+    # --- where things are
+
+    def _lanes(self, mask: Any) -> Lanes:
+        shape = len(self.blocks), self.launch.warps * 32
+        active = np.atleast_2d(np.logical_and(self.thread.active, checked_mask(mask, "mask")))
+        try:
+            np.broadcast_to(active, shape)
+        except ValueError:
+            raise MemsimError(
+                f"a mask has shape {np.shape(mask)}, and there are {shape[0]} blocks of {shape[1]} threads"
+            ) from None
+        return Lanes(shape, active, self._who)
+
+    def _who(self, row: int, column: int) -> str:
+        thread = coordinates(np.int64(column), self.launch.block)
+        block = coordinates(self.blocks[row], self.launch.grid)
+        return f"thread ({thread.x},{thread.y},{thread.z}) of block ({block.x},{block.y},{block.z})"
+
+    def _addresses(self, element: Element, vector: int, lanes: Lanes) -> NDArray[np.int64]:
+        return byte_addresses(element, vector, lanes, self._first_byte(element.array))
+
+    def _first_byte(self, array: Array) -> int:
+        """Where the array begins; it is laid out when it is touched for the first time."""
+        if array.name in self.places:
+            placed, first = self.places[array.name]
+            if placed != array:
+                raise MemsimError(
+                    f"two arrays are called {array.name}: {placed.layout} of {placed.dtype} in "
+                    f"{placed.space} memory, {array.layout} of {array.dtype} in {array.space} memory",
+                    hint="give each a name of its own",
+                )
+            return first
+        behind = -(-self.ends[array.space] // array.align) * array.align
+        first = behind if array.offset is None else array.offset
+        end = first + array.nbytes
+        if array.space == "shared" and end > SM_90.shared_block_bytes:
+            raise MemsimError(
+                f"{array.name} ends at byte {end:,} of shared memory, "
+                f"and a block has at most {SM_90.shared_block_bytes:,}"
+            )
+        self.places[array.name] = array, first
+        self.ends[array.space] = max(self.ends[array.space], end)
+        return first
+
+    def _site(self, op: str, array: Array, width: int) -> Site:
+        place = caller()
+        key = place, op, array.space, width, array.name
+        if key not in self.sites:
+            name = self.names.setdefault(place.path, shown_path(place.path))
+            source = SourceLine(name, place.line, 0)
+            statement = Statement(line_of(place.path, place.line), source)
+            self.sites[key] = Site(len(self.sites), statement, op, array.space, width)
+        return self.sites[key]
+
+    # --- what it was
+
+    def trace(self, kernel: str, replayed: int, digest: str) -> Trace:
+        """All accesses so far."""
+        sites, columns = self.recorder.columns()
+        texts = {self.names[place.path]: text_of(place.path) for place, *_ in self.sites}
+        placed = sorted(self.places.values(), key=lambda each: (each[0].space != "shared", each[1]))
+        return Trace(
+            kernel=kernel,
+            launch=self.launch,
+            blocks_replayed=replayed,
+            sites=tuple(sites),
+            arrays=tuple((array.name, array.space, first, array.nbytes) for array, first in placed),
+            sources={name: text for name, text in texts.items() if text},
+            writers=self.recorder.writers.threads,
+            origin=Origin(FORM, "", "", digest),
+            layouts={array.name: ArrayLayout(array.layout, array.itemsize) for array, _ in placed},
+            site=columns["site"],
+            count=columns["count"],
+            addresses=columns["addresses"],
+            active=columns["active"],
+            partner=columns["partner"],
+            block=columns["block"],
+            warp=columns["warp"],
+        )
+
+
+def trace_function(
+    function: Callable[..., object],
+    launch: Launch,
+    args: Sequence[Any] = (),
+    blocks: NDArray[np.int64] | None = None,
+    progress: Progress = None,
+    names: Mapping[str, str] | None = None,
+) -> Trace:
+    """The accesses that a function makes of its index math, for every thread of a launch.
+
+    Args:
+        function: takes the `Thread`, and `args`.
+        blocks: linear numbers of the blocks to replay; None for all.
+        names: what source files are called, by path.
+
+    Raises:
+        MemsimError: it cannot be called so, or whatever goes wrong in it, with the line.
+    """
+    plain = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
+    name = getattr(plain, "__name__", type(plain).__name__)
+    try:
+        inspect.signature(function).bind(None, *args)
+    except TypeError as error:
+        raise MemsimError(
+            f"{name} cannot be called with the thread and {len(args)} arguments: {error}",
+            hint="its first parameter is the thread; those without a default need a value",
+        ) from None
+
+    def call(thread: Thread) -> object:
+        return function(thread, *args)
+
+    chosen = np.arange(launch.blocks) if blocks is None else blocks
+    sketch = _run(call, launch, chosen, names or {}, progress)
+    code = getattr(plain, "__code__", None)
+    text = text_of(code.co_filename) if code else ""
+    return sketch.trace(name, len(chosen), sha256(text.encode()).hexdigest())
+
+
+def _run(
+    function: Function,
+    launch: Launch,
+    blocks: NDArray[np.int64],
+    names: Mapping[str, str],
+    progress: Progress,
+) -> Sketch:
+    at_once = max(1, CHUNK // (launch.warps * 32))
+    if len(blocks) > at_once:
+        # What never asks for its block does the same in all of them.
+        sketch = Sketch(launch, names)
+        sketch.run(function, blocks[:1], stand_for=len(blocks))
+        if not sketch.thread.knows_block:
+            return sketch
+    sketch = Sketch(launch, names)
+    for start in range(0, len(blocks), at_once):
+        sketch.run(function, blocks[start : start + at_once])
+        if progress is not None:
+            progress(min(1.0, (start + at_once) / len(blocks)))
+    return sketch
+
+
+def _integer(addresses: NDArray[np.int64]) -> int | Sum:
+    """Addresses as the recorder takes them: a block's part and a thread's part where they are such sums."""
+    if min(addresses.shape) == 1:
+        return from_array(addresses)
+    of_block, of_thread = addresses[:, :1] - addresses[0, 0], addresses[:1]
+    if np.array_equal(of_block + of_thread, addresses):
+        return Sum(0, u=Part(of_block), v=Part(of_thread))
+    return from_array(addresses)

@@ -1,0 +1,144 @@
+"""A sketch by its name: a function in a file of Python, and values for its parameters.
+
+In: `layouts.py`, `transpose`, `pad=3`. Out: its `Trace`. The file is executed, as Python does for an import.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import inspect
+import linecache
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.errors import MemsimError
+from memsim.launch import Launch
+from memsim.sketch.place import line_of, user_mistakes
+from memsim.sketch.run import trace_function
+from memsim.trace.source import TraceSource
+from memsim.trace.trace import Trace
+
+SUFFIX = ".py"
+
+
+@dataclass(frozen=True)
+class PythonFunction(TraceSource):
+    """A function of a file, or one that is there already.
+
+    file: relative to `folder`. name: None if the file has only one function that could be meant. values: for
+    parameters by name, as texts (`-D pad=3`) or as they are. function: in place of a file.
+    """
+
+    folder: Path = Path()
+    file: str = ""
+    name: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
+    function: Callable[..., object] | None = None
+
+    def trace(
+        self,
+        launch: Launch,
+        args: Sequence[Any],
+        blocks: NDArray[np.int64] | None,
+        progress: Callable[[float], None] | None,
+    ) -> Trace:
+        """The accesses of a launch, whose lines are called by the name of the file as it is here.
+
+        Raises:
+            MemsimError: no such file or function or parameter, or whatever goes wrong in it.
+        """
+        function = self.function or self._load()
+        known = list(inspect.signature(function).parameters)[1:]  # the first is the thread
+        for name in self.values:
+            if name not in known:
+                hint = f"it has {', '.join(known)}" if known else None
+                raise MemsimError(
+                    f"{getattr(function, '__name__', 'the function')} has no parameter {name}", hint=hint
+                )
+        values = {name: value_of(value) for name, value in self.values.items()}
+        called = functools.partial(function, **values) if values else function
+        names = {str((self.folder / self.file).absolute()): self.file} if self.file else {}
+        return trace_function(called, launch, [value_of(arg) for arg in args], blocks, progress, names)
+
+    def _load(self) -> Callable[..., object]:
+        path = (self.folder / self.file).absolute()
+        if not path.is_file():
+            raise MemsimError("there is no such file", file=self.file)
+        module = _executed(path, self.file)
+        found = {
+            name: value
+            for name, value in vars(module).items()
+            if inspect.isfunction(value) and value.__module__ == module.__name__ and not name.startswith("_")
+        }
+        if self.name is not None and callable(vars(module).get(self.name)):
+            function: Callable[..., object] = vars(module)[self.name]
+            return function
+        if self.name is None and len(found) == 1:
+            return next(iter(found.values()))
+        what = f"no function {self.name}" if self.name else f"{len(found)} functions"
+        raise MemsimError(
+            f"there {'is' if self.name else 'are'} {what} in it",
+            file=self.file,
+            hint=f"write {self.file}:NAME, with one of {', '.join(found)}" if found else None,
+        )
+
+
+def _executed(path: Path, shown: str) -> ModuleType:
+    """The module in a file; what lies beside it can be imported, as in a script."""
+    name = f"memsim_sketch_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    linecache.checkcache(str(path))
+    sys.modules[name] = module  # dataclasses and pickle look there
+    _check_syntax(path, shown)
+    sys.path.insert(0, str(path.parent))
+    try:
+        with user_mistakes({str(path): shown}):
+            spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    return module
+
+
+def _check_syntax(path: Path, shown: str) -> None:
+    try:
+        ast.parse(path.read_bytes(), str(path))
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise MemsimError(
+            getattr(error, "msg", None) or str(error),
+            file=shown,
+            line=line,
+            column=getattr(error, "offset", None),
+            source=line_of(str(path), line or 0) or None,
+        ) from None
+
+
+def value_of(text: Any) -> Any:
+    """A parameter's value: a number, a tuple or what else Python writes so; any other text as it is."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+def split_target(target: str) -> tuple[str, str | None] | None:
+    """`layouts.py:transpose` as file and function (None if it is not named); None if it is no such target."""
+    file, colon, function = target.rpartition(":")
+    if colon and Path(file).suffix == SUFFIX and function.isidentifier():
+        return file, function
+    return (target, None) if Path(target).suffix == SUFFIX else None

@@ -1,0 +1,111 @@
+"""The thread, as the function of a sketch sees it: coordinates in block and grid, for all threads at once.
+
+In: a launch and some of its blocks. Out: `Thread`, whose coordinates are numpy arrays that broadcast to
+(blocks, threads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.errors import MemsimError
+from memsim.launch import WARP, Launch
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """CUDA's `uint3` and `dim3`: ints, or int64 arrays of shape (1, threads) or (blocks, 1)."""
+
+    x: Any
+    y: Any
+    z: Any
+
+
+class Thread:
+    """The coordinates of every thread at once; arithmetic on them is numpy's.
+
+    x, y, z: `threadIdx`. lane, warp: of the block. rank: the thread's linear number in the block.
+    threadIdx, blockIdx, blockDim, gridDim: as in CUDA.
+    """
+
+    def __init__(self, launch: Launch, blocks: NDArray[np.int64]) -> None:
+        self._launch = launch
+        self._blocks = blocks
+        self.knows_block = False
+        padded = np.arange(launch.warps * WARP, dtype=np.int64)[None, :]
+        self.rank: NDArray[np.int64] = np.minimum(padded, launch.threads - 1)
+        self.lane: NDArray[np.int64] = padded % WARP
+        self.warp: NDArray[np.int64] = padded // WARP
+        self.active: NDArray[np.bool_] = padded < launch.threads
+        self.threadIdx = coordinates(self.rank, launch.block)
+        self.blockDim = Coordinates(*launch.block)
+        self.gridDim = Coordinates(*launch.grid)
+
+    @property
+    def x(self) -> NDArray[np.int64]:
+        """`threadIdx.x`."""
+        return self.threadIdx.x  # type: ignore[no-any-return]
+
+    @property
+    def y(self) -> NDArray[np.int64]:
+        """`threadIdx.y`."""
+        return self.threadIdx.y  # type: ignore[no-any-return]
+
+    @property
+    def z(self) -> NDArray[np.int64]:
+        """`threadIdx.z`."""
+        return self.threadIdx.z  # type: ignore[no-any-return]
+
+    @cached_property
+    def blockIdx(self) -> Coordinates:  # noqa: N802  (CUDA's name)
+        """The block in the grid."""
+        self.knows_block = True
+        return coordinates(self._blocks[:, None], self._launch.grid)
+
+    @contextmanager
+    def when(self, condition: Any) -> Iterator[None]:
+        """`if (condition)` for each thread: accesses inside are made by the threads for which it holds."""
+        before = self.active
+        self.active = np.logical_and(before, checked_mask(condition, "condition"))
+        try:
+            yield
+        finally:
+            self.active = before
+
+    def sync(self) -> None:
+        """`__syncthreads()`: costs no request.
+
+        Raises:
+            MemsimError: some threads of a block do not get here.
+        """
+        real = np.arange(self.active.shape[1]) < self._launch.threads
+        inside = self.active[:, real]
+        if (inside.any(axis=1) & ~inside.all(axis=1)).any():
+            raise MemsimError(
+                "t.sync() that only some threads of a block reach",
+                hint="a barrier is for all of them: put it outside of t.when",
+            )
+
+
+def coordinates(number: NDArray[np.int64], shape: tuple[int, int, int]) -> Coordinates:
+    """(x, y, z) of linear numbers, x fastest."""
+    return Coordinates(number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1]))
+
+
+def checked_mask(mask: Any, what: str) -> NDArray[np.bool_]:
+    """A mask as a bool array.
+
+    Raises:
+        MemsimError: it is no bool.
+    """
+    array = np.asarray(mask)
+    if array.dtype != np.bool_:
+        raise MemsimError(f"a {what} must be bool, not {array.dtype}", hint="such as t.x < 16")
+    return array

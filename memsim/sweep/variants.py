@@ -1,0 +1,178 @@
+"""The variants of a sweep: every combination of the values that texts stand for.
+
+In: `0..8`, `0..64..8`, `16,16|32,32`, and names of the catalogue with `*`. Out: a `Job` for each combination,
+with the values that make it differ from the others, and a key that names all that decides its counts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from itertools import product
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.targets.cache import model_version
+from memsim.targets.target import catalogue, is_file, read_job
+
+RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
+BETWEEN = "|"
+#: Texts that are the extents of a launch, and those that are one integer.
+EXTENTS, INTEGERS = ("grid", "block"), ("shared_bytes", "blocks")
+#: Beyond this a sweep is a mistake in its ranges.
+MOST = 100_000
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One combination. values: by what varies, in the order of the command line. key: of all that decides."""
+
+    values: Mapping[str, str]
+    job: Job
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A text of the command line: what it is called, whose value it is, and what it stands for.
+
+    key: of `read_job`. name: of a macro or parameter, for `options`.
+    """
+
+    label: str
+    key: str
+    values: tuple[str, ...]
+    name: str = ""
+
+
+def alternatives(text: str) -> tuple[str, ...]:
+    """What a text stands for: `0..8` nine integers, `0..8..4` three, `a|b` two texts; itself otherwise.
+
+    Raises:
+        MemsimError: a range with nothing in it.
+    """
+    found: list[str] = []
+    for part in text.split(BETWEEN):
+        match = RANGE.fullmatch(part.strip())
+        if match is None:
+            found.append(part.strip() if BETWEEN in text else part)
+            continue
+        first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
+        numbers = range(first, last + 1, step) if step else range(0)
+        if not numbers:
+            raise MemsimError(
+                f"{part} is a range with nothing in it", hint="FIRST..LAST or FIRST..LAST..STEP"
+            )
+        found += map(str, numbers)
+    return tuple(dict.fromkeys(found))
+
+
+def targets_of(text: str) -> tuple[str, ...]:
+    """The targets that a text names: files and names as they are, patterns from the catalogue.
+
+    Raises:
+        MemsimError: a pattern that names none.
+    """
+    found: list[str] = []
+    for part in text.split(BETWEEN):
+        if is_file(part) or not set("*?[") & set(part):
+            found.append(part)
+            continue
+        names = [name for name in catalogue() if fnmatchcase(name, part)]
+        if not names:
+            raise MemsimError(f"no kernel of the catalogue is called {part!r}", hint="memsim list shows them")
+        found += names
+    return tuple(dict.fromkeys(found))
+
+
+def variants(
+    target: str,
+    texts: Mapping[str, str | Sequence[str]],
+    options: Sequence[str] = (),
+    spell: Callable[[str], str] = str,
+) -> list[Variant]:
+    """Every combination.
+
+    Args:
+        target: as every verb takes it; also several, `a|b`, and patterns of the catalogue.
+        texts: what is said of the launch, by the keys of `read_job`; `args` is a list.
+        options: `-DNAME=VALUE`, whose values may stand for several, and others.
+        spell: how the user writes a key.
+
+    Raises:
+        MemsimError: nothing varies, too much does, or what is said makes no sense for a target.
+    """
+    choices = [Choice("target", "target", targets_of(target)), *_choices(texts, options)]
+    count = 1
+    for choice in choices:
+        count *= len(choice.values)
+    if count > MOST:
+        raise MemsimError(
+            f"{count:,} variants are too many", hint=f"at most {MOST:,}; use a step, as 0..64..8"
+        )
+    if count == 1:
+        hint = "such as -D PAD=0..8, --block '16,16|32,32' or 'transpose_*'"
+        raise MemsimError("nothing varies, so there is nothing to sweep", hint=hint)
+    varying = [choice for choice in choices if len(choice.values) > 1]
+    found = []
+    for combination in product(*(choice.values for choice in choices)):
+        chosen = dict(zip((choice.label for choice in choices), combination))
+        name, said = _said(choices, combination)
+        job = read_job(name, said, where="--arg", spell=spell)
+        values = {choice.label: chosen[choice.label] for choice in varying}
+        found.append(Variant(values, job, _key(name, said, job)))
+    return found
+
+
+def _choices(texts: Mapping[str, str | Sequence[str]], options: Sequence[str]) -> list[Choice]:
+    found = []
+    for key, value in texts.items():
+        if isinstance(value, str):
+            found.append(Choice(key, key, alternatives(value)))
+        else:
+            found += [Choice(f"arg {i}", key, alternatives(text)) for i, text in enumerate(value, 1)]
+    for option in options:
+        name, equals, value = option.partition("=")
+        if option.startswith("-D") and equals:
+            found.append(Choice(name.removeprefix("-D"), "options", alternatives(value), f"{name}="))
+        else:
+            found.append(Choice(option, "options", (option,)))
+    return found
+
+
+def _said(choices: Sequence[Choice], combination: Sequence[str]) -> tuple[str, dict[str, Any]]:
+    """The target and what is said of it, as `read_job` takes them."""
+    target, said = "", dict[str, Any]()
+    for choice, value in zip(choices, combination, strict=True):
+        if choice.key == "target":
+            target = value
+        elif choice.key in ("args", "options"):
+            said.setdefault(choice.key, []).append(choice.name + value)
+        elif choice.key in EXTENTS:
+            said[choice.key] = _integers(value, choice.label)
+        elif choice.key in INTEGERS:
+            said[choice.key] = _integers(value, choice.label)[0]
+        else:
+            said[choice.key] = value
+    return target, said
+
+
+def _key(target: str, said: Mapping[str, Any], job: Job) -> str:
+    """A name for all that decides the counts: memsim itself, the launch, and the file's content."""
+    path = job.kernel.folder / job.kernel.file
+    content = sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    parts = [model_version(), target, dict(said), content]
+    return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _integers(text: str, label: str) -> tuple[int, ...]:
+    """`8` or `8,8`."""
+    try:
+        return tuple(int(item) for item in text.split(","))
+    except ValueError:
+        raise MemsimError(f"{label} {text!r} is not integers with commas between, such as 8,8") from None

@@ -1,0 +1,186 @@
+"""Accel-Sim's kernel traces: `.traceg`, as its tracer for NVBit writes them.
+
+In: the numbered lines of a file. Out: a `Trace`. Read are versions 1 to 5 of the tracer, with and without
+line numbers. Source of the format: Accel-Sim, util/tracer_nvbit/README.md and gpu-simulator/trace-parser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import NoReturn
+
+from memsim.errors import MemsimError
+from memsim.launch import Launch
+from memsim.ptx.demangle import demangle
+from memsim.trace.foreign.batch import Batch
+from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, Instruction, made_from
+from memsim.trace.foreign.opcodes import Opcode, read_opcode
+from memsim.trace.trace import Trace
+
+DIM = re.compile(r"\((\d+),(\d+),(\d+)\)")
+#: How addresses are written: all of them, the first and a stride, the first and differences.
+LIST_ALL, BASE_STRIDE, BASE_DELTA = "0", "1", "2"
+#: Up to this version each instruction has block and warp in front.
+WITH_PLACES = 2
+
+LACKS = ("names of arrays", "source lines")
+
+
+class Reader:
+    """One kernel's trace while it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.header: dict[str, str] = {}
+        self.collector = Collector()
+        self.instructions: dict[tuple[str, str, int], Instruction | str | None] = {}
+        self.number = 0
+        self.block = self.warp = 0
+        self.blocks: set[int] = set()
+        self.has_lines = False
+        self.has_places = False
+        self.grid: tuple[int, ...] = (1, 1, 1)
+
+    def read(self, lines: Iterator[tuple[int, str]]) -> Trace:
+        """The trace of all lines.
+
+        Raises:
+            MemsimError: a line that is none of the format's, with its number.
+        """
+        inside = False
+        for self.number, line in lines:
+            if not line or line.isspace():
+                continue
+            if line[0] == "-" and not inside:
+                key, _, value = line[1:].partition("=")
+                self.header[key.strip()] = value.strip()
+            elif line[0] == "#":
+                if line.startswith("#BEGIN_TB"):
+                    if not inside:
+                        self.begin()
+                    inside = True
+            elif not inside:
+                self.fail("there is no #BEGIN_TB before this line")
+            elif line.startswith("thread block"):
+                self.block = self.block_number(line)
+                self.blocks.add(self.block)
+            elif line.startswith("warp"):
+                self.warp = self.integer(line.partition("=")[2])
+            elif not line.startswith("insts"):
+                self.instruction(line.split())
+        if not inside:
+            self.fail("there is no thread block in this file: is it an Accel-Sim trace?")
+        return self.trace()
+
+    def begin(self) -> None:
+        """All of the header was read."""
+        self.grid = self.dim("grid dim")
+        version = self.header.get("accelsim tracer version", "3")
+        self.has_places = version.isdecimal() and int(version) <= WITH_PLACES
+        self.has_lines = self.header.get("enable lineinfo", "0") == "1"
+        base = {name: self.header.get(f"{name} base_addr") for name in ("shmem", "local mem")}
+        shared, local = (None if text is None else int(text, 16) for text in base.values())
+        # A tool that writes no real base writes 0.
+        self.collector = Collector(shared or None, local or None)
+
+    def instruction(self, fields: list[str]) -> None:
+        """One line: `PC mask dest_num [dests] opcode src_num [srcs] mem_width [mode addresses]`."""
+        try:
+            at = 4 if self.has_places else 0
+            if self.has_places:
+                x, y, z, self.warp = map(int, fields[:4])
+                self.block = x + self.grid[0] * (y + self.grid[1] * z)
+                self.blocks.add(self.block)
+            line = int(fields[at]) if self.has_lines else 0
+            at += self.has_lines
+            pc, mask = fields[at], fields[at + 1]
+            at += 3 + int(fields[at + 2])
+            opcode = fields[at]
+            at += 2 + int(fields[at + 1])
+            if fields[at] == "0":
+                return  # no access to memory
+            found = self.found(pc, opcode, line)
+            if isinstance(found, Instruction):
+                batch = self.collector.batch(found, self.block, self.warp)
+                _add(batch, int(mask, 16), fields, at + 1)
+            elif found is not None:
+                self.collector.aside[found] += 1
+        except (IndexError, ValueError, OverflowError):
+            self.fail("this is no instruction of an Accel-Sim trace")
+
+    def found(self, pc: str, text: str, line: int) -> Instruction | str | None:
+        """What an opcode does; remembered."""
+        key = pc, text, line
+        if key not in self.instructions:
+            opcode = read_opcode(text)
+            place = f" (line {line})" if line else ""
+            self.instructions[key] = (
+                Instruction(int(pc, 16), f"/*{pc}*/ {text}{place}", opcode, line)
+                if isinstance(opcode, Opcode)
+                else opcode or f"{text.partition('.')[0]}"
+            )
+        return self.instructions[key]
+
+    def trace(self) -> Trace:
+        """What was read."""
+        lacks: tuple[str, ...] = ("names of arrays", "source files") if self.has_lines else LACKS
+        text = self.header.get("shmem", "0")
+        shared = int(text) if text.isdecimal() else 0
+        lacks = (*lacks, *(ALL_DYNAMIC if shared else ()))
+        launch = Launch(self.three("grid dim"), self.three("block dim"), shared)
+        name = demangle(self.header.get("kernel name", self.path.name))
+        return self.collector.trace(
+            name, launch, len(self.blocks), made_from("Accel-Sim trace", self.path, lacks)
+        )
+
+    def three(self, key: str) -> tuple[int, int, int]:
+        """Three extents of the header."""
+        x, y, z = self.dim(key)
+        return x, y, z
+
+    def dim(self, key: str) -> tuple[int, ...]:
+        """Extents of the header."""
+        found = DIM.search(self.header.get(key, ""))
+        if found is None:
+            self.fail(f"the header has no -{key} = (x,y,z)")
+        return tuple(map(int, found.groups()))
+
+    def block_number(self, line: str) -> int:
+        """The linear number of `thread block = x,y,z`."""
+        try:
+            x, y, z = (int(part) for part in line.partition("=")[2].split(","))
+        except ValueError:
+            self.fail("a thread block is x,y,z")
+        return x + self.grid[0] * (y + self.grid[1] * z)
+
+    def integer(self, text: str) -> int:
+        """A number of a line."""
+        try:
+            return int(text)
+        except ValueError:
+            self.fail(f"{text.strip()!r} is no number")
+
+    def fail(self, message: str) -> NoReturn:
+        """The line is wrong."""
+        raise MemsimError(message, file=str(self.path), line=self.number or None)
+
+
+def _add(batch: Batch, mask: int, fields: list[str], at: int) -> None:
+    """Adds the request whose addresses are written from the mode on."""
+    lanes = mask.bit_count()
+    if not lanes:
+        batch.add_steps(0, 0, 0)
+        return
+    mode, first = fields[at], int(fields[at + 1], 16)
+    if mode == BASE_STRIDE:
+        batch.add_steps(mask, first, int(fields[at + 2]))
+    elif mode == BASE_DELTA:
+        steps = map(int, fields[at + 2 : at + 1 + lanes])
+        batch.add_full(mask, accumulate(chain((first,), steps)))
+    elif mode == LIST_ALL:
+        batch.add_full(mask, [int(text, 16) for text in fields[at + 1 : at + 1 + lanes]])
+    else:
+        raise ValueError(f"address mode {mode}")

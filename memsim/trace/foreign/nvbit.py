@@ -1,0 +1,152 @@
+"""NVBit's tool `mem_trace`: what it prints, a line for each request.
+
+In: the numbered lines of a file. Out: the `Trace` of one launch. Lines that are no part of it (the program's
+own output) are passed over. Source of the format: NVBit, tools/mem_trace.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memsim.errors import MemsimError
+from memsim.launch import WARP, Launch
+from memsim.ptx.demangle import demangle
+from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, Instruction, made_from
+from memsim.trace.foreign.opcodes import Opcode, read_opcode
+from memsim.trace.trace import Trace
+
+LAUNCH = re.compile(
+    r"LAUNCH - Kernel pc \S+ - Kernel name (?P<name>.*?) - (?:grid|kernel) launch id (?P<id>\d+)"
+    r" - grid size (?P<grid>\d+,\d+,\d+) - block size (?P<block>\d+,\d+,\d+)(?:.*? - shmem (?P<shmem>\d+))?"
+)
+ACCESS = re.compile(
+    r"(?:grid_launch_id (?P<id>\d+) - )?CTA (?P<cta>\d+,\d+,\d+) - warp (?P<warp>\d+)"
+    r" - (?P<opcode>[A-Z]\S*) - (?P<addresses>.*)"
+)
+ALL = (1 << WARP) - 1
+LACKS = (
+    "names of arrays",
+    "source lines",
+    "which instruction of an opcode it was",
+    "which lanes take part (an address of 0 is taken for a lane that does not)",
+)
+
+
+@dataclass
+class Kernel:
+    """One launch: its name and shape as far as they are told, and the requests seen."""
+
+    number: int
+    name: str = ""
+    grid: tuple[int, ...] | None = None
+    block: tuple[int, ...] | None = None
+    shared_bytes: int = 0
+    collector: Collector = field(default_factory=lambda: Collector(zero_is_idle=True))
+    ctas: set[tuple[int, ...]] = field(default_factory=set)
+    warps: int = 1
+
+
+def read_nvbit(path: Path, lines: Callable[[], Iterator[tuple[int, str]]], kernel: str | None) -> Trace:
+    """The trace of one launch of the file.
+
+    Args:
+        lines: reads the file from its beginning; it is read twice, so that no more than one launch is held.
+        kernel: which launch, by the kernel's name or the launch's number; None if there is only one.
+
+    Raises:
+        MemsimError: no request in the file, several launches and no choice, or a line that is cut short.
+    """
+    launches, requests = _launches(lines())
+    chosen = _choose(path, launches, requests, kernel)
+    instructions: dict[str, Instruction | str | None] = {}
+    for number, line in lines():
+        match = ACCESS.search(line)
+        if match is None or int(match["id"] or 0) != chosen.number:
+            continue
+        opcode = match["opcode"]
+        if opcode not in instructions:
+            known = read_opcode(opcode)
+            instructions[opcode] = (
+                Instruction(-1, opcode, known) if isinstance(known, Opcode) else known or opcode
+            )
+        found = instructions[opcode]
+        x, y, z = (int(part) for part in match["cta"].split(","))
+        chosen.ctas.add((x, y, z))
+        warp = int(match["warp"])
+        chosen.warps = max(chosen.warps, warp + 1)
+        if not isinstance(found, Instruction):
+            chosen.collector.aside[str(found)] += 1
+            continue
+        grid = chosen.grid or (1 << 16, 1 << 16, 1)
+        batch = chosen.collector.batch(found, x + grid[0] * (y + grid[1] * z), warp)
+        try:
+            batch.add_full(ALL, [int(text, 16) for text in match["addresses"].split()])
+        except ValueError:
+            message = f"a request has {WARP} addresses, and here are others"
+            raise MemsimError(message, file=str(path), line=number) from None
+    return _trace(chosen, path)
+
+
+def _launches(lines: Iterator[tuple[int, str]]) -> tuple[dict[int, Kernel], set[int]]:
+    """The launches that are told of, and the numbers of those that made requests.
+
+    Versions of the tool differ in whether a launch's line has its number or the next one; the first launch of
+    a process is number 0.
+    """
+    found: list[tuple[int, Kernel]] = []
+    requests: set[int] = set()
+    for _, line in lines:
+        match = LAUNCH.search(line)
+        if match is not None:
+            grid, block = (tuple(map(int, match[key].split(","))) for key in ("grid", "block"))
+            told = int(match["id"])
+            found.append((told, Kernel(told, match["name"], grid, block, int(match["shmem"] or 0))))
+            continue
+        access = ACCESS.search(line)
+        if access is not None:
+            requests.add(int(access["id"] or 0))
+    ahead = bool(found) and found[0][0] == 1
+    launches = {}
+    for told, launch in found:
+        launch.number = told - ahead
+        launches[launch.number] = launch
+    return launches, requests
+
+
+def _choose(path: Path, launches: dict[int, Kernel], requests: set[int], kernel: str | None) -> Kernel:
+    if not requests:
+        raise MemsimError("there is no request of NVBit's mem_trace in this file", file=str(path))
+    fitting = [
+        number
+        for number in sorted(requests)
+        if kernel in (None, str(number)) or (number in launches and _is_called(launches[number].name, kernel))
+    ]
+    names = ", ".join(f"{n}: {launches[n].name if n in launches else '?'}" for n in sorted(requests)[:8])
+    if len(fitting) != 1:
+        what = f"{len(fitting)} launches" if fitting else f"no launch of {kernel}"
+        raise MemsimError(
+            f"there are {what} in this file" if fitting else f"there is {what} in this file",
+            file=str(path),
+            hint=f"choose one by --kernel, its name or number: {names}",
+        )
+    return launches.get(fitting[0], Kernel(fitting[0]))
+
+
+def _is_called(name: str, wanted: str | None) -> bool:
+    return wanted in (name, demangle(name), name.partition("(")[0])
+
+
+def _trace(kernel: Kernel, path: Path) -> Trace:
+    lacks: tuple[str, ...] = LACKS
+    if kernel.grid is None or kernel.block is None:
+        lacks = (*lacks, "grid and block (those that were seen are taken)")
+    lacks = (*lacks, *(ALL_DYNAMIC if kernel.shared_bytes else ()))
+    seen = tuple(max(extent) + 1 for extent in zip(*kernel.ctas))
+    grid, block = kernel.grid or seen, kernel.block or (WARP * kernel.warps, 1, 1)
+    launch = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), kernel.shared_bytes)
+    name = demangle(kernel.name) if kernel.name else path.name
+    origin = made_from("NVBit mem_trace", path, lacks)
+    return kernel.collector.trace(name, launch, len(kernel.ctas), origin)

@@ -1,0 +1,42 @@
+"""Text files, compressed or not, line by line.
+
+In: a path. Out: its lines, numbered, without ever holding more than a few of them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+from memsim.errors import MemsimError
+
+OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
+
+
+def plain_name(path: Path) -> str:
+    """`kernel-1.traceg` of `kernel-1.traceg.xz`."""
+    return path.stem if path.suffix in OPENERS else path.name
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """(line number from 1, line without its end).
+
+    Raises:
+        MemsimError: it cannot be read, is no such compressed file, or no text.
+    """
+    number = 0
+    try:
+        with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip("\r\n")
+    except FileNotFoundError:
+        raise MemsimError("no such file", file=str(path)) from None
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise MemsimError(f"the file is damaged or cut short: {error}", file=str(path)) from None
+    except UnicodeDecodeError:
+        raise MemsimError("this is no text", file=str(path), line=number + 1) from None
+    except OSError as error:
+        raise MemsimError(f"cannot read it: {error.strerror or error}", file=str(path)) from None

@@ -1,0 +1,165 @@
+"""Writes a trace as Accel-Sim's `.traceg`.
+
+In: a `Trace`. Out: a file, compressed if its name says so. Written are the requests to shared and global
+memory, as instructions of machine code without registers; a trace keeps each distinct request once, so one
+that came more often is written again with the addresses, in the block and the warp where it was seen first.
+Left out on purpose: all other instructions, of which a trace knows nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.errors import MemsimError
+from memsim.launch import Launch
+from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE
+from memsim.trace.foreign.stream import OPENERS, plain_name
+from memsim.trace.trace import AccessSite, Trace
+
+#: Where the windows of shared and local memory are said to begin: multiples of 16 MiB, as on the chip.
+SHARED_BASE, LOCAL_BASE = 0x00007F0000000000, 0x00007F0002000000
+VERSION = 4
+SUFFIX = ".traceg"
+
+NAMES = {
+    **{("shared", "load"): "LDS", ("shared", "store"): "STS"},
+    **{("shared", "atomic"): "ATOMS.EXCH", ("shared", "reduction"): "ATOMS.ADD"},
+    **{("shared", "atomic_inc"): "ATOMS.POPC.INC", ("shared", "atomic_cas"): "ATOMS.CAS"},
+    **{("global", "load"): "LDG.E", ("global", "store"): "STG.E"},
+    **{("global", "atomic"): "ATOMG.E.ADD", ("global", "reduction"): "RED.E.ADD"},
+    **{("shared", "cp_async"): "LDGSTS.E", ("shared", "cp_async_cg"): "LDGSTS.E.BYPASS"},
+}
+BITS = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}
+MATRICES = {"ldmatrix": "LDSM.16.M88", "stmatrix": "STSM.16.M88"}
+
+
+def write_accelsim(trace: Trace, path: str | Path) -> None:
+    """Writes `trace` to `path`, such as `kernel-1.traceg` or `kernel-1.traceg.xz`, replacing a file there.
+
+    Raises:
+        MemsimError: the name is no Accel-Sim trace's, an access of the trace could not be resolved, or the
+            file cannot be written.
+    """
+    path = Path(path)
+    if not is_accelsim(path):
+        hint = f"call it {plain_name(path).partition('.')[0]}{SUFFIX}, or .npz for memsim's own format"
+        raise MemsimError("a trace is written in Accel-Sim's format", file=str(path), hint=hint)
+    lost = next((site for site in trace.sites if site.unresolved is not None), None)
+    if lost is not None:
+        raise MemsimError(f"{lost.instruction} could not be analyzed, so the trace is not whole")
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        with OPENERS.get(path.suffix, open)(temporary, "wt", encoding="utf-8", newline="\n") as file:
+            file.writelines(line + "\n" for line in _lines(trace))
+        temporary.replace(path)
+    except OSError as error:
+        raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def is_accelsim(path: Path) -> bool:
+    """Whether a file is called as an Accel-Sim trace is."""
+    return Path(plain_name(path)).suffix == SUFFIX
+
+
+def _lines(trace: Trace) -> Iterator[str]:
+    launch = trace.launch
+    yield f"-kernel name = {trace.kernel}"
+    yield "-kernel id = 1"
+    yield f"-grid dim = {_dim(launch.grid)}"
+    yield f"-block dim = {_dim(launch.block)}"
+    yield f"-shmem = {_shared_bytes(trace)}"
+    yield "-nregs = 32"
+    yield "-binary version = 90"
+    yield "-cuda stream id = 0"
+    yield f"-shmem base_addr = {SHARED_BASE:#018x}"
+    yield f"-local mem base_addr = {LOCAL_BASE:#018x}"
+    yield "-nvbit version = none"
+    yield f"-accelsim tracer version = {VERSION}"
+    yield "-enable lineinfo = 0"
+    yield ""
+    yield (
+        "#traces format = PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width "
+        "[adrrescompress?] [mem_addresses]"
+    )
+    written = _written_sites(trace)
+    rows = np.flatnonzero(np.isin(trace.site, list(written)))
+    order = rows[np.lexsort((rows, trace.warp[rows], trace.block[rows]))]
+    for block in np.unique(trace.block[order]).tolist():
+        yield from ("", "#BEGIN_TB", "", f"thread block = {_block(block, launch)}")
+        own = order[trace.block[order] == block]
+        for warp in np.unique(trace.warp[own]).tolist():
+            of_warp = own[trace.warp[own] == warp]
+            pairs = [1 + trace.sites[trace.site[row]].op.startswith("cp_async") for row in of_warp.tolist()]
+            yield from ("", f"warp = {warp}", f"insts = {int(trace.count[of_warp] @ np.array(pairs))}")
+            for row in of_warp.tolist():
+                lines = list(_instructions(trace, row, written[int(trace.site[row])]))
+                for _ in range(int(trace.count[row])):
+                    yield from lines
+        yield from ("", "#END_TB")
+
+
+def _written_sites(trace: Trace) -> dict[int, int]:
+    """The sites that are written, with a pc for each; a copy is written from its side in shared memory."""
+    sites = [
+        number
+        for number, site in enumerate(trace.sites)
+        if not (site.space == "global" and site.op.startswith("cp_async"))
+    ]
+    return {number: 16 * place for place, number in enumerate(sites)}
+
+
+def _instructions(trace: Trace, row: int, pc: int) -> Iterator[str]:
+    site, active = trace.sites[trace.site[row]], trace.active[row]
+    base = SHARED_BASE if site.space == "shared" else 0
+    if site.op.startswith("cp_async"):
+        reads = trace.partner[row] >= 0
+        yield _instruction(pc, site, active, trace.addresses[row] + base)
+        yield _instruction(pc, site, reads, trace.partner[row])
+        return
+    yield _instruction(pc, site, active, trace.addresses[row] + base)
+
+
+def _instruction(pc: int, site: AccessSite, active: NDArray[np.bool_], addresses: NDArray[np.int64]) -> str:
+    mask = int(active @ (1 << np.arange(len(active), dtype=np.int64)))
+    start = f"{pc:04x} {mask:08x} 0 {_opcode(site, active)} 0 {site.width}"
+    own = addresses[active]
+    if not len(own):
+        return f"{start} {BASE_STRIDE} 0x0 0"
+    steps = np.diff(own)
+    lanes = np.flatnonzero(active)
+    side_by_side = int(lanes[-1] - lanes[0]) + 1 == len(lanes)
+    if side_by_side and (steps == steps[:1]).all():
+        return f"{start} {BASE_STRIDE} {int(own[0]):#x} {int(steps[0]) if len(steps) else 0}"
+    return f"{start} {BASE_DELTA} {int(own[0]):#x} {' '.join(map(str, steps.tolist()))}".rstrip()
+
+
+def _opcode(site: AccessSite, active: NDArray[np.bool_]) -> str:
+    """What the chip would call the access."""
+    if site.op in MATRICES:
+        count = -(-int(np.flatnonzero(active).max(initial=0) + 1) // 8)
+        return MATRICES[site.op] + {1: "", 2: ".2"}.get(count, ".4")
+    name = NAMES.get((site.space, site.op))
+    if name is None:
+        raise MemsimError(f"Accel-Sim has no instruction for a {site.space} {site.op}")
+    return name + BITS[site.width]
+
+
+def _shared_bytes(trace: Trace) -> int:
+    ends = [first + size for _, space, first, size in trace.arrays if space == "shared"]
+    return max([trace.launch.shared_bytes, *ends])
+
+
+def _dim(extents: tuple[int, int, int]) -> str:
+    return f"({extents[0]},{extents[1]},{extents[2]})"
+
+
+def _block(number: int, launch: Launch) -> str:
+    x, y, _ = launch.grid
+    return f"{number % x},{number // x % y},{number // (x * y)}"

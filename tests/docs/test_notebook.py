@@ -1,0 +1,36 @@
+"""The notebook runs, shows what its cells give, and a stale output would be found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from docs import notebook
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_cell_runs_and_its_outputs_are_those_of_now() -> None:
+    text = (ROOT / notebook.NOTEBOOK).read_text("utf-8")
+    assert notebook.executed(text) == text
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    shown = "".join(line for cell in cells for output in cell["outputs"] for line in output.get("text", ()))
+    assert "conflict-free" in shown
+    assert "do not lie side by side" in shown
+    assert len(cells) >= 10
+
+
+def test_a_stale_output_and_a_broken_cell_are_found(tmp_path: Path) -> None:
+    document = json.loads((ROOT / notebook.NOTEBOOK).read_text("utf-8"))
+    (tmp_path / "docs").mkdir()
+    path = tmp_path / notebook.NOTEBOOK
+    path.write_text(json.dumps(document).replace("32-way", "31-way"), "utf-8")
+    assert notebook.is_stale(tmp_path)
+    notebook.write(tmp_path)
+    assert not notebook.is_stale(tmp_path)
+    document["cells"].append({"cell_type": "code", "source": ["1 / 0"], "outputs": []})
+    path.write_text(json.dumps(document), "utf-8")
+    with pytest.raises(ZeroDivisionError):
+        notebook.is_stale(tmp_path)

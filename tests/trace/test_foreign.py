@@ -1,0 +1,355 @@
+"""Traces of other tools: fixtures by hand from the formats' documentation, round trips, and damaged files."""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import memsim
+from memsim.analysis import analyze_trace
+from memsim.report import json
+from memsim.trace.foreign import is_foreign, read_foreign, write_accelsim
+from memsim.trace.foreign.opcodes import Opcode, read_opcode
+from memsim.trace.trace import Trace
+from tests.traces import LANES, Request, make_trace, site, traces
+
+FIXTURES = Path(__file__).parent / "foreign"
+ACCELSIM, NVBIT = FIXTURES / "transpose.traceg", FIXTURES / "two_launches.txt"
+
+
+def rows(trace: Trace) -> list[tuple[Any, ...]]:
+    names = ("requests", "wavefronts", "conflicts", "ideal_wavefronts", "max_ways", "sectors", "lines")
+    return [
+        (s.space, s.op, s.width, *(getattr(s, name) for name in names)) for s in analyze_trace(trace).sites
+    ]
+
+
+def test_an_accelsim_trace() -> None:
+    trace = Trace.load(ACCELSIM)
+    assert trace.kernel == "transpose"
+    assert (trace.launch.grid, trace.launch.block, trace.launch.shared_bytes) == ((2, 1, 1), (32, 2, 1), 4224)
+    assert trace.blocks_replayed == 2
+    analysis = analyze_trace(trace)
+    assert [(s.line, s.source) for s in analysis.sites] == [
+        (1, "/*0010*/ LDG.E.SYS"),
+        (2, "/*0020*/ STS"),
+        (3, "/*0040*/ LDS.U"),
+        (4, "/*0050*/ STG.E.64.SYS"),
+        (5, "/*0070*/ LD.E"),
+    ]
+    load, store, column, wide, generic = analysis.sites
+    assert (load.requests, load.sectors, load.lines) == (4, 16, 4)
+    assert (store.wavefronts, store.max_ways) == (4, 1)
+    assert (column.wavefronts, column.conflicts, column.max_ways) == (4, 0, 1)
+    assert (wide.width, wide.requests, wide.sectors, wide.ideal_sectors) == (8, 4, 32, 16)
+    assert (generic.space, generic.requests, generic.wavefronts) == ("shared", 4, 4)
+    assert analysis.trace.notes == ("local memory (4 requests)",)
+    assert [i.address for row in analysis.instructions for i in row] == [0x10, 0x20, 0x40, 0x50, 0x70]
+
+
+def test_what_a_trace_lacks_is_said() -> None:
+    text = str(analyze_trace(Trace.load(ACCELSIM)))
+    assert "Read: Accel-Sim trace transpose.traceg" in text
+    assert "Not told there: names of arrays; source lines; how much of its shared memory" in text
+    text = str(analyze_trace(Trace.load(NVBIT, "add")))
+    assert "which lanes take part" in text
+    analysis = analyze_trace(Trace.load(ACCELSIM))
+    assert '"lacks"' in json.render(analysis)
+
+
+def test_it_takes_pictures_and_explanations() -> None:
+    analysis = analyze_trace(Trace.load(ACCELSIM))
+    assert "/*0040*/ LDS.U" in str(analysis.heatmap())
+    assert "No bank conflict" in str(analysis.explain(line=3))
+    assert "<svg" in analysis._repr_html_() or "<table" in analysis._repr_html_()
+
+
+def test_lists_strides_and_differences_are_three_ways_to_say_the_same(tmp_path: Path) -> None:
+    head, tail = (
+        "-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n"
+        "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n",
+        "\n#END_TB\n",
+    )
+    texts = {
+        "0": " ".join(f"{0x1000 + 8 * lane:#x}" for lane in range(4, 12)),
+        "1": "0x1020 8",
+        "2": "0x1020 " + " ".join(["8"] * 7),
+    }
+    for mode, text in texts.items():
+        path = tmp_path / f"{mode}.traceg"
+        path.write_text(f"{head}0010 00000ff0 1 R1 LDG.E 1 R2 4 {mode} {text}{tail}")
+        trace = Trace.load(path)
+        assert trace.active[0].nonzero()[0].tolist() == list(range(4, 12))
+        assert trace.addresses[0, 4:12].tolist() == [0x1020 + 8 * i for i in range(8)]
+
+
+def test_old_versions_have_places_and_new_ones_line_numbers(tmp_path: Path) -> None:
+    head = "-kernel name = k\n-grid dim = (4,2,1)\n-block dim = (64,1,1)\n"
+    old = tmp_path / "old.traceg"
+    old.write_text(
+        f"{head}-accelsim tracer version = 2\n#BEGIN_TB\n3 1 0 1 0010 ffffffff 0 STG.E 2 R2 R4 4 1 0x100 4\n"
+    )
+    trace = Trace.load(old)
+    assert (trace.block.tolist(), trace.warp.tolist(), trace.blocks_replayed) == ([7], [1], 1)
+    new = tmp_path / "new.traceg"
+    new.write_text(
+        f"{head}-accelsim tracer version = 5\n-enable lineinfo = 1\n"
+        "#BEGIN_TB\nthread block = 3,1,0\nwarp = 1\ninsts = 1\n"
+        "42 0010 ffffffff 0 STG.E 2 R2 R4 4 1 0x100 4 0\n"
+    )
+    trace = Trace.load(new)
+    assert (trace.block.tolist(), trace.warp.tolist()) == ([7], [1])
+    assert trace.sources["instructions"] == "/*0010*/ STG.E (line 42)\n"
+
+
+def test_a_copy_has_both_its_sides(tmp_path: Path) -> None:
+    path = tmp_path / "copy.traceg"
+    base = 0x7F0E8E000000
+    pairs = [f"{base:#x} 16", "0x7e0000000000 16"]
+    for order in (pairs, pairs[::-1]):
+        text = "".join(f"0010 ffffffff 0 LDGSTS.E.BYPASS.128 2 R2 R4 16 1 {each}\n" for each in order)
+        path.write_text(
+            f"-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n-shmem base_addr = {base:#x}\n"
+            "-local mem base_addr = 0x7f0e8c000000\n"
+            f"#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n{text}#END_TB\n"
+        )
+        wide, shared = sorted(analyze_trace(Trace.load(path)).sites, key=lambda s: s.space)
+        assert (shared.op, shared.wavefronts) == ("cp_async_cg", 0)
+        assert (wide.sectors, wide.lines) == (16, 4)
+    path.write_text(path.read_text().replace(f"-shmem base_addr = {base:#x}\n", ""))
+    unknown = analyze_trace(Trace.load(path))
+    assert "2 accesses could not be analyzed" in unknown.verdict
+    assert "which of its two addresses" in str(unknown)
+
+
+def test_generic_accesses_of_an_unknown_space_are_not_guessed() -> None:
+    analysis = analyze_trace(Trace.load(NVBIT, "add"))
+    stores, generic = sorted(analysis.sites, key=lambda s: s.op, reverse=True)
+    assert (stores.requests, stores.sectors, stores.width) == (1, 16, 16)
+    assert generic.unresolved is not None
+    assert "1 access could not be analyzed" in analysis.verdict
+
+
+def test_an_nvbit_trace() -> None:
+    trace = Trace.load(NVBIT, "scale")
+    assert trace.kernel == "scale(float*, int)"
+    assert (trace.launch.grid, trace.launch.block, trace.launch.shared_bytes) == ((2, 1, 1), (48, 1, 1), 256)
+    load, store = analyze_trace(trace).sites
+    assert (load.source, load.requests, load.sectors) == ("LDG.E", 4, 2 * 8 + 2 * 4)
+    assert (store.source, store.wavefronts, store.conflicts, store.max_ways) == ("STS", 6, 2, 2)
+    assert trace.warp.max() == 1
+    assert Trace.load(NVBIT, "0").kernel == trace.kernel
+
+
+def test_one_launch_of_several_is_to_be_chosen() -> None:
+    with pytest.raises(memsim.MemsimError, match="2 launches") as caught:
+        Trace.load(NVBIT)
+    assert caught.value.hint == (
+        "choose one by --kernel, its name or number: 0: scale(float*, int), 1: add(float*)"
+    )
+    with pytest.raises(memsim.MemsimError, match="no launch of nothing"):
+        Trace.load(NVBIT, "nothing")
+    with pytest.raises(memsim.MemsimError, match="of one kernel"):
+        Trace.load(ACCELSIM, "transpose")
+
+
+def test_a_version_that_numbers_launches_one_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "ahead.txt"
+    text = NVBIT.read_text()
+    path.write_text(text.replace("launch id 1 -", "launch id 2 -").replace("launch id 0 -", "launch id 1 -"))
+    assert Trace.load(path, "add").kernel == "add(float*)"
+    assert rows(Trace.load(path, "add")) == rows(Trace.load(NVBIT, "add"))
+
+
+def test_without_launches_the_shape_is_taken_from_what_was_seen(tmp_path: Path) -> None:
+    path = tmp_path / "bare.log"
+    lines = [line for line in NVBIT.read_text().splitlines() if "id 0 - CTA" in line]
+    path.write_text("\n".join(line.replace("grid_launch_id 0 - ", "") for line in lines))
+    trace = Trace.load(path)
+    assert (trace.launch.grid, trace.launch.block) == ((2, 1, 1), (64, 1, 1))
+    assert rows(trace) == rows(Trace.load(NVBIT, "scale"))
+    assert trace.origin is not None
+    assert any("grid and block" in lack for lack in trace.origin.lacks)
+
+
+@pytest.mark.parametrize(("suffix", "opener"), [(".gz", gzip.open), (".xz", lzma.open)])
+def test_compressed_files(tmp_path: Path, suffix: str, opener: Any) -> None:
+    path = tmp_path / f"t.traceg{suffix}"
+    with opener(path, "wt") as file:
+        file.write(ACCELSIM.read_text())
+    assert is_foreign(path)
+    assert rows(Trace.load(path)) == rows(Trace.load(ACCELSIM))
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(memsim.MemsimError, match="damaged or cut short"):
+        Trace.load(path)
+
+
+def test_a_catalogue_kernel_goes_out_and_comes_back(tmp_path: Path) -> None:
+    for name, size in (("transpose_naive", "64,96"), ("sgemm_128x128x8", "128,128,16")):
+        trace = memsim.catalog()[name].trace(size=size)
+        trace.save(tmp_path / f"{name}.traceg.xz")
+        again = Trace.load(tmp_path / f"{name}.traceg.xz")
+        assert (again.launch.grid, again.launch.block) == (trace.launch.grid, trace.launch.block)
+        assert again.kernel == trace.kernel
+        before, after = analyze_trace(trace), analyze_trace(again)
+        assert after.totals == before.totals
+        assert sum(s.requests or 0 for s in after.sites) == sum(s.requests or 0 for s in before.sites)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(trace=traces())
+def test_any_trace_that_is_whole_comes_back(trace: Trace, tmp_path: Path) -> None:
+    small = np.minimum(trace.count, 3)
+    keep = [
+        i for i, s in enumerate(trace.sites)
+        if s.unresolved is None and not s.op.startswith("cp_async")
+    ]  # fmt: skip
+    chosen = np.isin(trace.site, keep)
+    trace = make_trace(
+        *(
+            (
+                trace.sites[i],
+                [
+                    Request(trace.addresses[r], int(small[r]), trace.active[r])
+                    for r in np.flatnonzero(chosen & (trace.site == i))
+                ],
+            )
+            for i in keep
+        ),
+        sources={},
+    )
+    matrices = np.array([trace.sites[i].op in ("ldmatrix", "stmatrix") for i in trace.site], bool)
+    trace.active[matrices] = 8 * (1 + trace.count[matrices][:, None] % 2) > LANES
+    if not trace.active.any():
+        return
+    path = tmp_path / "t.traceg"
+    write_accelsim(trace, path)
+    again = read_foreign(path)
+    alike = {"reduction": "atomic"}  # ATOMS is both
+
+    def summed(of: Trace) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for space, op, width, *counts in rows(of):
+            key = space, alike.get(op, op) if space == "shared" else op, width
+            before = found.get(key, [0] * len(counts))
+            found[key] = [(a or 0) + (b or 0) for a, b in zip(before, counts)]
+            found[key][4] = max(before[4] or 0, counts[4] or 0)
+        return {key: counts for key, counts in found.items() if counts[0]}
+
+    assert summed(again) == summed(trace)
+
+
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    lost = make_trace((site(unresolved="depends on a call"), []))
+    with pytest.raises(memsim.MemsimError, match="could not be analyzed"):
+        write_accelsim(lost, tmp_path / "t.traceg")
+    whole = make_trace((site(), [Request(LANES * 4)]))
+    with pytest.raises(memsim.MemsimError, match="Accel-Sim's format"):
+        whole.save(tmp_path / "t.txt")
+    with pytest.raises(memsim.MemsimError, match="cannot write the trace"):
+        whole.save(tmp_path / "none" / "t.traceg")
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "message", "line"),
+    [
+        (("-grid dim = (2,1,1)\n", ""), "no -grid dim", 16),
+        (("#BEGIN_TB", ""), "no #BEGIN_TB before", 19),
+        (("thread block = 0,0,0", "thread block = 0"), "a thread block is x,y,z", 19),
+        (("warp = 0", "warp = x"), "'x' is no number", 21),
+        (("LDG.E.SYS 1 R2 4 1 0x", "LDG.E.SYS 1 R2 4 7 0x"), "no instruction of an Accel-Sim trace", 24),
+        (("LDG.E.SYS 1 R2 4 1 0x", "LDG.E.SYS 9 R2 4 1 0x"), "no instruction of an Accel-Sim trace", 24),
+        (("LDS.U 1 R7 4 0 ", "LDS.U 1 R7 4 0 0x0 "), None, 0),
+    ],
+)
+def test_damaged_lines_are_named(
+    tmp_path: Path, change: tuple[str, str], message: str | None, line: int
+) -> None:
+    text = ACCELSIM.read_text()
+    assert change[0] in text
+    path = tmp_path / "t.traceg"
+    path.write_text(text.replace(*change, 1))
+    if message is None:  # more addresses than lanes: what stands behind them is passed over
+        Trace.load(path)
+        return
+    with pytest.raises(memsim.MemsimError) as caught:
+        Trace.load(path)
+    assert message in caught.value.message
+    assert caught.value.line == line
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    listing = tmp_path / "kernelslist.traceg"
+    listing.write_text("kernel-1.traceg\n")
+    with pytest.raises(memsim.MemsimError, match="a list of kernels"):
+        Trace.load(listing)
+    for name, text in (("a.traceg", ""), ("a.traceg", "hello\n"), ("a.txt", "hello\n")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(memsim.MemsimError):
+            Trace.load(tmp_path / name)
+    (tmp_path / "b.txt").write_text(NVBIT.read_text().replace(" 0x00007f0e40000000", " zero", 1))
+    with pytest.raises(memsim.MemsimError, match="32 addresses"):
+        Trace.load(tmp_path / "b.txt", "scale")
+    with pytest.raises(memsim.MemsimError, match="no such file"):
+        Trace.load(tmp_path / "c.traceg")
+    (tmp_path / "d.traceg").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(memsim.MemsimError, match="no text"):
+        Trace.load(tmp_path / "d.traceg")
+
+
+@pytest.mark.parametrize(
+    ("text", "op", "space", "width"),
+    [
+        ("LDG.E.128.CONSTANT.SYS", "load", "global", 16),
+        ("LDG.E.U8", "load", "global", 1),
+        ("LDS.S16", "load", "shared", 2),
+        ("STS.64", "store", "shared", 8),
+        ("LDSM.16.M88.4", "ldmatrix", "shared", 16),
+        ("STSM.16.MT88.2", "stmatrix", "shared", 16),
+        ("ATOMS.POPC.INC.32", "atomic_inc", "shared", 4),
+        ("ATOMS.CAS.64", "atomic_cas", "shared", 8),
+        ("ATOMS.CAST.SPIN", "atomic_loop", "shared", 4),
+        ("ATOMG.E.ADD.F32.FTZ.RN.STRONG.GPU", "atomic", "global", 4),
+        ("RED.E.ADD.F64.RN.STRONG.GPU", "reduction", "global", 8),
+        ("RED.E.ADD.F16x2.RN", "reduction", "global", 4),
+        ("LDGSTS.E.BYPASS.LTC128B.128", "cp_async_cg", "copy", 16),
+        ("LDGSTS.E", "cp_async", "copy", 4),
+    ],
+)
+def test_opcodes(text: str, op: str, space: str, width: int) -> None:
+    found = read_opcode(text)
+    assert isinstance(found, Opcode)
+    assert (found.op, found.space, found.width) == (op, space, width)
+
+
+def test_what_is_no_counted_access() -> None:
+    assert read_opcode("LDL.64") == "local memory"
+    assert read_opcode("UTMALDG.2D") == "bulk copies"
+    assert read_opcode("FFMA") is None
+
+
+def test_a_long_trace_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+    """The most that is held at a time, for five times as many of the same requests."""
+    head = (
+        "-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n"
+        "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n"
+    )
+    body = "".join(f"0010 ffffffff 1 R1 LDG.E 1 R2 4 1 {0x1000 + 4 * i:#x} 4\n" for i in range(1000))
+    held = []
+    for times in (18, 90):
+        path = tmp_path / f"{times}.traceg"
+        path.write_text(head + body * times + "#END_TB\n")
+        tracemalloc.start()
+        trace = Trace.load(path)
+        held.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert trace.count.sum() == 1000 * times
+    assert held[1] < 1.05 * held[0]
