@@ -15,18 +15,28 @@ from math import prod
 
 def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
     """Names of the parameters of `kernel` (plain or mangled) in its definition; () if not found."""
+    return tuple(_last_name(part) for part in _parameters(text, kernel))
+
+
+def parameter_types(text: str, kernel: str) -> tuple[str, ...]:
+    """C types of the parameters of `kernel`, `const float *`; () if not found."""
+    return tuple(_type(part) for part in _parameters(text, kernel))
+
+
+def _parameters(text: str, kernel: str) -> list[str]:
+    """The declarations of a kernel's parameters."""
     code = _without_comments(text)
     for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
         name, start = match.group(1), match.end()
         while re.fullmatch(r"__\w+__", name):  # __launch_bounds__(128), __cluster_dims__(2)
-            behind = re.compile(r"\b(\w+)\s*\(").search(code, _closing(code, start))
+            behind = re.compile(r"\b(\w+)\s*\(").search(code, closing(code, start))
             if behind is None:
                 break
             name, start = behind.group(1), behind.end()
         if name == kernel or f"{len(name)}{name}" in kernel:
-            inside = code[start : _closing(code, start) - 1]
-            return tuple(_last_name(part) for part in _split(inside) if part.strip())
-    return ()
+            inside = code[start : closing(code, start) - 1]
+            return [part for part in split(inside) if part.strip()]
+    return []
 
 
 def is_template(text: str, kernel: str) -> bool:
@@ -35,7 +45,7 @@ def is_template(text: str, kernel: str) -> bool:
     return re.search(head, _without_comments(text)) is not None
 
 
-def _closing(text: str, start: int) -> int:
+def closing(text: str, start: int) -> int:
     """Index behind the parenthesis that closes the one before `start`."""
     depth = 1
     for index in range(start, len(text)):
@@ -45,7 +55,7 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """Split at commas outside of any bracket."""
     parts, depth = [""], 0
     for character in text:
@@ -55,6 +65,14 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += character
     return parts
+
+
+def _type(declaration: str) -> str:
+    """`const float *__restrict__ A` -> `const float *`."""
+    declared, _, extents = declaration.split("=")[0].partition("[")
+    kept = re.sub(r"\b(?:__restrict__|__restrict|__grid_constant__)\b", " ", declared)
+    kind = kept[: kept.rfind(_last_name(declaration))] + ("*" if extents else "")
+    return re.sub(r"\s*\*\s*", " *", re.sub(r"\s+", " ", kind).strip()).replace("* *", "**")
 
 
 def _last_name(declaration: str) -> str:
@@ -97,13 +115,13 @@ def array_shape(text: str, name: str, size: int) -> Shape | None:
     line), or if it is not of that size.
     """
     code = _without_comments(text)
-    constants = _constants(code)
+    numbers = constants(code)
     for match in re.finditer(
         rf"__shared__\b([^;()]*(?:\([^;()]*\)[^;()]*)?)\b{re.escape(name)}\s*((?:\[[^][]*\])+)", code
     ):
         types = [word for word in re.findall(r"\w+", match[1]) if word in ELEMENT_BYTES]
         element = ELEMENT_BYTES[types[-1]] if types else 0  # `unsigned char` is a char
-        extents = [_value(extent, constants) for extent in re.findall(r"\[([^][]*)\]", match[2])]
+        extents = [value(extent, numbers) for extent in re.findall(r"\[([^][]*)\]", match[2])]
         known = tuple(extent for extent in extents if extent is not None)
         if len(known) == len(extents) and prod(known) * element == size:
             return Shape(known, element)
@@ -114,7 +132,7 @@ def _without_comments(text: str) -> str:
     return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
 
 
-def _constants(code: str) -> dict[str, int]:
+def constants(code: str) -> dict[str, int]:
     """Integer constants of the source by name, as far as they are known; a name defined twice is none."""
     found: dict[str, int] = {}
     defines = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", code, re.MULTILINE)
@@ -124,15 +142,15 @@ def _constants(code: str) -> dict[str, int]:
     )
     pairs = [
         *defines,
-        *(tuple(part.split("=", 1)) for text in declared for part in _split(text) if "=" in part),
+        *(tuple(part.split("=", 1)) for text in declared for part in split(text) if "=" in part),
     ]
     names = [name.strip() for name, _ in pairs]
     for _ in pairs:  # a macro may use constants that come later
         before = len(found)
         for name, (_, expression) in zip(names, pairs):
-            value = _value(expression, found)
-            if value is not None and names.count(name) == 1:
-                found[name] = value
+            number = value(expression, found)
+            if number is not None and names.count(name) == 1:
+                found[name] = number
         if len(found) == before:
             break
     return found
@@ -144,14 +162,14 @@ OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-def _value(expression: str, constants: Mapping[str, int]) -> int | None:
+def value(expression: str, known: Mapping[str, int]) -> int | None:
     """The value of an arithmetic expression of positive integers; None if it is not one."""
 
     def of(node: ast.expr) -> int:
         if isinstance(node, ast.BinOp):
             return OPERATIONS[type(node.op)](of(node.left), of(node.right))
         if isinstance(node, ast.Name):
-            return constants[node.id]
+            return known[node.id]
         if isinstance(node, ast.Constant) and isinstance(node.value, int):
             return node.value
         raise KeyError(node)
