@@ -104,7 +104,7 @@ def file_job(
     """The job of a kernel of a file, whatever its suffix; as `read_job`."""
     check_keys(FILES.get(Path(file).suffix, BINARY), said, spell)
     if said.get("grid") is None or said.get("block") is None:
-        raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
+        said = _completed(file, said, folder, spell)
     kernel = api.KernelFile(
         folder=folder,
         file=Path(file).as_posix(),
@@ -115,6 +115,18 @@ def file_job(
     launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), said.get("shared_bytes", 0))
     name = said.get("name", kernel.name or Path(file).stem)
     return vary(Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where), said)
+
+
+def _completed(
+    file: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]
+) -> Mapping[str, Any]:
+    """What is said, and what a source's own launch says besides."""
+    path = folder / file
+    if Path(file).suffix in api.SOURCE_SUFFIXES and path.is_file():
+        from memsim.targets.offers import completed
+
+        return completed(file, path.read_text(encoding="utf-8", errors="replace"), said, spell)
+    raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:
