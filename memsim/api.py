@@ -34,11 +34,15 @@ Progress = Callable[[float], None]
 class Module:
     """A loaded module. `module[name]` takes an entry's name in the code, or its demangled name.
 
-    `codes`: its kernels by name, in the file's order.
+    `codes`: its kernels by name, in the file's order. `instantiate`: makes a module of the same source with
+    an instance of one of its templates; None where there is no source to do so. `notes`: of how
+    it was compiled.
     """
 
     codes: Mapping[str, PtxKernel | SassKernel] = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
+    instantiate: Callable[[str], Module] | None = field(repr=False, default=None, compare=False)
+    notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
 
     def __repr__(self) -> str:
         return f"<Module with {', '.join(_shown(self)) or 'no kernel'}>"
@@ -61,8 +65,26 @@ class Module:
         try:
             entry = resolve(self.kernels, name)
         except MemsimError as error:
+            return self._instance(name, error)
+        return Kernel(entry, self.codes[entry], self.sources, self.notes)
+
+    def _instance(self, name: str, error: MemsimError) -> Kernel:
+        """The instance of a template that `name` is, made now.
+
+        Raises:
+            MemsimError: it is none, or does not compile.
+        """
+        from memsim.ptx.demangle import plain_name
+        from memsim.source import is_template
+
+        of_template = any(is_template(text, plain_name(name)) for text in self.sources.values())
+        if not of_template or "<" not in name or self.instantiate is None:
             raise self._without_instance(name) or error from None
-        return Kernel(entry, self.codes[entry], self.sources)
+        made = self.instantiate(name)
+        new = [entry for entry in made.codes if entry not in self.codes]
+        if len(new) != 1:
+            raise error from None
+        return Kernel(new[0], made.codes[new[0]], made.sources, made.notes)
 
     def _without_instance(self, name: str) -> MemsimError | None:
         """The error for a name that is of a template only; None if it is not."""
@@ -75,11 +97,15 @@ class Module:
         file = next((file for file, text in self.sources.items() if is_template(text, plain)), None)
         if file is None:
             return None
-        wanted = name if "<" in name else f"{name}<...>"
+        from memsim.source.kernels import kernels
+
+        found = next((kernel for kernel in kernels(self.sources[file]) if kernel.plain == plain), None)
+        takes = f": {found.signature}" if found else ""
         return MemsimError(
             f"{plain} is a template with no instance",
             file=file,
-            hint=f"add `template __global__ void {wanted}(...);`, with its parameters' types, behind it",
+            line=found.line if found else None,
+            hint=f"say which one, as {plain}<float, 8>{takes}",
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -152,7 +178,7 @@ def load(
         options: for the compiler, as `-DBM=64` or `-Iinclude`.
         code: "sass" for machine code, "ptx" for PTX, which is an estimate of what ptxas makes of it. None:
             machine code wherever it can be had; PTX where there is no assembler, or no disassembler.
-        compiler: "nvrtc" or "nvcc"; None: NVRTC, and nvcc where a file needs host code.
+        compiler: "nvrtc" or "nvcc"; None: NVRTC, which has host code set aside, and nvcc where it refuses.
         arch: the chip to compile for.
         name: what a source file is called; its path if left out.
         text: what a source file is taken to hold, instead of what it holds: a change that is not saved.
@@ -196,9 +222,13 @@ def _from_source(
     compiler: str | None,
     arch: str,
     name: str | None,
-    text: str | None,
+    text: str | None = None,
+    instances: Sequence[str] = (),
 ) -> Module:
-    """A compiled `.cu` file; `name` is what it is called, `text` what it is taken to hold."""
+    """A compiled `.cu` file, with these instances of its templates.
+
+    `name` is what it is called, `text` what it is taken to hold.
+    """
     from memsim.compile import compile_cubin, compile_cuda
     from memsim.ptx.parser import parse
     from memsim.sass.kernel import read_module
@@ -207,10 +237,17 @@ def _from_source(
     if text is not None:
         source, options, name = text, [f"-I{path.parent}", *options], name or path.as_posix()
     if code != "ptx" and _can_list(code):
-        compiled = compile_cubin(source, options, arch, name, compiler)  # type: ignore[arg-type]
+        compiled = compile_cubin(source, options, arch, name, compiler, instances)  # type: ignore[arg-type]
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
-        return _machine_module(machine, path, name)
-    return _ptx_module(parse(compile_cuda(source, options, arch, name), str(path)), path, name)
+        made = replace(_machine_module(machine, path, name), notes=compiled.notes)
+    else:
+        made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), path, name)
+    return replace(
+        made,
+        instantiate=lambda instance: _from_source(
+            path, options, code, compiler, arch, name, text, (instance,)
+        ),
+    )
 
 
 def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Module:

@@ -65,6 +65,49 @@ def read_arguments(
         raise
 
 
+# Bytes of an element and whether it is a float, of the types in C that say both; arrays of vectors are given
+# as arrays of what they are made of.
+ELEMENTS = {
+    **dict.fromkeys(("float", "float2", "float3", "float4"), ("f", 4)),
+    **dict.fromkeys(("double", "double2"), ("f", 8)),
+    **dict.fromkeys(("half", "__half", "half2", "__half2"), ("f", 2)),
+    **dict.fromkeys(("int", "unsigned", "unsigned int", "int32_t", "uint32_t", "uint"), ("i", 4)),
+    **dict.fromkeys(("int2", "int4", "uint2", "uint4"), ("i", 4)),
+    **dict.fromkeys(("short", "unsigned short", "int16_t", "uint16_t"), ("i", 2)),
+    **dict.fromkeys(("long long", "unsigned long long", "int64_t", "uint64_t", "size_t"), ("i", 8)),
+    **dict.fromkeys(("int8_t", "uint8_t"), ("i", 1)),
+}
+
+
+def element_of(declared: str) -> tuple[str, int] | None:
+    """("f" or "i", bytes) of what a C type such as `const float *` points to; None where it does not say."""
+    base = " ".join(word for word in declared.replace("*", " ").split() if word not in ("const", "volatile"))
+    return ELEMENTS.get(base) if declared.count("*") == 1 else None
+
+
+def check_elements(
+    values: Sequence[Any], names: Sequence[str], types: Sequence[str], where: str = "--arg"
+) -> None:
+    """Are the elements of arrays those that the kernel's parameters point to, as far as their C types say?
+
+    Raises:
+        MemsimError: floats where integers are read, or of another size.
+    """
+    for value, name, declared in zip(values, names, types):
+        wanted = element_of(declared)
+        if wanted is None or not isinstance(value, (np.ndarray, ArrayArg)):
+            continue
+        dtype = np.dtype(value.dtype)
+        kind = "f" if dtype.kind == "f" else "i" if dtype.kind in "iub" else dtype.kind
+        if kind in "fi" and (kind, dtype.itemsize) != wanted:
+            short = {1: "8", 2: "16", 4: "32", 8: "64"}[wanted[1]]
+            raise MemsimError(
+                f"{name} is {declared}, and is given an array of {dtype.name}",
+                file=where,
+                hint=f"give it one of {wanted[0]}{short}, such as '{wanted[0]}{short}[1024]'",
+            )
+
+
 def describe(argument: object) -> str:
     """An argument as a text; of an array type and shape, and its content where it is a described one."""
     if isinstance(argument, str):

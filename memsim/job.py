@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memsim.arch import SM_90, Arch
-from memsim.arguments import describe, read_arguments
+from memsim.arguments import check_elements, describe, read_arguments
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import Launch, is_integer
@@ -95,11 +95,13 @@ class Job:
         Raises:
             MemsimError: as `loaded`, or a text that is no value for its parameter.
         """
-        has_texts = isinstance(self.args, (list, tuple)) and any(isinstance(arg, str) for arg in self.args)
-        if not has_texts:
-            return self.args
-        parameters = dict(zip(self.loaded.argument_names, self.loaded.parameters, strict=True))
-        return read_arguments(self.args, parameters, self.kernel.folder, self.where)
+        values = self.args
+        if isinstance(self.args, (list, tuple)) and any(isinstance(arg, str) for arg in self.args):
+            parameters = dict(zip(self.loaded.argument_names, self.loaded.parameters, strict=True))
+            values = read_arguments(self.args, parameters, self.kernel.folder, self.where)
+        if isinstance(values, (list, tuple)):
+            check_elements(values, self.loaded.argument_names, self.loaded.argument_types, self.where)
+        return values
 
     @property
     def given(self) -> str:

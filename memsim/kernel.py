@@ -127,12 +127,13 @@ class Kernel:
     """A kernel of a loaded module, ready to be analyzed or run.
 
     `name` is the entry's name as the compiler writes it. `code` is what is executed: machine code, or PTX.
-    `sources` maps a file that the code's line numbers name to its text.
+    `sources` maps a file that the code's line numbers name to its text. `notes`: of how it was compiled.
     """
 
     name: str
     code: PtxKernel | SassKernel = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
+    notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
 
     def __repr__(self) -> str:
         from memsim.ptx.demangle import demangle
@@ -162,6 +163,15 @@ class Kernel:
     def origin(self) -> Origin:
         """What was read: machine code or PTX, for which chip, and made by whom."""
         return self.code.origin
+
+    @cached_property
+    def argument_types(self) -> tuple[str, ...]:
+        """The parameters' C types in the source (`const float *`); empty where it is not known."""
+        from memsim.source import parameter_types
+
+        count = len(self.parameters)
+        found = (parameter_types(text, self.name) for text in self.sources.values())
+        return next((types for types in found if len(types) == count), ("",) * count)
 
     @cached_property
     def argument_names(self) -> tuple[str, ...]:

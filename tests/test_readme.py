@@ -28,6 +28,7 @@ def run(folder: Path, *command: str) -> str:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "scale.cu").write_text(block("cuda", "scale"))
+    (tmp_path / "transpose.cu").write_text(block("cuda", "transpose"))
     return tmp_path
 
 
@@ -36,6 +37,16 @@ def test_the_commands(folder: Path) -> None:
         command = shlex.split(line)
         assert command[0] == "memsim"
         assert run(folder, "-m", *command)
+
+
+def test_a_file_of_ones_own_with_main(folder: Path) -> None:
+    there, launched, another = block("sh", "analyze transpose.cu").splitlines()
+    words = "memsim analyze transpose.cu --kernel 'transpose<float, 32>' --grid 32,32 --block 32,8"
+    assert words in run(folder, "-m", *shlex.split(there))
+    printed = run(folder, "-m", *shlex.split(launched))
+    assert "transpose<float,32>: worst is the load at transpose.cu:11: 32-way bank conflict" in printed
+    assert "host code set aside" in printed or "made by nvcc" in printed
+    assert "transpose<double,16>" in run(folder, "-m", *shlex.split(another))
 
 
 def test_the_python(folder: Path) -> None:

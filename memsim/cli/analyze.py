@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memsim.cli.target import analyzed, target_options
+from memsim.cli.target import analyzed, asks_what_there_is, echo_offers, target_options
 from memsim.errors import MemsimError
 from memsim.report import json, text
 from memsim.report.hints import next_command
@@ -41,8 +41,9 @@ def analyze(
     TARGET is a kernel's name from `memsim list`, or a target's from memsim.toml; a .cu, .ptx or .cubin file,
     or a program or library with machine code in it; a function in Python, layouts.py:transpose; a trace that
     --save-trace wrote, or Accel-Sim (.traceg), or NVBit's mem_trace (.txt, .log).
-    A file also needs --grid, --block and an --arg for each parameter of the kernel. A function needs --block,
-    and -D NAME=VALUE sets one of its parameters.
+    A file also needs --grid, --block and an --arg for each parameter of the kernel; what the
+    launch in a CUDA file says need not be given. A CUDA file with nothing else: its kernels, each
+    with a command line. A function needs --block, and -D NAME=VALUE sets one of its parameters.
 
     \b
     An --arg is a number, an array by type and shape, an array from a file, or a
@@ -64,6 +65,9 @@ def analyze(
     if save_trace is not None and not can_be_written(save_trace):
         hint = f"call it {save_trace.stem}{SUFFIX}, so that memsim analyze knows it as one"
         raise MemsimError("a saved trace has another suffix", file=str(save_trace), hint=hint)
+    if asks_what_there_is(ctx, target):
+        echo_offers(target)
+        return
     analysis = analyzed(ctx, target)
     if save_trace is not None:
         analysis.trace.save(save_trace)

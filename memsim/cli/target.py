@@ -28,9 +28,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def integers(text: str) -> tuple[int, ...]:
-    """`8` or `8,8`."""
+    """`8`, `8,8` or `8x8`."""
     try:
-        return tuple(int(item) for item in text.split(","))
+        return tuple(int(item) for item in text.replace("x", ",").split(","))
     except ValueError:
         raise click.BadParameter(f"{text!r} is not integers with commas between, such as 8,8") from None
 
@@ -149,7 +149,35 @@ def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analys
     """
     job = job_of(ctx, target, beside=beside)
     with progress_bar(target) as report:
-        return analyze_trace(api.trace_job(job, report), job.arch)
+        trace = api.trace_job(job, report)
+    for note in job.loaded.notes:
+        click.echo(f"note: {note}", err=True)
+    return analyze_trace(trace, job.arch)
+
+
+def asks_what_there_is(ctx: click.Context, target: str) -> bool:
+    """Whether TARGET is CUDA source, and nothing is said of a launch."""
+    return is_source(target) and not said(ctx).keys() - {"options", "code", "compiler", "arch"}
+
+
+def is_source(target: str) -> bool:
+    """Whether TARGET is a file of CUDA source that there is."""
+    return Path(target).suffix in api.SOURCE_SUFFIXES and Path(target).is_file()
+
+
+def echo_offers(target: str) -> None:
+    """Prints the kernels of a source, each with a command line.
+
+    Raises:
+        MemsimError: it has none.
+    """
+    from memsim.targets.offers import lines
+
+    found = lines(target, Path(target).read_text(encoding="utf-8", errors="replace"))
+    if not found:
+        hint = "a kernel is a __global__ function; one that a macro makes is analyzed with --grid and --block"
+        raise MemsimError("no kernel is found in it", file=target, hint=hint)
+    click.echo("\n".join(found))
 
 
 def _of_project(name: str) -> Job | None:

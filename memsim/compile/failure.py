@@ -6,7 +6,7 @@ In: the source and a compiler's log. Out: the error to raise. Left out on purpos
 from __future__ import annotations
 
 import re
-import shutil
+from collections.abc import Mapping, Sequence
 
 from memsim.compile.toolkit import HEADERS_WHEEL, header_folders
 from memsim.errors import MemsimError
@@ -20,47 +20,91 @@ _ERROR = re.compile(
 _MISSING = re.compile(
     r'cannot open source file "(?P<name>[^"]+)"|^(?P<file>[^:]+): No such file or directory'
 )
+_INSTANCE = re.compile(r'Input name expression was: "([^"]+)"')
+# What the compiler says of a name that a missing header would have declared.
+_UNKNOWN = re.compile(
+    r"undefined|not a template|has no member|does not apply|no storage class|must be a class or namespace"
+    r"|qualified name is not|not a type|could not be determined|cannot open source file"
+)
 _HOST_CODE = re.compile(r"<<<|\bmain\s*\(")
 
 
 def needs_host(text: str, log: str) -> bool:
-    """Whether a compiler of host code could do better: a header is missing, or there is host code."""
+    """Whether host code stands in the way: a header is missing, or there is host code."""
     return "open source file" in log or _HOST_CODE.search(text) is not None
 
 
-def compile_error(text: str, log: str, name: str) -> MemsimError:
-    """What is wrong with the source `text`, called `name`."""
-    first = _ERROR.search(log)
-    hint = f"{_advice(text, first)}the compiler's log:\n{log.strip()}"
+def compile_error(
+    text: str,
+    log: str,
+    name: str,
+    missing: Mapping[str, tuple[str, int]] | None = None,
+    instances: Sequence[str] = (),
+) -> MemsimError:
+    """What is wrong with the source `text`, called `name`.
+
+    missing: headers that are nowhere, with the files and lines that name them. instances: of templates, that
+    were asked for.
+    """
+    first, absent = _ERROR.search(log), missing or {}
+    told = f"the compiler's log:\n{log.strip()}"
+    refused = _INSTANCE.search(log)
+    if refused is not None and instances:
+        why = f": {first['text']}" if first else ""
+        return MemsimError(f"{_squeezed(refused[1])} cannot be made{why}", file=name, hint=told)
+    if absent and (first is None or _UNKNOWN.search(first["text"])):
+        return _headers_missing(text, name, absent, told)
     if first is None:
-        return MemsimError("does not compile", file=name, hint=hint)
+        return MemsimError("does not compile", file=name, hint=told)
     line = int(first["line"] or first["row"])
     source = _line(text, line) if first["file"] == name else None
+    found = _MISSING.search(first["text"])
+    header = found["name"] or found["file"] if found else ""
     return MemsimError(
         f"does not compile: {first['text']}",
         file=first["file"],
         line=line,
         column=int(first["column"]) if first["column"] else _column(source, first["text"]),
         source=source,
-        hint=hint,
+        hint=f"{_advice(header)}{told}",
     )
 
 
-def _advice(text: str, error: re.Match[str] | None) -> str:
-    """What to do about a header that is missing, and about host code that there is no compiler for."""
-    missing = _MISSING.search(error["text"]) if error else None
-    header = missing["name"] or missing["file"] if missing else ""
-    advice = f"-I DIR says which folder {header} is in.\n" if header else ""
-    if shutil.which("nvcc"):
-        return advice
-    if _HOST_CODE.search(text) or f"<{header}>" in text:
-        advice += (
-            "NVRTC compiles device code only. For host code install the CUDA toolkit (nvcc), or keep the "
-            "kernels in a file of their own.\n"
-        )
-    if header and not header_folders():
-        advice += f"For CUDA's headers pip install {HEADERS_WHEEL}.\n"
-    return advice
+def _headers_missing(text: str, name: str, absent: Mapping[str, tuple[str, int]], told: str) -> MemsimError:
+    """All headers that are nowhere, at the place of the first."""
+    header, (file, line) = next(iter(absent.items()))
+    source = _line(text, line) if file == name else None
+    what = f'cannot open source file "{header}"'
+    if len(absent) > 1:
+        named = ", ".join(f"{other} ({at}:{row})" for other, (at, row) in absent.items())
+        what = f"{len(absent)} headers are missing: {named}"
+    column = _column(source, f'"{header}"')
+    return MemsimError(
+        f"does not compile: {what}",
+        file=file,
+        line=line,
+        column=column,
+        source=source,
+        hint="".join(_advice(header) for header in absent) + told,
+    )
+
+
+def _advice(header: str) -> str:
+    """What to do about a header that is missing."""
+    if not header:
+        return ""
+    if _RANDOM.match(header):
+        return f"pip install nvidia-curand-cu12 brings {header}.\n"
+    advice = f"-I DIR says which folder {header} is in.\n"
+    return advice if header_folders() else f"{advice}For CUDA's headers pip install {HEADERS_WHEEL}.\n"
+
+
+_RANDOM = re.compile(r"curand_\w+\.h$")
+
+
+def _squeezed(name: str) -> str:
+    """`k < foo, 3>` without the spaces that the compiler puts in."""
+    return re.sub(r"\s+(?=[<>,:])|(?<=[<>:])\s+", "", name.strip())
 
 
 def _line(text: str, number: int) -> str | None:

@@ -1,4 +1,4 @@
-"""The `nvcc` on PATH, for files with host code.
+"""nvcc, for files that NVRTC does not take.
 
 In: a source and options. Out: what nvcc wrote, its log, and what files are called in it.
 Left out on purpose: the host's side of what it compiles.
@@ -8,44 +8,57 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.compile.names import Names, rename, rename_files
+from memsim.compile.toolkit import find_tool, tool_release
 
 
-def nvcc_ptx(text: str, folder: Path, name: str, options: list[str]) -> tuple[str | None, str]:
-    """(PTX text with given names, None if it does not compile; the log)."""
-    with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch, Path(name).name).with_suffix(".cu")
-        source.write_text(text, encoding="utf-8")
-        written, log = _run("-ptx", source, Path(scratch), options)
-        log = rename(log, source.as_posix(), name)
-        if written is None:
-            return None, log
-        ptx = rename_files(written.decode(), source.as_posix(), name)
-        return rename_files(ptx, (folder / "any.cu").as_posix(), name), log
+def find_nvcc() -> Path | None:
+    """The nvcc on PATH, in a CUDA toolkit, or in a wheel."""
+    return find_tool("nvcc", wheels_first=False)
 
 
-def nvcc_cubin(
-    text: str, path: Path | None, folder: Path, name: str, options: list[str]
-) -> tuple[bytes | None, str, Names]:
-    """(a cubin, None if it does not compile; the log; names).
+def run_nvcc(
+    nvcc: Path,
+    text: str,
+    path: Path | None,
+    folder: Path,
+    name: str,
+    options: Sequence[str],
+    arch: str,
+    machine_code: bool,
+    instances: Sequence[str] = (),
+) -> tuple[str | None, bytes | None, str, Names, str]:
+    """(PTX text with given names, or a cubin; None for both if it does not compile; log; names; release).
 
-    nvcc makes names of internal symbols from the path of a file, so a file is compiled where it is.
+    nvcc makes names of internal symbols from the path of a file, so a file is compiled where it is; PTX has
+    no such names, and is the same from every folder.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        source = path
+        source = path if machine_code and not instances else None
         if source is None or source.suffix != ".cu":
             source = Path(scratch, Path(name).name).with_suffix(".cu")
-            source.write_text(text, encoding="utf-8")
-        written, log = _run("-cubin", source, Path(scratch), options)
+            source.write_text(text + _instantiated(instances), encoding="utf-8")
+        output = Path(scratch, "output")
+        kind, chip = ("-cubin", arch) if machine_code else ("-ptx", arch.replace("sm_", "compute_"))
+        command = [str(nvcc), kind, f"-arch={chip}", *options, "-o", str(output), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        log = rename(done.stdout + done.stderr, source.as_posix(), name)
         names = Names(((source.as_posix(), name), ((folder / "any.cu").as_posix(), name)))
-        return written, rename(log, source.as_posix(), name), names
+        written = output.read_bytes() if done.returncode == 0 else None
+        release = tool_release(nvcc)
+        if written is None or machine_code:
+            return None, written, log, names, release
+        ptx = rename_files(written.decode(), source.as_posix(), name)
+        return rename_files(ptx, (folder / "any.cu").as_posix(), name), None, log, names, release
 
 
-def _run(kind: str, source: Path, scratch: Path, options: list[str]) -> tuple[bytes | None, str]:
-    output = scratch / "output"
-    command = ["nvcc", kind, *options, "-o", str(output), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-    log = done.stdout + done.stderr
-    return (output.read_bytes() if done.returncode == 0 else None), log
+def _instantiated(instances: Sequence[str]) -> str:
+    """Code that has the compiler make kernels of templates."""
+    lines = [
+        f"__attribute__((used)) static void *const memsim_instance_{place} = (void *){instance};"
+        for place, instance in enumerate(instances)
+    ]
+    return "".join(f"\n{line}" for line in lines) + ("\n" if lines else "")

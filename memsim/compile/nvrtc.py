@@ -7,8 +7,9 @@ In: the text of a source, its true place, and options. Out: PTX text, a cubin wh
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ NVRTC_NAMES = (
     if sys.platform == "win32"
     else ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so")
 )
+_RELEASE = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)$", re.M)
 INVALID_OPTION = 5  # NVRTC_ERROR_INVALID_OPTION in nvrtc.h
 COMPILATION = 6  # NVRTC_ERROR_COMPILATION in nvrtc.h
 # The assembler within 12.0 never returns (it recurses until the stack is full) for sm_90 code with line
@@ -52,8 +54,18 @@ class Program:
     log: str
 
 
-def run_nvrtc(text: str, true_name: str, options: list[str], chip: str | None = None) -> Program:
+def run_nvrtc(
+    text: str,
+    true_name: str,
+    options: Sequence[str],
+    chip: str | None = None,
+    headers: Mapping[str, str] = HEADERS,
+    instances: Sequence[str] = (),
+) -> Program:
     """Compiles a source; `chip` (`sm_90`) asks for its machine code, too.
+
+    `headers` are texts by the names that `#include` says; `instances` are kernels that the source has
+    templates of, `transpose<float, 8>`.
 
     `true_name` is the absolute path of the file: NVRTC makes names absolute, and the caller knows which part
     of such a name to take away again.
@@ -70,11 +82,13 @@ def run_nvrtc(text: str, true_name: str, options: list[str], chip: str | None = 
             ctypes.byref(program),
             text.encode(),
             true_name.encode(),
-            len(HEADERS),
-            _strings(HEADERS.values()),
-            _strings(HEADERS),
+            len(headers),
+            _strings(headers.values()),
+            _strings(headers),
         )
         try:
+            for instance in instances:
+                nvrtc.nvrtcAddNameExpression(program, instance.encode())
             status = nvrtc.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
             log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             if status == COMPILATION:
@@ -89,6 +103,12 @@ def run_nvrtc(text: str, true_name: str, options: list[str], chip: str | None = 
             return Program(ptx, cubin, log)
         finally:
             nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def release_of(ptx: str) -> str | None:
+    """The release of the compiler that wrote `ptx` (`12.0.140`), from its header; None if it does not say."""
+    found = _RELEASE.search(ptx)
+    return found[1] if found else None
 
 
 def _workarounds(nvrtc: ctypes.CDLL, chip: str) -> list[str]:

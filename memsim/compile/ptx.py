@@ -6,18 +6,12 @@ Left out on purpose: what PTX means.
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from memsim.compile.failure import compile_error, needs_host
-from memsim.compile.names import rename, rename_files
-from memsim.compile.nvcc import nvcc_ptx
-from memsim.compile.nvrtc import run_nvrtc
-from memsim.compile.source import default_standard, read_source
-
-_COMPILER = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)$", re.M)
+from memsim.compile.build import build
+from memsim.compile.names import rename_files
+from memsim.compile.prepare import prepare
 
 
 def compile_cuda(
@@ -25,6 +19,7 @@ def compile_cuda(
     options: Sequence[str] = (),
     arch: str = "sm_90",
     name: str | None = None,
+    instances: Sequence[str] = (),
 ) -> str:
     """PTX text of a `.cu` file or of CUDA C++ text.
 
@@ -36,30 +31,13 @@ def compile_cuda(
         name: what the PTX and the errors call the file; the path as given if left out, `kernel.cu` for
             text. Headers are named as if from where `name` is relative to. The PTX says nothing else about
             where the file was, so one compiler writes the same PTX on every machine.
+        instances: kernels to make of the source's templates, as in `compile_cubin`.
 
     Raises:
         MemsimError: no such file; NVRTC absent; an unknown option; code that does not compile, with the
             place of the first error and the compiler's log.
     """
-    path, text = read_source(source)
-    name = name or (Path(source).as_posix() if path else "kernel.cu")
-    folder = path.parent if path else Path.cwd()
-    target = f"-arch={arch.replace('sm_', 'compute_')}"
-    options = [target, "-lineinfo", *default_standard(options), f"-I{folder}", *options]
-
-    true_name = (folder / Path(name).name).as_posix()
-    program = run_nvrtc(text, true_name, options)
-    if program.ptx is not None:
-        return rename_files(program.ptx, true_name, name)
-    log = rename(program.log, true_name, name)
-    if needs_host(text, log) and shutil.which("nvcc"):
-        ptx, log = nvcc_ptx(text, folder, name, options)
-        if ptx is not None:
-            return ptx
-    raise compile_error(text, log, name)
-
-
-def compiler_of(ptx: str) -> str | None:
-    """The release of the compiler that wrote `ptx` (`12.0.140`), from its header; None if it does not say."""
-    found = _COMPILER.search(ptx)
-    return found[1] if found else None
+    read, options, _ = prepare(source, options, name)
+    built = build(read, options, arch, machine_code=False, instances=instances)
+    assert built.ptx is not None
+    return rename_files(built.ptx, read.true_name, read.name)

@@ -26,11 +26,15 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
         return None, source
     path = Path(source).absolute()
     try:
-        return path, path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except OSError as error:
         raise MemsimError(f"cannot read {source}: {error.strerror}") from None
+    try:
+        return path, content.decode("utf-8")
     except UnicodeDecodeError:
-        raise MemsimError(f"cannot read {source}: it is not UTF-8 text") from None
+        if b"\0" in content:
+            raise MemsimError(f"cannot read {source}: it is not UTF-8 text") from None
+        return path, content.decode("latin-1")  # names in comments
 
 
 def default_standard(options: Sequence[str]) -> list[str]:
@@ -45,7 +49,7 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
     Looked for in the folder of the including file and in those that `-I` names, as the compiler does; the
     compiler's own headers are left out.
     """
-    folders = [folder, *_include_folders(options)]
+    folders = [folder, *include_folders(options)]
     found: dict[Path, str] = {}
     waiting = [(text, folder)]
     while waiting:
@@ -72,7 +76,8 @@ def _is_file(folder: Path, name: str) -> bool:
         return False
 
 
-def _include_folders(options: Sequence[str]) -> Iterator[Path]:
+def include_folders(options: Sequence[str]) -> Iterator[Path]:
+    """The folders of headers that the options name."""
     pending = False
     for option in options:
         if pending:

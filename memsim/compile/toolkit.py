@@ -59,6 +59,19 @@ def header_folders() -> list[Path]:
     return [root / "include" for root in roots if (root / "include" / "cuda_fp16.h").is_file()]
 
 
+def cccl_folders() -> list[Path]:
+    """Where CUB, Thrust and libcu++ are (`cub/cub.cuh`, `cuda/std/limits`), if they are anywhere."""
+    roots = [*wheel_folders("nvidia.cuda_cccl"), *wheel_folders("nvidia.cu13"), *_toolkits()]
+    places = [root / "include" / inside for root in roots for inside in ("", "cccl")]
+    return [place for place in places if (place / "cuda" / "std" / "limits").is_file()]
+
+
+def crt_folders() -> list[Path]:
+    """Where `crt/mma.h` is, which CUDA's headers need and their wheel lacks."""
+    roots = [*wheel_folders("nvidia.cuda_nvcc"), *wheel_folders("nvidia.cu13"), *_toolkits()]
+    return [root / "include" for root in roots if (root / "include" / "crt" / "mma.h").is_file()]
+
+
 def _on_path(name: str) -> Iterator[Path]:
     found = shutil.which(name)
     if found:

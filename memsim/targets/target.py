@@ -123,7 +123,7 @@ def file_job(
     if kind is PYTHON:
         return _python_job(file, said, folder, spell)
     if said.get("grid") is None or said.get("block") is None:
-        raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
+        said = _completed(file, said, folder, spell)
     kernel = api.KernelFile(
         folder=folder,
         file=Path(file).as_posix(),
@@ -164,6 +164,18 @@ def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell:
         raise MemsimError(f"{name} needs {spell('block')}")
     launch = Launch(dim3(said.get("grid", 1), "grid"), dim3(said["block"], "block"))
     return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)
+
+
+def _completed(
+    file: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]
+) -> Mapping[str, Any]:
+    """What is said, and what a source's own launch says besides."""
+    path = folder / file
+    if Path(file).suffix in api.SOURCE_SUFFIXES and path.is_file():
+        from memsim.targets.offers import completed
+
+        return completed(file, path.read_text(encoding="utf-8", errors="replace"), said, spell)
+    raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:

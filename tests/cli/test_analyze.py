@@ -192,7 +192,7 @@ def test_arch_is_checked(memsim: Run) -> None:
         (("any.npz", "--size", "8,8,8"), "--size makes no sense with a saved trace"),
         (("any.npz", "--blocks", "1"), "--blocks makes no sense with a saved trace"),
         (("any.npz", "--max-steps", "1"), "--max-steps makes no sense with a saved trace"),
-        (("any.cu", "--block", "8"), "any.cu needs --grid and --block"),
+        (("any.cu", "--block", "8"), "k() needs --grid"),
         (("any.cu", "--grid", "8,x", "--block", "8"), "'8,x' is not integers"),
         (("any.cu", "--grid", "0", "--block", "8"), "grid must be one to three positive integers"),
         (("any.cu", "--grid", "1,1,1,1", "--block", "8"), "grid must be one to three positive integers"),

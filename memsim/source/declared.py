@@ -15,18 +15,28 @@ from math import prod
 
 def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
     """Names of the parameters of `kernel` (plain or mangled) in its definition; () if not found."""
+    return tuple(_last_name(part) for part in _parameters(text, kernel))
+
+
+def parameter_types(text: str, kernel: str) -> tuple[str, ...]:
+    """C types of the parameters of `kernel`, `const float *`; () if not found."""
+    return tuple(_type(part) for part in _parameters(text, kernel))
+
+
+def _parameters(text: str, kernel: str) -> list[str]:
+    """The declarations of a kernel's parameters."""
     code = without_comments(text)
     for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
         name, start = match.group(1), match.end()
         while re.fullmatch(r"__\w+__", name):  # __launch_bounds__(128), __cluster_dims__(2)
-            behind = re.compile(r"\b(\w+)\s*\(").search(code, _closing(code, start))
+            behind = re.compile(r"\b(\w+)\s*\(").search(code, closing(code, start))
             if behind is None:
                 break
             name, start = behind.group(1), behind.end()
         if name == kernel or f"{len(name)}{name}" in kernel:
-            inside = code[start : _closing(code, start) - 1]
-            return tuple(_last_name(part) for part in _split(inside) if part.strip())
-    return ()
+            inside = code[start : closing(code, start) - 1]
+            return [part for part in split(inside) if part.strip()]
+    return []
 
 
 def is_template(text: str, kernel: str) -> bool:
@@ -35,7 +45,7 @@ def is_template(text: str, kernel: str) -> bool:
     return re.search(head, without_comments(text)) is not None
 
 
-def _closing(text: str, start: int) -> int:
+def closing(text: str, start: int) -> int:
     """Index behind the parenthesis that closes the one before `start`."""
     depth = 1
     for index in range(start, len(text)):
@@ -45,7 +55,7 @@ def _closing(text: str, start: int) -> int:
     return len(text)
 
 
-def _split(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     """Split at commas outside of any bracket."""
     parts, depth = [""], 0
     for character in text:
@@ -55,6 +65,14 @@ def _split(text: str) -> list[str]:
         else:
             parts[-1] += character
     return parts
+
+
+def _type(declaration: str) -> str:
+    """`const float *__restrict__ A` -> `const float *`."""
+    declared, _, extents = declaration.split("=")[0].partition("[")
+    kept = re.sub(r"\b(?:__restrict__|__restrict|__grid_constant__)\b", " ", declared)
+    kind = kept[: kept.rfind(_last_name(declaration))] + ("*" if extents else "")
+    return re.sub(r"\s*\*\s*", " *", re.sub(r"\s+", " ", kind).strip()).replace("* *", "**")
 
 
 def _last_name(declaration: str) -> str:
@@ -153,14 +171,14 @@ def template_constants(text: str, kernel: str) -> dict[str, int]:
     `kernel`: as demangled, `tile<float, 32>`; {} for anything but an instance of a template of the source.
     """
     plain, _, inside = kernel.partition("<")
-    arguments = _split(inside[: inside.rfind(">")])
+    arguments = split(inside[: inside.rfind(">")])
     head = re.search(
         rf"\btemplate\s*<([^;{{}}]*?)>\s*(?:static\s+|inline\s+)*__global__\b[^;{{}}]*\b{re.escape(plain)}\s*\(",
         without_comments(text),
     )
     if head is None or not inside:
         return {}
-    names = [_last_name(parameter) for parameter in _split(head[1])]
+    names = [_last_name(parameter) for parameter in split(head[1])]
     values = {name: argument.strip() for name, argument in zip(names, arguments)}
     return {name: int(value) for name, value in values.items() if re.fullmatch(r"\d+", value)}
 
@@ -205,7 +223,7 @@ def constants(code: str) -> dict[str, int]:
     )
     pairs = [
         *defines,
-        *(tuple(part.split("=", 1)) for text in declared for part in _split(text) if "=" in part),
+        *(tuple(part.split("=", 1)) for text in declared for part in split(text) if "=" in part),
     ]
     names = [name.strip() for name, _ in pairs]
     for _ in pairs:  # a macro may use constants that come later

@@ -1,0 +1,172 @@
+"""Who compiles a source: NVRTC as it is, NVRTC with host code set aside, nvcc; the next where one refuses.
+
+In: a source, options, and what is wanted of it. Out: what the first that takes it has made, or the error that
+helps most. Left out on purpose: what is done with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memsim.compile.device_code import DeviceCode, device_code
+from memsim.compile.failure import compile_error, needs_host
+from memsim.compile.names import Names, rename
+from memsim.compile.nvcc import find_nvcc, run_nvcc
+from memsim.compile.nvrtc import Program, release_of, run_nvrtc
+from memsim.compile.options import for_nvrtc
+from memsim.errors import MemsimError
+
+SET_ASIDE = "host code set aside"
+MISSING = "headers that are nowhere, and that no kernel needed"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source, where it is, and what it is called.
+
+    Attributes:
+        text: what is compiled.
+        path: its file; None for text.
+        folder: what its includes are beside.
+        name: what people call it.
+    """
+
+    text: str
+    path: Path | None
+    folder: Path
+    name: str
+
+    @property
+    def true_name(self) -> str:
+        """Its absolute path, as compilers name it."""
+        return (self.folder / Path(self.name).name).as_posix()
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a compiler has made: PTX text or a cubin, and who it was.
+
+    Attributes:
+        ptx, cubin: one of them is None where it was not asked for.
+        compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`.
+        log: its warnings.
+        names: what files are called in what it made.
+        notes: what people should know of how it was made.
+    """
+
+    ptx: str | None = field(repr=False)
+    cubin: bytes | None = field(repr=False)
+    compiler: str
+    log: str
+    names: Names
+    notes: tuple[str, ...] = ()
+
+
+def build(
+    source: Source,
+    options: Sequence[str],
+    arch: str,
+    *,
+    machine_code: bool,
+    compiler: str | None = None,
+    instances: Sequence[str] = (),
+) -> Built:
+    """Compiles a source by the first compiler that takes it.
+
+    Args:
+        arch: the chip, `sm_90`.
+        machine_code: a cubin, and not PTX.
+        compiler: "nvrtc" or "nvcc"; None for whichever takes it.
+        instances: of the source's templates of kernels, `transpose<float, 8>`.
+
+    Raises:
+        MemsimError: no such compiler; an unknown option; code that does not compile, with the place of the
+            first error and the compiler's log.
+    """
+    nvcc = find_nvcc() if compiler != "nvrtc" else None
+    if compiler == "nvcc" and nvcc is None:
+        raise MemsimError("there is no nvcc here", hint="install the CUDA toolkit, or compile with NVRTC")
+    if compiler == "nvcc" and nvcc is not None:
+        return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
+
+    taken, ignored = for_nvrtc(options)
+    kept = list(taken) if machine_code else [f"-arch={arch.replace('sm_', 'compute_')}", *taken]
+    chip = arch if machine_code else None
+    names = Names(((source.true_name, source.name),))
+    first = run_nvrtc(source.text, source.true_name, kept, chip, instances=instances)
+    if first.ptx is not None:
+        return _made(first, names, ignored, "")
+    device, second, notes = _set_aside(source, kept, chip, instances)
+    if second.ptx is not None:
+        return _made(second, names, (*ignored, *notes), f", {SET_ASIDE}")
+    if nvcc is not None:
+        try:
+            return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
+        except MemsimError:
+            pass  # what NVRTC says of the device code is of more use
+    own = first if not needs_host(source.text, first.log) else second
+    log = rename(own.log, source.true_name, source.name)
+    missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
+    raise compile_error(source.text, log, source.name, missing, instances)
+
+
+def _made(program: Program, names: Names, notes: Sequence[str], how: str) -> Built:
+    release = release_of(program.ptx or "")
+    made_by = f"NVRTC {release}" if release else "NVRTC"
+    log = program.log
+    for true_name, name in names.pairs:
+        log = rename(log, true_name, name)
+    return Built(program.ptx, program.cubin, made_by + how, log, names, tuple(notes))
+
+
+def _set_aside(
+    source: Source, options: Sequence[str], chip: str | None, instances: Sequence[str]
+) -> tuple[DeviceCode, Program, list[str]]:
+    """What NVRTC makes of the device code alone, with the instances that the source itself launches."""
+    from memsim.source.launches import instances_of
+
+    launched = list(instances) or list(instances_of(source.text))
+    device = device_code(source.text, source.true_name, source.folder, options, " ".join(launched))
+
+    def run(chosen: Sequence[str], more: Sequence[str] = device.options) -> Program:
+        return run_nvrtc(device.text, source.true_name, [*options, *more], chip, device.headers, chosen)
+
+    program = run(launched)
+    if program.ptx is None and "dynamic initialization" in program.log:
+        # A constant that is none of the device's own may be folded where it is one of the host's.
+        without = [option for option in device.options if option != "-default-device"]
+        program, plain = run(launched, without), program
+        program = program if program.ptx is not None else plain
+    notes = [f"{name} is taken from {place}" for name, place in device.found.items()]
+    if device.missing:
+        notes.append(f"{MISSING}: {', '.join(device.missing)}")
+    if program.ptx is None and launched and not instances:
+        good = run(())
+        if good.ptx is not None:
+            fitting = [instance for instance in launched[:_AT_MOST] if run([instance]).ptx is not None]
+            program = run(fitting) if fitting else good
+            failed = [instance for instance in launched if instance not in fitting]
+            notes.append(f"launched in the source, and not compiled: {', '.join(failed)}")
+    return device, program, notes
+
+
+# Instances that are tried one by one when they do not compile together.
+_AT_MOST = 12
+
+
+def _by_nvcc(
+    nvcc: Path,
+    source: Source,
+    options: Sequence[str],
+    arch: str,
+    machine_code: bool,
+    instances: Sequence[str],
+) -> Built:
+    ptx, cubin, log, names, release = run_nvcc(
+        nvcc, source.text, source.path, source.folder, source.name, options, arch, machine_code, instances
+    )
+    if ptx is None and cubin is None:
+        raise compile_error(source.text, log, source.name, {}, instances)
+    return Built(ptx, cubin, f"nvcc {release}".strip(), log, names)

@@ -1,0 +1,56 @@
+"""A source with host code in it, as NVRTC takes it.
+
+In: a source and options. Out: its device code, the headers that this needs, and what NVRTC is told besides.
+Left out on purpose: compiling it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memsim.compile.headers import EMPTY_NAMES, STANDARD_NAME, read_project, stand_in, with_includes
+from memsim.compile.host_code import set_aside
+from memsim.compile.toolkit import cccl_folders, crt_folders
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """What of a source is for the device.
+
+    Attributes:
+        text: the source, at its lines and columns.
+        headers: texts by the names that `text` includes them by: headers of the project, stand-ins.
+        options: for NVRTC, besides the user's.
+        missing: headers that are nowhere, with the file and line that name them.
+        found: headers that no option leads to, and where they were found.
+    """
+
+    text: str
+    headers: dict[str, str]
+    options: tuple[str, ...]
+    missing: dict[str, tuple[str, int]]
+    found: dict[str, str]
+
+
+def device_code(
+    text: str, true_name: str, folder: Path, options: Sequence[str], wanted: str = ""
+) -> DeviceCode:
+    """The device code of the source `text` at `true_name` in `folder`.
+
+    wanted: code whose names are needed besides those that the kernels use.
+    """
+    project = read_project(text, true_name, folder, options)
+    kept = set_aside(project.texts, true_name, re.findall(r"\w+", wanted))
+    texts = {file: with_includes(content, file, project) for file, content in kept.items()}
+    headers = dict.fromkeys(EMPTY_NAMES, "#pragma once\n")
+    headers |= {file: content for file, content in texts.items() if file != true_name}
+    headers[STANDARD_NAME] = stand_in([*kept.values(), wanted])
+    more = [
+        "-default-device",
+        f"--pre-include={STANDARD_NAME}",
+        *(f"-I{place}" for place in (*cccl_folders()[:1], *crt_folders()[:1])),
+    ]
+    return DeviceCode(texts[true_name], headers, tuple(more), project.missing, project.found)

@@ -1,0 +1,300 @@
+"""Headers of device code: those of the project, CUDA's own, and stand-ins for the standard ones.
+
+In: a source, its includes, and the folders to look in. Out: for each `#include` what becomes of it: a text of
+the project, a header of CUDA as it is, a stand-in, or nothing, because only host code needs it; and those
+that are missing. Left out on purpose: the preprocessor. An `#include` counts whether or not it is compiled.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memsim.compile.source import include_folders
+from memsim.compile.toolkit import cccl_folders, header_folders
+
+STANDARD = Path(__file__).parent / "standin" / "standard.h"
+STANDARD_NAME = "memsim/standard.h"
+
+_INCLUDE = re.compile(
+    rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"(?P<quoted>[^"\n]+)"|<(?P<system>[^>\n]+)>)', re.M
+)
+
+# The standard headers of C and C++, and of POSIX. Device code has what it needs of them from the stand-in.
+_STANDARD = frozenset((STANDARD.parent / "host_headers.txt").read_text(encoding="utf-8").split())
+EMPTY_NAMES = sorted(_STANDARD)
+# Headers that only host code can use, by how they begin.
+_HOST = re.compile(
+    r"(?:EGL|torch|ATen|c10|pybind11|nanobind|opencv2?|GL|GLFW|glad|gtest|gmock|benchmark|boost|Eigen|fmt|spdlog|nlohmann|nvtx3|"
+    r"sys|linux|arpa|netinet|tensorflow|xla|absl|google|paddle|mkl|hip|CL|X11|OpenImageIO|tbb)/"
+    r"|(?:cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|driver_types|cuda_profiler_api|cudaProfiler|"
+    r"cuda_device_runtime_api|builtin_types|host_defines|vector_types|vector_functions|device_functions|"
+    r"device_atomic_functions|math_functions|sm_\w+|cuda_\w+_interop|cudaEGL|cudaGL|cuda_texture_types|texture_types|texture_fetch_functions|surface_types|channel_descriptor|driver_functions|"
+    r"nvrtc|nvJitLink|nvml|cupti\w*|nvToolsExt\w*|nvtx\w*|Python|helper_(?!math)\w+|numa|zlib|png|jpeglib)\.h(?:pp)?$"
+    r"|(?:cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|nvshmem|npp|nvjpeg|cutensor|cufile|nvgraph|cudss)\w*(?:\.h|/)(?<!curand_kernel\.h)"
+)
+# Headers of CUDA that are taken only for names in device code: they are large, or need a host.
+_BY_NAME = re.compile(r"(?:cub|thrust|cuda|nv)/")
+
+# Where projects keep the headers that `-I` leads to.
+_USUAL = (
+    "include",
+    "inc",
+    "src",
+    "src/include",
+    "common",
+    "common/inc",
+    "Common",
+    "utils",
+    "utilities",
+    "util",
+)
+_LEVELS = 8
+
+
+@dataclass(slots=True)
+class Project:
+    """The texts of a source and of its project's headers, by path, and what becomes of their includes."""
+
+    main: str
+    texts: dict[str, str]
+    becomes: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    missing: dict[str, tuple[str, int]] = field(default_factory=dict)
+    found: dict[str, str] = field(default_factory=dict)
+
+
+def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> Project:
+    """The source `text`, called `path` and lying in `folder`, with the headers that it includes.
+
+    A header is looked for beside the file that names it and in the folders of `-I`.
+    """
+    project = Project(path, {path: text})
+    folders = [folder, *include_folders(options)]
+    waiting = [(path, folder)]
+    while waiting:
+        file, here = waiting.pop()
+        content = project.texts[file].encode()
+        for found in _INCLUDE.finditer(content):
+            name = (found["quoted"] or found["system"]).decode("utf-8", "replace")
+            places = folders if found["system"] else [here, *folders]
+            header = _find(name, places)
+            if header is None:
+                header = _in_project(name, here, bool(found["system"]))
+                if header is not None:
+                    project.found[name] = header.as_posix()
+            if header is not None:
+                inside = header.as_posix()
+                project.becomes[file, name] = f'"{inside}"'
+                if inside not in project.texts:
+                    project.texts[inside] = header.read_text(encoding="utf-8", errors="replace")
+                    waiting.append((inside, header.parent))
+            elif name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
+                project.becomes[file, name] = None
+            elif _find(name, header_folders()) is not None:
+                project.becomes[file, name] = f"<{name}>"
+            else:
+                project.becomes[file, name] = None
+                project.missing.setdefault(name, (file, content[: found.start()].count(b"\n") + 1))
+    return project
+
+
+def _find(name: str, places: Iterable[Path]) -> Path | None:
+    for place in places:
+        try:
+            if (place / name).is_file():
+                return Path(os.path.abspath(place / name))  # noqa: PTH100 (without `..`, and with links)
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def _in_project(name: str, here: Path, system: bool) -> Path | None:
+    """A header that no `-I` leads to, in one of the folders above `here` or a usual place beside those."""
+    if name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
+        return None
+    if system and _find(name, header_folders()) is not None:
+        return None
+    for above in [here, *here.parents][:_LEVELS]:
+        if above == Path.home() or above.parent == above:
+            break
+        found = _find(name, [above, *(above / usual for usual in _USUAL)])
+        if found is not None:
+            return found
+        if (above / ".git").exists():
+            break
+    return None
+
+
+def with_includes(text: str, file: str, project: Project) -> str:
+    """A text of the project whose `#include` lines say what becomes of them."""
+
+    def line(found: re.Match[bytes]) -> bytes:
+        name = (found["quoted"] or found["system"]).decode("utf-8", "replace")
+        becomes = project.becomes.get((file, name))
+        return b"" if becomes is None else f"#include {becomes}".encode()
+
+    return _INCLUDE.sub(line, text.encode()).decode("utf-8")
+
+
+# --- what stands in for the standard headers
+
+_MATH = frozenset(
+    (  # noqa: SIM905
+        "abs fabs fmod remainder fma fmax fmin fdim exp exp2 expm1 log log10 log2 log1p pow sqrt cbrt "
+        "hypot sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc tgamma lgamma "
+        "ceil floor trunc round nearbyint rint ldexp copysign isnan isinf isfinite signbit fmaxf fminf "
+        "expf logf sqrtf powf fabsf sinf cosf tanhf floorf ceilf roundf lround llround memcpy memset "
+    ).split()
+)
+# Names of namespace std, and the header of libcu++ that has them.
+_LIBRARY = {
+    "limits": "numeric_limits",
+    "utility": "pair make_pair swap exchange declval integer_sequence index_sequence make_index_sequence "
+    "make_integer_sequence index_sequence_for in_place",
+    "tuple": "tuple make_tuple tie get tuple_size tuple_element apply forward_as_tuple ignore tuple_size_v "
+    "tuple_element_t",
+    "array": "array",
+    "functional": "plus minus multiplies divides modulus negate less greater equal_to not_equal_to "
+    "less_equal "
+    "greater_equal logical_and logical_or bit_and bit_or bit_xor hash invoke reference_wrapper ref cref",
+    "complex": "complex norm conj polar arg real imag",
+    "atomic": "atomic atomic_ref memory_order memory_order_relaxed memory_order_acquire memory_order_release "
+    "atomic_int",
+    "optional": "optional nullopt nullopt_t make_optional",
+    "variant": "variant visit holds_alternative monostate",
+    "bit": "bit_cast popcount countl_zero countr_zero bit_ceil bit_floor bit_width has_single_bit rotl rotr",
+    "cstddef": "byte nullptr_t max_align_t",
+    "span": "span dynamic_extent",
+    "iterator": "iterator_traits begin end next prev distance advance random_access_iterator_tag "
+    "forward_iterator_tag "
+    "input_iterator_tag output_iterator_tag bidirectional_iterator_tag reverse_iterator size data",
+    "numeric": "accumulate inner_product iota partial_sum gcd lcm reduce midpoint",
+    "chrono": "chrono",
+    "ratio": "ratio milli micro nano",
+    "concepts": "same_as convertible_to derived_from integral floating_point signed_integral "
+    "unsigned_integral "
+    "constructible_from invocable copyable",
+    "initializer_list": "initializer_list",
+    "__algorithm/min.h": "min",
+    "__algorithm/max.h": "max",
+    "__algorithm/clamp.h": "clamp",
+    "__algorithm/minmax.h": "minmax",
+    "__algorithm/fill.h": "fill",
+    "__algorithm/fill_n.h": "fill_n",
+    "__algorithm/copy.h": "copy",
+    "__algorithm/copy_n.h": "copy_n",
+    "__algorithm/lower_bound.h": "lower_bound",
+    "__algorithm/upper_bound.h": "upper_bound",
+    "__algorithm/max_element.h": "max_element",
+    "__algorithm/min_element.h": "min_element",
+    "__algorithm/for_each.h": "for_each",
+    "__algorithm/all_of.h": "all_of",
+    "__algorithm/any_of.h": "any_of",
+    "__algorithm/transform.h": "transform",
+    "__algorithm/reverse.h": "reverse",
+    "__algorithm/equal.h": "equal",
+    "__algorithm/binary_search.h": "binary_search",
+}
+_OF_NAME = {name: header for header, names in _LIBRARY.items() for name in names.split()}
+_TYPE_TRAIT = re.compile(
+    r"is_\w+|(?:add|remove|make)_(?:cv|const|volatile|reference|pointer|extent|lvalue|rvalue|signed|unsigned|all|cvref)\w*"
+    r"|enable_if\w*|conditional\w*|integral_constant|true_type|false_type|bool_constant|decay\w*|common_type\w*"
+    r"|underlying_type\w*|void_t|result_of\w*|invoke_result\w*|conjunction\w*|disjunction\w*|negation\w*|alignment_of\w*"
+    r"|rank\w*|extent\w*|aligned_storage\w*|type_identity\w*"
+)
+# Headers of CUDA by what device code says of them: another header may have brought them.
+_OF_CUDA = {
+    "cuda_fp16.h": re.compile(r"\b(?:__half2?|half2?)\b(?=[\s*&>),(]|$)", re.M),
+    "cuda_bf16.h": re.compile(r"\b(?:__)?nv_bfloat16\w*|\b__nv_bfloat162\b"),
+    "cuda_fp8.h": re.compile(r"\b__nv_fp8\w+"),
+    "cooperative_groups.h": re.compile(r"\bcooperative_groups\b"),
+    "cooperative_groups/reduce.h": re.compile(
+        r"\b(?:cg|cooperative_groups)\s*::\s*(?:reduce|plus|greater|less)\b"
+    ),
+    "cooperative_groups/memcpy_async.h": re.compile(
+        r"\b(?:cg|cooperative_groups)\s*::\s*(?:memcpy_async|wait)\b"
+    ),
+    "mma.h": re.compile(r"\b(?:wmma|nvcuda)\b"),
+    "cuda_pipeline.h": re.compile(r"\b__pipeline_\w+"),
+    "cuComplex.h": re.compile(r"\bcu(?:Float|Double)?Complex\b"),
+    "math_constants.h": re.compile(r"\bCUDART_\w+"),
+}
+_TORCH = re.compile(r"\b(?:at|c10|torch)\s*::|\bC10_\w+")
+# What `using namespace std` may mean, and most often does not.
+_COMMON = frozenset(
+    (  # noqa: SIM905
+        "min max swap get size data array real imag arg norm copy fill reduce plus minus next begin end "
+    ).split()
+)
+_BUILT_IN = frozenset(["move", "forward", "size_t"])
+
+
+def stand_in(texts: Iterable[str]) -> str:
+    """A header that comes before everything, with what device code says of `std::`, `cub::` and the like."""
+    code = "\n".join(texts)
+    names = set(re.findall(r"\bstd\s*::\s*(\w+)", code))
+    if re.search(r"\busing\s+namespace\s+std\b", code):
+        own = set(re.findall(r"\b(?:struct|class|using|union|enum)\s+(\w+)", code))
+        names |= (
+            {name for name in re.findall(r"\b[a-z_]\w*(?=\s*<)", code) if _header_of(name)} - own - _COMMON
+        )
+    headers = {_header_of(name) for name in names}
+    lines = [STANDARD.read_text(encoding="utf-8")]
+    lines += [f"#include <{header}>" for header, word in _OF_CUDA.items() if word.search(code)]
+    if _TORCH.search(code):
+        lines.append((STANDARD.parent / "torch.h").read_text(encoding="utf-8"))
+    cccl = cccl_folders()
+    if cccl:
+        wanted = sorted(f"cuda/std/{header}" for header in headers if header)
+        wanted += _of_cub(code, cccl[0])
+        wanted += sorted(
+            {
+                f"cuda/{name}"
+                for name in re.findall(r"\bcuda\s*::\s*(barrier|pipeline|atomic|latch|semaphore)\b", code)
+            }
+        )
+        wanted += ["cuda/std/type_traits"] if re.search(r"\bcuda\s*::\s*std\b", code) else []
+        wanted += (
+            ["cuda/pipeline", "cuda/barrier"]
+            if re.search(r"\bcuda\s*::\s*(?:memcpy_async|thread_scope\w*|aligned_size_t|device)", code)
+            else []
+        )
+        wanted += ["cuda/ptx"] if re.search(r"\bcuda\s*::\s*ptx\b", code) else []
+        wanted += ["thrust/complex.h"] if re.search(r"\bthrust\s*::\s*complex\b", code) else []
+        lines += [f"#include <{header}>" for header in dict.fromkeys(wanted)]
+        if any(header for header in headers):
+            lines.append("namespace std { using namespace cuda::std; }")
+    maths = sorted(names & _MATH)
+    lines.append(f"namespace std {{ {' '.join(f'using ::{name};' for name in maths)} }}")
+    for name in dict.fromkeys(re.findall(r"\busing\s+namespace\s+([\w:]+)", code)):
+        lines.append(
+            "".join(f"namespace {part} {{ " for part in name.split("::") if part)
+            + "}" * len([p for p in name.split("::") if p])
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _header_of(name: str) -> str | None:
+    if name in _BUILT_IN:
+        return None
+    if name in _OF_NAME:
+        return _OF_NAME[name]
+    return "type_traits" if _TYPE_TRAIT.fullmatch(name) else None
+
+
+def _of_cub(code: str, cccl: Path) -> list[str]:
+    """CUB's headers have the names of their classes: `BlockReduce` is in `cub/block/block_reduce.cuh`."""
+    found = []
+    for name in dict.fromkeys(re.findall(r"\w*cub\s*::\s*([A-Z]\w*)", code)):
+        snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        group = (
+            "thread/thread_operators"
+            if name in ("Sum", "Max", "Min", "ArgMax", "ArgMin", "Equality", "Inequality")
+            else f"{snake.split('_')[0]}/{snake}"
+        )
+        if (cccl / "cub" / f"{group}.cuh").is_file():
+            found.append(f"cub/{group}.cuh")
+    return found

@@ -1,0 +1,359 @@
+"""Host code set aside: what a compiler of device code needs of a source, at its lines and columns.
+
+In: the texts of a source and its headers. Out: the same texts with everything blank that no kernel needs:
+host functions and variables, classes that only they use, headers that only a host has.
+Left out on purpose: the preprocessor. Both branches of an `#if` are looked at, and its lines stay.
+
+What stays is what kernels reach by name: each kernel, the names in it, and whatever declares one of those
+names for the device, in any of the texts. Macros, and what `#pragma` and `#undef` say, stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from memsim.source.syntax import Tree, blank, directives, is_loose, macros, parse, understood
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_DEVICE = re.compile(
+    r"\b__(?:global|device|constant|shared|managed)__\b|\w*DEVICE\w*|\b(?:constexpr|consteval|texture|CONSTEXPR)\b"
+)
+_STAYS = re.compile(r"\b(?:const|static_assert)\b")
+_USED = re.compile(r"(?<!\.)(?<!->)\b[A-Za-z_]\w*")
+_QUIET = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_STRUCTURE = frozenset([b"if", b"ifdef", b"ifndef", b"elif", b"else", b"endif", b"define", b"undef"])
+_CLASS = re.compile(
+    r"\s*(?:template\s*<[^{;]*>\s*)?(?:typedef\s+)?(?:struct|class|union|enum)\b(?:\s+\w+\s*\([^{;()]*\))*(?:\s+[A-Z_]+)*\s+(\w+)\s*(?:final\s*)?[:{]"
+)
+_ONCE = re.compile(rb"[ \t]*#[ \t]*pragma[ \t]+once\b")
+_GLOBAL = re.compile(r"\b__global__\b")
+
+# Nodes whose children are looked at one by one; what is between those, such as `namespace x {`, stays.
+_FOLDERS = frozenset({
+    "translation_unit", "namespace_definition", "linkage_specification", "declaration_list",
+    "preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef",
+})  # fmt: skip
+_DIRECTIVES = frozenset({"preproc_def", "preproc_function_def", "preproc_call", "comment", "preproc_include"})
+_CLASSES = frozenset({"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"})
+_WITHOUT_BODY = ("default_method_clause", "delete_method_clause")
+
+
+@dataclass(slots=True)
+class Item:
+    """A piece of a source that stays or goes as a whole.
+
+    Attributes:
+        file: the text that it is in.
+        start, end: its bytes there.
+        names: what it declares.
+        uses: the words in it.
+        kernel: a kernel is in it.
+        device: device code can use it.
+        always: it stays, whoever names it.
+        instance: it is an instance of a template, which stays if that is a kernel.
+        holes: bytes inside it that go even if it stays: methods for the host.
+    """
+
+    file: str
+    start: int
+    end: int
+    names: frozenset[str] = frozenset()
+    uses: frozenset[str] = frozenset()
+    kernel: bool = False
+    device: bool = False
+    always: bool = False
+    instance: bool = False
+    holes: list[tuple[int, int]] = field(default_factory=list)
+
+
+def set_aside(texts: Mapping[str, str], main: str, wanted: Iterable[str] = ()) -> dict[str, str]:
+    """The texts with host code blank.
+
+    Args:
+        texts: a source and its headers, by path.
+        main: the path of the source. Kernels of headers stay if it has none, or if it names them.
+        wanted: names that are needed besides, such as types in template arguments.
+    """
+    trees = {file: parse(text) for file, text in texts.items()}
+    bodies = _macros(texts.values())
+    items = [item for file, tree in trees.items() for item in _Reader(file, tree, bodies).items()]
+    kept = _needed(items, bodies, main, frozenset(_WORD.findall(texts[main])), wanted)
+    return {
+        file: _without(tree, [(place, item) for place, item in enumerate(items) if item.file == file], kept)
+        for file, tree in trees.items()
+    }
+
+
+def _macros(texts: Iterable[str]) -> dict[str, str]:
+    """Bodies of all macros by name."""
+    found: defaultdict[str, str] = defaultdict(str)
+    for text in texts:
+        for name, body in macros(text).items():
+            found[name] += f" {body}"
+    return dict(found)
+
+
+def _needed(
+    items: Sequence[Item], macros: Mapping[str, str], main: str, named: frozenset[str], wanted: Iterable[str]
+) -> set[int]:
+    """The places in `items` of those that stay."""
+    own = any(item.kernel and item.file == main for item in items)
+    kernels = {name for item in items if item.kernel for name in item.names}
+    by_name: defaultdict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        for name in item.names:
+            by_name[name].append(place)
+    roots = [
+        place
+        for place, item in enumerate(items)
+        if item.always
+        or (item.instance and item.names & kernels)
+        or (item.kernel and (item.file == main or not own or item.names & named))
+    ]
+    kept = set(roots)
+    seen: set[str] = set()
+    waiting = [*wanted, *(word for place in roots for word in items[place].uses)]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in macros:
+            waiting += _WORD.findall(macros[name])
+        for place in by_name[name]:
+            if place not in kept and items[place].device:
+                kept.add(place)
+                waiting += items[place].uses
+    return kept
+
+
+def _without(tree: Tree, items: Sequence[tuple[int, Item]], kept: set[int]) -> str:
+    """The text of `tree` with the items that are not in `kept` blank, and the holes in those that are."""
+    content = bytearray(tree.content)
+    for place, item in items:
+        for start, end in item.holes if place in kept else [(item.start, item.end)]:
+            content[start:end] = blank(tree.content[start:end])
+    for start, end, name in directives(tree.content):
+        if name in _STRUCTURE or _ONCE.match(tree.content, start):
+            content[start:end] = tree.content[start:end]
+    return content.decode("utf-8")
+
+
+class _Reader:
+    """The items of one text."""
+
+    def __init__(self, file: str, tree: Tree, macros: Mapping[str, str]) -> None:
+        self.file, self.tree, self.macros = file, tree, macros
+
+    def items(self) -> Iterator[Item]:
+        """All of them, in no order."""
+        yield from self._in(self.tree.root)
+        for call in self.tree.calls:
+            yield self._of_macro(call.name, call.start, call.end)
+
+    def _in(self, folder: Node) -> Iterator[Item]:
+        if folder.type == "ERROR" or any(map(is_loose, _body(folder).named_children)):
+            for node in understood(self.tree, folder.start_byte, folder.end_byte):
+                yield self._of(node)
+            return
+        skipped = {folder.child_by_field_name(name) for name in ("name", "condition", "value")}
+        for node in folder.named_children:
+            if node in skipped or node.type in _DIRECTIVES:
+                continue
+            body = node.child_by_field_name("body") if node.type == "linkage_specification" else node
+            if (node.type in _FOLDERS and body is not None and body.type in _FOLDERS) or node.type == "ERROR":
+                yield from self._in(node)
+            else:
+                yield self._of(node)
+
+    def _of(self, node: Node) -> Item:
+        inner = _inner(node)
+        text = self.tree.text(node)
+        item = Item(self.file, node.start_byte, node.end_byte, uses=_words(text))
+        named = _CLASS.match(text)
+        if text.strip() == ";":
+            item.always = True
+        elif inner.type == "static_assert_declaration":
+            pass  # it was true
+        elif inner.type == "function_definition":
+            body = inner.child_by_field_name("body")
+            head = self.tree.content[node.start_byte : (body or inner).start_byte if body else inner.end_byte]
+            self._mark(item, head.decode("utf-8", "replace"))
+            item.names = frozenset(self._declared(inner))
+            # What calls an operator does not name it.
+            item.always = item.device and any(name.startswith("operator") for name in item.names)
+            if named is not None:  # `struct __align__(8) Pair {...}` is taken for a function
+                item.device = True
+                item.names |= {named[1]}
+        elif inner.type in _CLASSES:
+            item.device = True
+            item.names = frozenset(self._declared(inner))
+            item.holes = list(self._holes(inner))
+        elif inner.type == "declaration":
+            self._mark(item, text)
+            item.names = frozenset(self._declared(inner))
+            function = _is_function(inner)
+            kind = inner.child_by_field_name("type")
+            if kind is not None and kind.type in _CLASSES:
+                item.device = True
+                item.holes = list(self._holes(kind))
+            elif not function:
+                item.device |= _STAYS.search(text) is not None
+            item.kernel &= not function  # a prototype needs its definition
+            item.device |= function and _GLOBAL.search(text) is not None
+        elif inner.type in (
+            "type_definition",
+            "alias_declaration",
+            "namespace_alias_definition",
+            "concept_definition",
+        ):
+            item.device = True
+            item.names = frozenset(self._declared(inner))
+            kind = inner.child_by_field_name("type")
+            if kind is not None and kind.type in _CLASSES:
+                item.holes = list(self._holes(kind))
+        elif inner.type == "using_declaration":
+            item.device = True
+            item.always = re.search(r"\busing\s+namespace\b", text) is not None
+            item.names = frozenset(_WORD.findall(text)[-1:])
+        elif inner.type == "template_instantiation":
+            item.names = frozenset(self._declared(inner))
+            item.instance = True
+            item.always = _GLOBAL.search(text) is not None
+        elif named is not None:
+            item.device = True
+            item.names = frozenset([named[1]])
+        else:
+            first = _WORD.match(_QUIET.sub(" ", text).lstrip())
+            if first is not None and first[0] in self.macros:
+                return self._of_macro(first[0], node.start_byte, node.end_byte)
+            self._mark(item, text)
+            item.names = frozenset(re.findall(r"([A-Za-z_]\w*)\s*\(", text))
+        return item
+
+    def _of_macro(self, name: str, start: int, end: int) -> Item:
+        text = self.tree.content[start:end].decode("utf-8", "replace")
+        item = Item(self.file, start, end, uses=_words(text))
+        said = _expanded(text, self.macros)
+        item.kernel = _GLOBAL.search(said) is not None
+        item.always = item.kernel or re.search(r"\b__(?:device|constant)__\b", said) is not None
+        item.names = frozenset(re.findall(r"\b(?:struct|class|enum|union|using)\s+(\w+)", said))
+        item.device = item.always or bool(item.names)
+        return item
+
+    def _mark(self, item: Item, text: str) -> None:
+        """Is it a kernel, or for the device, as far as `text` and the macros in it say?"""
+        said = _expanded(text, self.macros)
+        item.kernel = _GLOBAL.search(said) is not None
+        item.device = _DEVICE.search(said) is not None
+
+    def _declared(self, node: Node) -> Iterator[str]:
+        """The names that a declaration declares: of functions, variables, types, enumerators."""
+        if node.type in (
+            "identifier",
+            "type_identifier",
+            "namespace_identifier",
+            "field_identifier",
+            "operator_name",
+        ):
+            yield self.tree.text(node)
+        elif node.type in ("template_function", "template_type") or node.type == "enumerator":
+            name = node.child_by_field_name("name")
+            yield from self._declared(name) if name else ()
+        elif node.type in ("qualified_identifier", "enumerator_list", "init_declarator_list"):
+            for child in node.named_children:
+                yield from self._declared(child)
+        elif node.type in _CLASSES:
+            for part in ("name", "body"):
+                found = node.child_by_field_name(part)
+                if found is not None and (part == "name" or found.type == "enumerator_list"):
+                    yield from self._declared(found)
+        else:
+            kind = node.child_by_field_name("type")
+            if kind is not None and kind.type in _CLASSES:
+                yield from self._declared(kind)
+            for field_name in ("declarator", "name"):
+                for child in node.children_by_field_name(field_name):
+                    yield from self._declared(child)
+            if node.type in ("reference_declarator", "pointer_declarator", "parenthesized_declarator"):
+                for child in node.named_children:
+                    yield from self._declared(child)
+
+    def _holes(self, node: Node) -> Iterator[tuple[int, int]]:
+        """Methods of a class that device code cannot call."""
+        body = node if node.type in _FOLDERS else node.child_by_field_name("body")
+        if body is None or body.type not in ("field_declaration_list", *_FOLDERS):
+            return
+        for member in body.named_children:
+            inner = _inner(member)
+            if member.type in _FOLDERS:
+                yield from self._holes(member)
+            elif inner.type in ("function_definition", "friend_declaration") or (
+                inner.type in ("field_declaration", "declaration") and _is_function(inner)
+            ):
+                code = inner.child_by_field_name("body")
+                head = self.tree.content[member.start_byte : code.start_byte if code else member.end_byte]
+                said = _expanded(head.decode("utf-8", "replace"), self.macros)
+                bodyless = any(child.type in _WITHOUT_BODY for child in inner.named_children)
+                traits = code is None and re.search(
+                    r"\bstatic\b", said
+                )  # asked for its type, and never called
+                if not (_DEVICE.search(said) or re.search(r"\bvirtual\b", said) or bodyless or traits):
+                    yield member.start_byte, member.end_byte
+            elif inner.type in ("field_declaration", "declaration"):
+                kind = inner.child_by_field_name("type")
+                if kind is not None and kind.type in _CLASSES:
+                    yield from self._holes(kind)
+            elif inner.type in _CLASSES:
+                yield from self._holes(inner)
+
+
+def _body(folder: Node) -> Node:
+    """What a namespace or `extern "C"` encloses."""
+    return folder.child_by_field_name("body") or folder
+
+
+def _is_function(node: Node) -> bool:
+    declarator = node.child_by_field_name("declarator")
+    while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
+        declarator = declarator.named_children[-1] if declarator.named_children else None
+    return declarator is not None and declarator.type == "function_declarator"
+
+
+def _inner(node: Node) -> Node:
+    """What a template declares, or `extern "C"`."""
+    while node.type in ("template_declaration", "linkage_specification"):
+        inside = [
+            child
+            for child in node.named_children
+            if child.type not in ("template_parameter_list", "string_literal", "requires_clause", "comment")
+        ]
+        if not inside:
+            break
+        node = inside[-1]
+    return node
+
+
+def _words(text: str) -> frozenset[str]:
+    """The names that a piece of code uses; members behind a dot are none."""
+    return frozenset(_USED.findall(_QUIET.sub(" ", text)))
+
+
+def _expanded(text: str, macros: Mapping[str, str]) -> str:
+    """A text, and the bodies of the macros in it."""
+    said, seen = [text], set[str]()
+    waiting = _WORD.findall(text)
+    while waiting:
+        word = waiting.pop()
+        if word in macros and word not in seen:
+            seen.add(word)
+            said.append(macros[word])
+            waiting += _WORD.findall(macros[word])
+    return " ".join(said)

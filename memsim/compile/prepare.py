@@ -1,0 +1,35 @@
+"""What is compiled, and with which options, before any compiler is asked.
+
+In: a path or text, and the user's options. Out: the source, and the options with the defaults and those that
+a build folder says for it. Left out: compiling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memsim.compile.build import Source
+from memsim.compile.options import of_build
+from memsim.compile.source import default_standard, read_source
+
+
+def prepare(
+    source: str | Path, options: Sequence[str], name: str | None
+) -> tuple[Source, list[str], tuple[str, ...]]:
+    """(the source; its options: -lineinfo, those of `compile_commands.json`, the user's; notes).
+
+    Raises:
+        MemsimError: no such file, or no text.
+    """
+    path, text = read_source(source)
+    name = name or (Path(source).as_posix() if path else "kernel.cu")
+    folder = path.parent if path else Path.cwd()
+    told, commands = of_build(path) if path else ([], None)
+    notes = (f"options of {commands}: {' '.join(told)}",) if commands is not None and told else ()
+    given = [*told, *options]
+    return (
+        Source(text, path, folder, name),
+        ["-lineinfo", *default_standard(given), f"-I{folder}", *given],
+        notes,
+    )

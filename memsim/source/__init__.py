@@ -1,0 +1,39 @@
+"""What is read from CUDA source itself, and code compiled from it does not say.
+
+In: the text of a source. Out: names and C types of kernels' parameters, shapes of shared arrays, templates,
+launches. Left out on purpose: what code does.
+"""
+
+from __future__ import annotations
+
+from memsim.source.declared import (
+    ELEMENT_BYTES,
+    Declaration,
+    Shape,
+    array_shape,
+    constants,
+    declarations,
+    definition,
+    is_template,
+    parameter_names,
+    parameter_types,
+    template_constants,
+    value_of,
+    without_comments,
+)
+
+__all__ = [
+    "ELEMENT_BYTES",
+    "Declaration",
+    "Shape",
+    "array_shape",
+    "constants",
+    "declarations",
+    "definition",
+    "is_template",
+    "parameter_names",
+    "parameter_types",
+    "template_constants",
+    "value_of",
+    "without_comments",
+]

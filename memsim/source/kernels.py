@@ -1,0 +1,178 @@
+"""The kernels that a source defines: their C parameters, and what their templates take.
+
+In: the text of a source. Out: a record for each kernel, in the source's order.
+Left out: kernels that a macro makes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from memsim.source.syntax import Tree, is_loose, parse, understood
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_KEPT_OUT = re.compile(r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b")
+_FOLDERS = ("declaration_list", "translation_unit", "ERROR")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a kernel: its C type (`const float *`) and its name."""
+
+    type: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.type}{'' if self.type.endswith(('*', '&')) else ' '}{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateParameter:
+    """`typename T`, `int N = 4`: what it is (`typename`, `int`), its name, and whether it may be left out."""
+
+    kind: str
+    name: str
+    default: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".strip()
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSource:
+    """A kernel as its source defines it.
+
+    Attributes:
+        name: with its namespaces, `ns::transpose`.
+        parameters: in order.
+        template: what its template takes; empty if it is none.
+        line: where it is defined.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    template: tuple[TemplateParameter, ...]
+    line: int
+
+    @property
+    def plain(self) -> str:
+        """Its name without namespaces."""
+        return self.name.rpartition("::")[2]
+
+    @property
+    def signature(self) -> str:
+        """`transpose<typename T, int N>(const T *in, T *out)`."""
+        template = f"<{', '.join(map(str, self.template))}>" if self.template else ""
+        return f"{self.name}{template}({', '.join(map(str, self.parameters))})"
+
+
+@lru_cache(maxsize=64)
+def kernels(text: str) -> tuple[KernelSource, ...]:
+    """The kernels of a source, each once, in the order of their definitions."""
+    if "__global__" not in text:
+        return ()
+    tree = parse(text)
+    found: dict[str, KernelSource] = {}
+    for kernel in _in(tree, tree.root, ""):
+        found.setdefault(kernel.name, kernel)
+    return tuple(sorted(found.values(), key=lambda kernel: kernel.line))
+
+
+def _in(tree: Tree, node: Node, namespace: str, *, anew: bool = True) -> Iterator[KernelSource]:
+    """The kernels in a node; `anew`: what was not understood is parsed again, piece by piece."""
+    children = node.named_children
+    if anew and (node.type == "ERROR" or any(map(is_loose, children))):
+        children, anew = list(understood(tree, node.start_byte, node.end_byte)), False
+    for child in children:
+        inner, template = child, None
+        while inner.type in ("template_declaration", "linkage_specification") and inner.named_children:
+            template = inner.child_by_field_name("parameters") or template
+            body = inner.child_by_field_name("body")
+            inner = body if body is not None else inner.named_children[-1]
+        if inner.type == "function_definition":
+            kernel = _kernel(tree, child, inner, template, namespace)
+            if kernel is not None:
+                yield kernel
+        elif inner.type == "namespace_definition":
+            name = inner.child_by_field_name("name")
+            body = inner.child_by_field_name("body")
+            inside = f"{namespace}{tree.text(name)}::" if name is not None else namespace
+            if body is not None:
+                yield from _in(tree, body, inside, anew=anew)
+        elif inner.type in _FOLDERS or inner.type.startswith("preproc_"):
+            yield from _in(tree, inner, namespace, anew=anew)
+
+
+def _kernel(
+    tree: Tree, whole: Node, function: Node, template: Node | None, namespace: str
+) -> KernelSource | None:
+    body, declarator = function.child_by_field_name("body"), function.child_by_field_name("declarator")
+    if body is None or declarator is None or declarator.type != "function_declarator":
+        return None
+    head = tree.content[whole.start_byte : body.start_byte]
+    name, parameters = (
+        declarator.child_by_field_name("declarator"),
+        declarator.child_by_field_name("parameters"),
+    )
+    if b"__global__" not in head or name is None or parameters is None:
+        return None
+    return KernelSource(
+        namespace + tree.text(name),
+        tuple(
+            _parameter(tree, child)
+            for child in parameters.named_children
+            if child.type.endswith("parameter_declaration")
+        ),
+        _template(tree, template) if template is not None else (),
+        name.start_point.row + 1,
+    )
+
+
+def _parameter(tree: Tree, node: Node) -> Parameter:
+    """`const float *__restrict__ in` is of type `const float *`, and called `in`."""
+    text = tree.text(node)
+    name = node.child_by_field_name("declarator")
+    while name is not None and name.type not in ("identifier", "field_identifier"):
+        inside = name.child_by_field_name("declarator")
+        name = (
+            inside
+            if inside is not None
+            else next(
+                (
+                    child
+                    for child in reversed(name.named_children)
+                    if child.type.endswith(("identifier", "declarator"))
+                ),
+                None,
+            )
+        )
+    called = tree.text(name) if name is not None else ""
+    array = "*" if "[" in text and name is not None else ""
+    kind = (
+        tree.content[node.start_byte : name.start_byte].decode("utf-8", "replace")
+        if name is not None
+        else text
+    )
+    kind = re.sub(r"\s+", " ", _KEPT_OUT.sub(" ", kind)).strip()
+    return Parameter(re.sub(r"\s*([*&])\s*(?=[*&]|$)", r" \1", kind + array).replace("* *", "**"), called)
+
+
+def _template(tree: Tree, node: Node) -> tuple[TemplateParameter, ...]:
+    return tuple(
+        _template_parameter(tree.text(child))
+        for child in node.named_children
+        if child.type.endswith("declaration")
+    )
+
+
+def _template_parameter(text: str) -> TemplateParameter:
+    declared, _, default = text.partition("=")
+    words = declared.split()
+    name = re.sub(r"\W", "", words[-1]) if words else ""
+    return TemplateParameter(" ".join(words[:-1]), name, default.strip() or None)

@@ -1,0 +1,250 @@
+"""The launches that a source makes: `k<float><<<dim3(N / 32), dim3(32, 8), bytes>>>(a, b, N)`.
+
+In: the text of a source. Out: a record for each launch: template arguments, grid, block, shared bytes and the
+names of what is passed, as far as they are written down; values that only running can tell stay as they are
+written. Left out: launches by `cudaLaunchKernel`, and what a called function works out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from memsim.source.declared import constants, split, value_of
+from memsim.source.kernels import KernelSource, kernels
+from memsim.source.syntax import Tree, macro_calls, parse
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """One number of a launch: as it is written, and what it comes to where that is known."""
+
+    text: str
+    value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSource:
+    """A launch as its source writes it.
+
+    Attributes:
+        kernel: what is launched, with its template's arguments as far as they are known: `k<float, 8>`.
+        template: those arguments, constants by their value.
+        grid, block: one to three sizes.
+        shared: dynamic shared memory, bytes; None if nothing is said.
+        arguments: what is passed, as it is written.
+        line: where.
+        known: the template's arguments mean the same outside of the function that launches.
+    """
+
+    kernel: str
+    template: tuple[str, ...]
+    grid: tuple[Size, ...]
+    block: tuple[Size, ...]
+    shared: Size | None
+    arguments: tuple[str, ...]
+    line: int
+    known: bool = True
+
+    @property
+    def name(self) -> str:
+        """The kernel with its template's arguments."""
+        return f"{self.kernel}<{', '.join(self.template)}>" if self.template else self.kernel
+
+    @property
+    def plain(self) -> str:
+        """The kernel's name without namespaces and arguments."""
+        return self.kernel.rpartition("::")[2]
+
+
+@lru_cache(maxsize=64)
+def launches(text: str) -> tuple[LaunchSource, ...]:
+    """The launches of a source in the order of their lines, those in macros where the macro is called."""
+    if "<<<" not in text:
+        return ()
+    known = {kernel.plain: kernel for kernel in kernels(text)}
+    found = list(_launches_in(parse(text), known, constants(text), 0))
+    for line, around, expansion in macro_calls(text):
+        if "<<<" in expansion:
+            before = f"void launches() {{ {around} "
+            snippet = parse(f"{before}{expansion}; }}")
+            found += _launches_in(snippet, known, constants(text), line, len(before))
+    return tuple(sorted(dict.fromkeys(found), key=lambda launch: launch.line))
+
+
+def instances_of(text: str) -> tuple[str, ...]:
+    """The instances of its own templates that a source launches, each once: `transpose<float, 8>`."""
+    templates = {kernel.plain: kernel for kernel in kernels(text) if kernel.template}
+    found = []
+    for launch in launches(text):
+        kernel = templates.get(launch.plain)
+        if kernel is not None and launch.template and launch.known:
+            found.append(f"{kernel.name}<{', '.join(launch.template)}>")
+    return tuple(dict.fromkeys(found))
+
+
+def _launches_in(
+    tree: Tree, known: Mapping[str, KernelSource], file: Mapping[str, int], line: int, start: int = 0
+) -> Iterator[LaunchSource]:
+    """Those in a tree behind `start`; `line` is where they are if it is not what the tree says."""
+    waiting = [tree.root]
+    while waiting:
+        node = waiting.pop()
+        waiting += node.children
+        if node.type == "kernel_call_syntax" and node.start_byte >= start and node.parent is not None:
+            function = node.parent.child_by_field_name("function")
+            arguments = node.parent.child_by_field_name("arguments")
+            if function is not None and arguments is not None:
+                yield _Reader(tree, known, file, node).launch(function, arguments, line)
+
+
+class _Reader:
+    """What is known at a launch."""
+
+    def __init__(
+        self, tree: Tree, known: Mapping[str, KernelSource], file: Mapping[str, int], call: Node
+    ) -> None:
+        self.tree, self.known, self.call = tree, known, call
+        function: Node | None = call
+        while function is not None and function.type not in ("function_definition", "translation_unit"):
+            function = function.parent
+        around = tree.content[function.start_byte : call.start_byte] if function is not None else b""
+        self.around = around.decode("utf-8", "replace")
+        self._generic = _names_of_templates(function) | set(re.findall(r"\bauto\s+(\w+)", self.around))
+        self.constants = {**file, **constants(self.around)}
+
+    def launch(self, function: Node, arguments: Node, line: int) -> LaunchSource:
+        name, template = self._split(self.tree.text(function))
+        inside = self.tree.text(self.call).strip()[3:-3]
+        configuration = [part.strip() for part in split(inside)]
+        passed = tuple(part.strip() for part in split(self.tree.text(arguments)[1:-1]) if part.strip())
+        kernel = self.known.get(name.rpartition("::")[2])
+        if kernel is not None:
+            template = self._deduced(kernel, template, passed)
+        return LaunchSource(
+            name,
+            tuple(template),
+            self._dim3(configuration[0]) if configuration else (),
+            self._dim3(configuration[1]) if len(configuration) > 1 else (),
+            self._size(configuration[2]) if len(configuration) > 2 else None,
+            passed,
+            line or self.call.start_point.row + 1,
+            not self._generic.intersection(re.findall(r"\w+", " ".join(template))),
+        )
+
+    def _split(self, text: str) -> tuple[str, list[str]]:
+        """`ns::k<float, N>` -> `ns::k` and its arguments, names of constants by their values."""
+        text = re.sub(r"\s+", " ", text).strip()
+        if not text.endswith(">"):
+            return text, []
+        name, _, inside = text.partition("<")
+        return name.strip(), [self._argument(part.strip()) for part in split(inside[:-1])]
+
+    def _argument(self, text: str) -> str:
+        number = value_of(text, self.constants)
+        if number is not None:
+            return str(number)
+        alias = re.search(
+            rf"\b(?:using\s+{re.escape(text)}\s*=\s*([^;]+)|typedef\s+([^;]+?)\s+{re.escape(text)}\s*);",
+            self.around,
+        )
+        return (alias[1] or alias[2]).strip() if alias else text
+
+    def _deduced(self, kernel: KernelSource, given: list[str], passed: Sequence[str]) -> list[str]:
+        """The template's arguments, those that follow from what is passed included; [] where one does not."""
+        found = list(given)
+        for parameter in kernel.template[len(given) :]:
+            if parameter.default is not None:
+                break
+            typed = next(
+                (
+                    kind
+                    for declared, argument in zip(kernel.parameters, passed)
+                    if re.fullmatch(rf"(?:const )?{parameter.name}(?: const)?[ *&]*", declared.type)
+                    and (kind := self._type_of(argument)) is not None
+                ),
+                None,
+            )
+            if typed is None:
+                return given
+            found.append(typed)
+        return found
+
+    def _type_of(self, argument: str) -> str | None:
+        """The type that the function declares a variable of, without its pointer."""
+        if not re.fullmatch(r"\w+", argument):
+            return None
+        declared = re.search(
+            rf"(?:^|[;{{(,])\s*(?:static\s+|const\s+)*((?:unsigned\s+|long\s+|signed\s+)*[A-Za-z_][\w:]*)\s+(?:const\s+)?[*&\s]*(?:__restrict__\s+)?(?:\w+\s*(?:=[^,;]*)?,\s*[*&\s]*)*{argument}\b",
+            self.around,
+        )
+        return declared[1] if declared and declared[1] not in ("return", "auto", "else") else None
+
+    def _dim3(self, text: str) -> tuple[Size, ...]:
+        """`dim3(32, 8)`, `{32, 8}`, a number, or a variable that is declared as one of them."""
+        made = (
+            re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", text, re.DOTALL)
+            if text.startswith(("dim3", "{"))
+            else None
+        )
+        if made:
+            return tuple(self._size(part.strip()) for part in split(made[1]) if part.strip())
+        if re.fullmatch(r"\w+", text) and text not in self.constants:
+            name = re.escape(text)
+            declared = re.findall(rf"\bdim3\s[^;]*?\b{name}\s*[({{]([^;]*?)[)}}]\s*[,;]", self.around)
+            declared += re.findall(
+                rf"\b(?:dim3|auto)\s+{name}\s*=\s*dim3\s*[({{]([^;]*)[)}}]\s*;", self.around
+            )
+            if declared:
+                return tuple(self._size(part.strip()) for part in split(declared[-1]) if part.strip())
+        return (self._size(text),)
+
+    def _size(self, text: str) -> Size:
+        sized = re.sub(r"\bsizeof\s*\(\s*(\w+)\s*\)", lambda found: str(_BYTES.get(found[1], found[0])), text)
+        if re.fullmatch(r"\w+", sized) and sized not in self.constants:
+            declared = re.findall(rf"\b{re.escape(sized)}\s*=\s*([^;,]+)[;,]", self.around)
+            if len(declared) == 1:
+                return Size(
+                    text,
+                    value_of(
+                        re.sub(
+                            r"\bsizeof\s*\(\s*(\w+)\s*\)", lambda f: str(_BYTES.get(f[1], f[0])), declared[0]
+                        ),
+                        self.constants,
+                    ),
+                )
+        return Size(text, value_of(sized, self.constants))
+
+
+def _names_of_templates(function: Node | None) -> set[str]:
+    """The names that stand for a template's arguments in a function, and PyTorch's name for any type."""
+    names = {"scalar_t"}
+    outside = function.parent if function is not None else None
+    while outside is not None:
+        parameters = (
+            outside.child_by_field_name("parameters") if outside.type == "template_declaration" else None
+        )
+        if parameters is not None and parameters.text is not None:
+            names.update(re.findall(r"\w+", parameters.text.decode("utf-8", "replace")))
+        outside = outside.parent
+    return names - {"typename", "class", "int", "unsigned", "bool", "float", "double", "size_t"}
+
+
+_BYTES = {
+    "char": 1,
+    "half": 2,
+    "__half": 2,
+    "short": 2,
+    "int": 4,
+    "float": 4,
+    "double": 8,
+    "float2": 8,
+    "float4": 16,
+    "size_t": 8,
+}

@@ -1,0 +1,234 @@
+"""CUDA C++ as a syntax tree, by tree-sitter.
+
+In: the text of a source. Out: its tree, and the macro calls that were hidden from the parser: a call on a
+line of its own without a semicolon (`DEFINE_KERNEL(add, +)`) is no C++ before the preprocessor has run.
+Left out on purpose: the preprocessor. Both branches of an `#if` are in the tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from memsim.errors import MemsimError
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+_PIECES = re.compile(
+    rb"//[^\n]*|/\*.*?\*/"
+    rb'|\bR"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"'
+    rb'|"(?:\\.|[^"\\\n])*"'
+    rb"|'(?:\\.|[^'\\\n])*'"
+    rb"|^[ \t]*#(?:\\\r?\n|[^\n])*",
+    re.DOTALL | re.MULTILINE,
+)
+_FUNCTION_LIKE = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)((?:\\\r?\n|[^\n])*<<<(?:\\\r?\n|[^\n])*)", re.MULTILINE
+)
+_VISIBLE = re.compile(rb"[^\r\n]")
+_LOOSE = frozenset(
+    [
+        "ERROR",
+        "number_literal",
+        "type_identifier",
+        "primitive_type",
+        "argument_list",
+        "parameter_list",
+        "string_literal",
+    ]
+)
+_BRACE = re.compile(rb"[{}();]")
+_SCOPE = re.compile(rb"(?:inline\s+)?namespace\b[\w:\s]*|extern")
+_DIRECTIVE = re.compile(rb"[ \t]*#[ \t]*(\w+)")
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)\n]*\))?((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+_GOES_ON = re.compile(rb"\s*(?:[{;,.<>=+\-*:?\d\"']|/[^/*])")
+_CALL = re.compile(rb"^[ \t]*(?P<name>[A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
+_KEYWORDS = frozenset(b"if for while switch return sizeof catch do else asm static_assert defined".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A macro call that stands alone: bytes [start, end) of the text."""
+
+    start: int
+    end: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """The bytes of a source, the root of their tree, and the macro calls that the tree lacks."""
+
+    content: bytes
+    masked: bytes
+    root: Node
+    calls: tuple[Call, ...]
+
+    def text(self, node: Node) -> str:
+        """What a node says."""
+        return self.content[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+@lru_cache(maxsize=64)
+def parse(text: str) -> Tree:
+    """The tree of a source. Code that is not understood stands in it as `ERROR`; nothing is raised."""
+    content = text.encode("utf-8")
+    calls = tuple(_lonely_calls(content))
+    masked = bytearray(content)
+    for call in calls:
+        masked[call.start : call.end] = blank(content[call.start : call.end])
+    return Tree(content, bytes(masked), _parser().parse(bytes(masked)).root_node, calls)
+
+
+def blank(content: bytes) -> bytes:
+    """As many spaces, with the line breaks where they were."""
+    return _VISIBLE.sub(b" ", content)
+
+
+def understood(tree: Tree, start: int, end: int) -> Iterator[Node]:
+    """The nodes of [start, end), parsed declaration by declaration: one that is no C++ spoils only itself."""
+    code = _PIECES.sub(lambda piece: blank(piece[0]), tree.masked[start:end])
+    quiet = bytearray(tree.masked)
+    for at, until, _ in directives(tree.masked[start:end]):
+        quiet[start + at : start + until] = blank(tree.masked[start + at : start + until])
+    content = bytes(quiet)
+    begin = depth = 0
+    for found in _BRACE.finditer(code):
+        if found[0] == b"{" and depth == 0 and _SCOPE.fullmatch(code[begin : found.start()].strip()):
+            begin = found.end()
+            continue
+        depth += found[0] in (b"{", b"(")
+        depth -= found[0] in (b"}", b")")
+        if depth > 0 or found[0] not in (b";", b"}"):
+            continue
+        depth = 0
+        if code[begin : found.end()].strip(b"; \t\r\n}"):
+            yield from _alone(content, start + begin, start + found.end())
+        begin = found.end()
+    if code[begin:].strip():
+        yield from _alone(content, start + begin, end)
+
+
+def is_loose(node: Node) -> bool:
+    """Is it a piece of a declaration that was not understood as one?"""
+    return node.type in _LOOSE
+
+
+def _alone(content: bytes, start: int, end: int) -> list[Node]:
+    """The nodes of [start, end), at their places; one for all where they are loose."""
+    import tree_sitter
+
+    first, last = (tree_sitter.Point(*_point(content, place)) for place in (start, end))
+    parser = _parser()
+    try:
+        parser.included_ranges = [tree_sitter.Range(first, last, start, end)]
+        root = parser.parse(content).root_node
+        return [root] if any(map(is_loose, root.named_children)) else root.named_children
+    finally:
+        parser.included_ranges = []
+
+
+def _point(content: bytes, place: int) -> tuple[int, int]:
+    """The row and column of a byte."""
+    return content.count(b"\n", 0, place), place - content.rfind(b"\n", 0, place) - 1
+
+
+def macro_calls(text: str) -> Iterator[tuple[int, str, str]]:
+    """Calls of the source's own macros that take arguments: the line, the function's code before, the body.
+
+    One level deep, with `##` and `__VA_ARGS__`.
+    """
+    text = text.encode("ascii", "replace").decode()
+    code = _PIECES.sub(lambda piece: blank(piece[0]), text.encode()).decode()
+    for define in _FUNCTION_LIKE.finditer(text):
+        name, body = define[1], define[3].replace("\\\n", " ").replace("\\\r\n", " ")
+        parameters = [parameter.strip() for parameter in define[2].split(",")]
+        for found in re.finditer(rf"\b{name}\s*\(", code):
+            end = _closing(code.encode(), found.end())
+            if end == 0:
+                continue
+            before = code.rfind("\n}", 0, found.start()) + 2
+            arguments = _arguments(text[found.end() : end - 1])
+            around = code[code.find("{", before) + 1 : found.start()]
+            yield code.count("\n", 0, found.start()) + 1, around, _expand(body, parameters, arguments)
+
+
+def _arguments(inside: str) -> list[str]:
+    parts, depth = [""], 0
+    for character in inside:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def _expand(body: str, parameters: list[str], arguments: list[str]) -> str:
+    given = dict(zip(parameters, arguments))
+    if parameters[-1] == "...":
+        given["__VA_ARGS__"] = ", ".join(arguments[len(parameters) - 1 :])
+    said = re.sub(r"\b\w+\b", lambda word: given.get(word[0], word[0]), body)
+    return re.sub(r"\s*##\s*", "", said)
+
+
+def directives(content: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """The preprocessor's lines: the bytes of each, and its name (`ifdef`)."""
+    for piece in _PIECES.finditer(content):
+        found = _DIRECTIVE.match(piece[0])
+        if found is not None:
+            yield piece.start(), piece.end(), found[1]
+
+
+def macros(text: str) -> dict[str, str]:
+    """The bodies of the macros that a source defines, by name; one that is defined twice has both."""
+    found: dict[str, str] = {}
+    for define in _DEFINE.finditer(text):
+        found[define[1]] = f"{found.get(define[1], '')} {define[2]}"
+    return found
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Parser:
+    try:
+        import tree_sitter
+        import tree_sitter_cuda
+    except ImportError:
+        hint = "pip install tree-sitter tree-sitter-cuda"
+        raise MemsimError("there is no parser of CUDA source here", hint=hint) from None
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cuda.language()))
+
+
+def _lonely_calls(content: bytes) -> Iterator[Call]:
+    """Calls such as `CHECK(x)` with nothing before and behind them on their lines, not even a semicolon."""
+    code = _PIECES.sub(lambda piece: blank(piece[0]), content)
+    last = 0
+    for found in _CALL.finditer(code):
+        name = found["name"]
+        before = code[last : found.start()].rstrip()[-1:]
+        if name in _KEYWORDS or before not in (b"", b";", b"{", b"}", b":"):
+            continue
+        end = _closing(code, found.end())
+        after = code[end:].lstrip(b" \t\r")
+        if end == 0 or (after and not after.startswith(b"\n")):
+            continue
+        if _GOES_ON.match(content[end:]):
+            continue
+        if b"<<<" in code[found.start() : end]:
+            continue
+        last = end
+        yield Call(found.start("name"), end, name.decode())
+
+
+def _closing(code: bytes, start: int) -> int:
+    """The place behind the parenthesis that closes the one before `start`; 0 if none does."""
+    depth = 1
+    for found in re.compile(rb"[()]").finditer(code, start):
+        depth += 1 if found[0] == b"(" else -1
+        if depth == 0:
+            return found.end()
+    return 0

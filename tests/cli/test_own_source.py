@@ -1,0 +1,116 @@
+"""A user's own `.cu` file: what there is in it, what is missing, what may be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+SOURCE = """\
+#include <vector>
+template <typename T, int TILE>
+__global__ void shift(const T *in, T *out, int n) {
+    __shared__ T tile[TILE];
+    tile[threadIdx.x] = in[blockIdx.x * TILE + threadIdx.x];
+    __syncthreads();
+    out[blockIdx.x * TILE + threadIdx.x] = tile[(threadIdx.x + n) % TILE];
+}
+int main(int argc, char **argv) {
+    const int N = 256;
+    int by = std::stoi(argv[1]);
+    float *in, *out;
+    cudaMalloc(&in, N * sizeof(float));
+    cudaMalloc(&out, N * sizeof(float));
+    shift<float, 64><<<N / 64, 64>>>(in, out, by);
+}
+"""
+OTHER = "__global__ void other(double *x) { x[0] = 1; }\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
+    (tmp_path / "mine.cu").write_text(SOURCE)
+    return tmp_path / "mine.cu"
+
+
+@pytest.mark.parametrize("verb", ["analyze", "list"])
+def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
+    done = memsim(verb, "mine.cu")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "shift<typename T, int TILE>(const T *in, T *out, int n)   mine.cu:3",
+        "  launched in line 15: shift<float, 64><<<(N / 64), (64)>>>(in, out, by)",
+        "  memsim analyze mine.cu --kernel 'shift<float, 64>' --grid 4 --block 64 --arg 'f32[256]' "
+        "--arg 'f32[256]' --arg n",
+        "  with values for n",
+    ]
+
+
+def test_what_the_launch_says_may_be_left_out(file: Path, memsim: Run) -> None:
+    arguments = ["--arg", "f32[256]", "--arg", "f32[256]", "--arg", "1"]
+    short = memsim("analyze", "mine.cu", *arguments)
+    assert short.code == 0, short.err
+    whole = memsim(
+        "analyze", "mine.cu", "--kernel", "shift<float, 64>", "--grid", "4", "--block", "64", *arguments
+    )
+    assert short.out == whole.out
+    assert "shift<float,64>" in short.out and "host code set aside" in short.out
+
+
+def test_another_instance_is_made_when_it_is_asked_for(file: Path, memsim: Run) -> None:
+    words = [
+        "--kernel",
+        "shift<double, 32>",
+        "--block",
+        "32",
+        "--arg",
+        "f64[64]",
+        "--arg",
+        "f64[64]",
+        "--arg",
+        "1",
+    ]
+    done = memsim("analyze", "mine.cu", "--grid", "2x1", *words)
+    assert done.code == 0, done.err
+    assert "shift<double,32>" in done.out and "grid (2,1,1)" in done.out
+    bad = memsim("analyze", "mine.cu", "--grid", "2", "--kernel", "shift<what, 32>", *words[2:])
+    assert bad.code == 2 and 'identifier "what" is undefined' in bad.err
+
+
+def test_all_that_is_missing_is_said_at_once(file: Path, memsim: Run) -> None:
+    file.write_text(SOURCE.replace("N / 64, 64>>>", "blocks, threads>>>"))
+    done = memsim("analyze", "mine.cu", "--arg", "f32[256]")
+    assert done.code == 2
+    assert "needs --grid, --block, --arg for T *out, --arg for int n" in done.err
+    assert "memsim analyze mine.cu --kernel 'shift<float, 64>' --grid blocks --block threads" in done.err
+
+
+def test_of_several_kernels_one_is_chosen(file: Path, memsim: Run) -> None:
+    file.write_text(SOURCE + OTHER)
+    done = memsim("analyze", "mine.cu", "--arg", "f64[4]")
+    assert done.code == 2 and "has 2 kernels" in done.err and "--kernel other" in done.err
+    good = memsim(
+        "analyze", "mine.cu", "--kernel", "other", "--grid", "1", "--block", "32", "--arg", "f64[4]"
+    )
+    assert good.code == 0, good.err
+
+
+def test_an_array_of_other_elements_is_refused(file: Path, memsim: Run) -> None:
+    file.write_text(OTHER)
+    bad = memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f32[4]")
+    assert bad.code == 2
+    assert "x is double *, and is given an array of float32" in bad.err
+    assert memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f64[4]").code == 0
+
+
+def test_a_file_without_kernels_is_told(file: Path, memsim: Run) -> None:
+    file.write_text("int main() {}\n")
+    for verb in ("analyze", "list"):
+        done = memsim(verb, "mine.cu")
+        assert done.code == 2 and "no kernel is found in it" in done.err
+    assert memsim("list", "absent.cu").code == 2

@@ -1,0 +1,209 @@
+"""Files with host code in them: what is set aside, what stays, and whose errors are told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memsim.compile import compile_cubin, compile_cuda
+from memsim.compile.host_code import set_aside
+from memsim.compile.nvcc import find_nvcc
+from memsim.errors import MemsimError
+from memsim.sass.cubin import read_cubin
+
+DEVICE = """\
+__constant__ float weights[4];
+template <typename T> struct Pair {
+    T a, b;
+    Pair(const std::vector<T> &from) : a(from[0]), b(from[1]) {}
+    __device__ T sum() const { return a + b; }
+};
+__device__ float twice(float x) { return 2.0f * x; }
+__global__ void scale(Pair<float> *x, int n) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i].a = twice(x[i].sum()) * weights[i % 4] + std::max(FACTOR, 1.0f);
+}
+"""
+HOST = """\
+#include <cstdio>
+#include <iostream>
+#include <vector>
+#include <torch/extension.h>
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+#define FACTOR 3.0f
+#define CHECK(call) do { if ((call) != cudaSuccess) std::exit(1); } while (0)
+"""
+MAIN = """\
+static std::vector<int> sizes = {1, 2};
+torch::Tensor forward(torch::Tensor x) { CHECK(cudaDeviceSynchronize()); return x; }
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("forward", &forward); }
+int main(int argc, char **argv) {
+    scale<<<1, 32>>>(nullptr, 0);
+    std::cout << "done" << std::endl;
+}
+"""
+WHOLE = HOST + DEVICE + MAIN
+
+try:
+    compile_cubin("__global__ void k() {}\n")
+except MemsimError as error:
+    pytest.skip(error.message, allow_module_level=True)
+
+
+@pytest.fixture
+def no_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
+
+
+def kernels(text: str, *options: str, **more: list[str]) -> list[str]:
+    return list(read_cubin(compile_cubin(text, options, **more).code).kernels)  # type: ignore[arg-type]
+
+
+def test_what_no_kernel_needs_is_blank_and_the_rest_stays_in_place() -> None:
+    text = set_aside({"a.cu": WHOLE}, "a.cu")["a.cu"]
+    kept, whole = text.splitlines(), WHOLE.splitlines()
+    assert [len(line) for line in kept] == [len(line) for line in whole]
+    for line in ("__constant__ float weights[4];", "    T a, b;", "#define FACTOR 3.0f"):
+        assert kept[whole.index(line)] == line
+    for word in ("main", "PYBIND11", "forward", "sizes", "from[0]"):
+        assert word not in text
+    assert "__device__ float twice" in text and "sum() const" in text
+
+
+def test_a_file_with_main_compiles_without_nvcc(no_nvcc: None) -> None:
+    compiled = compile_cubin(WHOLE)
+    assert compiled.compiler.endswith(", host code set aside")
+    assert [name for name in read_cubin(compiled.code).kernels if "scale" in name]
+
+
+def test_what_nvrtc_takes_as_it_is_is_not_touched(no_nvcc: None) -> None:
+    assert "set aside" not in compile_cubin("__global__ void k() {}\n").compiler
+
+
+def test_tree_sitter_is_imported_only_where_host_code_stands_in_the_way() -> None:
+    code = (
+        "import sys, memsim\nfrom memsim.compile import compile_cubin\n"
+        "compile_cubin('__global__ void k() {}\\n')\nprint('tree_sitter' in sys.modules)\n"
+        "compile_cubin('#include <vector>\\n__global__ void k() {}\\n')\n"
+        "print('tree_sitter' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize(("wrong", "line", "column"), [("wrong", 15, 42), ("FACTOR + also", 18, 80)])
+def test_an_error_of_device_code_keeps_its_place(no_nvcc: None, wrong: str, line: int, column: int) -> None:
+    old = {"wrong": "2.0f", "FACTOR + also": "FACTOR"}[wrong]
+    text = HOST + DEVICE.replace(old, wrong, 1) + MAIN
+    with pytest.raises(MemsimError) as caught:
+        compile_cubin(text, name="mine.cu")
+    error = caught.value
+    name = wrong.split()[-1]
+    assert error.message == f'does not compile: identifier "{name}" is undefined'
+    assert (error.file, error.line, error.column) == ("mine.cu", line, column)
+    assert text.splitlines()[line - 1][column - 1 :].startswith(name)
+
+
+def test_lines_of_a_header_are_its_own(tmp_path: Path, no_nvcc: None) -> None:
+    (tmp_path / "parts.h").write_text(
+        "#pragma once\n#include <string>\nstd::string name();\n"
+        "inline __device__ float half_of(const float *x) { return *x / 2; }\n"
+    )
+    (tmp_path / "k.cu").write_text(
+        '#include "parts.h"\n#include <iostream>\n'
+        "__global__ void k(float *x) { x[0] = half_of(x + 1); }\nint main() {}\n"
+    )
+    ptx = compile_cuda(tmp_path / "k.cu", name="k.cu")
+    assert '"k.cu"' in ptx and '"parts.h"' in ptx
+
+
+def test_headers_that_are_missing_are_told_all_at_once(tmp_path: Path, no_nvcc: None) -> None:
+    text = (
+        '#include <vector>\n#include "one.h"\n#include "two.h"\n__global__ void k(float *x) { x[0] = ONE; }\n'
+    )
+    (tmp_path / "k.cu").write_text(text)
+    with pytest.raises(MemsimError) as caught:
+        compile_cubin(tmp_path / "k.cu", name="k.cu")
+    assert "2 headers are missing: one.h (k.cu:2), two.h (k.cu:3)" in caught.value.message
+    assert (caught.value.file, caught.value.line) == ("k.cu", 2)
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "one.h").write_text("#define ONE 1\n")
+    found = compile_cubin(tmp_path / "k.cu", name="k.cu")  # two.h is of no use to the kernel
+    assert any("include/one.h" in note for note in found.notes)
+
+
+def test_kernels_that_a_macro_makes() -> None:
+    text = (
+        "#include <vector>\n#define KERNEL(name, op) __global__ void name(int *x) { x[0] = x[1] op x[2]; }\n"
+    )
+    calls = "KERNEL(add, +)\nKERNEL(subtract, -)\nTORCH_LIBRARY(mine, m) { m.def(1); }\n"
+    assert len(kernels(text + calls)) == 2
+
+
+def test_code_that_is_no_cpp_spoils_only_itself() -> None:
+    text = "#include <vector>\nREGISTER(a, { b: 1 } %) what ever;\n__global__ void k(int *x) { x[0] = 1; }\n"
+    assert len(kernels(text + "int main() { @ }\n")) == 1
+
+
+def test_operators_and_standard_names_of_device_code() -> None:
+    text = (
+        "#include <limits>\n#include <cmath>\n#include <iostream>\nusing namespace std;\n"
+        "__device__ float2 operator*(float a, float2 b) { return make_float2(a * b.x, a * b.y); }\n"
+        "__global__ void k(float2 *x) { x[0] = 2.0f * x[1];\n"
+        "x[2].x = std::numeric_limits<float>::max() + M_PI; }\n"
+        "__global__ void j(uint32_t *x) { assert(x[0] < UINT_MAX); x[0] = std::min(x[1], x[2]); }\n"
+    )
+    assert len(kernels(text)) == 2
+
+
+def test_instances_that_the_source_launches_and_those_that_are_asked_for(no_nvcc: None) -> None:
+    text = (
+        "#include <vector>\ntemplate <typename T, int N> __global__ void fill(T *x) { x[threadIdx.x] = N; }\n"
+        "int main() { const int W = 4; float *x; fill<float, W * 2><<<1, 32>>>(x); }\n"
+    )
+    assert kernels(text) == ["_Z4fillIfLi8EEvPT_"]
+    assert kernels(text, instances=["fill<double, 3>"]) == ["_Z4fillIdLi3EEvPT_"]
+    with pytest.raises(MemsimError, match=r'fill<what, ?3> cannot be made: identifier "what" is undefined'):
+        compile_cubin(text, instances=["fill<what, 3>"])
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
+def test_nvcc_makes_instances_too() -> None:
+    text = "template <typename T, int N> __global__ void fill(T *x) { x[threadIdx.x] = N; }\nint main() {}\n"
+    compiled = compile_cubin(text, compiler="nvcc", instances=["fill<double, 3>"])
+    assert compiled.compiler.startswith("nvcc ")
+    assert list(read_cubin(compiled.code).kernels) == ["_Z4fillIdLi3EEvPT_"]
+
+
+def test_options_of_nvcc_are_translated_or_ignored(no_nvcc: None) -> None:
+    compiled = compile_cubin(WHOLE, ["-O3", "-Xcompiler", "-fPIC", "--expt-relaxed-constexpr", "-lcublas"])
+    assert compiled.notes == (
+        "options that change nothing for device code: -O3 -Xcompiler -fPIC --expt-relaxed-constexpr -lcublas",
+    )
+    with pytest.raises(MemsimError, match="does not take these options"):
+        compile_cubin(WHOLE, ["--no-such-option"])
+
+
+def test_options_of_a_build_are_read(tmp_path: Path, no_nvcc: None) -> None:
+    source = tmp_path / "src" / "k.cu"
+    source.parent.mkdir()
+    source.write_text(
+        "#include <vector>\n#include <inside.h>\n__global__ void k(float *x) { x[0] = FACTOR + INSIDE; }\n"
+    )
+    with pytest.raises(MemsimError, match=r"inside\.h"):
+        compile_cubin(source)
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "inside.h").write_text("#define INSIDE 1\n")
+    (tmp_path / "build").mkdir()
+    command = "nvcc -DFACTOR=2 -I../headers -O3 -c ../src/k.cu -o k.o"
+    entry = {"directory": str(tmp_path / "build"), "file": "../src/k.cu", "command": command}
+    (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([entry]))
+    assert any("compile_commands.json" in note for note in compile_cubin(source).notes)
+    (tmp_path / "build" / "compile_commands.json").write_text("{ no json")
+    with pytest.raises(MemsimError, match=r"inside\.h"):
+        compile_cubin(source)
