@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,6 +182,39 @@ def load(
     return _from_binary(path, arch)
 
 
+def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
+    """A module from the bytes of a cubin; who made it, and the PTX that it was made from, if that is known.
+
+    Raises:
+        MemsimError: it is no cubin.
+    """
+    from memsim.sass.kernel import read_module
+
+    return _machine_module(read_module(code, compiler=compiler, ptx=ptx), None, None)
+
+
+def from_text(
+    text: str, options: Sequence[str] = (), arch: str = SM_90.name, name: str = "kernel.cu"
+) -> Module:
+    """A module from the text of CUDA source, which `name` is the file of.
+
+    Raises:
+        MemsimError: it does not compile.
+    """
+    from memsim.compile import compile_cubin, compile_cuda
+    from memsim.ptx.parser import parse
+    from memsim.sass.kernel import read_module
+
+    text += "\n"
+    if not _can_list(None):
+        return replace(
+            _ptx_module(parse(compile_cuda(text, options, arch, name), name)), sources={name: text}
+        )
+    compiled = compile_cubin(text, options, arch, name)
+    machine = read_module(compiled.code, file=name, compiler=compiled.compiler, names=compiled.names)
+    return replace(_machine_module(machine, None, None), sources={name: text, **compiled.headers})
+
+
 def _from_source(
     path: Path, options: Sequence[str], code: str | None, compiler: str | None, arch: str, name: str | None
 ) -> Module:
@@ -264,7 +297,7 @@ def _machine_module(machine: MachineModule, path: Path | None, name: str | None)
     codes = {entry: SassKernel(kernel) for entry, kernel in machine.kernels.items()}
     named = [place for listing in machine.listings.values() for place in _files_of(listing)]
     own = [name or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
-    return Module(codes, _sources([*named, *own], path, name))
+    return Module(codes, {**_sources([*named, *own], path, name), **machine.own_sources})
 
 
 def _files_of(listing: Listing) -> list[str]:
@@ -364,13 +397,21 @@ def _only_kernel(module: Module, file: str) -> str:
     )
 
 
-def _job(kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], shared_bytes: int, **more: Any) -> Job:
+def job_of(
+    kernel: Kernel, grid: Any, block: Any, args: Sequence[Any], shared_bytes: int | None = 0, **more: Any
+) -> Job:
     """The job that the keywords of `trace`, `analyze` and `run` describe.
 
     Raises:
         MemsimError: what is given for the kernel is none, or such a launch cannot be.
     """
     _check_kernel(kernel)
+    if shared_bytes is None:
+        shared_bytes = more.get("arch", SM_90).shared_block_bytes - kernel.code.static_shared
+        assumed = (
+            f"dynamic shared memory is not given: taken as all that a block can have, {shared_bytes:,} B"
+        )
+        more = {**more, "unsure": (assumed,)}
     return Job(kernel, Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes), args, **more)
 
 
@@ -379,7 +420,7 @@ def trace(
     grid: int | Sequence[int],
     block: int | Sequence[int],
     args: Sequence[Any] = (),
-    shared_bytes: int = 0,
+    shared_bytes: int | None = 0,
     blocks: int | None = None,
     progress: Progress | None = None,
     *,
@@ -393,7 +434,7 @@ def trace(
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
-    job = _job(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps)
+    job = job_of(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps)
     return trace_job(job, progress, everything=everything)
 
 
@@ -402,7 +443,7 @@ def analyze(
     grid: int | Sequence[int],
     block: int | Sequence[int],
     args: Sequence[Any] = (),
-    shared_bytes: int = 0,
+    shared_bytes: int | None = 0,
     blocks: int | None = None,
     arch: str | Arch = SM_90,
     progress: Progress | None = None,
@@ -414,11 +455,14 @@ def analyze(
     Args:
         kernel: `load(...)[name]`.
         grid, block: one to three ints, as CUDA's `dim3`.
-        args: arrays (numpy, or `ArrayArg` by shape and type) and scalars, in kernel order. Arrays
-            lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed. A struct is a
-            list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a numpy scalar, or bytes. Texts
-            are read as `--arg` of the command line: `"f32[1024,1024]"`.
-        shared_bytes: dynamic shared memory of a block, in bytes.
+        args: arrays and scalars, in kernel order. An array is one of numpy, torch, CuPy or whoever speaks
+            DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
+            `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
+            pointer, `Pointers` a table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a
+            pointer and an int, a numpy scalar, or bytes. Texts are read as `--arg` of the command line:
+            `"f32[1024,1024]"`.
+        shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
+            block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
         arch: whose rules to count by, or its name.
         max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
@@ -429,7 +473,7 @@ def analyze(
     from memsim.analysis import analyze_trace
 
     chip = get_arch(arch)
-    job = _job(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps, arch=chip)
+    job = job_of(kernel, grid, block, args, shared_bytes, blocks=blocks, max_steps=max_steps, arch=chip)
     return analyze_trace(trace_job(job, progress), chip)
 
 
@@ -438,7 +482,7 @@ def run(
     grid: int | Sequence[int],
     block: int | Sequence[int],
     args: Sequence[Any] = (),
-    shared_bytes: int = 0,
+    shared_bytes: int | None = 0,
     progress: Progress | None = None,
     *,
     max_steps: int | None = None,
@@ -449,7 +493,7 @@ def run(
         MemsimError: a launch or arguments that do not fit, a result that depends on an
             instruction that is not executed, or whatever goes wrong in the kernel.
     """
-    run_job(_job(kernel, grid, block, args, shared_bytes, max_steps=max_steps), progress)
+    run_job(job_of(kernel, grid, block, args, shared_bytes, max_steps=max_steps), progress)
 
 
 def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = False) -> Trace:
@@ -461,7 +505,7 @@ def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
-    from memsim.ptx.demangle import demangle, short_name
+    from memsim.ptx.demangle import short_name
     from memsim.state.memory import SHARED_BASE
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
@@ -477,14 +521,14 @@ def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = 
         for buffer in memory.layouts[space].buffers
     ]
     return Trace(
-        kernel=demangle(kernel.name),
+        kernel=kernel.title,
         launch=launch,
         blocks_replayed=launch.blocks if chosen is None else len(chosen),
         sites=tuple(sites),
         arrays=tuple(arrays),
         sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
         notes=tuple(recorder.notes),
-        unsure=tuple(sorted(recorder.not_sure)),
+        unsure=(*job.unsure, *sorted(recorder.not_sure)),
         writers=recorder.writers.threads,
         origin=kernel.origin,
         listing=listing,
@@ -503,12 +547,20 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
 
 
 def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
+    from memsim.arrays import as_arguments
     from memsim.simt.execute import MAX_STEPS
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
     names = kernel.argument_names
     return kernel.code.execute(
-        job.launch, job.values, names, listener, arch=job.arch, progress=progress, max_steps=steps, **how
+        job.launch,
+        as_arguments(job.values),
+        names,
+        listener,
+        arch=job.arch,
+        progress=progress,
+        max_steps=steps,
+        **how,
     )
 
 

@@ -57,6 +57,14 @@ class PtxKernel:
         return self.origin.digest
 
     @property
+    def static_shared(self) -> int:
+        """Shared memory that it declares, in bytes."""
+        from memsim.simt.execute import variables_of
+        from memsim.state.memory import Memory
+
+        return Memory(variables_of(self.module, self.function), (), 0).static_shared
+
+    @property
     def listing(self) -> tuple[tuple[int, str, str, int], ...]:
         """No machine code is known of it."""
         return ()
@@ -105,6 +113,11 @@ class SassKernel:
         return sha256(repr((self.origin, self.machine.shared, lines)).encode()).hexdigest()
 
     @property
+    def static_shared(self) -> int:
+        """Shared memory that it declares, in bytes."""
+        return self.machine.image.static_shared - self.machine.image.reserved_shared
+
+    @property
     def listing(self) -> tuple[tuple[int, str, str, int], ...]:
         """Its instructions in order: (address, text, file, line)."""
         return tuple(
@@ -126,17 +139,26 @@ class Kernel:
     """A kernel of a loaded module, ready to be analyzed or run.
 
     `name` is the entry's name as the compiler writes it. `code` is what is executed: machine code, or PTX.
-    `sources` maps a file that the code's line numbers name to its text.
+    `sources` maps a file that the code's line numbers name to its text. `names` are the parameters' where
+    they are known; else they are looked for in the sources. `called`: what people call it; left out, its
+    demangled name.
     """
 
     name: str
     code: PtxKernel | SassKernel = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
+    names: tuple[str, ...] = field(repr=False, default=())
+    called: str = field(repr=False, default="")
 
     def __repr__(self) -> str:
+        return f"<Kernel {self.title}({', '.join(self.argument_names)})>"
+
+    @property
+    def title(self) -> str:
+        """What reports call it."""
         from memsim.ptx.demangle import demangle
 
-        return f"<Kernel {demangle(self.name)}({', '.join(self.argument_names)})>"
+        return self.called or demangle(self.name)
 
     @property
     def parameters(self) -> tuple[program.Parameter, ...]:
@@ -168,6 +190,8 @@ class Kernel:
         from memsim.source import parameter_names
 
         count = len(self.parameters)
+        if len(self.names) == count:
+            return self.names
         for text in self.sources.values():
             names = parameter_names(text, self.name)
             if len(names) == count:

@@ -29,7 +29,7 @@ import memsim.simt.moves
 import memsim.simt.textures  # noqa: F401  (these register what they execute)
 from memsim.arch import get_arch
 from memsim.errors import MemsimError
-from memsim.launch import Launch, Texture1D
+from memsim.launch import Launch, Texture1D, owner
 from memsim.ptx.demangle import demangle
 from memsim.ptx.program import Address, CallTarget, Function, Module, Symbol, Variable
 from memsim.ptx.slice import ANYWHERE, address_slice
@@ -72,7 +72,7 @@ def execute(
         MemsimError: arguments or launch that do not fit, and whatever goes wrong in the kernel.
     """
     check(function, arguments, names)
-    buffers = [(name, array, int(array.nbytes)) for name, array in arrays_of(names, arguments)]
+    buffers = list(arrays_of(names, arguments))
     memory = Memory(variables_of(module, function), buffers, launch.shared_bytes)
     check_shared(function, memory)
     check_launch(function, launch)
@@ -113,14 +113,12 @@ def make_plan(
     """The kernel as steps, for all instructions or for the slice that addresses need."""
     addresses = iter(memory.argument_addresses)
     parameters: dict[str, bytes] = {}
-    owner: dict[int, str] = {}
+    first: dict[int, str] = {}
     same: dict[str, str] = {}
     for parameter, argument in zip(function.parameters, arguments):
         if is_array(argument):
-            base = (
-                argument.base if isinstance(argument, np.ndarray) and argument.base is not None else argument
-            )
-            same[parameter.name] = owner.setdefault(id(base), parameter.name)
+            base = owner(argument) if isinstance(argument, np.ndarray) else argument
+            same[parameter.name] = first.setdefault(id(base), parameter.name)
         elif is_parts(argument):
             same[parameter.name] = ANYWHERE  # a pointer in it may be any of its arrays, or another argument
         elif isinstance(argument, Texture1D):
