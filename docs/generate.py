@@ -21,7 +21,18 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from docs import bounds, by_instruction, claims, guard, measured, performance, pictures, speed, tuning  # noqa: E402
+from docs import (  # noqa: E402
+    bounds,
+    by_instruction,
+    claims,
+    guard,
+    measured,
+    performance,
+    pictures,
+    python_kernels,
+    speed,
+    tuning,
+)
 from docs.accuracy import accuracy_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 
@@ -51,6 +62,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **guard.PARTS,
     **pictures.PARTS,
     **measured.PARTS,
+    **python_kernels.PARTS,
     **tuning.PARTS,
 }
 FILES = (
@@ -60,6 +72,7 @@ FILES = (
     "docs/ci.md",
     "docs/claims.md",
     "docs/performance.md",
+    "docs/python_kernels.md",
     "docs/reading-the-heatmap.md",
     "docs/tuning.md",
     "docs/validation.md",

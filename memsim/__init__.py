@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
-    from memsim.api import analyze, load, run
+    from memsim.api import load, run
+    from memsim.captured.door import analyze
+    from memsim.captured.session import capture
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
-    from memsim.launch import ArrayArg
+    from memsim.launch import ArrayArg, Pointers, TensorMap
     from memsim.model import global_access, shared_access
     from memsim.trace.trace import Trace
 
@@ -25,9 +27,12 @@ __all__ = [
     "Analysis",
     "ArrayArg",
     "MemsimError",
+    "Pointers",
+    "TensorMap",
     "Trace",
     "__version__",
     "analyze",
+    "capture",
     "catalog",
     "global_access",
     "load",
@@ -39,8 +44,11 @@ _HOMES = {
     "Analysis": "memsim.analysis",
     "ArrayArg": "memsim.launch",
     "MemsimError": "memsim.errors",
+    "Pointers": "memsim.launch",
+    "TensorMap": "memsim.launch",
     "Trace": "memsim.trace.trace",
-    "analyze": "memsim.api",
+    "analyze": "memsim.captured.door",
+    "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
     "global_access": "memsim.model",
     "load": "memsim.api",

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
-from memsim.cli.target import TRACE, analyzed, target_options
+from memsim.captured.launch_json import write_launch
+from memsim.captured.launched import Launched
+from memsim.cli.target import TRACE, analyzed, is_saved, job_of, target_options
 from memsim.errors import MemsimError
 from memsim.report import json, text
 
@@ -18,6 +20,12 @@ from memsim.report import json, text
 @click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
 @click.option("--sass", is_flag=True, help="Below each source line its machine instructions.")
 @click.option("--save-trace", type=click.Path(path_type=Path), metavar="FILE.npz", help="Keep the addresses.")
+@click.option(
+    "--save-launch",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Keep the launch: launch.json, the code, and the arrays that have values.",
+)
 @click.pass_context
 def analyze(
     ctx: click.Context,
@@ -26,13 +34,16 @@ def analyze(
     as_json: bool,
     sass: bool,
     save_trace: Path | None,
+    save_launch: Path | None,
     **launch: Any,
 ) -> None:
     """Tells what each source line that touches shared or global memory costs.
 
     TARGET is a kernel's name from `memsim list`, or a target's from memsim.toml; a .cu, .ptx or .cubin file,
-    or a program or library with machine code in it; or a trace that --save-trace wrote.
-    A file also needs --grid, --block and an --arg for each parameter of the kernel.
+    or a program or library with machine code in it; a launch.json, as memsim capture and --save-launch write
+    it; a folder of Triton's cache; or a trace that --save-trace wrote.
+    A file of code also needs --grid, --block and an --arg for each parameter of the kernel, a folder of
+    Triton's cache --grid and the arguments that the kernel declares.
 
     \b
     An --arg is a number, an array by type and shape, an array from a file, or a
@@ -40,7 +51,7 @@ def analyze(
       1024   1.0   true   'f32[1024,1024]'   'i32[64]=iota'   'u8[256]=zeros'   @matrix.npy
       'f32(1,2)+i32(3)'   'f32[64]+i32(3)' (a pointer and a number)
     Arrays are random if nothing else is said: floats from -1 to 1, integers from
-    0 to 127, those of 8 bits any.
+    0 to 127, those of 8 bits any. bf16, e4m3 and e5m2 are types, too; null is a null pointer.
 
     \b
     Examples:
@@ -52,7 +63,11 @@ def analyze(
     if save_trace is not None and save_trace.suffix != TRACE:
         hint = f"call it {save_trace.stem}{TRACE}, so that memsim analyze knows it as one"
         raise MemsimError("a saved trace has another suffix", file=str(save_trace), hint=hint)
+    if save_launch is not None and is_saved(target):
+        raise MemsimError("a saved trace has no launch to save", file=target, hint="save it with its kernel")
     analysis = analyzed(ctx, target)
+    if save_launch is not None:
+        write_launch(Launched.of(job_of(ctx, target)), save_launch)
     if save_trace is not None:
         analysis.trace.save(save_trace)
     if as_json:

@@ -15,6 +15,8 @@ from typing import Any
 
 from memsim import api
 from memsim.arch import get_arch
+from memsim.captured.launch_json import read_launch
+from memsim.captured.triton_cache import is_cache, read_cache
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
@@ -36,7 +38,10 @@ CUDA = Kind("a CUDA file", (*LAUNCH, "options", "code", "compiler"))
 TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "code"))
 PTX = Kind("a PTX file", (*LAUNCH, "code"))
 BINARY = Kind("a file of machine code", LAUNCH)
+LAUNCHED = Kind("a launch", COMMON)
+CACHED = Kind("a folder of Triton's cache", (*COMMON, "kernel", "grid", "args"))
 FILES = {
+    ".json": LAUNCHED,
     **dict.fromkeys(api.SOURCE_SUFFIXES, CUDA),
     ".ptx": PTX,
     **dict.fromkeys(api.BINARY_SUFFIXES, BINARY),
@@ -44,13 +49,15 @@ FILES = {
 
 
 def is_file(target: str) -> bool:
-    """Whether a target is a file, by its suffix; else it is a kernel of the catalogue."""
-    return Path(target).suffix in FILES
+    """Whether a target is a file, by its suffix, or a cache; else it is a kernel of the catalogue."""
+    return Path(target).suffix in FILES or is_cache(Path(target))
 
 
 def kind_of(target: str) -> Kind:
     """What a target is."""
-    return FILES[Path(target).suffix] if is_file(target) else CATALOGUE
+    if Path(target).suffix in FILES:
+        return FILES[Path(target).suffix]
+    return CACHED if is_cache(Path(target)) else CATALOGUE
 
 
 def read_job(
@@ -75,6 +82,8 @@ def read_job(
     Raises:
         MemsimError: a key that makes no sense, a value that cannot be, no such kernel, or no launch.
     """
+    if kind_of(target) is CACHED:
+        return cached_job(target, said, folder=folder, where=where, spell=spell)
     if is_file(target):
         return file_job(target, said, folder=folder, where=where, spell=spell)
     return catalogue_job(target, said, kernels=kernels, spell=spell)
@@ -102,7 +111,11 @@ def file_job(
     spell: Callable[[str], str] = str,
 ) -> Job:
     """The job of a kernel of a file, whatever its suffix; as `read_job`."""
-    check_keys(FILES.get(Path(file).suffix, BINARY), said, spell)
+    kind = FILES.get(Path(file).suffix, BINARY)
+    check_keys(kind, said, spell)
+    if kind is LAUNCHED:
+        launched = read_launch(folder / file)
+        return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
     if said.get("grid") is None or said.get("block") is None:
         raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
     kernel = api.KernelFile(
@@ -115,6 +128,22 @@ def file_job(
     launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), said.get("shared_bytes", 0))
     name = said.get("name", kernel.name or Path(file).stem)
     return vary(Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where), said)
+
+
+def cached_job(
+    cache: str,
+    said: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    where: str = "args",
+    spell: Callable[[str], str] = str,
+) -> Job:
+    """The job of a kernel in a folder of Triton's cache; as `read_job`."""
+    check_keys(CACHED, said, spell)
+    if said.get("grid") is None:
+        raise MemsimError(f"{cache} needs {spell('grid')}")
+    launched = read_cache(folder / cache, said["grid"], said.get("args", ()), said.get("kernel"), where)
+    return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:
