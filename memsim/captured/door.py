@@ -14,6 +14,7 @@ from memsim.arch import SM_90, Arch, get_arch
 from memsim.captured import cupy, numba
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
+from memsim.kernel import Kernel
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
@@ -65,6 +66,13 @@ def analyze(
         )
     if cupy.is_raw(kernel):
         kernel = cupy.kernel_of(kernel, name, chip.name)
-    if grid is None or block is None:
+    if grid is None and block is None and isinstance(kernel, Kernel):
         raise MemsimError("a kernel is analyzed for a grid and a block", hint="give grid and block")
-    return api.analyze(kernel, grid, block, args, shared_bytes, blocks, chip, progress, max_steps=max_steps)
+    shape: dict[str, Any] = {"grid": grid, "block": block}  # None is refused in words of its own
+    rest: dict[str, Any] = {
+        "args": args,
+        "shared_bytes": shared_bytes,
+        "blocks": blocks,
+        "max_steps": max_steps,
+    }
+    return api.analyze(kernel, **shape, **rest, arch=chip, progress=progress)
