@@ -20,6 +20,7 @@ from memsim.arch import SM_90
 from memsim.arrays import allocation, as_argument, is_foreign
 from memsim.captured.launched import Launched, kept, loaded
 from memsim.errors import MemsimError
+from memsim.kernel import Kernel
 from memsim.launch import GLOBAL_ALIGN, ArrayArg, TensorMap
 
 Keep = Callable[[Launched], None]
@@ -254,7 +255,7 @@ def launched(
     sizes = [getattr(metadata, f"{name}_size", 0) for name in HIDDEN[:missing]]
     found += hidden(sizes, x * y * z * ctas)
     return Launched(
-        kernel=replace(kernel, names=tuple(name for name, _ in found)),
+        kernel=replace(kernel, names=tuple(name for name, _ in found), sources=_sources(kernel, source)),
         grid=(x * ctas, y, z),
         block=(metadata.num_warps * WARP, 1, 1),
         args=kept([value for _, value in found]),
@@ -271,6 +272,17 @@ def hidden(sizes: Sequence[int], blocks: int) -> list[tuple[str, Any]]:
 
 def _release() -> str:
     return str(sys.modules["triton"].__version__)
+
+
+def _sources(kernel: Kernel, source: Any) -> dict[str, str]:
+    """The texts of the source files; Triton's cache may name the script where it was before."""
+    texts = dict(kernel.sources)
+    code = getattr(getattr(getattr(source, "fn", None), "fn", None), "__code__", None)
+    script = Path(code.co_filename) if code is not None else None
+    for _, _, file, _ in kernel.code.listing:
+        if file not in texts and script is not None and script.name == Path(file).name and script.is_file():
+            texts[file] = script.read_text("utf-8", "replace")
+    return texts
 
 
 def _ptx(metadata: Any) -> str:
