@@ -32,6 +32,7 @@ from docs import (  # noqa: E402
     notebook,
     performance,
     pictures,
+    python_kernels,
     speed,
     tuning,
 )
@@ -68,6 +69,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **index_math.PARTS,
     **pictures.PARTS,
     **measured.PARTS,
+    **python_kernels.PARTS,
     **tuning.PARTS,
 }
 FILES = (
@@ -79,6 +81,7 @@ FILES = (
     "docs/layouts.md",
     "docs/model.md",
     "docs/performance.md",
+    "docs/python_kernels.md",
     "docs/reading-the-heatmap.md",
     "docs/suggest.md",
     "docs/traces.md",

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
-    from memsim.api import analyze, load, run
+    from memsim.api import load, run
+    from memsim.captured.door import analyze
+    from memsim.captured.session import capture
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
-    from memsim.launch import ArrayArg
+    from memsim.launch import ArrayArg, Pointers, TensorMap
     from memsim.layout import Layout, Swizzle
     from memsim.sketch import GlobalArray, SharedArray
     from memsim.sketch.plain import global_access, shared_access
@@ -30,11 +32,14 @@ __all__ = [
     "GlobalArray",
     "Layout",
     "MemsimError",
+    "Pointers",
     "SharedArray",
     "Swizzle",
+    "TensorMap",
     "Trace",
     "__version__",
     "analyze",
+    "capture",
     "catalog",
     "global_access",
     "load",
@@ -48,10 +53,13 @@ _HOMES = {
     "GlobalArray": "memsim.sketch",
     "Layout": "memsim.layout",
     "MemsimError": "memsim.errors",
+    "Pointers": "memsim.launch",
     "SharedArray": "memsim.sketch",
     "Swizzle": "memsim.layout",
+    "TensorMap": "memsim.launch",
     "Trace": "memsim.trace.trace",
-    "analyze": "memsim.api",
+    "analyze": "memsim.captured.door",
+    "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
     "global_access": "memsim.sketch.plain",
     "load": "memsim.api",

@@ -215,6 +215,39 @@ def load(
     return _from_binary(path, arch)
 
 
+def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
+    """A module from the bytes of a cubin; who made it, and the PTX that it was made from, if that is known.
+
+    Raises:
+        MemsimError: it is no cubin.
+    """
+    from memsim.sass.kernel import read_module
+
+    return _machine_module(read_module(code, compiler=compiler, ptx=ptx), None, None)
+
+
+def from_text(
+    text: str, options: Sequence[str] = (), arch: str = SM_90.name, name: str = "kernel.cu"
+) -> Module:
+    """A module from the text of CUDA source, which `name` is the file of.
+
+    Raises:
+        MemsimError: it does not compile.
+    """
+    from memsim.compile import compile_cubin, compile_cuda
+    from memsim.ptx.parser import parse
+    from memsim.sass.kernel import read_module
+
+    text += "\n"
+    if not _can_list(None):
+        return replace(
+            _ptx_module(parse(compile_cuda(text, options, arch, name), name)), sources={name: text}
+        )
+    compiled = compile_cubin(text, options, arch, name)
+    machine = read_module(compiled.code, file=name, compiler=compiled.compiler, names=compiled.names)
+    return replace(_machine_module(machine, None, None), sources={name: text, **compiled.headers})
+
+
 def _from_source(
     path: Path,
     options: Sequence[str],
@@ -317,7 +350,7 @@ def _machine_module(machine: MachineModule, path: Path | None, name: str | None)
     codes = {entry: SassKernel(kernel) for entry, kernel in machine.kernels.items()}
     named = [place for listing in machine.listings.values() for place in _files_of(listing)]
     own = [name or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
-    return Module(codes, _sources([*named, *own], path, name))
+    return Module(codes, {**_sources([*named, *own], path, name), **machine.own_sources})
 
 
 def _files_of(listing: Listing) -> list[str]:
@@ -426,12 +459,12 @@ def _only_kernel(module: Module, file: str) -> str:
     )
 
 
-def _job(
+def job_of(
     kernel: Kernel | Callable[..., object],
     grid: Any,
     block: Any,
     args: Sequence[Any],
-    shared_bytes: int,
+    shared_bytes: int | None = 0,
     **more: Any,
 ) -> Job:
     """The job that the keywords of `trace`, `analyze` and `run` describe.
@@ -443,10 +476,16 @@ def _job(
     if callable(kernel):
         from memsim.sketch.source import PythonFunction
 
-        source, grid = PythonFunction(function=kernel), 1 if grid is None else grid
+        source, grid, shared_bytes = PythonFunction(function=kernel), 1 if grid is None else grid, 0
     else:
         _check_kernel(kernel)
         source = kernel
+        if shared_bytes is None:
+            shared_bytes = more.get("arch", SM_90).shared_block_bytes - kernel.code.static_shared
+            assumed = (
+                f"dynamic shared memory is not given: taken as all that a block can have, {shared_bytes:,} B"
+            )
+            more = {**more, "unsure": (assumed,)}
     return Job(source, Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes), args, **more)
 
 
@@ -455,7 +494,7 @@ def trace(
     grid: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
     args: Sequence[Any] = (),
-    shared_bytes: int = 0,
+    shared_bytes: int | None = 0,
     blocks: int | None = None,
     progress: Progress | None = None,
     *,
@@ -471,7 +510,7 @@ def trace(
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
-    job = _job(
+    job = job_of(
         kernel,
         grid,
         block,
@@ -489,7 +528,7 @@ def analyze(
     grid: int | Sequence[int] | None = None,
     block: int | Sequence[int] | None = None,
     args: Sequence[Any] = (),
-    shared_bytes: int = 0,
+    shared_bytes: int | None = 0,
     blocks: int | None = None,
     arch: str | Arch = SM_90,
     progress: Progress | None = None,
@@ -503,11 +542,14 @@ def analyze(
         kernel: `load(...)[name]`; or index math in Python, a function of the `Thread` and of `args`
             (docs/layouts.md).
         grid, block: one to three ints, as CUDA's `dim3`. Of a function, `grid` may be left out: one block.
-        args: arrays (numpy, or `ArrayArg` by shape and type) and scalars, in kernel order. Arrays
-            lie at 256-byte aligned addresses, as `cudaMalloc` gives them, and are not changed. A struct is a
-            list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a numpy scalar, or bytes. Texts
-            are read as `--arg` of the command line: `"f32[1024,1024]"`.
-        shared_bytes: dynamic shared memory of a block, in bytes.
+        args: arrays and scalars, in kernel order. An array is one of numpy, torch, CuPy or whoever speaks
+            DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
+            `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
+            pointer, `Pointers` a table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a
+            pointer and an int, a numpy scalar, or bytes. Texts are read as `--arg` of the command line:
+            `"f32[1024,1024]"`.
+        shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
+            block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
         arch: whose rules to count by, or its name.
         max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
@@ -520,7 +562,7 @@ def analyze(
     from memsim.analysis import analyze_trace
 
     chip = get_arch(arch)
-    job = _job(
+    job = job_of(
         kernel,
         grid,
         block,
@@ -539,7 +581,7 @@ def run(
     grid: int | Sequence[int],
     block: int | Sequence[int],
     args: Sequence[Any] = (),
-    shared_bytes: int = 0,
+    shared_bytes: int | None = 0,
     progress: Progress | None = None,
     *,
     max_steps: int | None = None,
@@ -550,7 +592,7 @@ def run(
         MemsimError: a launch or arguments that do not fit, a result that depends on an
             instruction that is not executed, or whatever goes wrong in the kernel.
     """
-    run_job(_job(kernel, grid, block, args, shared_bytes, max_steps=max_steps), progress)
+    run_job(job_of(kernel, grid, block, args, shared_bytes, max_steps=max_steps), progress)
 
 
 def trace_job(
@@ -565,7 +607,7 @@ def trace_job(
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
-    from memsim.ptx.demangle import demangle, short_name
+    from memsim.ptx.demangle import short_name
     from memsim.state.memory import SHARED_BASE
     from memsim.trace.record import Recorder
     from memsim.trace.source import TraceSource
@@ -585,14 +627,14 @@ def trace_job(
         for buffer in memory.layouts[space].buffers
     ]
     return Trace(
-        kernel=demangle(kernel.name),
+        kernel=kernel.title,
         launch=launch,
         blocks_replayed=launch.blocks if chosen is None else len(chosen),
         sites=tuple(sites),
         arrays=tuple(arrays),
         sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
         notes=tuple(recorder.notes),
-        unsure=tuple(sorted(recorder.not_sure)),
+        unsure=(*job.unsure, *sorted(recorder.not_sure)),
         writers=recorder.writers.threads,
         origin=kernel.origin,
         listing=listing,
@@ -613,12 +655,13 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
 
 
 def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
+    from memsim.arrays import as_arguments
     from memsim.simt.execute_program import MAX_STEPS
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
     return kernel.code.execute(
         job.launch,
-        job.values,
+        as_arguments(job.values),
         kernel.argument_names,
         listener,
         arch=job.arch,

@@ -14,18 +14,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from memsim.arrays import allocation
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
+from memsim.launch import FILLS, ArrayArg, Pointers, TensorMap, c_strides, dtype_of
 from memsim.ptx.program import Parameter
 from memsim.simt.arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
-Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | tuple[Part, ...]
+Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | tuple[Part, ...] | None
 
 NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
 DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
+DTYPES |= {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+NULL = "null"
 BOOLS = {"true": 1, "false": 0}
-FILLS = ("random", "zeros", "iota")
 ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
 NUMBERS = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
 BETWEEN_PARTS = re.compile(r"\+(?![^()]*\))")  # no + inside parentheses, as in f32(1e+5)
@@ -112,15 +114,29 @@ def describe(argument: object) -> str:
     """An argument as a text; of an array type and shape, and its content where it is a described one."""
     if isinstance(argument, str):
         return argument.replace(" ", "").removesuffix(f"={FILLS[0]}")
+    if argument is None:
+        return NULL
     if isinstance(argument, (list, tuple)):
         return "+".join(map(describe, argument))
+    if isinstance(argument, Pointers):
+        return f"pointers({','.join(map(describe, argument.arrays))})"
+    if isinstance(argument, TensorMap):
+        return f"tensormap({describe(argument.array)})"
     if isinstance(argument, np.generic):
         return f"{_short(argument.dtype)}({argument.item()})"
     if not isinstance(argument, (np.ndarray, ArrayArg)):
         return str(argument)
     fill = argument.fill if isinstance(argument, ArrayArg) else FILLS[0]
     shape = ",".join(map(str, argument.shape))
-    return describe(f"{_short(np.dtype(argument.dtype))}[{shape}]={fill}")
+    dtype = dtype_of(argument.dtype) if isinstance(argument, ArrayArg) else argument.dtype
+    return describe(f"{_short(dtype)}[{shape}]{_place(argument, dtype)}={fill}")
+
+
+def _place(array: np.ndarray | ArrayArg, dtype: np.dtype[Any]) -> str:
+    """Where a view lies in its allocation, empty if it is all of it: `@4` bytes, `@0/(8,)` with strides."""
+    first = array.start if isinstance(array, ArrayArg) else allocation(array)[1] if array.size else 0
+    plain = array.strides in (None, c_strides(array.shape, dtype.itemsize))
+    return f"@{first}" * bool(first or not plain) + f"/{array.strides}" * (not plain)
 
 
 def _short(dtype: np.dtype[Any]) -> str:
@@ -130,6 +146,8 @@ def _short(dtype: np.dtype[Any]) -> str:
 def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -> Argument:
     if not isinstance(text, str):
         return text
+    if text == NULL and parameter.type in POINTERS:
+        return None
     if is_struct(parameter) or NUMBERS.match(text):
         return _struct(text, folder, name, parameter)
     if _is_array(text) and parameter.type not in POINTERS:
@@ -199,9 +217,9 @@ def _numbers(text: str) -> list[np.generic]:
         message = "a struct is TYPE(NUMBER,...) and arrays TYPE[SHAPE], with + between"
         raise _error(text, end + 1, message)
     dtype = _dtype(text, match)
-    number = float if dtype.startswith("f") else _integer
+    number = float if "float" in dtype else _integer
     try:
-        return list(np.array([number(value) for value in match["values"].split(",")], dtype))
+        return list(np.array([number(value) for value in match["values"].split(",")], dtype_of(dtype)))
     except (ValueError, OverflowError):
         raise _error(text, match.start("values") + 1, f"no {match['dtype']} numbers") from None
 

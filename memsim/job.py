@@ -57,6 +57,7 @@ class Job:
         name: what budgets, the baseline and reports call it.
         size: of a kernel of the catalogue the problem's size by name, else empty.
         where: what errors call the place that `args` are from.
+        unsure: what about the launch is only assumed, in words.
     """
 
     kernel: Source | TraceSource
@@ -69,6 +70,7 @@ class Job:
     name: str = ""
     size: Mapping[str, int] = field(default_factory=dict)
     where: str = field(default="args", compare=False)
+    unsure: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value in (("blocks", self.blocks), ("max_steps", self.max_steps)):

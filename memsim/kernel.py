@@ -58,6 +58,11 @@ class PtxKernel:
         return self.origin.digest
 
     @property
+    def static_shared(self) -> int:
+        """Shared memory that it declares, in bytes."""
+        return self.executable.static_shared
+
+    @property
     def listing(self) -> tuple[tuple[int, str, str, int], ...]:
         """No machine code is known of it."""
         return ()
@@ -106,6 +111,11 @@ class SassKernel:
         return sha256(repr((self.origin, self.machine.shared, lines)).encode()).hexdigest()
 
     @property
+    def static_shared(self) -> int:
+        """Shared memory that it declares, in bytes."""
+        return self.machine.image.static_shared - self.machine.image.reserved_shared
+
+    @property
     def listing(self) -> tuple[tuple[int, str, str, int], ...]:
         """Its instructions in order: (address, text, file, line)."""
         return tuple(
@@ -128,17 +138,26 @@ class Kernel:
 
     `name` is the entry's name as the compiler writes it. `code` is what is executed: machine code, or PTX.
     `sources` maps a file that the code's line numbers name to its text. `notes`: of how it was compiled.
+    `names` are the parameters' where they are known; else they are looked for in the sources. `called`: what
+    people call it; left out, its demangled name.
     """
 
     name: str
     code: PtxKernel | SassKernel = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
     notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
+    names: tuple[str, ...] = field(repr=False, default=())
+    called: str = field(repr=False, default="")
 
     def __repr__(self) -> str:
+        return f"<Kernel {self.title}({', '.join(self.argument_names)})>"
+
+    @property
+    def title(self) -> str:
+        """What reports call it."""
         from memsim.ptx.demangle import demangle
 
-        return f"<Kernel {demangle(self.name)}({', '.join(self.argument_names)})>"
+        return self.called or demangle(self.name)
 
     @property
     def parameters(self) -> tuple[program.Parameter, ...]:
@@ -179,6 +198,8 @@ class Kernel:
         from memsim.source import parameter_names
 
         count = len(self.parameters)
+        if len(self.names) == count:
+            return self.names
         for text in self.sources.values():
             names = parameter_names(text, self.name)
             if len(names) == count:

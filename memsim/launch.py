@@ -1,7 +1,8 @@
 """A launch: grid, block and arguments, and which threads are the lanes of which warp.
 
-In: what the user asks for. Out: `Launch` (checked shape), `ArrayArg` (an array that is
-described, and only made when somebody reads it) and `Texture1D`. Left out: addresses and memory.
+In: what the user asks for. Out: `Launch` (checked shape), and what arguments can be beside numbers and numpy
+arrays: `ArrayArg` (an array that is described, and only made when somebody reads it), `Pointers`, `Texture1D`
+and `TensorMap`. Left out: addresses and memory.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
 
 from memsim.errors import MemsimError
 
 WARP = 32
+#: What an allocation's start is a multiple of, in bytes: cudaMalloc gives no less.
+GLOBAL_ALIGN = 256
+FILLS = ("random", "zeros", "ones", "iota")
 
 # CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability" (9.0).
 MAX_THREADS = 1024
@@ -76,38 +81,166 @@ class Launch:
         return prod(self.grid)
 
 
+def dtype_of(name: str) -> np.dtype[Any]:
+    """A numpy type by its name; `bfloat16` and 8-bit floats (`float8_e4m3fn`, ...) are those of ml_dtypes.
+
+    Raises:
+        MemsimError: there is no type of that name.
+    """
+    if name.startswith(("bfloat", "float8")):
+        import ml_dtypes
+
+        if hasattr(ml_dtypes, name):
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+            return found
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise MemsimError(f"there is no type {name!r}", hint="types are named as numpy does") from None
+
+
 @dataclass(frozen=True)
 class ArrayArg:
-    """An array argument by shape, type and content; `fill` is zeros, iota or random.
+    """An array argument by shape, type and content; `fill` is zeros, ones, iota or random.
 
     Nothing is allocated until `make` is called, so that a trace of a large problem
     costs no memory for arrays that no address depends on. Random are floats from -1 to 1, integers of
     8 bits of any value, and wider ones from 0 to 127, so that they can be indices.
+
+    strides: bytes from one element to the next in each dimension, as numpy has them; None for C order.
+    offset: bytes from the start of the allocation to the first element; None for the least that keeps every
+        element inside, which is 0 unless a stride is negative. Allocations start at multiples of 256 bytes.
+
+    Raises:
+        MemsimError: no such type or filling, or elements outside of the allocation.
     """
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     fill: str = "random"
     seed: int = 0
+    strides: tuple[int, ...] | None = None
+    offset: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.fill not in FILLS:
+            raise MemsimError(
+                f"an array cannot be filled with {self.fill!r}", hint=f"known: {', '.join(FILLS)}"
+            )
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise MemsimError(f"an array of shape {self.shape} has not the strides {self.strides}")
+        if self.offset is not None and self.offset < self._reach[0]:
+            raise MemsimError(
+                f"elements of {self} lie before its allocation",
+                hint=f"negative strides need an offset of at least {self._reach[0]} bytes",
+            )
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes."""
-        return prod(self.shape) * np.dtype(self.dtype).itemsize
+        """Size of its elements, in bytes."""
+        return prod(self.shape) * dtype_of(self.dtype).itemsize
+
+    @property
+    def extent(self) -> int:
+        """Size of its allocation, in bytes."""
+        return self.start + self._reach[1]
+
+    @property
+    def start(self) -> int:
+        """Where its first element lies in the allocation, in bytes."""
+        return self._reach[0] if self.offset is None else self.offset
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        """Bytes of the allocation before the first element, and from there to the end of the last."""
+        if self.strides is None or not prod(self.shape):
+            return 0, self.nbytes
+        ends = [(extent - 1) * stride for extent, stride in zip(self.shape, self.strides)]
+        before = -sum(end for end in ends if end < 0)
+        return before, sum(end for end in ends if end > 0) + dtype_of(self.dtype).itemsize
 
     def make(self) -> np.ndarray:
         """The array itself; the same content every time."""
-        dtype = np.dtype(self.dtype)
+        content = self._content()
+        if self.strides is None and not self.offset:
+            return content
+        memory = np.zeros(self.extent, np.uint8)
+        array: np.ndarray = np.ndarray(self.shape, content.dtype, memory, self.start, self.strides)
+        array[...] = content
+        return array
+
+    def _content(self) -> np.ndarray:
+        dtype = dtype_of(self.dtype)
         if self.fill == "zeros":
             return np.zeros(self.shape, dtype)
+        if self.fill == "ones":
+            return np.ones(self.shape, dtype)
         if self.fill == "iota":
             return np.arange(prod(self.shape)).astype(dtype).reshape(self.shape)
         rng = np.random.default_rng(self.seed)
-        if dtype.kind == "f":
+        if dtype.kind == "f" or dtype.isbuiltin == 2:  # 2: those of ml_dtypes
             return rng.uniform(-1.0, 1.0, self.shape).astype(dtype)
         if dtype.kind in "iu" and dtype.itemsize == 1:
             return rng.integers(0, 256, self.shape).astype(dtype)
         return rng.integers(0, 128, self.shape).astype(dtype)
+
+
+def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Bytes from one element to the next in each dimension of an array in C order."""
+    steps: list[int] = []
+    for extent in reversed(shape):
+        steps.append(itemsize)
+        itemsize *= extent
+    return tuple(reversed(steps))
+
+
+def owner(array: np.ndarray) -> np.ndarray:
+    """The array that a view is a part of; itself if it is none."""
+    found, base = array, array.base
+    while base is not None:
+        found = base if isinstance(base, np.ndarray) else found
+        base = getattr(base, "base", None)  # as_strided puts an object between a view and its array
+    return found
+
+
+@dataclass(frozen=True)
+class Pointers:
+    """A table of pointers in global memory, one to each of the `arrays`; None is a null pointer."""
+
+    arrays: Sequence[np.ndarray | ArrayArg | None]
+
+    def __post_init__(self) -> None:
+        for array in self.arrays:
+            if array is not None and not isinstance(array, (np.ndarray, ArrayArg)):
+                raise MemsimError(f"a pointer in a table points to an array, not to {array!r}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many there are."""
+        return (len(self.arrays),)
+
+    @property
+    def dtype(self) -> str:
+        """As of the table itself."""
+        return "uint64"
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the table, in bytes."""
+        return 8 * len(self.arrays)
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A `CUtensorMap` over an array: 128 bytes of a parameter that only the copy engine (TMA) reads.
+
+    Carried as a fact of the launch. What the engine does with it is not modelled, so its bytes are zeros.
+    """
+
+    array: np.ndarray | ArrayArg
+    box: tuple[int, ...] = ()
+
+    nbytes: ClassVar[int] = 128
 
 
 @dataclass(frozen=True)

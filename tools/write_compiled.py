@@ -1,6 +1,6 @@
 """Writes the compiled kernels that ship: `python tools/write_compiled.py`, after a kernel has changed.
 
-PTX and machine code, with the listing of the latter. Needs the NVRTC release that pyproject.toml pins
+PTX and machine code, with the listing of the latter. Needs the NVRTC release that the extra `test` pins
 (another one makes other code, and a test compares) and nvdisasm.
 """
 

@@ -23,6 +23,7 @@ INTERRUPTED = 130
 VERBS = {
     "list": ("list", "list_kernels"),
     "analyze": ("analyze", "analyze"),
+    "capture": ("capture", "capture"),
     "heatmap": ("heatmap", "heatmap"),
     "explain": ("explain", "explain"),
     "bound": ("bound", "bound"),

@@ -13,46 +13,64 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from memsim.compile.cubin import Compiled
 from memsim.compile.nvrtc import unload
-from memsim.compile.toolkit import find_tool, tool_release, wheel_folders
+from memsim.compile.toolkit import find_tools, tool_release, wheel_folders
 from memsim.errors import MemsimError
 
 NVJITLINK_WHEEL = "nvidia-nvjitlink-cu12"
 PTX_INPUT = 2  # NVJITLINK_INPUT_PTX in nvJitLink.h
 
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
+_TOO_NEW = re.compile(r"Unsupported \.version")
 _INLINED = re.compile(r"^(\s*\.loc\s+\d+\s+\d+\s+\d+)\s*,\s*function_name\b.*$", re.M)
 
 
-def assemble_ptx(ptx: str, arch: str | None = None, name: str = "kernel.ptx") -> Compiled | None:
+def assemble_ptx(
+    ptx: str, arch: str | None = None, name: str = "kernel.ptx", *, linker_first: bool = False
+) -> Compiled | None:
     """The machine code of PTX text; None where there is no assembler.
+
+    An assembler that is older than the text makes way for the next one.
 
     Args:
         arch: the chip, `sm_90`; None for the one that the text names.
         name: what errors call the text.
+        linker_first: nvJitLink before `ptxas`, as Numba does it.
 
     Raises:
-        MemsimError: an assembler refuses the text; its log is the hint.
+        MemsimError: the assemblers refuse the text; the log of the first one is the hint.
     """
     if arch is None:
         target = _TARGET.search(ptx)
         if target is None:
             raise MemsimError("it names no chip: there is no .target", file=name)
         arch = target[1]
-    tool = find_tool("ptxas", wheels_first=False)
-    if tool is not None:
-        return _ptxas(tool, ptx, arch, name)
-    library = _nvjitlink()
-    if library is None:
-        return None
-    try:
-        return _link(library, ptx, arch, name)
-    finally:
-        unload(library)
+    refused: MemsimError | None = None
+    for assemble in _assemblers(linker_first):
+        try:
+            return assemble(ptx, arch, name)
+        except MemsimError as error:
+            if not _TOO_NEW.search(error.hint or ""):
+                raise
+            refused = refused or error
+    if refused is not None:
+        raise refused
+    return None
+
+
+def _assemblers(linker_first: bool) -> Iterator[Callable[[str, str, str], Compiled]]:
+    """What makes machine code here, the best first; a library is loaded only when its turn comes."""
+    if linker_first and _nvjitlink_is_here():
+        yield _linked
+    for tool in find_tools("ptxas", wheels_first=False):
+        yield partial(_ptxas, tool)
+    if not linker_first and _nvjitlink_is_here():
+        yield _linked
 
 
 def _refused(name: str, assembler: str, arch: str, log: str) -> MemsimError:
@@ -82,6 +100,22 @@ def _ptxas(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
 
 
 # --- nvJitLink
+
+
+def _nvjitlink_is_here() -> bool:
+    library = _nvjitlink()
+    if library is not None:
+        unload(library)
+    return library is not None
+
+
+def _linked(ptx: str, arch: str, name: str) -> Compiled:
+    library = _nvjitlink()
+    assert library is not None  # it was here a moment ago
+    try:
+        return _link(library, ptx, arch, name)
+    finally:
+        unload(library)
 
 
 def _nvjitlink() -> ctypes.CDLL | None:

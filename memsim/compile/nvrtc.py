@@ -1,4 +1,4 @@
-"""NVRTC, a compiler in a library with no driver behind it; the wheel `nvidia-cuda-nvrtc-cu12` carries it.
+"""NVRTC, a compiler in a library with no driver behind it; a wheel carries it, CUDA 12's before 13's.
 
 In: the text of a source, its true place, and options. Out: PTX text, a cubin where the options name a chip
 (`-arch=sm_90`), and the log. Left out on purpose: naming files for people.
@@ -168,7 +168,8 @@ def unload(library: ctypes.CDLL) -> None:
 
 
 def _library_candidates() -> Iterator[str]:
-    for folder in wheel_folders("nvidia.cuda_nvrtc"):
-        yield from map(str, sorted(folder.glob("lib/libnvrtc.so*")))
-        yield from map(str, sorted(folder.glob("bin/nvrtc64_*_0.dll")))
+    for package in ("nvidia.cuda_nvrtc", "nvidia.cu13"):
+        for folder in wheel_folders(package):
+            yield from map(str, sorted(folder.glob("lib/libnvrtc.so*")))
+            yield from map(str, sorted(folder.glob("bin/**/nvrtc64_*_0.dll")))
     yield from NVRTC_NAMES

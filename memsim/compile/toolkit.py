@@ -26,12 +26,18 @@ def find_tool(name: str, *, wheels_first: bool = True) -> Path | None:
     Wheels have releases that are known to work, so they come first; `wheels_first=False` prefers what the
     user has set up: PATH, then CUDA_HOME and CUDA_PATH.
     """
+    return next(iter(find_tools(name, wheels_first=wheels_first)), None)
+
+
+def find_tools(name: str, *, wheels_first: bool = True) -> list[Path]:
+    """Every program `name` that there is, as `find_tool` would choose."""
     file = name + (".exe" if sys.platform == "win32" else "")
     chosen = [*_on_path(name), *_in_toolkit(file)]
     wheels = list(_in_wheels(file))
     candidates = [*wheels, *chosen] if wheels_first else [*chosen, *wheels]
     candidates += sorted(Path("/usr/local").glob(f"cuda*/bin/{file}"), reverse=True)
-    return next((path for path in candidates if path.is_file() and os.access(path, os.X_OK)), None)
+    programs = [path for path in candidates if path.is_file() and os.access(path, os.X_OK)]
+    return list({path.resolve(): path for path in reversed(programs)}.values())[::-1]
 
 
 def tool_release(tool: Path) -> str:
@@ -55,7 +61,8 @@ def wheel_folders(package: str) -> list[Path]:
 
 def header_folders() -> list[Path]:
     """Where `cuda_fp16.h` and its like are, if they are anywhere."""
-    roots = [*wheel_folders("nvidia.cuda_runtime"), *_toolkits()]
+    wheels = [*wheel_folders("nvidia.cuda_runtime"), *wheel_folders("nvidia.cu13")]
+    roots = [*wheels, *_toolkits()]
     return [root / "include" for root in roots if (root / "include" / "cuda_fp16.h").is_file()]
 
 

@@ -143,6 +143,11 @@ def _footer(analysis: Analysis) -> Iterator[str]:
         yield f"Read: {analysis.trace.origin}"
         if analysis.trace.origin.lacks:
             yield f"Not told there: {'; '.join(analysis.trace.origin.lacks)}"
+    if any(site.file.endswith(".sass") for site in analysis.sites):
+        yield (
+            "The machine code names no source lines: where is an instruction of it. "
+            "nvcc and NVRTC add them with -lineinfo, Numba with lineinfo=True."
+        )
     if any(site.space == "shared" and site.width >= 8 for site in analysis.sites):
         yield (
             "Wavefronts above the requests are no conflict by themselves: accesses of 8 or 16 B are served "

@@ -15,6 +15,7 @@ import os
 import subprocess
 import tempfile
 import zlib
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -23,21 +24,23 @@ from memsim.errors import MemsimError
 
 WHEEL = "nvidia-cuda-nvdisasm"
 OPTIONS = ("-c", "-gi")
+PTX_LINES = "-gp"
 FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
 TIMEOUT = 600  # seconds; the largest libraries take some
 
 
-def disassemble(cubin: bytes, file: str | None = None) -> str:
-    """The text of `nvdisasm -c -gi`; `file` is what errors call the cubin.
+def disassemble(cubin: bytes, file: str | None = None, *, ptx_lines: bool = False) -> str:
+    """The text of `nvdisasm -c -gi`; `file` is what errors call the cubin. ptx_lines: the PTX's lines too.
 
     Raises:
         MemsimError: nvdisasm is not installed, or it cannot read the cubin.
     """
     tool = _tool()
-    kept = _folder() / f"{_key(cubin, version())}.sass.gz"
+    options = (*OPTIONS, PTX_LINES) if ptx_lines else OPTIONS
+    kept = _folder() / f"{_key(cubin, version(), options)}.sass.gz"
     text = _read(kept)
     if text is None:
-        text = _run(tool, cubin, file)
+        text = _run(tool, cubin, file, options)
         _write(kept, text)
     return text
 
@@ -66,13 +69,13 @@ def _tool() -> Path:
     return tool
 
 
-def _run(tool: Path, cubin: bytes, file: str | None) -> str:
+def _run(tool: Path, cubin: bytes, file: str | None, options: Sequence[str]) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "kernel.cubin")
         path.write_bytes(cubin)
         try:
             done = subprocess.run(
-                [str(tool), *OPTIONS, str(path)], capture_output=True, check=False, timeout=TIMEOUT
+                [str(tool), *options, str(path)], capture_output=True, check=False, timeout=TIMEOUT
             )
         except OSError as error:
             raise MemsimError(f"cannot run {tool}: {error.strerror}") from None
@@ -99,8 +102,8 @@ def _folder() -> Path:
     return user_cache_path("memsim", appauthor=False) / "listings"
 
 
-def _key(cubin: bytes, release: str) -> str:
-    return hashlib.sha256(f"{release} {' '.join(OPTIONS)} ".encode() + cubin).hexdigest()
+def _key(cubin: bytes, release: str, options: Sequence[str]) -> str:
+    return hashlib.sha256(f"{release} {' '.join(options)} ".encode() + cubin).hexdigest()
 
 
 def _read(path: Path) -> str | None:

@@ -17,7 +17,8 @@ from memsim.isa.op import Program
 from memsim.sass.cubin import Cubin, GlobalVariable, Image, read_cubin
 from memsim.sass.decode import decode
 from memsim.sass.elf import Relocation
-from memsim.sass.listing import Listing, read_listing
+from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
+from memsim.sass.places import Frame, assembly_places
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
 
@@ -104,6 +105,12 @@ class MachineModule:
     text: str | None = field(default=None, repr=False)
     compiler: str = ""
     names: Names = field(default_factory=Names)
+    ptx: str = field(default="", repr=False)
+
+    @cached_property
+    def places(self) -> Mapping[int, Frame]:
+        """Where lines of the PTX come from, as far as that is known better than by the line table."""
+        return assembly_places(self.ptx)
 
     @property
     def made_by(self) -> str:
@@ -117,12 +124,23 @@ class MachineModule:
             return self.text
         from memsim.sass.disassemble import disassemble
 
-        return disassemble(self.code)
+        return disassemble(self.code, ptx_lines=bool(self.places))
 
     @cached_property
     def listings(self) -> Mapping[str, Listing]:
         """The instructions of each kernel, by name."""
-        return read_listing(self.listing, self.names.name_of)
+        found = read_listing(self.listing, self.names.name_of, self.places)
+        return {name: by_itself(listing) for name, listing in found.items()}
+
+    @cached_property
+    def own_sources(self) -> Mapping[str, str]:
+        """The texts of listings that are their own sources, by file."""
+        files = {own_file(name): listing for name, listing in self.listings.items()}
+        return {
+            file: own_text(listing)
+            for file, listing in files.items()
+            if any(line.source is not None and line.source.file == file for line in listing.lines)
+        }
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -152,16 +170,18 @@ def read_module(
     file: str | None = None,
     compiler: str = "",
     names: Names | None = None,
+    ptx: str = "",
 ) -> MachineModule:
     """A cubin, with its listing if that is at hand.
 
     compiler: who made it, if that is known better than the cubin says. names: what its source files are
-    called.
+    called. ptx: the text that it was assembled from, with its `.loc`s, where that is at hand: by it the lines
+    of inline assembly are true.
 
     Raises:
         MemsimError: not a cubin.
     """
-    return MachineModule(code, read_cubin(code, file), text, compiler, names or Names())
+    return MachineModule(code, read_cubin(code, file), text, compiler, names or Names(), ptx)
 
 
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^)]*)\)")

@@ -1,4 +1,4 @@
-"""The text of `nvdisasm -c -gi` as instructions, one after the other.
+"""The text of `nvdisasm -c -gi`, or with `-gp` too, as instructions, one after the other.
 
 In: the listing of a cubin. Out: for each kernel its `Line`s: address, guard, opcode, operands as text,
 and source place. Left out on purpose: what any of it means (`decode.py`).
@@ -7,15 +7,17 @@ and source place. Left out on purpose: what any of it means (`decode.py`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 from memsim.isa.op import Place
+from memsim.sass.places import Frame, own_frames
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")
 _LABEL = re.compile(r"^(\S+):\s*$")
 _PLACE = re.compile(r'^\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", line (\d+))?')
+_PTX = '//## File ".nv_debug_ptx_txt", line '
 _INSTRUCTION = re.compile(
     r"^\s*/\*(?P<address>[0-9a-f]+)\*/\s+(?:\{\s*)?(?:@(?P<guard>!?U?P\w+)\s+)?(?P<text>[^;]*?)\s*;"
 )
@@ -40,8 +42,15 @@ class Listing:
     labels: dict[str, int]
 
 
-def read_listing(text: str, file_name: Callable[[str], str] = str) -> dict[str, Listing]:
-    """The kernels of a listing, by name, in its order. `file_name`: what a source file is called."""
+def read_listing(
+    text: str, file_name: Callable[[str], str] = str, places: Mapping[int, Frame] | None = None
+) -> dict[str, Listing]:
+    """The kernels of a listing, by name, in its order.
+
+    file_name: what a source file is called. places: by line of the PTX, where that is known better than the
+    listing says (`memsim.sass.places`); the listing has the PTX's lines then.
+    """
+    places = places or {}
     found: dict[str, Listing] = {}
     name: str | None = None
     lines: list[Line] = []
@@ -49,6 +58,7 @@ def read_listing(text: str, file_name: Callable[[str], str] = str) -> dict[str, 
     pending: list[str] = []
     chain: list[tuple[str, int]] = []
     fresh = True
+    ptx_line = 0
     source: Place | None = None
 
     def close() -> None:
@@ -62,15 +72,20 @@ def read_listing(text: str, file_name: Callable[[str], str] = str) -> dict[str, 
             if name is None:
                 continue
             if chain:
-                (file, line), *callers = chain
-                source = Place(file, line, callers=tuple(callers))
+                source = _place(chain)
                 chain = []
             fresh = True
+            here = source
+            if ptx_line in places and source is not None:
+                file, number = places[ptx_line]
+                here = _place([(file_name(file), number), *source.callers])
             address = int(match["address"], 16)
             if pending:
                 labels.update(dict.fromkeys(pending, address))
                 pending = []
-            lines.append(Line(address, match["guard"], match["text"], source))
+            lines.append(Line(address, match["guard"], match["text"], here))
+        elif _PTX in row:
+            ptx_line = int(row.partition(_PTX)[2].split()[0])
         elif match := _PLACE.match(row):
             if fresh:
                 chain, fresh = [], False
@@ -89,6 +104,7 @@ def read_listing(text: str, file_name: Callable[[str], str] = str) -> dict[str, 
                 None,
                 True,
             )
+            ptx_line = 0
         elif _OTHER_SECTION.match(row):
             close()
             name = None
@@ -96,3 +112,28 @@ def read_listing(text: str, file_name: Callable[[str], str] = str) -> dict[str, 
             pending.append(match[1])
     close()
     return found
+
+
+def by_itself(listing: Listing) -> Listing:
+    """A listing that names no source line becomes its own source, with a line for each instruction."""
+    if any(line.source is not None for line in listing.lines):
+        return listing
+    file = own_file(listing.name)
+    lines = (replace(line, source=Place(file, number)) for number, line in enumerate(listing.lines, 1))
+    return replace(listing, lines=tuple(lines))
+
+
+def own_file(kernel: str) -> str:
+    """What the listing of a kernel is called where it is its own source."""
+    return f"{kernel}.sass"
+
+
+def own_text(listing: Listing) -> str:
+    """The text of a listing that is its own source, as its instructions' lines count."""
+    return "\n".join(f"@{line.guard} {line.text}" if line.guard else line.text for line in listing.lines)
+
+
+def _place(chain: list[Frame]) -> Place:
+    """The place of an instruction that was inlined through these frames, the innermost first."""
+    (file, line), *callers = own_frames(chain)
+    return Place(file, line, callers=tuple(callers))

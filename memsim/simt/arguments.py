@@ -15,7 +15,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
-from memsim.launch import ArrayArg, Texture1D
+from memsim.launch import ArrayArg, Pointers, TensorMap, Texture1D
 from memsim.ptx.demangle import demangle
 
 _SCALARS = {
@@ -41,7 +41,7 @@ VALUES = "biufcV"  # kinds of numpy scalars that are bytes of their own
 
 def is_array(argument: Any) -> bool:
     """Is the argument memory that the kernel gets a pointer to?"""
-    return isinstance(argument, (np.ndarray, ArrayArg)) and getattr(argument, "shape", ()) != ()
+    return isinstance(argument, (np.ndarray, ArrayArg, Pointers)) and getattr(argument, "shape", ()) != ()
 
 
 def is_parts(argument: Any) -> bool:
@@ -55,12 +55,32 @@ def is_struct(parameter: Parameter) -> bool:
 
 
 def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """(name, array) for every pointer, in order; the third part of a struct v is called v.2."""
+    """(name, array) for every pointer, in order; the third part of a struct v is called v.2.
+
+    Behind a table of pointers come the arrays that it points to, v[0], v[1] and so on.
+    """
     for name, argument in zip(names, arguments):
         if is_array(argument):
-            yield name, argument
+            yield from _with_pointees(name, argument)
         elif is_parts(argument):
-            yield from ((f"{name}.{i}", part) for i, part in enumerate(argument) if is_array(part))
+            for i, part in enumerate(argument):
+                if is_array(part):
+                    yield from _with_pointees(f"{name}.{i}", part)
+
+
+def _with_pointees(name: str, array: Any) -> Iterator[tuple[str, Any]]:
+    yield name, array
+    if isinstance(array, Pointers):
+        yield from ((f"{name}[{i}]", one) for i, one in enumerate(array.arrays) if one is not None)
+
+
+def next_address(array: Any, addresses: Iterator[int]) -> int:
+    """Where an array lies, of the `addresses` of all that `arrays_of` lists; passes those behind a table."""
+    address = next(addresses)
+    for one in array.arrays if isinstance(array, Pointers) else ():
+        if one is not None:
+            next(addresses)
+    return address
 
 
 def lay_out(parts: Sequence[Any], packed: bool = False) -> tuple[list[int], int]:
@@ -89,7 +109,7 @@ def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
         if not is_array(part) and not (isinstance(part, np.generic) and part.dtype.kind in VALUES):
             raise MemsimError(
                 f"a part of the struct {name} is {part!r}, which has no size",
-                hint="parts are arrays and numbers with a type, as np.int32(3)",
+                hint="parts are arrays and numbers with a type, as np.int32(3); np.uint64(0) points nowhere",
             )
     sizes = lay_out(parts, packed=True)[1], lay_out(parts)[1]
     if parameter.size not in sizes:
@@ -103,7 +123,7 @@ def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
 def describe(parameter: Parameter) -> str:
     """A parameter's type in words."""
     if parameter.type in POINTERS:
-        return "an array (pointer) or a 64-bit integer"
+        return "an array (pointer), None (a null pointer) or a 64-bit integer"
     if parameter.type.startswith("f"):
         return f"a float ({parameter.type})"
     if is_struct(parameter):
@@ -117,7 +137,7 @@ def check_arguments(
     """Does every argument fit its parameter?
 
     Raises:
-        MemsimError: wrong count or type, or an array that is not C-contiguous.
+        MemsimError: wrong count or type.
     """
     if not isinstance(arguments, Sequence):
         raise MemsimError(f"the arguments are a list, one for each parameter, not {_say(arguments)}")
@@ -134,9 +154,6 @@ def check_arguments(
             raise MemsimError(
                 f"argument {name} of {demangle(kernel)} is {describe(parameter)}, not {_say(argument)}"
             )
-    for name, array in arrays_of(names, arguments):
-        if isinstance(array, np.ndarray) and not array.flags.c_contiguous:
-            raise MemsimError(f"argument {name} is not C-contiguous", hint="pass np.ascontiguousarray(...)")
 
 
 def _say(argument: Any) -> str:
@@ -148,8 +165,10 @@ def _say(argument: Any) -> str:
 def _fits(parameter: Parameter, argument: Any) -> bool:
     """Can the argument be passed for the parameter?"""
     scalar = not is_struct(parameter)
-    if is_array(argument) or isinstance(argument, Texture1D):
+    if argument is None or is_array(argument) or isinstance(argument, Texture1D):
         return scalar and parameter.type in POINTERS
+    if isinstance(argument, TensorMap):
+        return parameter.size == argument.nbytes
     if isinstance(argument, (bytes, bytearray)):
         return len(argument) == parameter.size
     argument = _scalar(argument)
@@ -173,9 +192,11 @@ def _scalar(argument: Any) -> Any:
 def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> bytes:
     """A checked argument as the parameter's bytes; its arrays lie at the next `addresses`."""
     if is_array(argument):
-        argument = next(addresses)
+        argument = next_address(argument, addresses)
     if is_parts(argument):
         return encode_parts(parameter, argument, addresses)
+    if argument is None or isinstance(argument, TensorMap):
+        return bytes(parameter.size)
     argument = _scalar(argument)
     if isinstance(argument, np.void):
         return argument.tobytes()
@@ -195,6 +216,6 @@ def encode_parts(parameter: Parameter, parts: Sequence[Any], addresses: Iterator
     starts = next(starts for starts, size in layouts if size == parameter.size)
     packed = bytearray(parameter.size)
     for start, part in zip(starts, parts):
-        raw = next(addresses).to_bytes(POINTER_BYTES, "little") if is_array(part) else part.tobytes()
+        raw = next_address(part, addresses).to_bytes(8, "little") if is_array(part) else part.tobytes()
         packed[start : start + len(raw)] = raw
     return bytes(packed)

@@ -19,7 +19,7 @@ from memsim.errors import MemsimError
 from memsim.isa.executable import Executable, Parameter
 from memsim.isa.op import Flow
 from memsim.isa.readers import Binder
-from memsim.launch import Launch, Texture1D
+from memsim.launch import GLOBAL_ALIGN, Launch, Texture1D
 from memsim.ptx.demangle import demangle
 from memsim.simt.arguments import arrays_of, check_arguments, encode
 from memsim.simt.code import Code
@@ -28,7 +28,6 @@ from memsim.simt.engine import Engine
 from memsim.simt.listener import Listener
 from memsim.state.memory import (
     CONSTANT_WINDOW,
-    GLOBAL_ALIGN,
     LOCAL_WINDOW,
     SHARED_BASE,
     Buffer,
@@ -56,13 +55,17 @@ NEVER_WRITTEN = {
     space: Poison(f"{space} memory is read that was never written", None) for space in ("shared", "local")
 }
 
-# Constant bank 0 of sm_90, in front of the parameters, by byte offset: dimensions, windows, the stack, blocks
-# of a cluster, and the descriptor of global memory, which no address depends on.
-BLOCK, GRID, LOCAL_BASE, STACK, CONSTANTS, CLUSTER, DESCRIPTOR = 0x0, 0xC, 0x20, 0x28, 0xD0, 0x188, 0x208
+# Constant bank 0 of sm_90, in front of the parameters, by byte offset: dimensions, windows, the stack, bytes
+# of dynamic shared memory (ptxas reads %dynamic_smem_size there), blocks of a cluster, and the descriptor of
+# global memory, which no address depends on.
+BLOCK, GRID, LOCAL_BASE, STACK, DYNAMIC, CONSTANTS, CLUSTER, DESCRIPTOR = (
+    *(0x0, 0xC, 0x20, 0x28),
+    *(0x2C, 0xD0, 0x188, 0x208),
+)
 #: The rest of it is not known.
 HOLES = (
     range(0x18, LOCAL_BASE),
-    range(STACK + 4, CONSTANTS),
+    range(DYNAMIC + 4, CONSTANTS),
     range(CONSTANTS + 8, CLUSTER),
     range(CLUSTER + 4, DESCRIPTOR),
 )
@@ -211,8 +214,7 @@ def _same(pointers: dict[int, Buffer], arguments: Sequence[Any], memory: Memory)
 
 def _memory(kernel: Executable, launch: Launch, arguments: Sequence[Any], names: Sequence[str]) -> Memory:
     """Memory with the kernel's shared arrays and the module's variables at their places."""
-    buffers = [(name, array, int(array.nbytes)) for name, array in arrays_of(names, arguments)]
-    memory = Memory(buffers)
+    memory = Memory(list(arrays_of(names, arguments)))
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
         shared.add(name, address, size)
@@ -256,6 +258,7 @@ def _banks(
     struct.pack_into("<3I", front, GRID, *launch.grid)
     struct.pack_into("<Q", front, LOCAL_BASE, LOCAL_WINDOW)
     struct.pack_into("<I", front, STACK, memory.layouts["local"].end)
+    struct.pack_into("<I", front, DYNAMIC, launch.shared_bytes)
     struct.pack_into("<Q", front, CONSTANTS, CONSTANT_WINDOW)  # of bank 3, the user's variables
     struct.pack_into("<I", front, CLUSTER, math.prod(kernel.cluster or (1,)))
     banks = {bank: bytes(content) for bank, content in kernel.constants.items()}

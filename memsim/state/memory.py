@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.launch import Texture1D
+from memsim.launch import GLOBAL_ALIGN, ArrayArg, Pointers, Texture1D, owner
 from memsim.state.registers import (
     Part,
     Poison,
@@ -34,7 +34,6 @@ from memsim.state.registers import (
 
 #: Low words of addresses stay clear of their wrap-around for a while, below and above.
 GLOBAL_BASE = 0x10_1000_0000
-GLOBAL_ALIGN = 256
 #: The first byte of a kernel's own shared memory: the system keeps 1 KiB below it (CUDA's
 #: reservedSharedMemPerBlock, since CC 8.0; on CC 9.0 ptxas also starts static variables there).
 SHARED_BASE = 0x400
@@ -247,11 +246,12 @@ Span = tuple[int, int]
 
 
 def _span(array: Any) -> Span | None:
-    """Where a numpy array lies; None for one that is only described, or empty."""
+    """Where the memory lies that a numpy array is a view of; None for what is only described, or empty."""
     if not isinstance(array, np.ndarray) or not array.nbytes:
         return None
-    start = array.__array_interface__["data"][0]
-    return start, start + array.nbytes
+    low, high = np.lib.array_utils.byte_bounds(array)
+    first, last = np.lib.array_utils.byte_bounds(owner(array))
+    return min(low, first), max(high, last)
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:
@@ -265,14 +265,24 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
     return regions
 
 
+def _region(regions: Sequence[Span], span: Span) -> Span:
+    """The one that a span lies in."""
+    return next(one for one in regions if one[0] <= span[0] < one[1])
+
+
+def _first(array: np.ndarray) -> int:
+    """Where an array's first element lies in the caller's memory."""
+    return int(array.__array_interface__["data"][0])
+
+
 class Memory:
     """All state spaces of one launch.
 
-    `buffers` are (name, array or None, bytes) for the arguments; arrays are only copied in when data is
-    needed.
+    `buffers` are (name, array) for the arguments, as `memsim.simt.arguments.arrays_of` lists them; arrays
+    are only copied in when data is needed.
     """
 
-    def __init__(self, buffers: Sequence[tuple[str, Any, int]]) -> None:
+    def __init__(self, buffers: Sequence[tuple[str, Any]]) -> None:
         self.layouts = {
             "global": Layout("global", GLOBAL_BASE),
             "shared": Layout("shared", SHARED_BASE),
@@ -295,23 +305,38 @@ class Memory:
         #: Why shared and local memory that nobody has written is not known; zero where it is not said.
         self.uninitialised: Mapping[str, Poison] = {}
 
-    def _place(self, buffers: Sequence[tuple[str, Any, int]]) -> None:
-        """Every array by itself, but for those that share memory: these lie as they do for the caller."""
-        spans = [_span(array) for _, array, _ in buffers]
+    def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
+        """Every allocation by itself; views of one, and arrays that share memory, lie as for the caller."""
+        spans = [_span(array) for _, array in buffers]
         regions = _joined([span for span in spans if span is not None])
         starts: dict[Span, int] = {}
+        names: dict[Span, dict[int, str]] = {}
 
         def reserve(name: str, size: int) -> int:
             return self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
 
-        for (name, array, size), span in zip(buffers, spans):
+        for (name, array), span in zip(buffers, spans):
+            if span is not None:
+                names.setdefault(_region(regions, span), {}).setdefault(_first(array), name)
+        for (name, array), span in zip(buffers, spans):
             if span is None:
-                self._arguments.append((reserve(name, size), array))
+                described = isinstance(array, ArrayArg)
+                start = reserve(name, array.extent if described else array.nbytes)
+                self._arguments.append((start + (array.start if described else 0), array))
                 continue
-            start, end = region = next(one for one in regions if one[0] <= span[0] < one[1])
+            region = _region(regions, span)
             if region not in starts:
-                starts[region] = reserve(name, end - start)
-            self._arguments.append((starts[region] + span[0] - start, array))
+                starts[region] = reserve(", ".join(names[region].values()), region[1] - region[0])
+            self._arguments.append((starts[region] + _first(array) - region[0], array))
+        self._fill_tables()
+
+    def _fill_tables(self) -> None:
+        """What the tables of pointers hold: the arrays of a table are the arguments right behind it."""
+        for number, (address, table) in enumerate(self._arguments):
+            if isinstance(table, Pointers):
+                following = iter(self._arguments[number + 1 :])
+                addresses = [0 if array is None else next(following)[0] for array in table.arrays]
+                self.contents.append((address, np.array(addresses, np.uint64).tobytes()))
 
     @property
     def shared_bytes(self) -> int:
@@ -355,13 +380,13 @@ class Memory:
             size = align(self.layouts["global"].end - GLOBAL_BASE + GLOBAL_ALIGN, 16)
             self._global = Store(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
             self._global.poison = self._spoiled.pop("global", None)
+            for address, array in self._arguments:
+                if not isinstance(array, Pointers):
+                    made = array.make() if isinstance(array, ArrayArg) else array
+                    self._copy_in(address, owner(made), made)
             for address, content in self.contents:
                 start = address - GLOBAL_BASE
                 self._global.data[0, start : start + len(content)] = np.frombuffer(content, np.uint8)
-            for address, array in self._arguments:
-                raw = array.make() if hasattr(array, "make") else array
-                raw = np.ascontiguousarray(raw).view(np.uint8).reshape(-1)
-                self._global.data[0, address - GLOBAL_BASE : address - GLOBAL_BASE + raw.size] = raw
         return self._global
 
     def spoil(self, name: str, poison: Poison) -> None:
@@ -371,6 +396,19 @@ class Memory:
             made.poison = poison
         else:
             self._spoiled[name] = poison
+
+    def _copy_in(self, address: int, whole: np.ndarray, array: np.ndarray) -> None:
+        """The allocation `whole` of which the first element of `array` lies at `address`."""
+        self._elements(address - (_first(array) - _first(whole)), whole)[...] = whole
+        if not np.may_share_memory(whole, array):
+            self._elements(address, array)[...] = array
+
+    def _elements(self, address: int, like: np.ndarray) -> np.ndarray:
+        """Global memory from an address on, as elements that lie as those of an array do."""
+        assert self._global is not None
+        memory, start = self._global.data, address - GLOBAL_BASE
+        elements: np.ndarray = np.ndarray(like.shape, like.dtype, memory, start, like.strides)
+        return elements
 
     def _fresh(self, space: str, store: Store) -> Store:
         """A space that nobody has written yet."""
@@ -395,9 +433,7 @@ class Memory:
             raise Poisoned(self._global.reasons[int(self._global.unknown.max()) - 1])
         for address, array in self._arguments:
             if isinstance(array, np.ndarray) and array.flags.writeable:
-                start = address - GLOBAL_BASE
-                raw = self._global.data[0, start : start + array.nbytes]
-                array[...] = raw.view(array.dtype).reshape(array.shape)
+                array[...] = self._elements(address, array)
 
 
 def loaded(array: np.ndarray) -> Any:

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from memsim.api import Progress, trace_job
+from memsim.arrays import allocation, as_arguments
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.launch import Texture1D
-from memsim.ptx.demangle import demangle
+from memsim.launch import Pointers, TensorMap, Texture1D
 from memsim.trace.source import TraceSource
 from memsim.trace.trace import Trace
 
@@ -46,7 +46,7 @@ def trace_of(job: Job, folder: Path | None, progress: Progress | None = None) ->
         return trace_job(job, progress)
     path = folder / f"{key_of(job)}.npz"
     kept = _read(path)
-    if kept is not None and (kept.kernel, kept.launch) == (demangle(job.loaded.name), job.launch):
+    if kept is not None and (kept.kernel, kept.launch) == (job.loaded.title, job.launch):
         return kept
     trace = trace_job(job, progress)
     _write(trace, path)
@@ -55,6 +55,7 @@ def trace_of(job: Job, folder: Path | None, progress: Progress | None = None) ->
 
 def key_of(job: Job) -> str:
     """A name for everything that decides the trace: code, sources, launch, arguments and memsim itself."""
+    allocations: dict[str, str] = {}
     parts = [
         model_version(),
         job.loaded.code.key,
@@ -65,7 +66,11 @@ def key_of(job: Job) -> str:
         job.launch.shared_bytes,
         job.blocks,
         job.allow_out_of_bounds,
-        [_argument(value) for value in job.values],
+        [_argument(value, allocations) for value in as_arguments(job.values)],
+        list(allocations.values()),
+        job.loaded.title,
+        job.loaded.argument_names,
+        job.unsure,
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
@@ -80,13 +85,21 @@ def model_version() -> str:
     return digest.hexdigest()
 
 
-def _argument(value: Any) -> str:
-    if isinstance(value, Texture1D):
-        return f"texture {_argument(value.array)}"
+def _argument(value: Any, allocations: dict[str, str]) -> str:
+    """An argument in words; of an array its place in its memory, whose content goes to `allocations`."""
+    if isinstance(value, (Texture1D, TensorMap)):
+        return f"{type(value).__name__} {_argument(value.array, allocations)}"
+    if isinstance(value, Pointers):
+        return f"pointers {[_argument(array, allocations) for array in value.arrays]}"
     if isinstance(value, (list, tuple)):
-        return f"struct {[_argument(part) for part in value]}"
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
+        return f"struct {[_argument(part, allocations) for part in value]}"
+    if isinstance(value, np.ndarray) and value.shape != ():
+        memory, first = allocation(value)
+        start = str(memory.__array_interface__["data"][0])
+        if start not in allocations:
+            allocations[start] = hashlib.sha256(memory.data).hexdigest()
+        which = list(allocations).index(start)
+        return f"{value.dtype} {value.shape} {value.strides} at byte {first} of allocation {which}"
     return f"{type(value).__name__} {value!r}"
 
 

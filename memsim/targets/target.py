@@ -15,6 +15,8 @@ from typing import Any
 
 from memsim import api
 from memsim.arch import get_arch
+from memsim.captured.launch_json import read_launch
+from memsim.captured.triton_cache import is_cache, read_cache
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
@@ -41,7 +43,10 @@ BINARY = Kind("a file of machine code", LAUNCH)
 PYTHON_KEYS = ("name", "arch", "blocks", "kernel", "grid", "block", "args", "options")
 PYTHON = Kind("a function in Python", PYTHON_KEYS)
 SAVED = Kind("a saved trace", ("name", "arch", "kernel"))
+LAUNCHED = Kind("a launch", COMMON)
+CACHED = Kind("a folder of Triton's cache", (*COMMON, "kernel", "grid", "args"))
 FILES = {
+    ".json": LAUNCHED,
     **dict.fromkeys(api.SOURCE_SUFFIXES, CUDA),
     ".ptx": PTX,
     **dict.fromkeys(api.BINARY_SUFFIXES, BINARY),
@@ -49,7 +54,7 @@ FILES = {
 
 
 def is_file(target: str) -> bool:
-    """Whether a target is a file, by its name; else it is a kernel of the catalogue."""
+    """Whether a target is a file, by its name, or a cache; else it is a kernel of the catalogue."""
     return kind_of(target) is not CATALOGUE
 
 
@@ -57,7 +62,11 @@ def kind_of(target: str) -> Kind:
     """What a target is."""
     if split_target(target) is not None:
         return PYTHON
-    return SAVED if is_trace(target) else FILES.get(Path(target).suffix, CATALOGUE)
+    if is_trace(target):
+        return SAVED
+    if Path(target).suffix in FILES:
+        return FILES[Path(target).suffix]
+    return CACHED if is_cache(Path(target)) else CATALOGUE
 
 
 def file_of(target: str) -> str:
@@ -88,6 +97,8 @@ def read_job(
     Raises:
         MemsimError: a key that makes no sense, a value that cannot be, no such kernel, or no launch.
     """
+    if kind_of(target) is CACHED:
+        return cached_job(target, said, folder=folder, where=where, spell=spell)
     if is_file(target):
         return file_job(target, said, folder=folder, where=where, spell=spell)
     return catalogue_job(target, said, kernels=kernels, spell=spell)
@@ -122,6 +133,9 @@ def file_job(
         return vary(Job(trace, Launch((1, 1, 1), (1, 1, 1)), name=said.get("name", Path(file).stem)), said)
     if kind is PYTHON:
         return _python_job(file, said, folder, spell)
+    if kind is LAUNCHED:
+        launched = read_launch(folder / file)
+        return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
     if said.get("grid") is None or said.get("block") is None:
         said = _completed(file, said, folder, spell)
     kernel = api.KernelFile(
@@ -176,6 +190,22 @@ def _completed(
 
         return completed(file, path.read_text(encoding="utf-8", errors="replace"), said, spell)
     raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
+
+
+def cached_job(
+    cache: str,
+    said: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    where: str = "args",
+    spell: Callable[[str], str] = str,
+) -> Job:
+    """The job of a kernel in a folder of Triton's cache; as `read_job`."""
+    check_keys(CACHED, said, spell)
+    if said.get("grid") is None:
+        raise MemsimError(f"{cache} needs {spell('grid')}")
+    launched = read_cache(folder / cache, said["grid"], said.get("args", ()), said.get("kernel"), where)
+    return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:

@@ -14,14 +14,20 @@ from typing import Any
 import numpy as np
 
 from memsim.arguments import describe
-from memsim.launch import ArrayArg, Texture1D
+from memsim.arrays import as_arguments
+from memsim.errors import MemsimError
+from memsim.launch import ArrayArg, Pointers, TensorMap, Texture1D
 
 SHOWN_BYTES = 32  # of a struct that is given as bytes
 
 
 def pack(args: Sequence[Any], folder: Path) -> list[Any]:
-    """Arguments as plain values; arrays that exist are written to `folder`."""
-    return [_packed(value, folder) for value in args]
+    """Arguments as plain values; arrays that exist are written to `folder`.
+
+    Raises:
+        MemsimError: a view, a table of pointers or a tensor map.
+    """
+    return [_packed(value, folder) for value in as_arguments(args)]
 
 
 def unpack(records: Sequence[Any], folder: Path) -> list[Any]:
@@ -40,7 +46,22 @@ def in_words(value: Any) -> str:
     return describe(value)
 
 
+def _check_plain(value: Any) -> None:
+    """Is it an argument that can be put onto a GPU as it is: no view, no table of pointers, no map for TMA?
+
+    Raises:
+        MemsimError: it is not.
+    """
+    if isinstance(value, (Pointers, TensorMap)):
+        raise MemsimError(f"{describe(value)} is analyzed, and not measured", hint="give it as a plain array")
+    if isinstance(value, (np.ndarray, ArrayArg)) and value.shape != () and "@" in describe(value):
+        raise MemsimError(
+            f"{describe(value)} is a view: views are analyzed, and not measured", hint="give a copy of it"
+        )
+
+
 def _packed(value: Any, folder: Path) -> Any:
+    _check_plain(value)
     if isinstance(value, Texture1D):
         return {"texture": _packed(value.array, folder)}
     if isinstance(value, ArrayArg):

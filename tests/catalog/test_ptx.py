@@ -11,7 +11,7 @@ from memsim.compile import compile_cuda, compiler_of
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
 
-RELEASE = "12.0.140"  # of the NVRTC that pyproject.toml names, except on Arm
+RELEASE = "12.0.140"  # of the NVRTC that the extra `test` names, except on Arm
 ARM = platform.machine().lower() in ("aarch64", "arm64")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from memsim.arguments import DTYPES, describe, read_arguments
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
+from memsim.launch import ArrayArg, Pointers, TensorMap, dtype_of
 from memsim.ptx.program import Parameter
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
@@ -94,10 +94,11 @@ def test_parts_lie_where_c_puts_them(text: str, padded: str) -> None:
 
 
 def test_every_type_name_is_one_of_numpy() -> None:
-    assert len(DTYPES) == 11
+    assert len(DTYPES) == 14
+    bits = {"bf16": 16, "e4m3": 8, "e5m2": 8}
     for name, dtype in DTYPES.items():
-        assert np.dtype(dtype).itemsize * 8 == int(name[1:])
-        assert np.dtype(dtype).kind == name[0]
+        assert dtype_of(dtype).itemsize * 8 == (bits.get(name) or int(name[1:]))
+        assert name in bits or np.dtype(dtype).kind == name[0]
 
 
 def test_an_array_from_a_file(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
         ("f32[0]", POINTER, "a shape", 5),
         ("f32[-8]", POINTER, "a shape", 5),
         ("f32[8x8]", POINTER, "a shape", 5),
-        ("f32[8]=ones", POINTER, "no content 'ones'; known: random", 8),
+        ("f32[8]=twos", POINTER, "no content 'twos'; known: random", 8),
         ("f32[8]=", POINTER, "no content ''", 8),
         ("1", STRUCT, "a number for x, which is a struct of 8 bytes", 1),
         ("f32(1)", STRUCT, "x is a struct of 8 bytes, and the parts given make 4", 1),
@@ -188,3 +189,31 @@ def test_too_few_or_too_many_are_counted() -> None:
 )
 def test_an_argument_is_described_alike_however_it_is_given(ways: tuple[Any, ...], text: str) -> None:
     assert [describe(given) for given in ways] == [text] * len(ways)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("null", None),
+        ("bf16[8]", ArrayArg((8,), "bfloat16")),
+        ("e4m3[8]=ones", ArrayArg((8,), "float8_e4m3fn", "ones")),
+        ("e5m2[2,4]=zeros", ArrayArg((2, 4), "float8_e5m2", "zeros")),
+    ],
+)
+def test_null_pointers_and_types_that_numpy_lacks(text: str, value: object) -> None:
+    (found,) = read_arguments([text], {"p": POINTER})
+    assert found == value
+    assert describe(found) == text
+
+
+def test_views_and_tables_in_words() -> None:
+    whole = np.zeros((4, 8), np.float32)
+    told = {
+        "f32[4,8]": whole,
+        "f32[4,4]@16/(32,4)": whole[:, 4:],
+        "f32[8]@32": whole[1],
+        "f32[4]@12/(-4,)": ArrayArg((4,), strides=(-4,)),
+        "pointers(f32[4,8],null)": Pointers([whole, None]),
+        "tensormap(bf16[8]=zeros)": TensorMap(ArrayArg((8,), "bfloat16", "zeros")),
+    }
+    assert {describe(value): value for value in told.values()}.keys() == told.keys()

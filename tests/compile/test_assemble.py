@@ -49,7 +49,7 @@ windows = pytest.mark.skipif(sys.platform == "win32", reason="the stand-in is a 
 
 @pytest.fixture
 def no_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(assemble, "find_tool", lambda name, wheels_first: None)
+    monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [])
 
 
 @has_ptxas
@@ -118,12 +118,31 @@ def test_lines_that_break_ptxas_12_0_are_left_out(
     release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool = fake(tmp_path, release)
-    monkeypatch.setattr(assemble, "find_tool", lambda name, wheels_first: tool)
+    monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [tool])
     compiled = assemble_ptx(PTX)
     assert compiled is not None and compiled.compiler == f"ptxas {release}"
     text = compiled.code.decode()
     assert ("inlined_at" in text) == (release != "12.0.140")
     assert ".loc 2 1 49" in text
+
+
+@windows
+def test_an_assembler_that_is_too_old_makes_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = fake(tmp_path / "old", "11.0.1"), fake(tmp_path / "new", "13.5.37")
+    refuses = "echo \"ptxas fatal : Unsupported .version 8.0; current version is '7.0'\" >&2; exit 255"
+    old.write_text(old.read_text().replace('cat "$3" > "$5"', refuses))
+    monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [old, new])
+    compiled = assemble_ptx(PTX)
+    assert compiled is not None and compiled.compiler == "ptxas 13.5.37"
+    monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [old])
+    monkeypatch.setattr(assemble, "_nvjitlink_is_here", lambda: False)
+    with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 makes no code") as caught:
+        assemble_ptx(PTX)
+    assert caught.value.hint is not None and "Unsupported .version" in caught.value.hint
+    old.write_text(old.read_text().replace("Unsupported .version", "syntax error in .version"))
+    monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [old, new])
+    with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 makes no code"):
+        assemble_ptx(PTX)  # the text is wrong: no other assembler is asked
 
 
 @windows

@@ -210,7 +210,7 @@ extern "C" __global__ void k(int *a, int rounds) {
         ([np.zeros(64, np.float32)], "takes 3 arguments, 1 given"),
         ([np.zeros(64, np.float32), np.zeros(64, np.float32), 1.5], "argument n of k is an integer"),
         ([np.zeros(64, np.float32), 3.0, 64], "argument out of k is an array"),
-        ([np.zeros(64, np.float32), np.zeros((64, 2), np.float32)[:, 0], 64], "not C-contiguous"),
+        ([np.zeros(64, np.float32), {"a": 1}, 64], "argument out of k is an array"),
         ([np.zeros(64, np.float32), np.zeros(64, np.float32), 2**40], "argument n of k is an integer"),
     ],
 )

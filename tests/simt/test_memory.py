@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api import analyze, run
+from memsim.api import analyze, load, run
 from memsim.errors import MemsimError
 from tests.simt.cuda import kernel
 
@@ -407,3 +407,18 @@ extern "C" __global__ void k(const float *a, float *out, int fixed) {
     assert [site.op for site in found.sites if site.sectors is None] == ["load"]
     known = kernel(tmp_path, source.replace("fixed ? table : a", "a"))
     assert all(site.sectors is not None for site in analyze(known, 1, 64, [a, out, 1]).sites)
+
+
+@pytest.mark.parametrize("code", ["sass", "ptx"])
+def test_a_kernel_asks_how_much_dynamic_shared_memory_it_has(tmp_path: Path, code: str) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text("""
+extern "C" __global__ void k(unsigned *out) {
+    unsigned size;
+    asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(size));
+    out[0] = size;
+}""")
+    for size in (0, 4096):
+        out = np.zeros(1, np.uint32)
+        run(load(path, code=code)["k"], 1, 1, [out], shared_bytes=size)
+        assert out[0] == size

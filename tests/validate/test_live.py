@@ -19,7 +19,7 @@ from memsim.api import trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog, compiled
-from memsim.launch import ArrayArg, Launch
+from memsim.launch import ArrayArg, Launch, Pointers, TensorMap
 from memsim.validate import live, run_cubin
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
@@ -267,3 +267,11 @@ def test_on_a_gpu(kernel: str) -> None:
     assert recording.result is not None and recording.result.right
     analysis = analyze_trace(trace_job(launch))
     assert compare_code(recording.profiles, analysis).verdict != DIFFERS
+
+
+def test_what_is_analyzed_only_is_not_measured(tmp_path: Path) -> None:
+    whole = np.zeros((4, 8), np.float32)
+    for value in (whole[:, 1:], whole.T, ArrayArg((4,), offset=4), Pointers([whole]), TensorMap(whole)):
+        with pytest.raises(MemsimError, match="analyzed, and not measured"):
+            pack([value], tmp_path)
+    assert unpack(pack([whole.copy(), None], tmp_path), tmp_path)[1] is None

@@ -1,0 +1,55 @@
+"""Captured launches that the documents show: recorded once by Triton itself, in `docs/captured/`.
+
+In: folders that `memsim.captured.launch_json` wrote, and `docs/validation/captured.json`. Out: the text of
+analyses, as scripts print it, and a table. Left out on purpose: running Triton, which
+`tests/captured/test_documents.py` does, and compares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memsim.captured.launch_json import read_launch
+
+MEASURED = Path(__file__).parent / "validation" / "captured.json"
+RECORDED = Path(__file__).with_name("captured")
+
+
+def printed(name: str) -> str:
+    """What the script `name` prints."""
+    return f"{read_launch(RECORDED / name / 'launch.json').analyze()}\n"
+
+
+def accuracy() -> str:
+    """A line for each package: launches whose code is what was measured, and how their counters compare."""
+    records = json.loads(MEASURED.read_text("utf-8"))
+    rows = [
+        "| | launches | same machine code | all equal | predicted for measured |",
+        "|---|---|---|---|---|",
+    ]
+    for package in dict.fromkeys(record["package"] for record in records):
+        mine = [record for record in records if record["package"] == package]
+        same = sum(record["same_code"] for record in mine)
+        equal = sum(not record["differ"] for record in mine)
+        rows.append(f"| {package} | {len(mine)} | {same} | {equal} | {'; '.join(_others(mine))} |")
+    return "\n".join(rows) + "\n"
+
+
+def _others(records: Sequence[dict[str, Any]]) -> list[str]:
+    found = []
+    for record in records:
+        if record["differ"]:
+            metrics = (
+                f"`{name}` {mine:,} for {chip:,}" for name, (mine, chip) in sorted(record["differ"].items())
+            )
+            found.append(f"`{record['kernel']}` ({record['why']}): {', '.join(metrics)}")
+    return found
+
+
+PARTS = {
+    "captured add": lambda: f"```text\n$ python add.py\n{printed('add')}```\n",
+    "captured launches beside counters": accuracy,
+}

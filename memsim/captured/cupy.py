@@ -1,0 +1,58 @@
+"""CuPy's raw kernels, compiled as CuPy would.
+
+In: a `RawKernel` or a `RawModule`. Out: its kernel. Left out on purpose: launches within `memsim.capture`; a
+raw kernel cannot be called without a GPU.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from memsim import api
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+
+#: Options that CuPy adds to the user's (`cupy/cuda/compiler.py`).
+OWN_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
+_CHIP = re.compile(r"-{1,2}(gpu-architecture|arch)\b.*")
+
+
+def is_raw(kernel: Any) -> bool:
+    """Is it a `RawKernel` or a `RawModule`?"""
+    return (
+        type(kernel).__module__.startswith("cupy") and hasattr(kernel, "code") and hasattr(kernel, "options")
+    )
+
+
+def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
+    """The kernel `name` of CuPy's `raw`; None for the one that it is, or its only one.
+
+    Raises:
+        MemsimError: no such kernel, several, or code that does not compile.
+    """
+    options = [option for option in raw.options if not _CHIP.match(option)]
+    expressions = list(getattr(raw, "name_expressions", None) or ())
+    if expressions:
+        raise MemsimError(
+            "a RawModule with name_expressions is not compiled", hint="give memsim.load the source as a file"
+        )
+    if raw.code is None:
+        raise MemsimError("this RawModule was loaded from a file", hint="give memsim.load that file")
+    wanted = name or getattr(raw, "name", None)
+    called = f"{wanted or 'kernel'}.cu"
+    includes = [f"-I{folder}" for folder in _headers()]
+    module = api.from_text(raw.code, [*OWN_OPTIONS, *options, *includes], arch, called)
+    if wanted is None and len(module) == 1:
+        wanted = module.kernels[0]
+    if wanted is None:
+        raise MemsimError("the module has several kernels", hint=f"give a name: {', '.join(module)}")
+    return module[wanted]
+
+
+def _headers() -> list[Path]:
+    """CuPy's own headers."""
+    file = getattr(sys.modules.get("cupy"), "__file__", None)
+    return [Path(file).parent / "_core" / "include"] if file else []

@@ -1,0 +1,78 @@
+"""`memsim.analyze`: of whatever stands for a kernel.
+
+In: a kernel of `memsim.load`, a launch that was captured, `kernel[grid, block]` of Numba, a raw kernel of
+CuPy. Out: an `Analysis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from memsim import api
+from memsim.arch import SM_90, Arch, get_arch
+from memsim.captured import cupy, numba
+from memsim.captured.launched import Launched
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
+
+Dims = int | Sequence[int]
+
+
+def analyze(
+    kernel: Any,
+    grid: Dims | None = None,
+    block: Dims | None = None,
+    args: Sequence[Any] = (),
+    shared_bytes: int | None = 0,
+    blocks: int | None = None,
+    arch: str | Arch = SM_90,
+    progress: api.Progress | None = None,
+    *,
+    max_steps: int | None = None,
+    name: str | None = None,
+) -> Analysis:
+    """What every access of a launch costs, by source line.
+
+    Args:
+        kernel: `load(...)[name]`; `kernel[grid, block, stream, shared]` of Numba; a `RawKernel` or
+            `RawModule` of CuPy; a launch that `capture` kept.
+        grid, block: one to three ints, as CUDA's `dim3`; a kernel of Numba's, and a launch, bring their own.
+        args: arrays (numpy, torch, CuPy, DLPack, or `ArrayArg` by shape and type) and scalars, in the
+            kernel's order, as `memsim.api.analyze` says.
+        shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
+            block can have, and the report says so.
+        blocks: replay only so many blocks, spread evenly over the grid; None for all.
+        arch: the chip to compile for, and whose rules to count by.
+        max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
+        name: which kernel of a `RawModule`.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+    """
+    chip = get_arch(arch)
+    if isinstance(kernel, Launched) or numba.is_configured(kernel):
+        if grid is not None or block is not None or shared_bytes != 0:
+            raise MemsimError("the launch has its grid, block and shared memory already")
+        launched = kernel if isinstance(kernel, Launched) else numba.launched(kernel, args, chip.name)
+        return launched.analyze(blocks=blocks, arch=chip, progress=progress, max_steps=max_steps)
+    if numba.is_kernel(kernel):
+        raise MemsimError(
+            f"{kernel.py_func.__name__} has no grid and block yet",
+            hint="write memsim.analyze(kernel[grid, block], args=(...))",
+        )
+    if cupy.is_raw(kernel):
+        kernel = cupy.kernel_of(kernel, name, chip.name)
+    if grid is None and block is None and isinstance(kernel, Kernel):
+        raise MemsimError("a kernel is analyzed for a grid and a block", hint="give grid and block")
+    shape: dict[str, Any] = {"grid": grid, "block": block}  # None is refused in words of its own
+    rest: dict[str, Any] = {
+        "args": args,
+        "shared_bytes": shared_bytes,
+        "blocks": blocks,
+        "max_steps": max_steps,
+    }
+    return api.analyze(kernel, **shape, **rest, arch=chip, progress=progress)

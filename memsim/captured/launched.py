@@ -1,0 +1,116 @@
+"""One launch of a kernel: its code, its shape and its arguments.
+
+In: what a package was about to hand to the driver, or a `launch.json`. Out: `Launched`, which can be analyzed
+and run. Arguments are kept as they were when the launch was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim import api
+from memsim.arrays import allocation, as_arguments
+from memsim.job import Job
+from memsim.kernel import Kernel, SassKernel
+from memsim.launch import Pointers, TensorMap, Texture1D
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
+    from memsim.trace.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Launched:
+    """A launch that was captured or read. `note` says what tells it from others, such as a configuration.
+
+    shared_bytes: dynamic shared memory of a block, in bytes; None if that is not known.
+    cluster: blocks of a cluster where the launch says so, and not the code.
+    """
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    args: tuple[Any, ...] = field(repr=False)
+    shared_bytes: int | None = 0
+    cluster: tuple[int, int, int] | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if self.cluster is not None and isinstance(self.kernel.code, SassKernel):
+            machine = self.kernel.code.machine
+            clustered = replace(machine, image=replace(machine.image, cluster=self.cluster))
+            object.__setattr__(self, "kernel", replace(self.kernel, code=SassKernel(clustered)))
+
+    @staticmethod
+    def of(job: Job) -> Launched:
+        """The launch of a job."""
+        return Launched(
+            job.loaded, job.launch.grid, job.launch.block, tuple(job.values), job.launch.shared_bytes
+        )
+
+    def job(self, **more: Any) -> Job:
+        """The launch as every verb takes it; `more` are other fields of a `Job`."""
+        return api.job_of(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **more)
+
+    def trace(self, **how: Any) -> Trace:
+        """As `memsim.api.trace`; `how` are its options."""
+        return api.trace(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+
+    def analyze(self, **how: Any) -> Analysis:
+        """As `memsim.analyze`; `how` are its options, as `blocks=4`."""
+        return api.analyze(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+
+    def run(self, **how: Any) -> None:
+        """As `memsim.run`: arrays are written in place, those of this record."""
+        api.run(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+
+
+def kept(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments as they are now, whatever becomes of the caller's arrays; shared memory stays shared."""
+    return mapped(as_arguments(arguments), Copies())
+
+
+def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tuple[Any, ...]:
+    """The arguments with every numpy array in them changed."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, np.ndarray) and value.shape != ():
+            return change(value)
+        if isinstance(value, (list, tuple)):
+            return tuple(map(one, value))
+        if isinstance(value, Pointers):
+            return Pointers(tuple(map(one, value.arrays)))
+        if isinstance(value, Texture1D):
+            return Texture1D(one(value.array))
+        if isinstance(value, TensorMap):
+            return TensorMap(one(value.array), value.box)
+        return value
+
+    return tuple(map(one, arguments))
+
+
+class Copies:
+    """Copies arrays with the allocations that they are views of, each allocation once."""
+
+    def __init__(self) -> None:
+        self.copies: dict[tuple[int, int], np.ndarray] = {}
+
+    def __call__(self, array: np.ndarray) -> np.ndarray:
+        """A view of the copy that lies as `array` does."""
+        memory, offset = allocation(array)
+        place = int(memory.__array_interface__["data"][0]), memory.size
+        if place not in self.copies:
+            self.copies[place] = memory.copy()
+        view: np.ndarray = np.ndarray(array.shape, array.dtype, self.copies[place], offset, array.strides)
+        return view
+
+
+def loaded(code: bytes, name: str, package: str, ptx: str = "") -> Kernel:
+    """The kernel `name` of a cubin that `package` made, of this PTX if that is known."""
+    from memsim.sass.cubin import read_cubin
+
+    return api.from_cubin(code, f"{package} ({read_cubin(code).compiler})", ptx)[name]

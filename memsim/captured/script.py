@@ -1,0 +1,60 @@
+"""A script that launches kernels, run for its launches only.
+
+In: a Python file and its arguments. Out: each launch, as it is made. The packages that can be captured are
+imported first, so that none of their launches is missed.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from memsim.captured.launched import Launched
+from memsim.captured.session import PACKAGES, capture
+from memsim.errors import MemsimError
+
+
+def run_script(script: Path, arguments: Sequence[str], keep: Callable[[Launched], None], arch: str) -> None:
+    """Runs the script as `python script arguments...` would, and calls `keep` with each launch.
+
+    Raises:
+        MemsimError: no such file; none of the packages is installed; the script fails, with its own line.
+    """
+    if not script.is_file():
+        raise MemsimError(f"there is no file {script}")
+    for package in PACKAGES:
+        with suppress(ImportError):
+            import_module(package)
+    before = sys.argv, sys.path
+    sys.argv, sys.path = [str(script), *arguments], [str(script.parent.resolve()), *sys.path]
+    try:
+        with capture(arch, keep):
+            runpy.run_path(str(script), run_name="__main__")
+    except MemsimError:
+        raise
+    except SystemExit as ended:
+        if ended.code not in (None, 0):
+            raise MemsimError(f"the script exits with {ended.code}", file=str(script)) from None
+    except Exception as error:
+        raise _failed(script, error) from error
+    finally:
+        sys.argv, sys.path = before
+
+
+def _failed(script: Path, error: Exception) -> MemsimError:
+    """An error of the script's, at the last of its own lines."""
+    frames = [
+        f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == script.resolve()
+    ]
+    return MemsimError(
+        f"the script ends with {type(error).__name__}: {error}",
+        file=str(script),
+        line=frames[-1].lineno if frames else None,
+        source=frames[-1].line if frames else None,
+        hint="there is no GPU for it here: tensors have to be on the CPU or on the device meta",
+    )

@@ -1,0 +1,46 @@
+"""`memsim.capture`: launches as they are made, of every package that is there.
+
+In: the chip to compile for. Out: a list that fills while the block runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+
+from memsim.arch import get_arch
+from memsim.captured.launched import Launched
+from memsim.errors import MemsimError
+
+#: Packages whose launches can be captured, and the modules that do so.
+PACKAGES = {"triton": "memsim.captured.triton", "numba": "memsim.captured.numba"}
+
+
+@contextmanager
+def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None) -> Iterator[list[Launched]]:
+    """Keeps the launches of Triton and Numba within the block, on machines with and without a GPU.
+
+    Without a GPU nothing is executed: a kernel reads what the one before it has not written. Arrays are
+    copied when a launch is made.
+
+    Args:
+        arch: the chip to compile for.
+        keep: called with each launch instead of keeping it in the list.
+
+    Raises:
+        MemsimError: no package has been imported whose launches could be seen.
+    """
+    get_arch(arch)
+    found: list[Launched] = []
+    here = [module for package, module in PACKAGES.items() if package in sys.modules]
+    if not here:
+        raise MemsimError(
+            f"neither of {', '.join(PACKAGES)} has been imported: there is nothing to capture",
+            hint="import the package before `with memsim.capture()`",
+        )
+    with ExitStack() as stack:
+        for module in here:
+            stack.enter_context(import_module(module).capturing(keep or found.append, arch))
+        yield found

@@ -1,0 +1,90 @@
+"""A folder of Triton's cache: a kernel that was compiled before, without the script that launched it.
+
+In: the folder (`~/.triton/cache/...`), the grid and the arguments. Out: `Launched`. How many threads a block
+has and how much shared memory stands in it; values of arguments do not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from memsim.arguments import read_arguments
+from memsim.captured.launched import Launched, loaded
+from memsim.captured.triton import WARP, hidden
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+from memsim.launch import dim3
+
+_FUNCTION = re.compile(r"tt\.func public @\"?(?P<name>[^\"(]+)\"?\((?P<parameters>.*)$", re.M)
+_PARAMETER = re.compile(r"%(\w+): ")
+
+
+def is_cache(path: Path) -> bool:
+    """Is it a folder with a kernel that Triton compiled?"""
+    return path.is_dir() and bool(_files(path))
+
+
+def _files(folder: Path) -> list[Path]:
+    """The descriptions of its kernels."""
+    described = sorted(path for path in folder.glob("*.json") if not path.name.startswith("__grp__"))
+    return [path for path in described if path.with_suffix(".cubin").is_file()]
+
+
+def read_cache(
+    folder: Path,
+    grid: int | Sequence[int],
+    args: Sequence[Any],
+    name: str | None = None,
+    where: str = "args",
+) -> Launched:
+    """The launch of a cached kernel. `where` is what errors call the place of `args`, which may be texts.
+
+    Raises:
+        MemsimError: no such kernel in the folder, several, or arguments that do not fit.
+    """
+    path = _chosen(folder, name)
+    try:
+        metadata = json.loads(path.read_text("utf-8"))
+        threads, shared = metadata["num_warps"] * WARP, int(metadata["shared"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise MemsimError(f"this is no description of Triton's: {error!r}", file=str(path)) from None
+    code, ptx = path.with_suffix(".cubin").read_bytes(), _text(path.with_suffix(".ptx"))
+    release = metadata.get("triton_version", "")
+    kernel = loaded(code, metadata.get("name", path.stem), f"Triton {release}".strip(), ptx)
+    kernel = _named(kernel, _text(path.with_suffix(".ttir")))
+    x, y, z = dim3(grid, "grid")
+    ctas = metadata.get("num_ctas", 1)
+    declared = [name for name in kernel.argument_names if not name.endswith("_scratch")]
+    scratch = kernel.argument_names[len(declared) :]
+    sizes = [metadata.get(f"{name}_size", 0) for name in scratch]
+    values = read_arguments(args, dict(zip(declared, kernel.parameters)), where=where)
+    more = [value for _, value in hidden(sizes, x * y * z * ctas)]
+    return Launched(kernel, (x * ctas, y, z), (threads, 1, 1), (*values, *more), shared)
+
+
+def _chosen(folder: Path, name: str | None) -> Path:
+    found = [path for path in _files(folder) if name in (None, path.stem)]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(path.stem for path in _files(folder))
+    problem = f"there is no kernel {name!r} in it" if name else "there are several kernels in it"
+    raise MemsimError(problem, file=str(folder), hint=f"choose one of {names} by its name")
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.is_file() else ""
+
+
+def _named(kernel: Kernel, ttir: str) -> Kernel:
+    """The kernel with the parameters' names in the source, where Triton's first form of it is at hand."""
+    function = _FUNCTION.search(ttir)
+    names = _PARAMETER.findall(function["parameters"]) if function else []
+    missing = len(kernel.parameters) - len(names)
+    if not 0 <= missing <= 2 or not names:
+        names, missing = [f"arg{i}" for i in range(len(kernel.parameters))], 0
+    return replace(kernel, names=(*names, *(name for name, _ in hidden((0,) * missing, 0))))

@@ -1,0 +1,59 @@
+"""`memsim capture`: runs a Python script, and keeps the launches of its kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from memsim.captured.launch_json import write_launch
+from memsim.captured.launched import Launched
+from memsim.captured.script import run_script
+from memsim.errors import MemsimError
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    required=True,
+    metavar="FOLDER",
+    help="Where launches go; made if it is not there.",
+)
+@click.option("--arch", default="sm_90", show_default=True, help="The chip to compile for.")
+@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -> None:
+    """Runs a Python script that launches kernels of Triton or Numba, and writes down each launch.
+
+    Neither a GPU nor a driver is needed; without them nothing is executed, and a kernel finds in its arrays
+    what the script has put there. All configurations of an autotuner are launched once.
+
+    For each launch there is a folder in FOLDER with launch.json, the machine code, and the arrays.
+
+    \b
+    Examples:
+      memsim capture -o run add.py
+      memsim analyze run/000_add_kernel/launch.json
+    """
+    if output.is_dir() and any(output.iterdir()):
+        raise MemsimError("the folder is not empty", file=str(output), hint="give a new one: -o run2")
+    count = 0
+
+    def keep(launched: Launched) -> None:
+        nonlocal count
+        path = write_launch(launched, output / f"{count:03}_{launched.kernel.title}")
+        count += 1
+        click.echo(_line(path, launched))
+
+    run_script(script, arguments, keep, arch)
+    click.echo(f"{count} launch{'es' * (count != 1)} of {script}")
+
+
+def _line(path: Path, launched: Launched) -> str:
+    shape = ", ".join(
+        f"{name} ({','.join(map(str, dims))})"
+        for name, dims in (("grid", launched.grid), ("block", launched.block))
+    )
+    return f"{path}  {shape}{f'  {launched.note}' if launched.note else ''}"

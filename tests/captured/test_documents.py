@@ -1,0 +1,93 @@
+"""What README.md and docs/python_kernels.md show of Triton, Numba and CuPy runs as it stands there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.python_kernels import RECORDED, printed
+from memsim.captured.launch_json import read_launch
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+PAGE = (ROOT / "docs" / "python_kernels.md").read_text("utf-8")
+
+
+def block(document: str, language: str, words: str) -> str:
+    (found,) = [
+        text for text in re.findall(rf"```{language}\n(.*?)```", document, re.DOTALL) if words in text
+    ]
+    return str(found)
+
+
+def run(folder: Path, *command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", *command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_recorded_launch_is_of_the_readmes_kernel() -> None:
+    assert (RECORDED / "add" / "add.py").read_text("utf-8") == block(README, "python", "import triton")
+    assert printed("add") in README
+
+
+def test_the_readmes_kernel(tmp_path: Path) -> None:
+    triton = pytest.importorskip("triton")
+    (tmp_path / "add.py").write_text(block(README, "python", "import triton"))
+    shown = run(tmp_path, "add.py")
+    recorded = read_launch(RECORDED / "add" / "launch.json").analyze()
+    if (
+        recorded.trace.origin is not None
+        and f"Triton {triton.__version__} " in recorded.trace.origin.compiler
+    ):
+        assert shown == printed("add")
+    assert shown.startswith("add: worst is the load at add.py:9: 15.8 sectors a request where 4.0 would do")
+    script = block(README, "python", "import triton").replace("n = 9_999", "n = 10_000")
+    (tmp_path / "add.py").write_text(script)
+    assert run(tmp_path, "add.py").startswith("add: coalesced: 3,750 global sectors, all needed")
+
+
+def test_a_whole_script(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    (tmp_path / "add.py").write_text(block(README, "python", "import triton"))
+    first, second = block(PAGE, "sh", "memsim capture").splitlines()
+    for line in (first, second):
+        shown = run(tmp_path, "-m", *shlex.split(line, comments=True))
+    assert shown.startswith("add: worst is the load at add.py:9")
+
+
+def test_the_pages_kernel_of_triton(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    (tmp_path / "double.py").write_text(block(PAGE, "python", "import triton"))
+    lines = run(tmp_path, "double.py").splitlines()
+    assert [line.split(",")[0] for line in lines] == ["BLOCK=512", "BLOCK=1024", "BLOCK=512"]
+    assert all("double: coalesced: 512 global sectors" in line for line in lines)
+
+
+def test_the_pages_kernel_of_numba(tmp_path: Path) -> None:
+    pytest.importorskip("numba.cuda")
+    (tmp_path / "transpose.py").write_text(block(PAGE, "python", "from numba"))
+    shown = run(tmp_path, "transpose.py")
+    assert shown.startswith("transpose: worst is the load at transpose.py:12: 32-way bank conflict")
+
+
+def test_the_pages_kernel_of_cupy(tmp_path: Path) -> None:
+    pytest.importorskip("cupy")
+    (tmp_path / "scale.py").write_text(block(PAGE, "python", "import cupy"))
+    shown = run(tmp_path, "scale.py").splitlines()
+    assert len(shown) == 2 and all(line.startswith("scale: coalesced: ") for line in shown)
+
+
+def test_the_pages_launch(tmp_path: Path) -> None:
+    (tmp_path / "scale.cu").write_text(block(README, "cuda", "scale"))
+    (tmp_path / "launch.json").write_text(block(PAGE, "json", "scale.cu"))
+    assert run(tmp_path, "-m", "memsim", "analyze", "launch.json").startswith(
+        "scale: worst is the load at scale.cu:3"
+    )

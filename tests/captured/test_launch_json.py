@@ -1,0 +1,210 @@
+"""`launch.json`: what is written is what is read, and mistakes are said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memsim.api import from_cubin
+from memsim.captured.launch_json import SCHEMA_FILE, read_launch, write_launch
+from memsim.captured.launched import Launched, kept
+from memsim.compile import compile_cubin
+from memsim.errors import MemsimError
+from memsim.launch import ArrayArg, Pointers, TensorMap
+
+SOURCE = """
+struct View { const float *data; int pitch; };
+struct alignas(64) Map { unsigned long long words[16]; };
+extern "C" __global__ void k(const float *x, float *y, const float *const *table, View view, int n, float f,
+                             const __grid_constant__ Map map, const int *none) {
+    int i = threadIdx.x;
+    if (i < n) y[i] = x[i] + table[i & 1][i] + view.data[i * view.pitch] + f;
+}"""
+NAMES = ("x", "y", "table", "view", "n", "f", "map", "none")
+
+
+@pytest.fixture(scope="module")
+def cubin() -> bytes:
+    return compile_cubin(SOURCE).code
+
+
+def launch(cubin: bytes, **changes: Any) -> Launched:
+    memory = np.arange(200, dtype=np.float32)
+    args = (
+        memory[1:33],
+        memory[100:132],
+        Pointers([ArrayArg((32,)), memory[40:72]]),
+        [ArrayArg((32, 2), strides=(8, 4)), np.int32(2)],
+        np.int32(32),
+        np.float32(0.5),
+        TensorMap(ArrayArg((64, 64), "bfloat16"), (32, 32)),
+        None,
+    )
+    from dataclasses import replace
+
+    kernel = replace(from_cubin(cubin, "somebody 1.0")["k"], names=NAMES)
+    made = Launched(kernel, (1, 1, 1), (32, 1, 1), kept(args), 16, note="n=32")
+    return replace(made, **changes)
+
+
+def rows(launched: Launched) -> list[tuple[object, ...]]:
+    return [(s.line, s.op, s.array, s.width, s.requests, s.sectors) for s in launched.analyze().sites]
+
+
+def test_what_is_written_is_what_is_read(cubin: bytes, tmp_path: Path) -> None:
+    before = launch(cubin)
+    path = write_launch(before, tmp_path / "run")
+    record = json.loads(path.read_text("utf-8"))
+    jsonschema.validate(record, json.loads(SCHEMA_FILE.read_text("utf-8")))
+    after = read_launch(path)
+    assert rows(after) == rows(before)
+    assert after.kernel.origin == before.kernel.origin
+    assert {array for _, _, array, *_ in rows(after)} == {
+        "x, y, table[1]",
+        "table",
+        "table[0]|x, y, table[1]",
+        "view.0",
+    }
+    assert after.kernel.code.machine.module.code == cubin
+    same = ("grid", "block", "shared_bytes", "note", "cluster")
+    assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
+    assert sorted(file.name for file in path.parent.iterdir()) == [
+        "array0.npy",
+        "kernel.cubin",
+        "launch.json",
+    ]
+
+
+def test_arrays_of_one_allocation_lie_in_one_again(cubin: bytes, tmp_path: Path) -> None:
+    after = read_launch(write_launch(launch(cubin), tmp_path))
+    x, y = after.args[0], after.args[1]
+    assert np.shares_memory(x, after.args[2].arrays[1]) is False  # side by side
+    assert y.__array_interface__["data"][0] - x.__array_interface__["data"][0] == 99 * 4
+    after.run()
+    assert y[0] == 1 + after.args[2].arrays[0].make()[0] + after.args[3][0].make()[0, 0] + np.float32(0.5)
+
+
+def test_a_launch_keeps_its_arrays_as_they_were(cubin: bytes) -> None:
+    mine = np.arange(64, dtype=np.float32)
+    first, second = kept([mine[:32], mine[32:]])
+    mine[:] = 0
+    assert first[5] == 5 and second[5] == 37
+    assert np.shares_memory(first.base, second.base)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    dtype=st.sampled_from(["float32", "int8", "float64", "complex64", "bfloat16", "float8_e5m2", "bool"]),
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    order=st.permutations(range(3)),
+    steps=st.lists(st.sampled_from([1, 2, -1, -3]), min_size=3, max_size=3),
+    described=st.booleans(),
+)
+def test_any_array_comes_back(
+    dtype: str, shape: list[int], order: list[int], steps: list[int], described: bool, tmp_path_factory: Any
+) -> None:
+    made = ArrayArg(tuple(extent * 3 for extent in shape), dtype, seed=7).make()
+    view = made.transpose([axis for axis in order if axis < made.ndim])
+    view = view[tuple(slice(None, None, step) for step in steps[: made.ndim])]
+    array: Any = view
+    if described:
+        array = ArrayArg(view.shape, dtype, "iota", strides=view.strides)
+    kernel = from_cubin(_pointer_kernel())["k"]
+    folder = tmp_path_factory.mktemp("launch")
+    found: Any = read_launch(write_launch(_of(kernel, array), folder)).args[0]
+    if described:
+        assert found.extent == array.extent and found.start == array.start
+        assert (found.make() == array.make()).all()
+        return
+    assert (found.shape, found.strides, found.dtype) == (view.shape, view.strides, view.dtype)
+    assert found.tobytes() == view.tobytes()
+
+
+def _of(kernel: Any, array: Any) -> Launched:
+    return Launched(kernel, (1, 1, 1), (1, 1, 1), kept([array]))
+
+
+_CODE: list[bytes] = []
+
+
+def _pointer_kernel() -> bytes:
+    if not _CODE:
+        _CODE.append(compile_cubin('extern "C" __global__ void k(char *x) { x[0] = 1; }\n').code)
+    return _CODE[0]
+
+
+def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
+    text = 'extern "C" __global__ void k(float *x, int n) { x[threadIdx.x * STRIDE] = n; }\n'
+    (tmp_path / "k.cu").write_text(text)
+    record = {
+        "kernel": "k",
+        "code": "k.cu",
+        "options": ["-DSTRIDE=2"],
+        "grid": [1],
+        "block": [32],
+        "arguments": [
+            {"kind": "array", "dtype": "float32", "shape": [64], "fill": "zeros", "offset": 4},
+            {"kind": "scalar", "value": 3},
+        ],
+    }
+    path = tmp_path / "launch.json"
+    path.write_text(json.dumps(record))
+    (site,) = read_launch(path).analyze().sites
+    assert (site.sectors, site.array, site.source) == (8, "x", text.strip())
+    record["arguments"][0]["values"] = [0.0] * 64  # type: ignore[index]
+    del record["arguments"][0]["offset"]  # type: ignore[attr-defined,index]
+    path.write_text(json.dumps(record))
+    launched = read_launch(path)
+    launched.run()
+    assert launched.args[0][::2].tolist() == [3.0] * 32
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"grid": [0]}, r"this is no launch: data\.grid\[0\] must be bigger than or equal to 1"),
+        ({"arguments": [{"kind": "matrix"}]}, "this is no launch"),
+        ({"code": "other.cubin"}, "there is no other.cubin beside it"),
+        ({"kernel": "other"}, "no kernel 'other'"),
+        ({"arguments": []}, "takes 1 arguments, 0 given"),
+        (
+            {"arguments": [{"kind": "array", "dtype": "int8", "shape": [4], "values": "x.npy"}]},
+            "cannot read x.npy",
+        ),
+        (
+            {"arguments": [{"kind": "array", "dtype": "int8", "shape": [5], "values": "four.npy"}]},
+            "does not hold",
+        ),
+        ({"arguments": [{"kind": "array", "dtype": "intact", "shape": [4]}]}, "no type 'intact'"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    array = ArrayArg((4,), "int8")
+    path = write_launch(_of(from_cubin(_pointer_kernel())["k"], array), tmp_path)
+    np.save(tmp_path / "four.npy", np.zeros(4, np.int8))
+    record = json.loads(path.read_text("utf-8"))
+    assert read_launch(path).analyze().sites
+    path.write_text(json.dumps({**record, **change}))
+    with pytest.raises(MemsimError, match=message):
+        read_launch(path).analyze()
+
+
+def test_a_file_that_is_no_json_is_said(tmp_path: Path) -> None:
+    with pytest.raises(MemsimError, match="cannot read the launch"):
+        read_launch(tmp_path / "none.json")
+    (tmp_path / "half.json").write_text("{")
+    with pytest.raises(MemsimError, match="this is no launch"):
+        read_launch(tmp_path / "half.json")
+
+
+def test_the_published_schema_is_the_one_that_is_used() -> None:
+    published = Path(__file__).parents[2] / "docs" / "launch.schema.json"
+    assert published.read_text("utf-8") == SCHEMA_FILE.read_text("utf-8")
+    jsonschema.Draft7Validator.check_schema(json.loads(SCHEMA_FILE.read_text("utf-8")))

@@ -1,0 +1,197 @@
+"""Launches on the command line: saved, read again, from Triton's cache, and of scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from memsim.captured import session
+from memsim.compile import compile_cubin
+from memsim.launch import ArrayArg
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+OPTIONS = ("-DN=64", "-DSTRIDE=2")
+
+
+def counts(done: Done) -> object:
+    assert (done.code, done.err) == (0, "")
+    return [(s["line"], s["op"], s["array"], s["requests"]) for s in json.loads(done.out)["sites"]]
+
+
+def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "data.npy", np.zeros(200, np.float32))
+    launch = ("--grid", 4, "--block", 64, "--arg", f"@{tmp_path / 'data.npy'}", "--arg", "2.0", "--arg", 200)
+    saved = tmp_path / "saved"
+    first = memsim("analyze", scale, *map(str, launch), *OPTIONS, "--json", "--save-launch", saved)
+    files = {path.name for path in saved.iterdir()}
+    assert files >= {"launch.json", "kernel.cubin", "array0.npy", "scale.cu"}
+    scale.unlink()
+    assert counts(memsim("analyze", saved / "launch.json", "--json")) == counts(first)
+    shown = memsim("analyze", saved / "launch.json").out
+    assert "scale.cu:6" in shown and "data[i] = factor * tile[threadIdx.x];" in shown
+    assert "1 of 4 blocks replayed" in memsim("analyze", saved / "launch.json", "--blocks", "1").out
+
+
+@pytest.mark.parametrize("option", [("--grid", "4"), ("--arg", "1"), ("-D", "N=1"), ("--code", "ptx")])
+def test_a_launch_has_its_own_shape(
+    memsim: Run, scale: Path, tmp_path: Path, option: tuple[str, str]
+) -> None:
+    launch = ("--grid", "4", "--block", "64", "--arg", "f32[200]", "--arg", "2.0", "--arg", "200")
+    assert memsim("analyze", scale, *launch, *OPTIONS, "--save-launch", tmp_path / "l").code == 0
+    done = memsim("analyze", tmp_path / "l" / "launch.json", *option)
+    assert (done.code, done.out) == (2, "")
+    assert f"{option[0]} makes no sense with a launch" in done.err
+
+
+def test_a_saved_trace_has_no_launch_to_save(memsim: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "t.npz"
+    assert memsim("analyze", "transpose_xor", "--size", "64,64", "--save-trace", trace).code == 0
+    assert memsim("analyze", trace).code == 0
+    done = memsim("analyze", trace, "--save-launch", tmp_path / "l")
+    assert done.code == 2 and "a saved trace has no launch to save" in done.err
+
+
+def test_a_launch_of_ptx_stays_one_of_ptx(memsim: Run, scale: Path, tmp_path: Path) -> None:
+    launch = ("--grid", "4", "--block", "64", "--arg", "f32[200]", "--arg", "2.0", "--arg", "200")
+    done = memsim("analyze", scale, *launch, *OPTIONS, "--code", "ptx", "--save-launch", tmp_path)
+    assert done.code == 0
+    record = json.loads((tmp_path / "launch.json").read_text("utf-8"))
+    assert record["code"] == "kernel.ptx" and (tmp_path / "kernel.ptx").is_file()
+    again = memsim("analyze", tmp_path / "launch.json")
+    assert "Read: PTX of sm_90" in again.out and "an estimate" in again.out.splitlines()[0]
+
+
+# --- Triton's cache, as it lies on disk
+
+CACHED = """
+extern "C" __global__ void add(const float *x, float *out, int n, char *global_scratch, char *more) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = x[i] + (global_scratch ? global_scratch[i] : 0);
+}"""
+TTIR = """module {
+  tt.func public @add(%x: !tt.ptr<f32> loc("x"(#loc)), %out: !tt.ptr<f32> {tt.divisibility = 16}, %n: i32) {
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    folder = tmp_path / "ABCDEF"
+    folder.mkdir()
+    (folder / "add.cubin").write_bytes(compile_cubin(CACHED).code)
+    (folder / "add.ttir").write_text(TTIR)
+    metadata = {"name": "add", "num_warps": 2, "num_ctas": 1, "shared": 0, "triton_version": "3.9.0"}
+    (folder / "add.json").write_text(json.dumps(metadata))
+    (folder / "__grp__add.json").write_text("{}")
+    return folder
+
+
+def test_a_folder_of_tritons_cache(memsim: Run, cache: Path) -> None:
+    launch = ("--grid", "4", "--arg", "f32[250]", "--arg", "f32[250]", "--arg", "250")
+    done = memsim("analyze", cache, *launch)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("add: coalesced: 64 global sectors")
+    assert "block (64,1,1)" in done.out and "made by Triton 3.9.0 (ptxas" in done.out
+    for wrong, message in (
+        (launch[2:], "needs --grid"),
+        (launch[:-2], "takes 3 arguments (x: u64, out: u64, n: u32)"),
+        ((*launch, "--block", "64"), "--block makes no sense with a folder of Triton's cache"),
+        ((*launch, "--kernel", "sub"), "there is no kernel 'sub' in it"),
+    ):
+        done = memsim("analyze", cache, *wrong)
+        assert done.code == 2 and message in done.err
+
+
+def test_scratch_that_triton_asks_for_is_there(memsim: Run, cache: Path) -> None:
+    metadata = json.loads((cache / "add.json").read_text())
+    (cache / "add.json").write_text(json.dumps({**metadata, "global_scratch_size": 64}))
+    done = memsim("analyze", cache, "--grid", "4", "--arg", "f32[256]", "--arg", "f32[256]", "--arg", "256")
+    assert "global_scratch" in done.out
+    (cache / "add.json").write_text("{}")
+    done = memsim("analyze", cache, "--grid", "4")
+    assert done.code == 2 and "this is no description of Triton's" in done.err
+
+
+def test_a_folder_that_is_no_cache_is_none(memsim: Run, tmp_path: Path) -> None:
+    done = memsim("analyze", tmp_path)
+    assert done.code == 2 and "there is no kernel" in done.err
+
+
+# --- scripts
+
+
+@pytest.fixture
+def package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package whose kernels are launched by `launch(...)`, and what captures it."""
+    from contextlib import contextmanager
+
+    from memsim.api import from_cubin
+    from memsim.captured.launched import Launched
+
+    package, capturing = ModuleType("fakepack"), ModuleType("fakepack_capturing")
+
+    @contextmanager
+    def capture(keep: Callable[[Launched], None], arch: str):  # type: ignore[no-untyped-def]
+        kernel = from_cubin(compile_cubin(CACHED).code)["add"]
+        args = (ArrayArg((64,)), ArrayArg((64,)), 64, None, None)
+        package.launch = lambda grid: keep(Launched(kernel, (grid, 1, 1), (64, 1, 1), args, note="n=64"))  # type: ignore[attr-defined]
+        yield
+
+    capturing.capturing = capture  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fakepack", package)
+    monkeypatch.setitem(sys.modules, "fakepack_capturing", capturing)
+    monkeypatch.setattr(session, "PACKAGES", {"fakepack": "fakepack_capturing"})
+    monkeypatch.setattr("memsim.captured.script.PACKAGES", {"fakepack": "fakepack_capturing"})
+
+
+@pytest.mark.usefixtures("package")
+def test_a_script_is_captured(memsim: Run, tmp_path: Path) -> None:
+    script, run = tmp_path / "s.py", tmp_path / "run"
+    (tmp_path / "beside.py").write_text("GRID = 2")
+    script.write_text(
+        "import sys, beside, fakepack\nfakepack.launch(beside.GRID)\nfakepack.launch(len(sys.argv))\n"
+    )
+    done = memsim("capture", "-o", run, script, "--flag", "more")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        f"{run / '000_add' / 'launch.json'}  grid (2,1,1), block (64,1,1)  n=64",
+        f"{run / '001_add' / 'launch.json'}  grid (3,1,1), block (64,1,1)  n=64",
+        f"2 launches of {script}",
+    ]
+    assert memsim("analyze", run / "001_add" / "launch.json").out.startswith(
+        "add: coalesced: 16 global sectors"
+    )
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        ("import fakepack\nfakepack.launch(1)\n1 / 0\n", 2, "s.py:3: the script ends with ZeroDivisionError"),
+        ("import sys\nsys.exit(3)\n", 2, "the script exits with 3"),
+        ("import sys\nsys.exit(0)\n", 0, ""),
+        ("def\n", 2, "the script ends with SyntaxError"),
+    ],
+)
+def test_a_script_that_ends_badly(memsim: Run, tmp_path: Path, text: str, code: int, message: str) -> None:
+    script, before = tmp_path / "s.py", (list(sys.argv), list(sys.path))
+    script.write_text(text)
+    done = memsim("capture", "-o", tmp_path / "run", script)
+    assert done.code == code and message in done.err and "Traceback" not in done.err
+    assert (tmp_path / "run" / "000_add" / "launch.json").is_file() == ("launch" in text)
+    assert (sys.argv, sys.path) == before
+
+
+@pytest.mark.usefixtures("package")
+def test_a_folder_with_something_in_it_is_not_written_to(memsim: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text("")
+    done = memsim("capture", "-o", tmp_path, tmp_path / "s.py")
+    assert done.code == 2 and "the folder is not empty" in done.err
+    done = memsim("capture", "-o", tmp_path / "run", tmp_path / "none.py")
+    assert done.code == 2 and "there is no file" in done.err

@@ -1,0 +1,132 @@
+"""The lines of kernels that are written in Python: the user's own, not those of what was inlined."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memsim.api import analyze, from_cubin
+from memsim.compile import compile_cubin
+from memsim.compile.nvrtc import run_nvrtc
+from memsim.launch import ArrayArg
+from memsim.sass.listing import by_itself, own_text, read_listing
+from memsim.sass.places import assembly_places, own_frames
+
+USER = ("/home/me/kernel.py", 30)
+HELPER = ("/home/me/helpers.py", 7)
+SUM = ("/env/lib/python3.11/site-packages/triton/language/standard.py", 293)
+NATIVE = ("C:\\env\\Lib\\site-packages\\warp\\native\\tile.h", 900)
+
+
+@pytest.mark.parametrize(
+    ("chain", "own"),
+    [
+        ([USER], [USER]),
+        ([SUM, USER], [USER]),
+        ([SUM, SUM, HELPER, USER], [HELPER, USER]),
+        ([NATIVE, USER], [USER]),
+        ([SUM, NATIVE], [SUM, NATIVE]),  # nothing of the user's own: better than nothing
+        ([("/home/me/triton/kernel.py", 3), USER], [("/home/me/triton/kernel.py", 3), USER]),
+        ([("standard.py", 3)], [("standard.py", 3)]),
+    ],
+)
+def test_the_innermost_frame_that_is_of_no_library(
+    chain: list[tuple[str, int]], own: list[tuple[str, int]]
+) -> None:
+    assert own_frames(chain) == own
+
+
+LISTING = """
+	.section	.text.k,"ax",@progbits
+	//## File "/x/triton/language/standard.py", line 293 inlined at "/home/me/kernel.py", line 30
+	//## File "/home/me/kernel.py", line 30
+	//## File ".nv_debug_ptx_txt", line 5
+        /*0000*/                   SHFL.BFLY PT, R3, R2, 0x10, 0x1f ;
+	//## File "/home/me/kernel.py", line 33
+	//## File ".nv_debug_ptx_txt", line 12
+        /*0010*/                   LDG.E.128 R4, desc[UR4][R10.64] ;
+	//## File ".nv_debug_ptx_txt", line 20
+        /*0020*/                   EXIT ;
+"""
+
+
+def test_a_listing_names_the_users_lines() -> None:
+    lines = read_listing(LISTING)["k"].lines
+    places = [(line.source.file, line.source.line) for line in lines if line.source]
+    assert places == [("/home/me/kernel.py", 30), ("/home/me/kernel.py", 33), ("/home/me/kernel.py", 33)]
+
+
+def test_what_the_ptx_knows_better_wins_for_its_lines_only() -> None:
+    lines = read_listing(LISTING, places={12: ("/home/me/kernel.py", 31)})["k"].lines
+    assert [line.source.line for line in lines if line.source] == [30, 31, 33]
+
+
+PTX = """.version 8.4
+.visible .entry k()
+{
+	.loc	1 9 48                          // kernel.py:9:48
+	// begin inline asm
+	.loc	1 9 48                          // kernel.py:9:48
+	mov.u32 %r5, 0x0;
+	.loc	1 10 48                         // kernel.py:10:48
+	mov.u32 %r6, 0x0;
+	@%p1 ld.global.v2.b32 { %r5, %r6 }, [ %rd2 + 0 ];
+
+	// end inline asm
+	.loc	1 12 5
+	add.s32 %r1, %r2, %r3;
+	// begin inline asm
+	st.global.b32 [ %rd3 + 0 ], { %r9 };
+	// end inline asm
+	// begin inline asm
+	.loc	2 4 1
+	mov.u32 %r7, 0x0;
+	// end inline asm
+}
+	.file	1 "/home/me/kernel.py"
+	.file	2 "/home/me/other.py"
+"""
+
+
+def test_all_of_an_inline_assembly_text_is_of_its_first_line() -> None:
+    numbered = dict(enumerate(PTX.splitlines(), 1))
+    found = {numbered[line].strip(): place for line, place in assembly_places(PTX).items() if numbered[line]}
+    wrong = ("mov.u32 %r6, 0x0;", "@%p1 ld.global.v2.b32 { %r5, %r6 }, [ %rd2 + 0 ];")
+    assert {text: found[text] for text in wrong} == dict.fromkeys(wrong, ("/home/me/kernel.py", 9))
+    assert not set(found) - {*wrong, "// end inline asm"}  # the others' `.loc`s are true
+    assert assembly_places("") == {}
+
+
+def test_a_listing_without_lines_is_its_own_source() -> None:
+    bare = "\n".join(row for row in LISTING.splitlines() if "##" not in row)
+    listing = by_itself(read_listing(bare)["k"])
+    assert [(line.source.file, line.source.line) for line in listing.lines if line.source] == [
+        ("k.sass", 1),
+        ("k.sass", 2),
+        ("k.sass", 3),
+    ]
+    assert own_text(listing).splitlines()[1] == "LDG.E.128 R4, desc[UR4][R10.64]"
+    with_lines = read_listing(LISTING)["k"]
+    assert by_itself(with_lines) is with_lines
+
+
+def test_code_without_lines_shows_its_instructions(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(const float *x, float *y) {
+    y[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x * 2 + 64];
+}
+"""
+    compiled = compile_cubin(text)
+    assert compiled.code
+    program = run_nvrtc(text, str(tmp_path / "k.cu"), [], "sm_90")
+    assert program.cubin is not None
+    found = analyze(from_cubin(program.cubin)["k"], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
+    assert [(s.file, s.source.split()[0], s.sectors) for s in found.sites] == [
+        ("k.sass", "LDG.E", 4),
+        ("k.sass", "LDG.E", 8),
+        ("k.sass", "STG.E", 4),
+    ]
+    assert "-lineinfo" in str(found) and "lineinfo=True" in str(found)
+    named = analyze(from_cubin(compiled.code)["k"], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
+    assert "-lineinfo" not in str(named) and {s.line for s in named.sites} == {3}
