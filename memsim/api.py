@@ -5,7 +5,6 @@ In: CUDA source, PTX, or files with machine code. Out: kernels, traces, analyses
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -329,18 +328,14 @@ class KernelFile:
         Raises:
             MemsimError: as `memsim.load`; or the file has no such kernel, or several.
         """
+        from memsim.compile.paths import resolved
+
         path = self.folder / self.file
         if not path.is_file():
             raise MemsimError("there is no such file", file=self.file)
-        options = [_relative_to(self.folder, option) for option in self.options]
+        options = resolved(self.options, self.folder)
         made = load(path, options, code=self.code, compiler=self.compiler, arch=arch.name, name=self.file)
         return made[self.name or _only_kernel(made, self.file)]
-
-
-def _relative_to(folder: Path, option: str) -> str:
-    """`-Iinclude` with the folder that it means; other options as they are."""
-    match = re.fullmatch(r"(-I|--include-path=)(.+)", option)
-    return option if match is None else f"{match[1]}{folder / match[2]}"
 
 
 def _only_kernel(module: Module, file: str) -> str:

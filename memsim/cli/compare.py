@@ -24,7 +24,7 @@ from memsim.job import Job
 from memsim.report import comparison
 from memsim.targets.places import repository_root
 from memsim.targets.project import Project, find_project, read_project
-from memsim.targets.revision import files_at, is_revision, targets_at
+from memsim.targets.revision import files_at, is_revision, targets_at, with_headers_of
 from memsim.targets.run import analyze_all
 from memsim.targets.target import catalogue, is_file, kind_of, read_job
 from memsim.trace.trace import Trace
@@ -76,7 +76,8 @@ class Operands:
         tree = self.stack.enter_context(files_at(repository, revision))
         if is_file(inside):
             here = Path.cwd().resolve().relative_to(repository.resolve())
-            return self.single(name, self.launched(name, inside, tree / here))
+            job = self.launched(name, inside, tree / here)
+            return self.single(name, with_headers_of(job, Path.cwd(), repository, tree))
         targets = {target.name: target for target in targets_at(self.project(), repository, tree)}
         if not inside:
             return self.analyzed(tuple(targets.values()))

@@ -322,3 +322,46 @@ def test_files_are_relative_to_the_configuration(tile: Tile, monkeypatch: pytest
     done = project.run("check")
     assert done.code == 1
     assert str(read_project(project.path / "memsim.toml").folder / "tile.cu") in done.out
+
+
+# --- reproductions
+
+
+LOOPS = """\
+extern "C" __global__ void k(float *o, const float *a, const int *idx) {
+    __shared__ float s[32][33];
+    __shared__ float h[64];
+    atomicAdd(&s[threadIdx.x][threadIdx.y], a[threadIdx.x]);
+    if (threadIdx.y < 2) h[threadIdx.y * 32 + threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&h[idx[threadIdx.x] & 63], 1.0f);
+    o[threadIdx.y * 32 + threadIdx.x] = s[threadIdx.x][threadIdx.y] + h[threadIdx.x];
+}
+"""
+LOOPS_TARGET = """
+[[targets]]
+file = "k.cu"
+grid = [1]
+block = [32, 32]
+args = ["f32[1024]", "f32[1024]", "i32[1024]=iota"]
+"""
+
+
+def test_what_is_accepted_of_one_array_is_accepted_of_no_other(folder: Folder) -> None:
+    folder.write("k.cu", LOOPS)
+    folder.write("memsim.toml", 'budgets = ["ways <= 1"]\naccept = ["sites(array=h)"]\n' + LOOPS_TARGET)
+    done = folder.run("check")
+    assert done.code == 1
+    assert "k.cu:4: could not be analyzed:" in done.out
+    assert "k.cu:7: could not be analyzed:" not in done.out
+    folder.edit("memsim.toml", "array=h", "array=h, array=s")
+    assert folder.run("check").code == 0
+
+
+def test_every_alternative_has_to_mean_something(tile: Tile) -> None:
+    project = tile("sites(array=tile, array=tile_b).ways <= 1")
+    done = project.run("check")
+    assert done.code == 2
+    assert "memsim.toml:1:31: no access of tile falls under array=tile_b" in done.out
+    project.edit("memsim.toml", ", array=tile_b", "")
+    assert project.run("check").code == 0
