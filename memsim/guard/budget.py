@@ -10,7 +10,8 @@
     baseline                           every count of every row, as the baseline has it
 
 A budget is for one kernel at a time, and could fail: one that no count can break is a mistake. In: its
-text. Out: a `Budget`, or a `MemsimError` with the column at fault. Left out on purpose: whether it holds (`memsim.guard.judge`).
+text. Out: a `Budget`, or a `MemsimError` with the column at fault. Left out on purpose: whether it holds
+(`memsim.guard.judge`).
 """
 
 from __future__ import annotations

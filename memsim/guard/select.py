@@ -83,7 +83,7 @@ WORDS = dict.fromkeys(OPS, "op") | dict.fromkeys(SPACES, "space")
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """`filters`: (kind, value) pairs; none means every access. columns: where in `text` each stands, from 1."""
+    """`filters`: (kind, value) pairs; none means every access. columns: where each stands, from 1."""
 
     text: str = ""
     filters: tuple[tuple[str, str], ...] = ()
