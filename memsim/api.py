@@ -456,13 +456,14 @@ def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
+    from memsim.model.alike import alike
     from memsim.ptx.demangle import demangle, short_name
     from memsim.state.memory import SHARED_BASE
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
 
     kernel, launch, chosen = job.loaded, job.launch, _blocks(job)
-    recorder = Recorder()
+    recorder = Recorder(partial(alike, arch=job.arch.name))
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.code.listing
