@@ -19,6 +19,7 @@ from memsim.arch import Arch, get_arch
 from memsim.cli.project import open_cache, project_options
 from memsim.cli.target import ARCH, is_saved, launch_options, said, spell
 from memsim.errors import MemsimError
+from memsim.files import read_text
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
 from memsim.report import comparison
@@ -183,8 +184,8 @@ def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side]) -> Compariso
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise MemsimError(f"cannot read it: {error.strerror}", file=str(path)) from None
-    except ValueError as error:
+        return json.loads(read_text(path))
+    except FileNotFoundError:
+        raise MemsimError("there is no such file", file=str(path)) from None
+    except (ValueError, RecursionError) as error:
         raise MemsimError(f"no JSON: {error}", file=str(path)) from None

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -66,15 +69,49 @@ def analyze_all(targets: Sequence[Job], cache: Path | None, jobs: int | None = N
         return
     # Spawned and not forked: the same on every system, and safe whatever threads the caller has.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context)
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+    finished = False
     try:
-        yield from pool.map(one, targets)
+        with _interrupts_held():
+            found = pool.map(one, targets)  # starts the workers
+        yield from found
+        finished = True
     except BrokenProcessPool:
         raise MemsimError(
             "a process that analyzed a kernel was killed", hint="was there not enough memory? try --jobs 1"
         ) from None
     finally:
+        if not finished:  # nobody waits for what they do
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C comes afterwards; processes that are started meanwhile never hear of it: their parent answers."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """In a worker: when the parent is gone, however it went, so is this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _measured(target: Job, cache: Path | None) -> Measured:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.files import writing
 from memsim.launch import WARP, Launch
 from memsim.trace.trace import AccessSite, Origin, Trace
 
@@ -39,24 +39,16 @@ def save(trace: Trace, path: str | Path) -> None:
     Raises:
         MemsimError: the file cannot be written.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     header = np.frombuffer(json.dumps(_header(trace), default=int).encode("ascii"), np.uint8)
     columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
-    try:
-        with temporary.open("wb") as file:
-            np.savez_compressed(
-                file,
-                header=header,
-                writers=trace.writers.astype(np.int32),
-                executed=trace.executed.astype(np.int64),
-                **columns,
-            )
-        temporary.replace(path)
-    except OSError as error:
-        raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(Path(path), "the trace") as file:
+        np.savez_compressed(
+            file,
+            header=header,
+            writers=trace.writers.astype(np.int32),
+            executed=trace.executed.astype(np.int64),
+            **columns,
+        )
 
 
 def load(path: str | Path) -> Trace:

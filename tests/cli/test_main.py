@@ -54,7 +54,10 @@ def test_an_unknown_verb_is_a_usage_error(memsim: Run) -> None:
     [
         (MemsimError("it is wrong", hint="mend it"), 2, "error: it is wrong\nhint: mend it\n"),
         (MemsimError("a check failed", exit_code=1), 1, "error: a check failed\n"),
-        (KeyboardInterrupt(), 130, "\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (RecursionError(), 2, "error: something is nested too deeply to be read\n"),
+        (MemoryError(), 2, "error: there is not enough memory for this\n"),
+        (MemsimError("\x1b[31mred\u202e\r"), 2, "error: ␛[31mred\ufffd␍\n"),
     ],
 )
 def test_errors_become_exit_codes(
