@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -186,12 +186,13 @@ def _from_source(
     path: Path, options: Sequence[str], code: str | None, compiler: str | None, arch: str, name: str | None
 ) -> Module:
     """A compiled `.cu` file; `name` is what it is called."""
-    from memsim.compile import compile_cubin, compile_cuda
+    from memsim.compile import compile_cuda
+    from memsim.compile.kept import compiled_source
     from memsim.ptx.parser import parse
     from memsim.sass.kernel import read_module
 
     if code != "ptx" and _can_list(code):
-        compiled = compile_cubin(path, options, arch, name, compiler)  # type: ignore[arg-type]
+        compiled = compiled_source(path, options, arch, name, compiler)
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
         return _machine_module(machine, path, name)
     return _ptx_module(parse(compile_cuda(path, options, arch, name), str(path)), path, name)
@@ -203,10 +204,10 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
 
     parsed = parse(text, str(path) if path else "PTX")
     if code != "ptx" and _can_list(code):
-        from memsim.compile import assemble_ptx
+        from memsim.compile.kept import assembled
         from memsim.sass.kernel import read_module
 
-        compiled = assemble_ptx(text, _chip_for(parsed.target, arch), str(path) if path else "PTX")
+        compiled = assembled(text, _chip_for(parsed.target, arch), str(path) if path else "PTX")
         if compiled is not None:
             machine = read_module(compiled.code, compiler=compiled.compiler)
             return _machine_module(machine, path, None)
@@ -329,14 +330,37 @@ class KernelFile:
         Raises:
             MemsimError: as `memsim.load`; or the file has no such kernel, or several.
         """
+        from memsim.compile.kept import what_is_read
         from memsim.compile.paths import resolved
 
         path = self.folder / self.file
         if not path.is_file():
             raise MemsimError("there is no such file", file=self.file)
         options = resolved(self.options, self.folder)
-        made = load(path, options, code=self.code, compiler=self.compiler, arch=arch.name, name=self.file)
+        read = what_is_read(path, options, self.file) if path.suffix in SOURCE_SUFFIXES else None
+        how = path, tuple(options), self.code, self.compiler, arch.name, self.file
+        made = _module(*how) if read is None else _module_once(*how, repr((path.absolute(), read)))
         return made[self.name or _only_kernel(made, self.file)]
+
+
+def _module(
+    path: Path, options: Sequence[str], code: str | None, compiler: str | None, arch: str, name: str
+) -> Module:
+    return load(path, options, code=code, compiler=compiler, arch=arch, name=name)
+
+
+@lru_cache(maxsize=2)
+def _module_once(
+    path: Path,
+    options: tuple[str, ...],
+    code: str | None,
+    compiler: str | None,
+    arch: str,
+    name: str,
+    read: str,
+) -> Module:
+    """The module, for several jobs in a row; `read`: all that decides what it is."""
+    return _module(path, options, code, compiler, arch, name)
 
 
 def _only_kernel(module: Module, file: str) -> str:

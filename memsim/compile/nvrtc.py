@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from memsim.compile.toolkit import NVRTC_WHEEL, header_folders, wheel_folders
 from memsim.errors import MemsimError
@@ -145,6 +146,11 @@ def unload(library: ctypes.CDLL) -> None:
         _ctypes.FreeLibrary(library._handle)
     else:
         _ctypes.dlclose(library._handle)
+
+
+def library_path() -> Path | None:
+    """The file of the library that a wheel brings; None if the system's loader has to find one."""
+    return next((Path(found) for found in _library_candidates() if Path(found).is_absolute()), None)
 
 
 def _library_candidates() -> Iterator[str]:

@@ -11,10 +11,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
 from memsim.launch import Launch
+
+# What a file of a trace may say.
+Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+Positive = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
+Space = Annotated[str, msgspec.Meta(pattern="^(shared|global)$")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +61,15 @@ class AccessSite:
 
     instruction: str
     file: str
-    line: int
+    line: Natural
     column: int
     op: str
-    space: str
-    width: int
+    space: Space
+    width: Natural
     array: str
-    instructions: int
+    instructions: Natural
     unresolved: str | None = None
-    unresolved_requests: int = 0
+    unresolved_requests: Natural = 0
     address: int = -1
 
 

@@ -256,7 +256,7 @@ def test_kernels_that_ship_change_with_their_own_repository(
         (("kernel_v4", "kernel_v5", "--grid", "1"), "--grid makes no sense"),
         (("HEAD", ".", "--size", "64,64"), "--size makes no sense"),
         (("gone.npz", "kernel_v4"), "no such file"),
-        (("gone.json", "kernel_v4"), "cannot read it"),
+        (("gone.json", "kernel_v4"), "there is no such file"),
         (("memsim.toml", "kernel_v4"), "no kernel, no file"),
         (("no.json", "kernel_v4"), "no saved analysis"),
         (("other.json", "kernel_v4"), "has schema 99"),
