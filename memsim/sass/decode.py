@@ -124,8 +124,11 @@ def _decoded(text: str) -> tuple[Form, Record, Effect, int, int, int]:
     """(form, record, effect, slots read, written, read for addresses) of an instruction without its guard."""
     form = parse_form(text)
     record = RECORDS.get(form.opcode, STRANGER)
-    widths = record.widths(form)
-    count = result_count(form, record)
+    try:
+        widths, count = record.widths(form), result_count(form, record)
+    except (IndexError, ValueError):  # it has other operands than any form that is known
+        record = STRANGER
+        widths, count = record.widths(form), result_count(form, record)
     reads = writes = addresses = 0
     for place, operand in enumerate(form.operands):
         span = widths.get(place, 1)

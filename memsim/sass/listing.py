@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from memsim.errors import MemsimError
 from memsim.isa.op import Place
+from memsim.launch import shown
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")
@@ -19,6 +21,10 @@ _PLACE = re.compile(r'^\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", l
 _INSTRUCTION = re.compile(
     r"^\s*/\*(?P<address>[0-9a-f]+)\*/\s+(?:\{\s*)?(?:@(?P<guard>!?U?P\w+)\s+)?(?P<text>[^;]*?)\s*;"
 )
+
+
+# A register beyond the 255 of a lane, or a number of more digits than 128 bits have.
+_IMPOSSIBLE = re.compile(r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|\b(?:0x[0-9a-fA-F]{33,}|[0-9]{40,})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,15 @@ class Listing:
 
 
 def read_listing(text: str, file_name: Callable[[str], str] = str) -> dict[str, Listing]:
-    """The kernels of a listing, by name, in its order. `file_name`: what a source file is called."""
+    """The kernels of a listing, by name, in its order. `file_name`: what a source file is called.
+
+    Raises:
+        MemsimError: it names a register that no chip has, or a number that none can hold.
+    """
+    impossible = _IMPOSSIBLE.search(text)
+    if impossible is not None:
+        line = text.count("\n", 0, impossible.start()) + 1
+        raise MemsimError(f"the listing is damaged at its line {line}: there is no {shown(impossible[0])}")
     found: dict[str, Listing] = {}
     name: str | None = None
     lines: list[Line] = []

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Texture1D
+from memsim.launch import ArrayArg, Texture1D, shown
 from memsim.ptx.demangle import demangle
 from memsim.ptx.program import Function, Parameter
 
@@ -147,7 +147,7 @@ def check_arguments(
 def _say(argument: Any) -> str:
     if is_array(argument):
         return f"an array {argument.dtype}{list(argument.shape)}"
-    return f"{argument!r}"
+    return shown(argument)
 
 
 def _fits(parameter: Parameter, argument: Any) -> bool:

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.launch import Texture1D
+from memsim.errors import MemsimError
+from memsim.launch import MOST_BYTES, Texture1D
 from memsim.ptx.program import Variable
 from memsim.state.registers import (
     Part,
@@ -88,7 +89,13 @@ class Layout:
         return start
 
     def add(self, name: str, start: int, size: int) -> None:
-        """A named range that begins at `start`."""
+        """A named range that begins at `start`.
+
+        Raises:
+            MemsimError: it is larger than an address can tell.
+        """
+        if start + size > MOST_BYTES:
+            raise MemsimError(f"{name} is larger than any memory")
         place = bisect.bisect_right(self.starts, start)
         self.buffers.insert(place, Buffer(name, self.space, start, start + size))
         self.starts.insert(place, start)

@@ -20,8 +20,9 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.files import read_bytes, writing
-from memsim.launch import WARP, Launch
-from memsim.trace.trace import AccessSite, Natural, Origin, Positive, Trace
+from memsim.launch import WARP, Launch, Natural, Positive
+from memsim.npy import read_header
+from memsim.trace.trace import AccessSite, Origin, Trace
 
 FORMAT = "memsim trace"
 SCHEMA = 2
@@ -143,7 +144,7 @@ def read(content: bytes, name: str) -> Trace:
                 executed = _array(file, "executed", np.int64, (), MOST_INSTRUCTIONS)
     # zipfile and zlib raise many kinds on a file that is not theirs
     except (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error,
-            NotImplementedError, OverflowError, SyntaxError, struct.error) as error:  # fmt: skip
+            NotImplementedError, RecursionError, struct.error) as error:  # fmt: skip
         raise MemsimError(
             f"this is not a whole memsim trace: {error}", file=name, hint="`--save-trace FILE` writes one"
         ) from None
@@ -161,17 +162,13 @@ def _array(
     if entry.file_size > FIRST_BYTES + most * int(np.prod(shape)) * np.dtype(dtype).itemsize:
         raise ValueError(f"{name} has {entry.file_size:,} bytes")
     with file.open(entry) as packed:
-        version = np.lib.format.read_magic(packed)
-        read_header = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }[version]
-        found, in_columns, kind = read_header(packed, max_header_size=FIRST_BYTES // 2)
-        if kind != dtype or found[1:] != shape or len(found) != 1 + len(shape) or found[0] > most:
+        found, in_columns, kind = read_header(packed)
+        if in_columns or kind != dtype or found[1:] != shape or len(found) != 1 + len(shape):
             raise ValueError(f"column {name} is {kind} {found}")
-        count = int(np.prod(found))
+        if found[0] > most:
+            raise ValueError(f"{name} has {found[0]:,} rows")
         content = packed.read()  # as much as the file says that there is, which was looked at
-    if in_columns or len(content) != count * np.dtype(dtype).itemsize:
+    if len(content) != int(np.prod(found)) * np.dtype(dtype).itemsize:
         raise ValueError(f"{name} is cut short")
     if dtype is np.bool_ and content.translate(None, b"\0\1"):
         raise ValueError(f"{name} is not true or false")

@@ -11,17 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
 
-import msgspec
 import numpy as np
 
-from memsim.launch import Launch
-
-# What a file of a trace may say.
-Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
-Positive = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
-Space = Annotated[str, msgspec.Meta(pattern="^(shared|global)$")]
+from memsim.launch import Launch, Natural, Space
 
 
 @dataclass(frozen=True, slots=True)
