@@ -488,7 +488,7 @@ def trace_job(job: Job, progress: Progress | None = None, *, everything: bool = 
     from memsim.trace.trace import Trace
 
     kernel, launch, chosen = job.loaded, job.launch, _blocks(job)
-    recorder = Recorder(partial(alike, arch=job.arch.name))
+    recorder = Recorder(partial(alike, arch=job.arch))
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.code.listing

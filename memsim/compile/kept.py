@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -138,5 +139,6 @@ def _kept(
             pass
     made = make()
     if made is not None and may_be_kept(made):
-        store.put(key, msgspec.msgpack.encode(made))
+        with suppress(UnicodeEncodeError):  # a name or a comment that is no UTF-8
+            store.put(key, msgspec.msgpack.encode(made))
     return made

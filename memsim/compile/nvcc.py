@@ -17,7 +17,7 @@ def nvcc_ptx(text: str, folder: Path, name: str, options: list[str]) -> tuple[st
     """(PTX text with given names, None if it does not compile; the log)."""
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch, Path(name).name).with_suffix(".cu")
-        source.write_text(text, encoding="utf-8")
+        source.write_text(text, encoding="utf-8", errors="surrogateescape")
         written, log = _run("-ptx", source, Path(scratch), options)
         log = rename(log, source.as_posix(), name)
         if written is None:
@@ -37,7 +37,7 @@ def nvcc_cubin(
         source = path
         if source is None or source.suffix != ".cu":
             source = Path(scratch, Path(name).name).with_suffix(".cu")
-            source.write_text(text, encoding="utf-8")
+            source.write_text(text, encoding="utf-8", errors="surrogateescape")
         written, log = _run("-cubin", source, Path(scratch), options)
         names = Names(((source.as_posix(), name), ((folder / "any.cu").as_posix(), name)))
         return written, rename(log, source.as_posix(), name), names

@@ -69,8 +69,8 @@ def run_nvrtc(text: str, true_name: str, options: list[str], chip: str | None = 
         program = ctypes.c_void_p()
         nvrtc.nvrtcCreateProgram(
             ctypes.byref(program),
-            text.encode(),
-            true_name.encode(),
+            _bytes(text),
+            _bytes(true_name),
             len(HEADERS),
             _strings(HEADERS.values()),
             _strings(HEADERS),
@@ -100,8 +100,13 @@ def _workarounds(nvrtc: ctypes.CDLL, chip: str) -> list[str]:
 
 
 def _strings(texts: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
-    encoded = [text.encode() for text in texts]
+    encoded = [_bytes(text) for text in texts]
     return (ctypes.c_char_p * len(encoded))(*encoded)
+
+
+def _bytes(text: str) -> bytes:
+    """As it stands in the file, or on the disk, where that is no UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _output(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> bytes:

@@ -20,17 +20,15 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
     """(the absolute path, None for text; the text).
 
     Raises:
-        MemsimError: no such file, or no text.
+        MemsimError: no such file. What is no UTF-8 in it, in a comment perhaps, stays as it is.
     """
     if isinstance(source, str) and "\n" in source:
         return None, source
     path = Path(source).absolute()
     try:
-        return path, path.read_text(encoding="utf-8")
+        return path, path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise MemsimError(f"cannot read {source}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise MemsimError(f"cannot read {source}: it is not UTF-8 text") from None
 
 
 def default_standard(options: Sequence[str]) -> list[str]:
@@ -58,8 +56,8 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
             if path is None or path in found:
                 continue
             try:
-                found[path] = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
+                found[path] = path.read_text(encoding="utf-8", errors="surrogateescape")
+            except OSError:
                 continue
             waiting.append((found[path], path.parent))
     return found

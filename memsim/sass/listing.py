@@ -23,8 +23,11 @@ _INSTRUCTION = re.compile(
 )
 
 
-# A register beyond the 255 of a lane, or a number of more digits than 128 bits have.
-_IMPOSSIBLE = re.compile(r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|\b(?:0x[0-9a-fA-F]{33,}|[0-9]{40,})")
+# A register beyond the 255 of a lane, a constant beyond the end of a bank, or a number of more than 128 bits.
+_IMPOSSIBLE = re.compile(
+    r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|c\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6,}"
+    r"|\b(?:0x[0-9a-fA-F]{33,}|[0-9]{40,})"
+)
 
 
 @dataclass(frozen=True, slots=True)

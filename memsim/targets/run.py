@@ -145,7 +145,7 @@ def _kept(target: Job, cache: Path | None) -> Measured | None:
     """The target with what is kept of it; None where it has to be made."""
     try:
         trace = kept_trace(target, cache)
-        return None if trace is None else Measured(target, analyze_trace(trace, target.arch.name))
+        return None if trace is None else Measured(target, analyze_trace(trace, target.arch))
     except MemsimError as error:
         return Measured(target, error=error)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 import memsim
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch import SM_90, Measured
-from memsim.model.alike import alike
+from memsim.model import alike as model
 from memsim.trace import record, writers
 from memsim.trace.trace import Trace
 from memsim.validate.predict import accesses_by_place, predict
@@ -43,6 +44,9 @@ extern "C" __global__ void k(float *o, const float *a, const float4 *b, int roun
 """
 
 
+alike = partial(model.alike, arch=SM_90)
+
+
 def scattered(folder: Path, blocks: int = 16, rounds: int = 9) -> Analysis:
     (folder / "k.cu").write_text(SCATTER)
     array = memsim.ArrayArg
@@ -56,7 +60,7 @@ def without_notes(analysis: Analysis) -> dict[str, Any]:
 
 def figures(trace: Trace) -> dict[Any, Any]:
     """What is compared with a recording, for each place."""
-    return {place: predict(accesses, "sm_90") for place, accesses in accesses_by_place(trace).items()}
+    return {place: predict(accesses, SM_90) for place, accesses in accesses_by_place(trace).items()}
 
 
 def test_too_many_requests_are_folded_and_no_count_is_another(
