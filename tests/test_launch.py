@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 
 

@@ -18,7 +18,7 @@ import pytest
 from memsim.errors import MemsimError
 from tests.fuzz.subjects import SUBJECTS
 
-COUNT = int(os.environ.get("MEMSIM_FUZZ", "25"))
+COUNT = int(os.environ.get("MEMSIM_FUZZ", "15"))
 FIRST = int(os.environ.get("MEMSIM_FUZZ_SEED", "0"))
 LONGEST = 60  # seconds for one input on a machine that is busy
 
