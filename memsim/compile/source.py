@@ -20,15 +20,18 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
     """(the absolute path, None for text; the text).
 
     Raises:
-        MemsimError: no such file. What is no UTF-8 in it, in a comment perhaps, stays as it is.
+        MemsimError: no such file, or no text. What is no UTF-8 in it, in a comment perhaps, stays as it is.
     """
     if isinstance(source, str) and "\n" in source:
         return None, source
     path = Path(source).absolute()
     try:
-        return path, path.read_text(encoding="utf-8", errors="surrogateescape")
+        text = path.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise MemsimError(f"cannot read {source}: {error.strerror}") from None
+    if "\0" in text:
+        raise MemsimError(f"cannot read {source}: it is no text")
+    return path, text
 
 
 def default_standard(options: Sequence[str]) -> list[str]:

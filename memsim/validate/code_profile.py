@@ -196,7 +196,9 @@ def _unrolled(runs: Sequence[Any]) -> list[Any]:
     Raises:
         MemsimError: it says of more instructions than a kernel has.
     """
-    if len(runs) % 2 or sum(runs[::2]) > MOST_INSTRUCTIONS:
+    each = runs[::2]
+    is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
+    if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
         raise MemsimError("not a recording: it says of more instructions than a kernel has")
     return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
 
