@@ -130,7 +130,7 @@ def _array(column: np.ndarray, random: Random) -> np.ndarray:
             if changed.size:
                 at = random.randrange(changed.size)
                 most = np.iinfo(changed.dtype).max if changed.dtype.kind in "iu" else 1
-                changed.flat[at] = random.choice((0, 1, 31, most, most // 2, 1 << 20))  # type: ignore[call-overload]
+                changed.flat[at] = random.choice((0, 1, 31, most, most // 2, min(most, 1 << 20)))  # type: ignore[call-overload]
             return changed
 
 

@@ -93,11 +93,11 @@ def test_the_fixture_analyzes_and_checks(pytester: pytest.Pytester) -> None:
         def test_good(memsim):
             analysis = memsim.analyze("transpose_naive", size=(64, 64))
             assert max(site.max_ways or 0 for site in analysis.sites) == 32
-            memsim.check(analysis, "ways <= 31", "sites(global).sectors <= ideal")
+            memsim.check(analysis, "wavefronts < 1_000_000", "sites(global).sectors <= ideal")
 
         def test_bad(memsim):
             analysis = memsim.analyze("transpose_naive", size=(64, 64))
-            memsim.check(analysis, "ways <= 31", "ways <= 1")
+            memsim.check(analysis, "wavefronts < 1_000_000", "ways <= 1")
 
         @pytest.mark.memsim("ways <= 1")
         def test_marked_good(memsim):
@@ -202,13 +202,13 @@ def test_a_target_of_the_configuration(pytester: pytest.Pytester) -> None:
         @pytest.mark.memsim(target="bare")
         def test_its_own_budgets_broken(): pass
 
-        @pytest.mark.memsim("ways <= 31", target="bare")
+        @pytest.mark.memsim("wavefronts < 1_000_000", target="bare")
         def test_other_budgets(): pass
 
-        @pytest.mark.memsim("ways <= 31", target="bare", grid=8)
+        @pytest.mark.memsim("wavefronts < 1_000_000", target="bare", grid=8)
         def test_a_launch_that_would_change_nothing(): pass
 
-        @pytest.mark.memsim("ways <= 31", target="gone")
+        @pytest.mark.memsim("wavefronts < 1_000_000", target="gone")
         def test_no_such_target(): pass
     """)
     result = run(pytester, "-rA")
@@ -253,9 +253,11 @@ def test_it(): pass
 def test_memsim_budgets(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(KERNEL_TEST)
     run(pytester).assert_outcomes(failed=1)
-    pytester.makeini("[pytest]\nmemsim_budgets =\n    ways <= 31\n    sites(global).sectors <= ideal\n")
+    pytester.makeini(
+        "[pytest]\nmemsim_budgets =\n    wavefronts < 1_000_000\n    sites(global).sectors <= ideal\n"
+    )
     run(pytester).assert_outcomes(passed=1)
-    pytester.makeini("[pytest]\nmemsim_budgets =\n    ways <= 31\n    ways <= 1\n")
+    pytester.makeini("[pytest]\nmemsim_budgets =\n    wavefronts < 1_000_000\n    ways <= 1\n")
     result = run(pytester)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*budget broken: ways <= 1"])
