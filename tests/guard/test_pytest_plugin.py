@@ -9,7 +9,8 @@ from pathlib import Path
 import networkx  # noqa: F401  # imported once here, and not again by each pytest within this one
 import pytest
 
-import memsim.pytest_plugin.fixture  # noqa: F401
+import memsim.pytest_plugin.fixture
+import memsim.simt.execute_program  # noqa: F401  (pytester forgets what is first imported in a session of its own)
 from memsim.cli import main
 from memsim.simt import execute  # noqa: F401
 from tests.guard.conftest import TARGET, TILE
