@@ -17,6 +17,7 @@ import numpy as np
 
 from memsim.arch import SM_90, Arch, get_arch
 from memsim.errors import MemsimError
+from memsim.launch import Natural, Space
 from memsim.model import COUNTERS, totals
 from memsim.model.choice import global_cost, shared_cost, why_no_cost
 from memsim.model.counters import QUANTITIES
@@ -58,22 +59,22 @@ class SiteCounts:
     """
 
     file: str
-    line: int
+    line: Natural
     column: int
     source: str
     op: str
-    space: str
-    width: int
+    space: Space
+    width: Natural
     array: str
-    instructions: int
-    requests: int | None = None
-    wavefronts: int | None = None
-    conflicts: int | None = None
-    ideal_wavefronts: int | None = None
-    max_ways: int | None = None
-    sectors: int | None = None
-    ideal_sectors: int | None = None
-    lines: int | None = None
+    instructions: Natural
+    requests: Natural | None = None
+    wavefronts: Natural | None = None
+    conflicts: Natural | None = None
+    ideal_wavefronts: Natural | None = None
+    max_ways: Natural | None = None
+    sectors: Natural | None = None
+    ideal_sectors: Natural | None = None
+    lines: Natural | None = None
     unresolved: str | None = None
 
     @property

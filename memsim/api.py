@@ -5,9 +5,9 @@ In: CUDA source, PTX, or files with machine code. Out: kernels, traces, analyses
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -262,7 +262,8 @@ def _from_source(
 
     `name` is what it is called, `text` what it is taken to hold.
     """
-    from memsim.compile import compile_cubin, compile_cuda
+    from memsim.compile import compile_cuda
+    from memsim.compile.kept import compiled_source
     from memsim.ptx.parser import parse
     from memsim.sass.kernel import read_module
 
@@ -270,7 +271,7 @@ def _from_source(
     if text is not None:
         source, options, name = text, [f"-I{path.parent}", *options], name or path.as_posix()
     if code != "ptx" and _can_list(code):
-        compiled = compile_cubin(source, options, arch, name, compiler, instances)  # type: ignore[arg-type]
+        compiled = compiled_source(source, options, arch, name, compiler, instances)
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
         made = replace(_machine_module(machine, path, name), notes=compiled.notes)
     else:
@@ -289,10 +290,10 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
 
     parsed = parse(text, str(path) if path else "PTX")
     if code != "ptx" and _can_list(code):
-        from memsim.compile import assemble_ptx
+        from memsim.compile.kept import assembled
         from memsim.sass.kernel import read_module
 
-        compiled = assemble_ptx(text, _chip_for(parsed.target, arch), str(path) if path else "PTX")
+        compiled = assembled(text, _chip_for(parsed.target, arch), str(path) if path else "PTX")
         if compiled is not None:
             machine = read_module(compiled.code, compiler=compiled.compiler)
             return _machine_module(machine, path, None)
@@ -416,26 +417,48 @@ class KernelFile:
         Raises:
             MemsimError: as `memsim.load`; or the file has no such kernel, or several.
         """
+        from memsim.compile.kept import what_is_read
+        from memsim.compile.paths import resolved
+
         path = self.folder / self.file
         if not path.is_file():
             raise MemsimError("there is no such file", file=self.file)
-        options = [_relative_to(self.folder, option) for option in self.options]
-        made = load(
-            path,
-            options,
-            code=self.code,
-            compiler=self.compiler,
-            arch=arch.name,
-            name=self.file,
-            text=self.text,
-        )
+        options = resolved(self.options, self.folder)
+        read = None
+        if path.suffix in SOURCE_SUFFIXES and self.text is None:
+            read = what_is_read(path, options, self.file)
+        how = path, tuple(options), self.code, self.compiler, arch.name, self.file
+        if read is not None:
+            made = _module_once(*how, repr((path.absolute(), read)))
+            return made[self.name or _only_kernel(made, self.file)]
+        made = _module(*how, self.text)
         return made[self.name or _only_kernel(made, self.file)]
 
 
-def _relative_to(folder: Path, option: str) -> str:
-    """`-Iinclude` with the folder that it means; other options as they are."""
-    match = re.fullmatch(r"(-I|--include-path=)(.+)", option)
-    return option if match is None else f"{match[1]}{folder / match[2]}"
+def _module(
+    path: Path,
+    options: Sequence[str],
+    code: str | None,
+    compiler: str | None,
+    arch: str,
+    name: str,
+    text: str | None = None,
+) -> Module:
+    return load(path, options, code=code, compiler=compiler, arch=arch, name=name, text=text)
+
+
+@lru_cache(maxsize=2)
+def _module_once(
+    path: Path,
+    options: tuple[str, ...],
+    code: str | None,
+    compiler: str | None,
+    arch: str,
+    name: str,
+    read: str,
+) -> Module:
+    """The module, for several jobs in a row; `read`: all that decides what it is."""
+    return _module(path, options, code, compiler, arch, name)
 
 
 def _only_kernel(module: Module, file: str) -> str:
@@ -607,6 +630,7 @@ def trace_job(
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
+    from memsim.model.alike import alike
     from memsim.ptx.demangle import short_name
     from memsim.state.memory import SHARED_BASE
     from memsim.trace.record import Recorder
@@ -617,7 +641,7 @@ def trace_job(
     if isinstance(job.kernel, TraceSource):
         return job.kernel.trace(job.launch, job.args, chosen, progress)
     kernel, launch = job.loaded, job.launch
-    recorder = Recorder(apart=apart)
+    recorder = Recorder(None if apart else partial(alike, arch=job.arch), apart=apart)
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.code.listing

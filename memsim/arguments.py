@@ -7,6 +7,7 @@ Left out: textures.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,18 +17,18 @@ import numpy as np
 
 from memsim.arrays import allocation
 from memsim.errors import MemsimError
-from memsim.launch import FILLS, ArrayArg, Pointers, TensorMap, c_strides, dtype_of
+from memsim.files import read_bytes
+from memsim.launch import DTYPES, FILLS, ArrayArg, Pointers, TensorMap, c_strides, dtype_of
+from memsim.npy import read_array
 from memsim.ptx.program import Parameter
 from memsim.simt.arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
 Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | tuple[Part, ...] | None
 
-NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
-DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
-DTYPES |= {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 NULL = "null"
 BOOLS = {"true": 1, "false": 0}
+EXTENT = re.compile(r"\s*[0-9]{1,18}\s*")
 ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
 NUMBERS = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
 BETWEEN_PARTS = re.compile(r"\+(?![^()]*\))")  # no + inside parentheses, as in f32(1e+5)
@@ -183,7 +184,7 @@ def _array(text: str, folder: Path) -> ArrayArg | np.ndarray:
         raise _error(text, text.index("[") + 1, "an array is TYPE[SHAPE] or TYPE[SHAPE]=CONTENT")
     dtype = _dtype(text, match)
     extents = match["shape"].split(",")
-    if not all(extent.strip().isdecimal() and int(extent) > 0 for extent in extents):
+    if not all(EXTENT.fullmatch(extent) and int(extent) > 0 for extent in extents):
         raise _error(text, match.start("shape") + 1, "a shape is positive integers with commas between")
     fill = match["fill"]
     if fill is not None and fill not in FILLS:
@@ -234,10 +235,12 @@ def _dtype(text: str, match: re.Match[str]) -> str:
 def _array_from_file(text: str, folder: Path) -> np.ndarray:
     path = folder / text[1:]
     try:
-        with path.open("rb") as file:
-            return np.ascontiguousarray(np.lib.format.read_array(file, allow_pickle=False))
-    except OSError as error:
+        content = read_bytes(path)
+        return np.ascontiguousarray(read_array(io.BytesIO(content), len(content)))
+    except FileNotFoundError as error:
         raise _error(text, 2, f"cannot read {path}: {error.strerror}") from None
+    except MemsimError as error:
+        raise _error(text, 2, f"{error.message} ({path})") from None
     except ValueError as error:
         raise _error(text, 2, f"{path} is no .npy file: {error}") from None
 

@@ -11,11 +11,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 import numpy as np
 
 from memsim.errors import MemsimError
+
+# What files may say, for msgspec: numbers that numpy can hold, and a memory that has a cost.
+Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+Positive = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
+Space = Annotated[str, msgspec.Meta(pattern="^(shared|global)$")]
 
 WARP = 32
 #: What an allocation's start is a multiple of, in bytes: cudaMalloc gives no less.
@@ -41,7 +47,7 @@ def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]
     """
     items = tuple(value) if isinstance(value, Iterable) else (value,)
     if not 1 <= len(items) <= 3 or not all(is_integer(i) and i > 0 for i in items):
-        raise MemsimError(f"{name} must be one to three positive integers, not {value!r}")
+        raise MemsimError(f"{name} must be one to three positive integers, not {shown(value)}")
     x, y, z = (*(int(i) for i in items), 1, 1)[:3]
     return x, y, z
 
@@ -57,13 +63,13 @@ class Launch:
     def __post_init__(self) -> None:
         for name, value, limit in (("grid", self.grid, MAX_GRID), ("block", self.block, MAX_BLOCK)):
             if any(v > most for v, most in zip(value, limit)):
-                raise MemsimError(f"{name} {value} is larger than the hardware's limit {limit}")
+                raise MemsimError(f"{name} {shown(value)} is larger than the hardware's limit {limit}")
         if self.threads > MAX_THREADS:
             raise MemsimError(
                 f"block {self.block} has {self.threads} threads; a block has at most {MAX_THREADS}"
             )
         if not is_integer(self.shared_bytes) or self.shared_bytes < 0:
-            raise MemsimError(f"dynamic shared memory cannot be {self.shared_bytes!r} bytes")
+            raise MemsimError(f"dynamic shared memory cannot be {shown(self.shared_bytes)} bytes")
 
     @property
     def threads(self) -> int:
@@ -79,6 +85,13 @@ class Launch:
     def blocks(self) -> int:
         """Blocks in the grid."""
         return prod(self.grid)
+
+
+# Types of array elements by the names that people write, and numpy's.
+NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
+DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
+DTYPES |= {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+MOST_BYTES = 1 << 47  # what an address can tell apart
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
@@ -105,14 +118,15 @@ class ArrayArg:
 
     Nothing is allocated until `make` is called, so that a trace of a large problem
     costs no memory for arrays that no address depends on. Random are floats from -1 to 1, integers of
-    8 bits of any value, and wider ones from 0 to 127, so that they can be indices.
+    8 bits of any value, and wider ones from 0 to 127, so that they can be indices. `dtype` is numpy's name or
+    a short one: "float32" or "f32".
 
     strides: bytes from one element to the next in each dimension, as numpy has them; None for C order.
     offset: bytes from the start of the allocation to the first element; None for the least that keeps every
         element inside, which is 0 unless a stride is negative. Allocations start at multiples of 256 bytes.
 
     Raises:
-        MemsimError: no such type or filling, or elements outside of the allocation.
+        MemsimError: a shape, type or content that no array has, or elements outside of the allocation.
     """
 
     shape: tuple[int, ...]
@@ -123,10 +137,12 @@ class ArrayArg:
     offset: int | None = None
 
     def __post_init__(self) -> None:
-        if self.fill not in FILLS:
-            raise MemsimError(
-                f"an array cannot be filled with {self.fill!r}", hint=f"known: {', '.join(FILLS)}"
-            )
+        if not isinstance(self.shape, (tuple, list)) or not all(is_integer(n) and n >= 0 for n in self.shape):
+            raise MemsimError(f"an array's shape is integers, as in (64, 64), and not {shown(self.shape)}")
+        if not isinstance(self.fill, str) or self.fill not in FILLS:
+            raise MemsimError(f"no content {shown(self.fill)}; known: {', '.join(FILLS)}")
+        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        object.__setattr__(self, "dtype", _dtype_name(self.dtype))
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise MemsimError(f"an array of shape {self.shape} has not the strides {self.strides}")
         if self.offset is not None and self.offset < self._reach[0]:
@@ -134,6 +150,8 @@ class ArrayArg:
                 f"elements of {self} lie before its allocation",
                 hint=f"negative strides need an offset of at least {self._reach[0]} bytes",
             )
+        if self.extent > MOST_BYTES:
+            raise MemsimError(f"an array of {shown(self.extent)} bytes is larger than any memory")
 
     @property
     def nbytes(self) -> int:
@@ -241,6 +259,32 @@ class TensorMap:
     box: tuple[int, ...] = ()
 
     nbytes: ClassVar[int] = 128
+
+
+def _dtype_name(dtype: object) -> str:
+    """numpy's name of an element's type.
+
+    Raises:
+        MemsimError: numpy has no such type, or it is no number.
+    """
+    try:
+        found = dtype_of(DTYPES.get(dtype, dtype)) if isinstance(dtype, str) else np.dtype(dtype)  # type: ignore[call-overload]
+    except (TypeError, ValueError, SyntaxError, MemsimError):
+        found = None
+    small = found is not None and found.name.startswith(("bfloat", "float8"))
+    if dtype is None or found is None or not (small or found.kind in "biufc"):
+        raise MemsimError(f"no array has elements of {shown(dtype)}; known: {', '.join(DTYPES)}")
+    name: str = found.name
+    return name
+
+
+def shown(value: object) -> str:
+    """A value for a message, cut where it is long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or lists without end
+        return f"this {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 
 
@@ -27,3 +30,26 @@ def test_random_integers_have_the_range_that_the_help_says(dtype: str, least: in
 def test_random_floats_lie_around_zero() -> None:
     made = ArrayArg((100_000,), "float32").make()
     assert -1 <= made.min() < -0.999 and 0.999 < made.max() <= 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (((64,), "bfloat16"), "no array has elements of 'bfloat16'"),
+        (((64,), "object"), "no array has elements of 'object'"),
+        (((64,), None), "no array has elements of None"),
+        (((64,), "f32", "ones"), "no content 'ones'"),
+        ((64, "f32"), "an array's shape is integers"),
+        (((-1,), "f32"), "an array's shape is integers"),
+        (((2**30, 2**30), "f32"), "larger than any memory"),
+        (((10**5000,), "f32"), "larger than any memory"),
+    ],
+)
+def test_an_array_that_cannot_be_is_refused(wrong: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(MemsimError, match=message):
+        ArrayArg(*wrong)
+
+
+def test_an_array_has_short_names_of_types() -> None:
+    assert ArrayArg((64,), "i32") == ArrayArg((64,), "int32")
+    assert ArrayArg((64,), "i32").make().dtype == "int32"

@@ -7,8 +7,10 @@ Every `MemsimError` is caught here, once, and printed without a traceback.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -17,6 +19,10 @@ import memsim
 from memsim.errors import MemsimError
 
 INTERRUPTED = 130
+
+
+class Interrupted(Exception):
+    """Ctrl-C, before click makes a line of it."""
 
 
 #: A verb, and where its command is: `memsim/cli/MODULE.py`, `COMMAND`.
@@ -41,6 +47,13 @@ VERBS = {
 
 class Verbs(click.Group):
     """Imports a verb's module when it is asked for: no verb waits for what only others need."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Runs the verb."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs, in the order of a first visit."""
@@ -81,12 +94,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # source lines may hold any character
     try:
-        return cli.main(arguments, prog_name="memsim", standalone_mode=False) or 0
+        code = cli.main(arguments, prog_name="memsim", standalone_mode=False) or 0
+        sys.stdout.flush()  # what cannot be printed is told here, and not when Python ends
+        return code
     except MemsimError as error:
-        click.echo(f"error: {error}", err=True)
-        return error.exit_code
+        return _failed(str(error), error.exit_code)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except click.Abort:
-        return INTERRUPTED
+        said = io.StringIO()
+        error.show(file=said)
+        return _failed(said.getvalue().rstrip("\n"), error.exit_code, prefix="")
+    except (Interrupted, click.Abort, KeyboardInterrupt):
+        return _failed("interrupted", INTERRUPTED, prefix="")
+    except RecursionError:
+        return _failed("something is nested too deeply to be read", 2)
+    except MemoryError:
+        return _failed("there is not enough memory for this", 2)
+    except OSError as error:
+        if error.filename is not None:
+            return _failed(str(error), 2)
+        _discard_output()  # of no file, so of a stream
+        return _failed(f"cannot write the output: {error.strerror}", 2)
+
+
+def _failed(message: str, code: int, prefix: str = "error: ") -> int:
+    """Tells why, and returns the exit code."""
+    from memsim.report.plain import plain
+
+    with suppress(OSError):
+        click.echo(plain(f"{prefix}{message}"), err=True)
+    return code
+
+
+def _discard_output() -> None:
+    """Nothing can be printed any more; Python would try once more when it ends, and complain."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
+from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache, open_project, project_options
 from memsim.errors import MemsimError
+from memsim.files import write_text
 from memsim.guard.baseline import Entry, entry_of, render
 from memsim.targets.check import read_baseline
 from memsim.targets.run import analyze_all
@@ -33,11 +34,11 @@ def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
             if report is not None:
                 report(len(entries) / len(project.targets))
     before = _before(project.baseline)
-    _write(project.baseline, render(entries))
+    write_text(project.baseline, render(entries), "the baseline")
     accesses = sum(len(entry.sites) for entry in entries.values())
     changed = _changed(before, entries)
     kernels = f"{len(entries)} kernel{'s' * (len(entries) != 1)}"
-    click.echo(f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}")
+    say(f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}")
 
 
 def _before(path: Path) -> dict[str, Entry]:
@@ -46,18 +47,6 @@ def _before(path: Path) -> dict[str, Entry]:
         return read_baseline(path) or {}
     except MemsimError:
         return {}
-
-
-def _write(path: Path, text: str) -> None:
-    """The file is whole at any time."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
-        temporary.replace(path)
-    except OSError as error:
-        raise MemsimError(f"cannot write the baseline: {error.strerror}", file=str(path)) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _changed(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> str:

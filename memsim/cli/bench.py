@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache
 from memsim.cli.recordings import folder_of_recordings, recording_options
@@ -61,7 +62,7 @@ def bench(
         with progress_bar("timing") as progress:
             recording = measure_speed(plan, progress)
         if record:
-            click.echo(f"recorded: {recording.save(folder)}", err=True)
+            say(f"recorded: {recording.save(folder)}", err=True)
     else:
         recording = part_of(newest_bench(folder, gpu), kernel, sizes)
 
@@ -80,5 +81,5 @@ def _who_takes(sizes: Sequence[Size]) -> list[str]:
         return names
     if len(taking) < len(names):
         others = ", ".join(name for name in names if name not in taking)
-        click.echo(f"left out, as they do not take every size: {others}", err=True)
+        say(f"left out, as they do not take every size: {others}", err=True)
     return taking

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import click
 
@@ -14,13 +15,16 @@ import memsim
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache, open_project, project_options
 from memsim.errors import MemsimError
-from memsim.guard.outcome import Outcome, Problem
+from memsim.files import write_text
+from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
 from memsim.job import Job
+from memsim.kernels import Spec, catalog
 from memsim.report import check as terminal
 from memsim.report import check_json, github, junit, markdown, sarif
 from memsim.report.findings import Locate
 from memsim.targets.check import check_project
 from memsim.targets.places import locator, repository_root
+from memsim.targets.project import find_project
 
 FORMATS: dict[str, Callable[[Outcome, Locate], str]] = {
     "github": github.render,
@@ -78,7 +82,7 @@ def check(
 
     in_repository = locator(targets, repository_root(folder))
     if form == "text" or output is not None:
-        terminal.write(outcome, locator(targets, here), sys.stdout)
+        terminal.write(outcome, locator(targets, here), sys.stdout, _explanation(outcome, targets, folder))
     if form != "text":
         _give(FORMATS[form](outcome, in_repository), output)
     if form == "github" and os.environ.get(SUMMARY):
@@ -86,14 +90,38 @@ def check(
     ctx.exit(outcome.exit_code)
 
 
+def _explanation(outcome: Outcome, targets: Sequence[Job], folder: Path) -> str:
+    """The command that takes the first access apart that breaks a budget; "" if there is no such one."""
+    alone = (UNRESOLVED, VANISHED)  # of these there is no request to show
+    found = (finding for finding in outcome.findings if finding.breaks and finding.kind not in alone)
+    finding = next((finding for finding in found if finding.site.line > 0), None)
+    target = next((one for one in targets if finding is not None and one.name == finding.kernel), None)
+    if finding is None or target is None:
+        return ""
+    if isinstance(target.kernel, Spec):
+        words = [target.kernel.name, "--size", ",".join(map(str, target.size.values()))]
+    elif target.name not in catalog() and _is_found(folder):
+        words = [target.name]
+    else:
+        return ""
+    file, line = PurePath(finding.site.file).name, str(finding.site.line)
+    place = line if file == PurePath(target.kernel.file).name else f"{file}:{line}"
+    return shlex.join(["memsim", "explain", *words, "--line", place])
+
+
+def _is_found(folder: Path) -> bool:
+    """Whether the project in `folder` is the one that holds here."""
+    try:
+        return find_project(Path.cwd()).parent == folder
+    except MemsimError:
+        return False
+
+
 def _give(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text)
-        return
-    try:
-        output.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise MemsimError(f"cannot write it: {error.strerror}", file=str(output)) from None
+    else:
+        write_text(output, text + "\n", "it")
 
 
 def _append(path: Path, text: str) -> None:

@@ -19,12 +19,13 @@ from memsim.arch import Arch, get_arch
 from memsim.cli.project import open_cache, project_options
 from memsim.cli.target import ARCH, launch_options, said, spell
 from memsim.errors import MemsimError
+from memsim.files import read_text
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
 from memsim.report import comparison
 from memsim.targets.places import repository_root
 from memsim.targets.project import Project, find_project, read_project
-from memsim.targets.revision import files_at, is_revision, targets_at
+from memsim.targets.revision import files_at, is_revision, targets_at, with_headers_of
 from memsim.targets.run import analyze_all
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
 from memsim.trace.source import is_trace
@@ -77,7 +78,8 @@ class Operands:
         tree = self.stack.enter_context(files_at(repository, revision))
         if is_file(inside):
             here = Path.cwd().resolve().relative_to(repository.resolve())
-            return self.single(name, self.launched(name, inside, tree / here))
+            job = self.launched(name, inside, tree / here)
+            return self.single(name, with_headers_of(job, Path.cwd(), repository, tree))
         targets = {target.name: target for target in targets_at(self.project(), repository, tree)}
         if not inside:
             return self.analyzed(tuple(targets.values()))
@@ -183,8 +185,8 @@ def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side]) -> Compariso
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise MemsimError(f"cannot read it: {error.strerror}", file=str(path)) from None
-    except ValueError as error:
+        return json.loads(read_text(path))
+    except FileNotFoundError:
+        raise MemsimError("there is no such file", file=str(path)) from None
+    except (ValueError, RecursionError) as error:
         raise MemsimError(f"no JSON: {error}", file=str(path)) from None

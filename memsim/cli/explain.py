@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
-from memsim.cli.output import output_option, save_figure
+from memsim.cli.output import output_option, save_figure, say
 from memsim.cli.target import analyzed, target_options
 from memsim.details.choose import sites_on_line, worst_site
 from memsim.details.request import take_apart
@@ -60,7 +60,7 @@ def explain(
     for line in what_would_help(analysis, number):
         click.echo(line)
     for other in others:
-        click.echo(f"Also on this line: --site {other}, {access(analysis.sites[other])}")
+        say(f"Also on this line: --site {other}, {access(analysis.sites[other])}")
 
 
 def _choose(analysis: Analysis, line: str | None, site: int | None) -> tuple[int, list[int]]:

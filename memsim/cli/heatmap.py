@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from memsim.cli.output import PAGE, output_option, save_figure, write_text
+from memsim.cli.output import PAGE, output_option, save_figure
 from memsim.cli.target import analyzed, target_options
+from memsim.files import write_text
 from memsim.report.terminal import heatmap as terminal
 
 
@@ -43,6 +44,6 @@ def heatmap(
     elif output.suffix == PAGE:
         from memsim.report.html import heatmap_page
 
-        write_text(output, heatmap_page(analyses))
+        write_text(output, heatmap_page(analyses), "the page")
     else:
         save_figure(output, lambda: analyses[0].plot.heatmap(*analyses[1:]))

@@ -1,4 +1,4 @@
-"""The option `-o FILE` of verbs that make pictures and pages, and writing them."""
+"""The option `-o FILE` of verbs that make pictures and pages, drawing them, and printing a line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memsim.errors import MemsimError
+from memsim.report.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,13 +41,6 @@ def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
     save(draw(), path)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes a page.
-
-    Raises:
-        MemsimError: the file cannot be written.
-    """
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise MemsimError(f"cannot write it: {error.strerror}", file=str(path)) from None
+def say(text: object, *, err: bool = False) -> None:
+    """Prints a text that may have names and source of others in it."""
+    click.echo(plain(str(text)), err=err)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.report import probe as report
@@ -54,7 +55,7 @@ def probe(
         with progress_bar("probing") as progress:
             recording = run_probe(progress)
         if record:
-            click.echo(f"recorded: {recording.save(folder)}", err=True)
+            say(f"recorded: {recording.save(folder)}", err=True)
     else:
         recording = newest_probe(folder, gpu)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from memsim.report.plain import plain
+
 Report: TypeAlias = Callable[[float], None] | None
 
 
@@ -17,8 +19,9 @@ def progress_bar(title: str) -> Iterator[Report]:
         yield None
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
+        task = bar.add_task(escape(plain(title)), total=1.0)
         yield lambda done: bar.update(task, completed=done)

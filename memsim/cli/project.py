@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from memsim.targets.cache import cache_folder
+from memsim.store import cache_folder
 from memsim.targets.project import Project, find_project, read_project
 
 Command = TypeVar("Command", bound=Callable[..., Any])

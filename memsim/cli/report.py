@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
-from memsim.cli.output import PAGE, output_option, write_text
+from memsim.cli.output import PAGE, output_option
 from memsim.cli.target import analyzed, job_of, target_options
 from memsim.data import data_folder
 from memsim.errors import MemsimError
+from memsim.files import write_text
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.report.html import Recorded, report_page
@@ -37,7 +38,7 @@ def report(ctx: click.Context, /, target: str, output: Path, **launch: Any) -> N
     if output.suffix != PAGE:
         raise MemsimError("a report is a page", file=str(output), hint=f"call it {output.stem}{PAGE}")
     analysis = analyzed(ctx, target)
-    write_text(output, report_page(analysis, _recorded(analysis, job_of(ctx, target))))
+    write_text(output, report_page(analysis, _recorded(analysis, job_of(ctx, target))), "the page")
 
 
 def _recorded(analysis: Analysis, job: Job) -> Recorded | str:

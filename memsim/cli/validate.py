@@ -14,6 +14,7 @@ import click
 
 from memsim.analysis import analyze_trace
 from memsim.api import trace_job
+from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.cli.target import job_of, launch_options, said, spell
@@ -195,7 +196,7 @@ def _measure(jobs: Sequence[Job], folder: Path | None) -> list[CodeRecording]:
             default = tuple(job.kernel.family.sizes.values()) if isinstance(job.kernel, Spec) else ()
             path = new_code_path(folder, recording, default)
             recording.save(path)
-            click.echo(f"recorded: {path}", err=True)
+            say(f"recorded: {path}", err=True)
     return recordings
 
 
@@ -273,7 +274,7 @@ def _subject(recording: CodeRecording) -> Subject:
 def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
     """One comparison in full; of everything, a line for each and the sums."""
     for error in found.stale:
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
     if as_json:
         records: list[Any] = [instructions.to_dict(*pair) for pair in found.code]
         records += [validation.to_dict(*pair) for pair in found.lines]
@@ -285,10 +286,10 @@ def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
             validation.write(*pair, sys.stdout)
     else:
         for subject, comparison in found.code:
-            click.echo(instructions.headline(subject, comparison))
+            say(instructions.headline(subject, comparison))
         for pair in found.lines:
-            click.echo(validation.headline(*pair))
+            say(validation.headline(*pair))
         if found.code:
-            click.echo(instructions.summary([comparison for _, comparison in found.code]))
+            say(instructions.summary([comparison for _, comparison in found.code]))
         if found.lines:
-            click.echo(validation.summary(found.lines))
+            say(validation.summary(found.lines))

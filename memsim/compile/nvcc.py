@@ -40,7 +40,7 @@ def run_nvcc(
         source = path if machine_code and not instances else None
         if source is None or source.suffix != ".cu":
             source = Path(scratch, Path(name).name).with_suffix(".cu")
-            source.write_text(text + _instantiated(instances), encoding="utf-8")
+            source.write_text(text + _instantiated(instances), encoding="utf-8", errors="surrogateescape")
         output = Path(scratch, "output")
         kind, chip = ("-cubin", arch) if machine_code else ("-ptx", arch.replace("sm_", "compute_"))
         command = [str(nvcc), kind, f"-arch={chip}", *options, "-o", str(output), str(source)]

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from memsim.compile.toolkit import NVRTC_WHEEL, header_folders, wheel_folders
 from memsim.errors import MemsimError
@@ -80,8 +81,8 @@ def run_nvrtc(
         program = ctypes.c_void_p()
         nvrtc.nvrtcCreateProgram(
             ctypes.byref(program),
-            text.encode(),
-            true_name.encode(),
+            _bytes(text),
+            _bytes(true_name),
             len(headers),
             _strings(headers.values()),
             _strings(headers),
@@ -119,8 +120,13 @@ def _workarounds(nvrtc: ctypes.CDLL, chip: str) -> list[str]:
 
 
 def _strings(texts: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
-    encoded = [text.encode() for text in texts]
+    encoded = [_bytes(text) for text in texts]
     return (ctypes.c_char_p * len(encoded))(*encoded)
+
+
+def _bytes(text: str) -> bytes:
+    """As it stands in the file, or on the disk, where that is no UTF-8."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _output(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> bytes:
@@ -165,6 +171,11 @@ def unload(library: ctypes.CDLL) -> None:
         _ctypes.FreeLibrary(library._handle)
     else:
         _ctypes.dlclose(library._handle)
+
+
+def library_path() -> Path | None:
+    """The file of the library that a wheel brings; None if the system's loader has to find one."""
+    return next((Path(found) for found in _library_candidates() if Path(found).is_absolute()), None)
 
 
 def _library_candidates() -> Iterator[str]:

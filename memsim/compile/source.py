@@ -20,7 +20,7 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
     """(the absolute path, None for text; the text).
 
     Raises:
-        MemsimError: no such file, or no text.
+        MemsimError: no such file, or no text. What is no UTF-8 in it, in a comment perhaps, stays as it is.
     """
     if isinstance(source, str) and "\n" in source:
         return None, source
@@ -29,11 +29,11 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
         content = path.read_bytes()
     except OSError as error:
         raise MemsimError(f"cannot read {source}: {error.strerror}") from None
+    if b"\0" in content:
+        raise MemsimError(f"cannot read {source}: it is no text")
     try:
         return path, content.decode("utf-8")
     except UnicodeDecodeError:
-        if b"\0" in content:
-            raise MemsimError(f"cannot read {source}: it is not UTF-8 text") from None
         return path, content.decode("latin-1")  # names in comments
 
 
@@ -62,8 +62,8 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
             if path is None or path in found:
                 continue
             try:
-                found[path] = path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
+                found[path] = path.read_text(encoding="utf-8", errors="surrogateescape")
+            except OSError:
                 continue
             waiting.append((found[path], path.parent))
     return found

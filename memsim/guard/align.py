@@ -2,14 +2,15 @@
 
 In: the rows before and now, each in their order. Out: pairs, one side None where an access is new or has
 vanished. Rows are told apart by the code of their line and their order, never by the line's number:
-first the same code and kind of access, then the same code in another width or array, and last the same
-kind of access in code that is alike.
+first the same code and kind of access, then the same code in another width or array, then the same kind of
+access in code that is alike, and last the same access of an array in other code at the same place: between
+the same neighbours.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -52,7 +53,11 @@ def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[Pair]
             if waiting[key(now[j])]:
                 partner[j] = waiting[key(now[j])].popleft()
         old, new = _left(old, partner.values()), _left(new, partner)
-    partner |= _alike(before, now, old, new)
+    for may_be in (_same_array, _same_kind):
+        pairs_of_code = ((j, i) for j in new for i in old if may_be(before[i], now[j]))
+        partner |= _closest(before, now, pairs_of_code, ALIKE)
+        old, new = _left(old, partner.values()), _left(new, partner)
+    partner |= _closest(before, now, list(_at_one_place(before, now, partner, old, new)), 0)
     old = _left(old, partner.values())
     pairs = [Pair(before[partner[j]] if j in partner else None, now[j]) for j in range(len(now))]
     return pairs + [Pair(before[i], None) for i in old]
@@ -63,19 +68,40 @@ def _left(indexes: list[int], taken: Iterable[int]) -> list[int]:
     return [i for i in indexes if i not in gone]
 
 
-def _alike(
-    before: Sequence[SiteCounts], now: Sequence[SiteCounts], old: list[int], new: list[int]
+def _same_kind(before: SiteCounts, now: SiteCounts) -> bool:
+    return (before.op, before.space) == (now.op, now.space)
+
+
+def _same_array(before: SiteCounts, now: SiteCounts) -> bool:
+    return _same_kind(before, now) and before.array == now.array
+
+
+def _closest(
+    before: Sequence[SiteCounts], now: Sequence[SiteCounts], pairs: Iterable[tuple[int, int]], least: float
 ) -> dict[int, int]:
-    """Edited lines: the most alike first, of the same operation, space and array."""
+    """Of pairs (index in `now`, in `before`) the most alike first, if they are at least so much alike."""
     scored = []
-    for j in new:
-        for i in old:
-            a, b = before[i], now[j]
-            if (a.op, a.space, a.array) == (b.op, b.space, b.array):
-                ratio = SequenceMatcher(None, _code(a), _code(b), autojunk=False).ratio()
-                scored.append((-ratio, j, i))
+    for j, i in pairs:
+        ratio = SequenceMatcher(None, _code(before[i]), _code(now[j]), autojunk=False).ratio()
+        scored.append((-ratio, j, i))
     partner: dict[int, int] = {}
     for ratio, j, i in sorted(scored):
-        if -ratio >= ALIKE and j not in partner and i not in partner.values():
+        if -ratio >= least and j not in partner and i not in partner.values():
             partner[j] = i
     return partner
+
+
+def _at_one_place(
+    before: Sequence[SiteCounts],
+    now: Sequence[SiteCounts],
+    partner: Mapping[int, int],
+    old: list[int],
+    new: list[int],
+) -> Iterator[tuple[int, int]]:
+    """Pairs of the same access of an array, between the same neighbours that have a partner."""
+    for j in new:
+        above = max((other for other in partner if other < j), default=None)
+        below = min((other for other in partner if other > j), default=None)
+        first = -1 if above is None else partner[above]
+        last = len(before) if below is None else partner[below]
+        yield from ((j, i) for i in old if first < i < last and _same_array(before[i], now[j]))

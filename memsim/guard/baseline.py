@@ -13,7 +13,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
+
+import msgspec
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,7 +24,7 @@ else:
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
-from memsim.launch import Launch
+from memsim.launch import Launch, Natural, shown
 
 SCHEMA = 1
 WRITE_IT = "memsim baseline writes it anew"
@@ -45,7 +47,7 @@ COUNTS = {
     "lines": "lines",
     "ideal_sectors": "ideal_sectors",
 }
-ACCESS = re.compile(r"(\w+) (\w+) (\d+) B")
+ACCESS = re.compile(r"(shared|global) (\w+) ([0-9]{1,9}) B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,39 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
+class Row(msgspec.Struct, forbid_unknown_fields=True):
+    """An access in the file."""
+
+    code: str
+    access: Annotated[str, msgspec.Meta(pattern=f"^{ACCESS.pattern}$")]
+    array: str
+    instructions: Natural
+    requests: Natural | None = None
+    wavefronts: Natural | None = None
+    conflicts: Natural | None = None
+    ways: Natural | None = None
+    ideal_wavefronts: Natural | None = None
+    sectors: Natural | None = None
+    lines: Natural | None = None
+    ideal_sectors: Natural | None = None
+    unresolved: str | None = None
+
+
+class Guarded(msgspec.Struct):
+    """A kernel in the file."""
+
+    launch: str
+    sites: list[Row]
+    arguments: str | None = None
+    read: str | None = None
+
+
+class Document(msgspec.Struct):
+    """The file."""
+
+    kernels: Annotated[dict[str, Guarded], msgspec.Meta(min_length=1)]
+
+
 def parse(text: str, file: str) -> dict[str, Entry]:
     """The entries of a baseline's text; `file` is what errors call it.
 
@@ -127,61 +162,44 @@ def parse(text: str, file: str) -> dict[str, Entry]:
     """
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise MemsimError(f"the baseline is no TOML: {error}", file=file, hint=WRITE_IT) from None
     if document.get("schema") != SCHEMA:
         raise MemsimError(
-            f"the baseline has schema {document.get('schema')!r}, and this memsim reads schema {SCHEMA}",
+            f"the baseline has schema {shown(document.get('schema'))}, and this memsim reads schema {SCHEMA}",
             file=file,
             hint=WRITE_IT,
         )
-    kernels = document.get("kernels")
-    if not isinstance(kernels, dict) or not kernels:
+    if not document.get("kernels"):
         raise MemsimError("the baseline has no kernels", file=file, hint=WRITE_IT)
-    return {name: _entry(name, table, file) for name, table in kernels.items()}
-
-
-def _entry(name: str, table: Any, file: str) -> Entry:
     try:
-        launch, rows = table["launch"], table["sites"]
-        arguments, read = table.get("arguments"), table.get("read")
-        _check(isinstance(launch, str) and isinstance(rows, list), "launch or sites")
-        _check(arguments is None or isinstance(arguments, str), "arguments")
-        _check(read is None or isinstance(read, str), "read")
-        return Entry(launch, tuple(_site(row) for row in rows), arguments, read)
-    except (KeyError, TypeError, ValueError) as error:
-        message = f"the baseline is damaged: kernel {name}: {error}"
-        raise MemsimError(message, file=file, hint=WRITE_IT) from None
+        kernels = msgspec.convert(document, Document).kernels
+        return {
+            name: Entry(kernel.launch, tuple(map(_site, kernel.sites)), kernel.arguments, kernel.read)
+            for name, kernel in kernels.items()
+        }
+    except (msgspec.ValidationError, ValueError) as error:
+        raise MemsimError(f"the baseline is damaged: {error}", file=file, hint=WRITE_IT) from None
 
 
-def _site(row: dict[str, Any]) -> SiteCounts:
-    unknown = set(row) - {"code", "access", "array", "unresolved", *COUNTS}
-    _check(not unknown, f"unknown key {', '.join(sorted(unknown))}")
-    texts = [row["code"], row["access"], row["array"], row.get("unresolved", "")]
-    _check(all(isinstance(text, str) for text in texts), "code, access, array and unresolved are texts")
-    access = ACCESS.fullmatch(row["access"])
-    if access is None:
-        raise ValueError(f"access {row['access']!r}")
-    counts = {field: row[key] for key, field in COUNTS.items() if key in row}
-    _check("instructions" in counts and all(_natural(count) for count in counts.values()), "counts")
+def _site(row: Row) -> SiteCounts:
+    access = ACCESS.fullmatch(row.access)
+    assert access is not None
     site = SiteCounts(
         file="",
         line=0,
         column=0,
-        source=row["code"],
+        source=row.code,
         op=access[2],
         space=access[1],
         width=int(access[3]),
-        array=row["array"],
-        unresolved=row.get("unresolved"),
-        **counts,
+        array=row.array,
+        unresolved=row.unresolved,
+        **{field: getattr(row, key) for key, field in COUNTS.items()},
     )
-    _check(site.unresolved is not None or _complete(site), f"counts of {site.source!r} are missing")
+    if site.unresolved is None and not _complete(site):
+        raise ValueError(f"counts of {shown(site.source)} are missing")
     return site
-
-
-def _natural(count: object) -> bool:
-    return isinstance(count, int) and not isinstance(count, bool) and count >= 0
 
 
 def _complete(site: SiteCounts) -> bool:
@@ -190,8 +208,3 @@ def _complete(site: SiteCounts) -> bool:
     if site.space == "shared":
         needed = ("requests", "wavefronts", "conflicts", "max_ways", "ideal_wavefronts")
     return all(getattr(site, field) is not None for field in needed)
-
-
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(what)

@@ -9,8 +9,9 @@
     sites(store).conflicts == 0        only rows that are stores (see `memsim.guard.select`)
     baseline                           every count of every row, as the baseline has it
 
-A budget is for one kernel at a time. In: its text. Out: a `Budget`, or a `MemsimError` with the column
-at fault. Left out on purpose: whether it holds (`memsim.guard.judge`).
+A budget is for one kernel at a time, and could fail: one that no count can break is a mistake. In: its
+text. Out: a `Budget`, or a `MemsimError` with the column at fault. Left out on purpose: whether it holds
+(`memsim.guard.judge`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from memsim.errors import MemsimError
 from memsim.guard.quantities import QUANTITIES, Quantity
 from memsim.guard.scanner import Scanner
 from memsim.guard.select import EVERYTHING, Selector, read_selector
@@ -78,13 +80,36 @@ def parse_budget(text: str) -> Budget:
     relation = scanner.take(r"<=|==|>=|<|>")
     if relation is None:
         scanner.fail("expected a comparison", hint=f"known: {', '.join(RELATIONS)}")
+    column = scanner.start + 1
     budget = _limit(scanner, text.strip(), selector or EVERYTHING, quantity, relation)
     scanner.end()
+    reason = _why_it_cannot_fail(budget, quantity)
+    if reason is not None:
+        raise MemsimError(
+            f"this budget cannot fail: {reason}", column=column, source=text, hint="so it guards nothing"
+        )
     return budget
 
 
+def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
+    """None if some count breaks it."""
+    upper = budget.relation in ("<=", "<")
+    if budget.reference == IDEAL:
+        return f"{quantity.name} are never below their ideal" if budget.relation == ">=" else None
+    if budget.reference is not None or budget.relation == "==":
+        return None
+    if budget.percent and upper:  # every request has an ideal of 1 or more, and a wavefront without conflict
+        return "what is wasted is always less than all" if budget.limit >= 100 else None
+    if upper and quantity.most is not None and budget.holds(Fraction(quantity.most), budget.limit):
+        return f"{quantity.name} are {quantity.most} at most"
+    least = 0 if budget.percent else quantity.least
+    if not upper and budget.holds(Fraction(least), budget.limit):
+        return f"{quantity.name} are {least} at least, wherever an access is made"
+    return None
+
+
 def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, relation: str) -> Budget:
-    number = scanner.take(r"\d[\d_]*(\.\d+)?(?![\w.])")
+    number = scanner.take(r"[0-9][0-9_]{0,30}(\.[0-9]{1,30})?(?![\w.])")
     if number is None:
         word = scanner.take(r"[A-Za-z]\w*")
         if word not in (IDEAL, BASELINE):

@@ -16,6 +16,8 @@ from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE, Figure
 
 # A row is worse if one of these counts is higher, whatever the others do.
 COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
+# What an access costs that stands alone: of each space one count.
+TELLING = ("wavefronts", "sectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,9 @@ def change_of(pair: Pair) -> Change | None:
     """What became of the access; None if it is as it was, or if it could not be analyzed and cannot now."""
     before, now = pair.before, pair.now
     figures = tuple(differing_counts(pair))
-    if before is None:
-        return Change(NEW, figures)
-    if now is None:
-        return Change(VANISHED, figures)
+    if before is None or now is None:
+        told = tuple(figure for figure in figures if figure.quantity in TELLING)
+        return Change(NEW if before is None else VANISHED, told)
     if before.unresolved is not None and now.unresolved is not None:
         return None
     if now.unresolved is not None:

@@ -73,6 +73,12 @@ def check(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -
     return Checked(subject.name, budget.text, sum(map(_happens, rows)), tuple(findings))
 
 
+def has_rows(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -> bool:
+    """Whether the kernel makes an access that falls under the budget."""
+    rows = (site for site in subject.analysis.sites if _is_meant(budget, subject.name, site, accepted))
+    return any(map(_happens, rows))
+
+
 def _happens(site: SiteCounts) -> bool:
     """Whether the access was made at all: what no lane ever does keeps within every budget."""
     return site.unresolved is not None or bool(site.requests)
@@ -98,9 +104,7 @@ def _is_meant(budget: Budget, kernel: str, site: SiteCounts, accepted: Sequence[
         return False
     if budget.quantity is not None and site.space not in budget.quantity.spaces:
         return False
-    return site.unresolved is None or not any(
-        selector.matches(kernel, site) is not False for selector in accepted
-    )
+    return site.unresolved is None or not any(selector.surely_matches(kernel, site) for selector in accepted)
 
 
 def _unresolved(budget: Budget, subject: Subject, site: SiteCounts) -> Finding:

@@ -7,8 +7,10 @@ two are: kernels, revisions of one, or a saved analysis and a fresh one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
 from memsim.errors import MemsimError
@@ -16,7 +18,7 @@ from memsim.guard.align import Pair, align
 from memsim.guard.baseline import describe_launch, launch_of
 from memsim.guard.changes import Change, change_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE
-from memsim.launch import Launch, dim3
+from memsim.launch import Launch, Natural, Positive, shown
 
 # Differences, the most telling first.
 ORDER = (WORSE, NEW, VANISHED, IMPROVED, CHANGED)
@@ -122,6 +124,24 @@ def side_of(name: str, analysis: Analysis) -> Side:
     return Side(name, analysis.sites, analysis.totals, launch_of(analysis))
 
 
+class Launched(msgspec.Struct):
+    """The launch in a saved analysis."""
+
+    grid: tuple[Positive, Positive, Positive]
+    block: tuple[Positive, Positive, Positive]
+    shared_bytes: Natural
+    blocks_replayed: Positive
+
+
+class Saved(msgspec.Struct):
+    """What of a saved analysis is compared."""
+
+    sites: tuple[SiteCounts, ...]
+    totals: dict[str, Natural | None]
+    launch: Launched
+    arch: str
+
+
 def side_of_document(name: str, document: Any) -> Side:
     """What `memsim analyze --json` printed, as a side.
 
@@ -131,19 +151,11 @@ def side_of_document(name: str, document: Any) -> Side:
     if not isinstance(document, dict) or "sites" not in document or "totals" not in document:
         raise MemsimError(f"{name} is no saved analysis", hint="memsim analyze --json prints one")
     if document.get("schema") != SCHEMA:
-        raise MemsimError(f"{name} has schema {document.get('schema')!r}; this memsim reads {SCHEMA}")
-    known = {field.name for field in fields(SiteCounts)}
+        raise MemsimError(f"{name} has schema {shown(document.get('schema'))}; this memsim reads {SCHEMA}")
     try:
-        rows = [{key: value for key, value in row.items() if key in known} for row in document["sites"]]
-        sites = tuple(SiteCounts(**row) for row in rows)
-        return Side(name, sites, dict(document["totals"]), _launch_of_document(document))
-    except KeyError as error:
-        raise MemsimError(f"{name} is damaged: it has no {error}") from None
-    except (AttributeError, TypeError, ValueError) as error:
+        saved = msgspec.convert(document, Saved)
+    except (msgspec.ValidationError, ValueError) as error:
         raise MemsimError(f"{name} is damaged: {error}") from None
-
-
-def _launch_of_document(document: Mapping[str, Any]) -> str:
-    launch = document["launch"]
-    shape = Launch(dim3(launch["grid"], "grid"), dim3(launch["block"], "block"), launch["shared_bytes"])
-    return describe_launch(shape, launch["blocks_replayed"], document["arch"])
+    launch = Launch(saved.launch.grid, saved.launch.block, saved.launch.shared_bytes)
+    described = describe_launch(launch, saved.launch.blocks_replayed, saved.arch)
+    return Side(name, saved.sites, saved.totals, described)

@@ -3,19 +3,19 @@
 In: analyzed kernels, budgets as declared, and the accesses that are accepted though they could not be
 analyzed. Out: an `Outcome`. Whatever cannot fail guards nothing, and is a problem: no kernels, a budget
 that no access of its kernels falls under, a kernel that no budget says anything about, an acceptance
-that nothing needs.
+that nothing needs; and of a filter with alternatives each one that means nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
-from memsim.guard.check import Subject, check
+from memsim.guard.check import Subject, check, has_rows
 from memsim.guard.outcome import Checked, Outcome, Problem
-from memsim.guard.select import Selector
+from memsim.guard.select import EVERYTHING, Selector
 
 # Says where an error about a text of the configuration stands.
 Locate = Callable[[MemsimError], MemsimError]
@@ -66,13 +66,13 @@ def judge(
         for subject in subjects:
             if subject.name not in rule.kernels:
                 continue
-            accepted = [other.selector for other in acceptances if subject.name in other.kernels]
             try:
-                checked.append((rule, check(rule.budget, subject, accepted)))
+                checked.append((rule, check(rule.budget, subject, _accepted(subject, acceptances))))
             except MemsimError as error:
                 problems.append(Problem(subject.name, error))
     if not problems:
         problems += _idle_rules(rules, checked, some)
+        problems += _idle_alternatives(subjects, rules, acceptances, some)
         problems += _idle_acceptances(subjects, acceptances, some)
         problems += _unguarded(subjects, checked)
     return Outcome(
@@ -97,20 +97,67 @@ def _idle_rules(
         yield Problem("", rule.locate(error))
 
 
+def _accepted(subject: Subject, acceptances: Sequence[Acceptance]) -> list[Selector]:
+    return [one.selector for one in acceptances if subject.name in one.kernels]
+
+
+def _idle_alternatives(
+    subjects: Sequence[Subject], rules: Sequence[Rule], acceptances: Sequence[Acceptance], some: bool
+) -> Iterator[Problem]:
+    """Of `sites(array=a, array=b)` both have to mean something, or a name that is wrong is never seen."""
+    for rule in rules:
+        if some and rule.general:
+            continue
+        for text, column, selector in rule.budget.selector.alternatives():
+            budget = replace(rule.budget, selector=selector)
+            about = (
+                has_rows(budget, subject, _accepted(subject, acceptances))
+                for subject in subjects
+                if subject.name in rule.kernels
+            )
+            if not any(about):
+                yield _idle_alternative(rule, rule.budget.text, text, column)
+    for acceptance in acceptances:
+        if some and acceptance.general:
+            continue
+        for text, column, selector in acceptance.selector.alternatives():
+            if not _is_needed(subjects, acceptance, selector):
+                yield _idle_alternative(acceptance, acceptance.selector.text, text, column)
+
+
+def _idle_alternative(entry: Rule | Acceptance, source: str, alternative: str, column: int) -> Problem:
+    error = MemsimError(
+        f"no access of {_names(entry.kernels)} falls under {alternative}, one of the alternatives here",
+        column=column,
+        source=source,
+        hint="take it out, or correct it; memsim analyze shows which accesses there are",
+    )
+    return Problem("", entry.locate(error))
+
+
+def _is_needed(
+    subjects: Sequence[Subject], acceptance: Acceptance, alternative: Selector = EVERYTHING
+) -> bool:
+    """Whether there is an access that it accepts, by this alternative too, and that could not be analyzed."""
+    return any(
+        site.unresolved is not None
+        and acceptance.selector.surely_matches(subject.name, site)
+        and alternative.matches(subject.name, site)
+        for subject in subjects
+        if subject.name in acceptance.kernels
+        for site in subject.analysis.sites
+    )
+
+
 def _idle_acceptances(
     subjects: Sequence[Subject], acceptances: Sequence[Acceptance], some: bool
 ) -> Iterator[Problem]:
     for acceptance in acceptances:
-        needed = any(
-            site.unresolved is not None and acceptance.selector.matches(subject.name, site) is not False
-            for subject in subjects
-            if subject.name in acceptance.kernels
-            for site in subject.analysis.sites
-        )
-        if needed or (some and acceptance.general):
+        if _is_needed(subjects, acceptance) or (some and acceptance.general):
             continue
         error = MemsimError(
-            f"this accepts nothing: all such accesses of {_names(acceptance.kernels)} were analyzed",
+            f"this accepts nothing: no access of {_names(acceptance.kernels)} that could not be analyzed "
+            "is for certain one of these",
             column=1,
             source=acceptance.selector.text,
             hint="take it out of accept",

@@ -24,7 +24,8 @@ class Quantity:
 
     meaning: for the documentation. spaces: where it applies. of: its value for a row. adds_up: a limit
     in numbers is for the sum over a kernel's rows, each space by itself if `apart`; else for each row
-    alone. ideal: the best value a row could have, if there is one. whole: what a percentage is of.
+    alone. ideal: the best value a row could have, if there is one. whole: what a percentage is of. least,
+    most: between these it is for every access that is made, whatever its addresses; most None: no bound.
     """
 
     name: str
@@ -35,6 +36,12 @@ class Quantity:
     apart: bool = False
     ideal: Value | None = None
     whole: Value | None = None
+    least: int = 0
+    most: int | None = None
+
+
+# A warp has so many lanes, each of which asks for one bank, one sector and one line, or for less.
+LANES = 32
 
 
 def field(name: str) -> Value:
@@ -69,7 +76,15 @@ def _excess(site: SiteCounts) -> Fraction | None:
 
 
 _TABLE = (
-    Quantity("ways", "the worst request's ways; 1 is conflict-free", SHARED, field("max_ways"), False),
+    Quantity(
+        "ways",
+        "the worst request's ways; 1 is conflict-free",
+        SHARED,
+        field("max_ways"),
+        False,
+        least=1,
+        most=LANES,
+    ),
     Quantity(
         "wavefronts",
         "shared wavefronts",
@@ -109,6 +124,7 @@ _TABLE = (
         per_request("sectors"),
         False,
         ideal=per_request("ideal_sectors"),
+        most=LANES,
     ),
     Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines"), True),
     Quantity(
@@ -117,6 +133,7 @@ _TABLE = (
         GLOBAL,
         per_request("lines"),
         False,
+        most=LANES,
     ),
     Quantity(
         "excess",
@@ -127,8 +144,8 @@ _TABLE = (
         apart=True,
         whole=_actual,
     ),
-    Quantity("requests", "warp instructions with an active lane", BOTH, field("requests"), True),
-    Quantity("instructions", "warp instructions executed", BOTH, field("instructions"), True),
+    Quantity("requests", "warp instructions with an active lane", BOTH, field("requests"), True, least=1),
+    Quantity("instructions", "warp instructions executed", BOTH, field("instructions"), True, least=1),
 )
 
 QUANTITIES = {quantity.name: quantity for quantity in _TABLE}

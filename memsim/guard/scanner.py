@@ -22,7 +22,7 @@ class Scanner:
 
     def take(self, pattern: str) -> str | None:
         """The piece that `pattern` matches here, or None."""
-        self._skip_blanks()
+        self.skip_blanks()
         match = re.compile(pattern).match(self.text, self.at)
         if match is None:
             return None
@@ -49,19 +49,20 @@ class Scanner:
 
     def end(self) -> None:
         """Nothing may be left."""
-        self._skip_blanks()
+        self.skip_blanks()
         if self.at < len(self.text):
             self.fail(f"{self.text[self.at :]!r} is too much")
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
         """What is wrong with what comes next."""
-        self._skip_blanks()
+        self.skip_blanks()
         raise MemsimError(message, column=self.at + 1, source=self.text, hint=hint)
 
     def fail_last(self, message: str, hint: str | None = None) -> NoReturn:
         """What is wrong with the piece that was taken last."""
         raise MemsimError(message, column=self.start + 1, source=self.text, hint=hint)
 
-    def _skip_blanks(self) -> None:
+    def skip_blanks(self) -> None:
+        """Goes on to the next piece."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1

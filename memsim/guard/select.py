@@ -9,13 +9,13 @@
 Filters of one kind are alternatives; filters of different kinds must all hold.
 
 In: the text, a kernel's name and a row. Out: whether the row is meant: True, False, or None where
-the access could not be analyzed and nobody knows.
+the access could not be analyzed and nobody knows. What accepts an access has to mean it for certain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
@@ -77,15 +77,17 @@ KINDS: dict[str, Callable[[str, str, SiteCounts], Match]] = {
     "space": _space,
 }
 NUMBERS = ("line", "width")
+NUMBER = r"[0-9]{1,18}(?!\w)"
 WORDS = dict.fromkeys(OPS, "op") | dict.fromkeys(SPACES, "space")
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """`filters`: (kind, value) pairs; none means every access."""
+    """`filters`: (kind, value) pairs; none means every access. columns: where each stands, from 1."""
 
     text: str = ""
     filters: tuple[tuple[str, str], ...] = ()
+    columns: tuple[int, ...] = field(default=(), compare=False)
 
     def matches(self, kernel: str, site: SiteCounts) -> Match:
         """Whether the row is meant; None if it may be, and could not be analyzed."""
@@ -98,6 +100,19 @@ class Selector:
                 return False
             answer = None
         return answer
+
+    def surely_matches(self, kernel: str, site: SiteCounts) -> bool:
+        """Whether the row is meant, and each array that it was seen to touch with it."""
+        names = site.array.split("|")
+        return all(self.matches(kernel, replace(site, array=name)) is True for name in names)
+
+    def alternatives(self) -> Iterator[tuple[str, int, Selector]]:
+        """(text, column, the selector with this one alone) of each filter that has others of its kind."""
+        kinds = [kind for kind, _ in self.filters]
+        for (kind, value), column in zip(self.filters, self.columns):
+            if kinds.count(kind) > 1:
+                kept = tuple(one for one in self.filters if one[0] != kind or one[1] == value)
+                yield f"{kind}={value}", column, replace(self, filters=kept, columns=())
 
 
 EVERYTHING = Selector()
@@ -126,10 +141,21 @@ def read_selector(scanner: Scanner) -> Selector | None:
     while scanner.take(","):
         filters.append(_read_filter(scanner))
     scanner.expect(r"\)", "',' or ')'")
-    return Selector(scanner.text[start : scanner.at], tuple(filters))
+    return Selector(
+        scanner.text[start : scanner.at],
+        tuple(one for one, _ in filters),
+        tuple(column for _, column in filters),
+    )
 
 
-def _read_filter(scanner: Scanner) -> tuple[str, str]:
+def _read_filter(scanner: Scanner) -> tuple[tuple[str, str], int]:
+    """A filter, and its column."""
+    scanner.skip_blanks()
+    column = scanner.at + 1
+    return _read_pair(scanner), column
+
+
+def _read_pair(scanner: Scanner) -> tuple[str, str]:
     key = scanner.take(r"\w+(?=\s*=)")
     if key is None:
         word = scanner.one_of(r"\w+", tuple(WORDS), "kind of access")
@@ -138,7 +164,7 @@ def _read_filter(scanner: Scanner) -> tuple[str, str]:
         scanner.fail_last(f"there is no filter {key!r}", hint=f"known: {', '.join(KINDS)}")
     scanner.expect("=", "'='")
     if key in NUMBERS:
-        return key, str(int(scanner.expect(r"\d+(?!\w)", f"a number for {key}")))
+        return key, str(int(scanner.expect(NUMBER, f"a number for {key}")))
     quoted = scanner.take(r'"[^"]*"|\'[^\']*\'')
     value = quoted[1:-1] if quoted else scanner.take(r"[^\s,()\"']+")
     if not value:

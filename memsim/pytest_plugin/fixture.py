@@ -24,7 +24,7 @@ from memsim.guard.outcome import Outcome
 from memsim.guard.select import parse_selector
 from memsim.job import Job
 from memsim.report.check import text
-from memsim.targets.cache import cache_folder
+from memsim.store import cache_folder
 from memsim.targets.check import check_project, read_baseline
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.run import analyze_job

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from memsim.report.plain import plain_console
 from memsim.validate.bench.recording import CUBLAS, BenchRecording, Size
 from memsim.validate.bench.table import PREDICTED_AT, Row, Speed
 
@@ -61,11 +62,10 @@ def changed(rows: Sequence[Row]) -> list[str]:
 
 def write(recording: BenchRecording, rows: Sequence[Row], stream: TextIO) -> None:
     """The answer, a row for each kernel, and how it was measured."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, markup=False, emoji=False, width=UNLIMITED)
+    console = plain_console(stream, width=UNLIMITED)
     console.print(Text(headline(recording, rows), style="bold"))
     console.print()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

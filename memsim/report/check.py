@@ -1,4 +1,4 @@
-"""What `memsim check` found, for people: what is broken and where, and the verdict in the last line.
+"""What `memsim check` found, for people: what is broken and where, the verdict, and what explains it.
 
 In: an `Outcome` and a stream. Out: text; on a terminal with colours.
 """
@@ -13,6 +13,7 @@ from memsim.guard.outcome import Finding, Outcome
 from memsim.report.findings import TITLES, Locate, limit, now, place, was
 from memsim.report.hints import hint_of_findings
 from memsim.report.labels import access
+from memsim.report.plain import plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,8 +26,8 @@ INDENT = "  "
 UNLIMITED = 1_000_000  # a console this wide never cuts
 
 
-def write(outcome: Outcome, locate: Locate, stream: TextIO) -> None:
-    """Prints the report on `stream`."""
+def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "") -> None:
+    """Prints the report on `stream`; `explanation`: the command that shows more of what failed."""
     from rich.text import Text
 
     console = _console(stream)
@@ -43,6 +44,8 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO) -> None:
             console.print(Text(f"{INDENT}{line}"))
         console.print()
     console.print(Text(outcome.verdict, style="bold green" if outcome.exit_code == 0 else "bold red"))
+    if explanation:
+        console.print(Text(explanation))
 
 
 def text(findings: Sequence[Finding], locate: Locate) -> str:
@@ -96,8 +99,6 @@ def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def _console(stream: TextIO) -> Console:
-    from rich.console import Console
-
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = plain_console(stream)
     console.width = UNLIMITED
     return console

@@ -17,12 +17,14 @@ from memsim.guard.outcome import Figure
 from memsim.report.findings import amount, plain
 from memsim.report.labels import access
 from memsim.report.markdown import code, escaped
+from memsim.report.plain import plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA = 1
 HEADINGS = ("change", "where", "code", "access", "array", "count", "A", "B", "difference")
+SHORT_HEADINGS = ("change", "where", "code", "access", "array", "counts")  # a row for each access
 TEXTS = 6  # so many of them are texts, the rest numbers
 TOTALS = ("ncu metric", "A", "B", "difference")
 SAME = "="
@@ -32,10 +34,9 @@ UNLIMITED = 1_000_000  # a console this wide never cuts
 
 def write(comparisons: Comparisons, stream: TextIO) -> None:
     """Prints the comparison on `stream`; the first line is the answer."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = plain_console(stream)
     console.width = UNLIMITED
     console.print(Text(comparisons.verdict, style="bold"))
     for pair in comparisons.pairs:
@@ -79,9 +80,9 @@ def as_markdown(comparisons: Comparisons) -> str:
         if len(comparisons.pairs) > 1:
             parts.append(f"#### {escaped(pair.verdict)}")
         parts += [escaped(launch) for launch in _launches(pair)]
-        rows = [row for line in pair.lines if line.change for row in _rows(line)]
+        rows = [_one_row(line) for line in pair.lines if line.change]
         if rows:
-            parts.append(_markdown_table(HEADINGS, TEXTS, rows, code_column=2))
+            parts.append(_markdown_table(SHORT_HEADINGS, len(SHORT_HEADINGS), rows, code_column=2))
         differing = [total.metric for total in pair.totals if total.before != total.now]
         totals = [row for row in _total_rows(pair) if row[0] in differing]
         if totals:
@@ -166,6 +167,18 @@ def _rows(line: Line) -> Iterator[list[str]]:
         head = [""] * len(head)
     if not figures:
         yield [*head, *_unchanged(site)]
+
+
+def _one_row(line: Line) -> list[str]:
+    """The access with all counts that differ: `wavefronts 1,024 -> 32 (-992); ways 32 -> 1 (-31)`."""
+    (*head, _, _, _, _), *_ = _rows(line)
+    return [*head, "; ".join(map(_counts, line.change.figures if line.change else ()))]
+
+
+def _counts(figure: Figure) -> str:
+    sides = [amount(side) for side in (figure.was, figure.now) if side is not None]
+    difference = _difference(figure)
+    return f"{figure.quantity} {' -> '.join(sides)}" + (f" ({difference})" if difference else "")
 
 
 def _where(line: Line) -> str:

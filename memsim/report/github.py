@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from memsim.guard.outcome import Finding, Outcome, Problem
 from memsim.report.findings import TITLES, Locate, place, sentence
+from memsim.report.plain import plain
 
 Properties = Mapping[str, str | int | None]
 
@@ -18,7 +19,7 @@ def render(outcome: Outcome, locate: Locate) -> str:
     """A command for each finding and problem; the last line is the verdict."""
     lines = [_of_problem(problem, locate) for problem in outcome.problems]
     lines += [_of_finding(finding, locate) for finding in outcome.findings]
-    return "\n".join([*lines, outcome.verdict])
+    return "\n".join([*lines, plain(outcome.verdict)])
 
 
 def _of_finding(finding: Finding, locate: Locate) -> str:
@@ -57,4 +58,5 @@ def _properties(properties: Properties) -> Iterator[str]:
 
 def _data(text: str) -> str:
     """Escaped as the workflow commands want it."""
+    text = plain(text)
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from memsim.report.plain import plain_console
 from memsim.report.validation import (
     UNLIMITED,
     add_figure,
@@ -76,10 +77,9 @@ def summary(comparisons: Sequence[CodeComparison]) -> str:
 
 def write(subject: Subject, comparison: CodeComparison, stream: TextIO, everything: bool = False) -> None:
     """Prints the counters, and the instructions that differ or have no rule; `everything`: all of them."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = plain_console(stream)
     console.width = UNLIMITED
     console.print(Text(headline(subject, comparison), style="bold"))
     if comparison.totals:

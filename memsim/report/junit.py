@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from memsim.guard.outcome import Checked, Outcome, Problem
 from memsim.report.findings import Locate, place, sentence
+from memsim.report.plain import plain
 
 # Characters that XML 1.0 has no way to write.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -55,4 +56,4 @@ def _add_case(suite: ElementTree.Element, kernel: str, name: str) -> ElementTree
 
 
 def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", text)
+    return _FORBIDDEN.sub("\ufffd", plain(text))

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memsim.guard.outcome import Finding, Outcome
+from memsim.guard.outcome import VANISHED, Figure, Finding, Outcome
 from memsim.report.findings import TITLES, Locate, limit, now, place, was
 from memsim.report.labels import access
+from memsim.report.plain import plain
 
 MOST_ROWS = 60
 LONGEST_CODE = 80
 LONGEST_PROBLEM = 600
 
 HEAD = (
-    "| kernel | where | code | access | what | count | was | is | limit |",
-    "|---|---|---|---|---|---|---:|---:|---:|",
+    "| kernel | where | code | access | what | counts |",
+    "|---|---|---|---|---|---|",
 )
 
 
@@ -45,34 +46,54 @@ def render(outcome: Outcome, locate: Locate) -> str:
 
 
 def _table(findings: Sequence[Finding], locate: Locate) -> str:
-    rows = [row for finding in findings for row in _rows(finding, locate)]
-    shown = "\n".join([*HEAD, *rows[:MOST_ROWS]])
-    more = len(rows) - MOST_ROWS
+    by_access: dict[object, list[Finding]] = {}
+    for finding in findings:
+        by_access.setdefault((finding.kernel, finding.site), []).append(finding)
+    rows = [_row(of_access, locate) for of_access in list(by_access.values())[:MOST_ROWS]]
+    shown = "\n".join([*HEAD, *rows])
+    more = len(by_access) - MOST_ROWS
     return shown if more <= 0 else f"{shown}\n\nand {more:,} rows more"
 
 
-def _rows(finding: Finding, locate: Locate) -> list[str]:
-    site = finding.site
+def _row(findings: Sequence[Finding], locate: Locate) -> str:
+    """All that there is to say of one access, whichever budgets say it."""
+    first = findings[0]
+    site = first.site
+    what = dict.fromkeys(
+        f"{TITLES[finding.kind]}: {finding.budget}" if finding.kind != VANISHED else TITLES[finding.kind]
+        for finding in findings
+    )
+    reasons = dict.fromkeys(finding.reason for finding in findings if finding.reason)
+    counts = dict.fromkeys(_count(figure) for finding in findings for figure in finding.figures)
     cells = [
-        escaped(finding.kernel),
-        escaped(str(place(finding, locate))),
+        escaped(first.kernel),
+        escaped(str(place(first, locate))),
         code(site.source),
         escaped(f"{access(site)} {site.array}".strip()),
-        escaped("; ".join(filter(None, (TITLES[finding.kind], finding.reason)))),
+        escaped("; ".join((*what, *reasons))),
+        escaped("; ".join(counts)),
     ]
-    figures = [[f.quantity, was(f), now(f), limit(f)] for f in finding.figures] or [["", "-", "-", "-"]]
-    return [f"| {' | '.join((*cells, *map(escaped, figure)))} |" for figure in figures]
+    return f"| {' | '.join(cells)} |"
+
+
+def _count(figure: Figure) -> str:
+    """`ways 1 -> 32, limit <= 1`; `wavefronts 32` of an access that stands alone."""
+    sides = [text for text in (was(figure), now(figure)) if text != "-"]
+    counted = f"{figure.quantity} {' -> '.join(sides)}".strip()
+    told = figure.limit is not None and figure.limit != figure.was
+    return f"{counted}, limit {limit(figure)}" if told else counted
 
 
 def _problem(error: str) -> str:
     cut = error if len(error) <= LONGEST_PROBLEM else error[:LONGEST_PROBLEM] + "\n..."
+    cut = plain(cut)
     fence = "`" * max(3, longest_run(cut) + 1)
     return f"{fence}text\n{cut}\n{fence}"
 
 
 def code(text: str) -> str:
     """Source in a cell, cut where it is long."""
-    text = " ".join(text.split())
+    text = plain(" ".join(text.split()))
     if not text:
         return ""
     cut = text if len(text) <= LONGEST_CODE else text[: LONGEST_CODE - 3] + "..."
@@ -92,6 +113,7 @@ def longest_run(text: str) -> int:
 
 def escaped(text: str) -> str:
     """Text in a cell: nothing in it is Markdown or HTML."""
+    text = plain(text)
     for character in "\\`*_[]<>|":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())

@@ -13,6 +13,7 @@ from memsim.details.choose import worst_site
 from memsim.details.layout import layouts
 from memsim.details.request import SharedRequest, take_apart
 from memsim.errors import MemsimError
+from memsim.launch import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,8 +29,13 @@ class Plots:
         """How each shared access site uses the banks; with `compare`, both side by side on one scale.
 
         Raises:
-            MemsimError: none of the kernels touches shared memory.
+            MemsimError: none of the kernels touches shared memory, or `compare` is no analysis.
         """
+        if compare is not None and not isinstance(compare, Analysis):
+            hint = "heatmap(other) takes what memsim.analyze gives"
+            raise MemsimError(
+                f"a heatmap is compared with an analysis, and not with {shown(compare)}", hint=hint
+            )
         from memsim.report.figures.heatmap import heatmap
 
         return heatmap([self.analysis] if compare is None else [self.analysis, compare])

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from memsim.report.plain import plain_console
 from memsim.validate.probe.judge import Held
 from memsim.validate.probe.recording import ProbeRecording
 
@@ -25,11 +26,10 @@ def headline(recording: ProbeRecording, found: Sequence[Held]) -> str:
 
 def write(recording: ProbeRecording, found: Sequence[Held], stream: TextIO) -> None:
     """The answer, a row for each instruction, and what was compared of those where something differs."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, markup=False, emoji=False, width=1_000_000)
+    console = plain_console(stream, width=1_000_000)
     console.print(Text(headline(recording, found), style="bold"))
     console.print()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis, InstructionCounts, SiteCounts
 from memsim.report.labels import access, dim3, each, file_names, lanes_of_warp_0, number
+from memsim.report.plain import plain_console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,10 +39,9 @@ def write(analysis: Analysis, stream: TextIO, colours: bool | None = None, sass:
 
     Below each row its instructions.
     """
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, force_terminal=colours, highlight=False, markup=False, emoji=False)
+    console = plain_console(stream, force_terminal=colours)
     room = console.width if console.is_terminal else UNLIMITED
     console.width = UNLIMITED
 

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 
+from memsim.report.plain import plain_console
 from memsim.validate.compare import (
     DIFFERENT,
     EXACT,
@@ -67,10 +68,9 @@ def summary(pairs: Sequence[tuple[Comparison, Judgement]]) -> str:
 
 def write(comparison: Comparison, judgement: Judgement, stream: TextIO) -> None:
     """Prints the whole comparison."""
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = plain_console(stream)
     console.width = UNLIMITED
     console.print(Text(headline(comparison, judgement), style="bold"))
     console.print()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -80,7 +81,7 @@ def _in_zip(path: Path) -> Iterator[Found]:
                 if member.is_dir() or not (name.name.endswith(MEMBERS) or is_library):
                     continue
                 yield from _in_member(archive, member, path)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise MemsimError(f"the zip file is damaged or locked: {error}", file=str(path)) from None
 
 

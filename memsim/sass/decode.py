@@ -98,7 +98,11 @@ def _decoded(text: str) -> tuple[Form, Record, Effect, int, int, int]:
     """(form, record, effect, slots read, written, read for addresses) of an instruction without its guard."""
     form = parse_form(text)
     record = RECORDS.get(form.opcode, STRANGER)
-    reads, writes, addresses = slots_of_form(form, record)
+    try:
+        reads, writes, addresses = slots_of_form(form, record)
+    except (IndexError, ValueError):  # it has other operands than any form that is known
+        record = STRANGER
+        reads, writes, addresses = slots_of_form(form, record)
     effect = record.effect_of(form) if record.effect_of else record.effect
     return form, record, effect, reads, writes, addresses
 

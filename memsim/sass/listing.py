@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from memsim.errors import MemsimError
 from memsim.isa.op import Place
+from memsim.launch import shown
 from memsim.sass.places import Frame, own_frames
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
@@ -20,6 +22,13 @@ _PLACE = re.compile(r'^\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", l
 _PTX = '//## File ".nv_debug_ptx_txt", line '
 _INSTRUCTION = re.compile(
     r"^\s*/\*(?P<address>[0-9a-f]+)\*/\s+(?:\{\s*)?(?:@(?P<guard>!?U?P\w+)\s+)?(?P<text>[^;]*?)\s*;"
+)
+
+
+# A register beyond the 255 of a lane, a constant beyond the end of a bank, or a number of more than 128 bits.
+_IMPOSSIBLE = re.compile(
+    r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|c\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6,}"
+    r"|\b(?:0x[0-9a-fA-F]{33,}|[0-9]{40,})"
 )
 
 
@@ -49,7 +58,14 @@ def read_listing(
 
     file_name: what a source file is called. places: by line of the PTX, where that is known better than the
     listing says (`memsim.sass.places`); the listing has the PTX's lines then.
+
+    Raises:
+        MemsimError: it names a register that no chip has, or a number that none can hold.
     """
+    impossible = _IMPOSSIBLE.search(text)
+    if impossible is not None:
+        line = text.count("\n", 0, impossible.start()) + 1
+        raise MemsimError(f"the listing is damaged at its line {line}: there is no {shown(impossible[0])}")
     places = places or {}
     found: dict[str, Listing] = {}
     name: str | None = None

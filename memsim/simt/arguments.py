@@ -15,7 +15,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
-from memsim.launch import ArrayArg, Pointers, TensorMap, Texture1D
+from memsim.launch import ArrayArg, Pointers, TensorMap, Texture1D, shown
 from memsim.ptx.demangle import demangle
 
 _SCALARS = {
@@ -159,7 +159,7 @@ def check_arguments(
 def _say(argument: Any) -> str:
     if is_array(argument):
         return f"an array {argument.dtype}{list(argument.shape)}"
-    return f"{argument!r}"
+    return shown(argument)
 
 
 def _fits(parameter: Parameter, argument: Any) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from memsim.errors import MemsimError
 from memsim.isa.integer import Combined
 from memsim.isa.op import SLOTS, Effect, Flow, Immediate, Op, Predicate, Program, Register
 from memsim.isa.reach import spaces_written
@@ -76,7 +77,13 @@ class Code:
         self.segments = {start: self._segment(start, end, needed) for start, end in dataflow.blocks}
         for op in self.program.ops:
             if op.flow is not None:
-                self._bind_control(op)
+                self._bind_known_control(op)
+
+    def _bind_known_control(self, op: Op) -> None:
+        try:
+            self._bind_control(op)
+        except (Unsupported, IndexError, ValueError) as error:
+            raise MemsimError(f"{op.name} has another form than is known: {error}", **_place(op)) from None
 
     def live(self, pc: int) -> int:
         """Slots that are read from a place on."""
@@ -131,7 +138,7 @@ class Code:
             if record.build is None:
                 raise Unsupported(op.name)
             made = record.build(op.form, self.binder)
-        except (Unsupported, Poisoned):
+        except (Unsupported, Poisoned, IndexError, ValueError):  # the last of a form with too few operands
             return self._unexecuted(op, guard)
         if op.effect is Effect.MEMORY:
             return memory_step(op, guard, made, data)
@@ -395,3 +402,10 @@ def memory_step(
         access(engine, op, active, data)
 
     return run
+
+
+def _place(op: Op) -> dict[str, Any]:
+    """Where an instruction stands, for errors."""
+    if op.source is None:
+        return {"file": f"machine code at {op.address:#x}"}
+    return {"file": op.source.file, "line": op.source.line}

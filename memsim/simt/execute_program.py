@@ -107,14 +107,15 @@ def execute_program(
         for reason in dataflow_of(kernel).uncertain():
             listener.unsure(reason)
     engine = Engine(code, memory, launch, listener, max_steps, allow_out_of_bounds)
-    wanted = np.arange(launch.blocks) if blocks is None else blocks
+    count = launch.blocks if blocks is None else len(blocks)
     limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
     size = whole_clusters(max(1, limit // engine.threads), launch.grid, code.cluster)
     with np.errstate(all="ignore"):
-        for start in range(0, len(wanted), size):
-            engine.run(wanted[start : start + size])
+        for start in range(0, count, size):
+            end = min(start + size, count)
+            engine.run(np.arange(start, end) if blocks is None else blocks[start:end])
             if progress is not None:
-                progress(min(1.0, (start + size) / len(wanted)))
+                progress(end / count)
     if everything:
         try:
             memory.copy_back()

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.launch import GLOBAL_ALIGN, ArrayArg, Pointers, Texture1D, owner
+from memsim.errors import MemsimError
+from memsim.launch import GLOBAL_ALIGN, MOST_BYTES, ArrayArg, Pointers, Texture1D, owner
 from memsim.state.registers import (
     Part,
     Poison,
@@ -84,7 +85,13 @@ class Layout:
         return start
 
     def add(self, name: str, start: int, size: int) -> None:
-        """A named range that begins at `start`."""
+        """A named range that begins at `start`.
+
+        Raises:
+            MemsimError: it is larger than an address can tell.
+        """
+        if start + size > MOST_BYTES:
+            raise MemsimError(f"{name} is larger than any memory")
         place = bisect.bisect_right(self.starts, start)
         self.buffers.insert(place, Buffer(name, self.space, start, start + size))
         self.starts.insert(place, start)

@@ -1,39 +1,40 @@
-"""Traces that were made before: nothing that decides a trace may change without another name for it.
+"""Traces that were made before: nothing that decides a trace may change without another key for it.
 
-In: a `Job`. Out: its trace, from the user's cache folder if it is there. Kept are traces and not counts:
-what they cost is worked out anew each time. A file that is damaged, cannot be read or cannot be written
-is as good as none. Left out on purpose: taking old files away; the folder may be deleted at any time.
+In: a `Job`. Out: its trace, from a store if it is there. Kept are traces and not counts: what they cost is
+worked out anew each time. Where all that is read is known before a compiler runs, the key is made of it, and
+a trace that is kept needs no compiler and no disassembler; elsewhere it is made of the compiled kernel.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-import os
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memsim.api import Progress, trace_job
+from memsim.api import SOURCE_SUFFIXES, KernelFile, Progress, trace_job
 from memsim.arrays import allocation, as_arguments
+from memsim.compile.build import SET_ASIDE
+from memsim.compile.kept import identity, what_is_read
+from memsim.compile.paths import resolved
+from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
+from memsim.files import read_bytes
 from memsim.job import Job
+from memsim.kernels import Spec
 from memsim.launch import Pointers, TensorMap, Texture1D
+from memsim.store import Store, kept_in
+from memsim.trace import storage
 from memsim.trace.source import TraceSource
 from memsim.trace.trace import Trace
 
-FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
-
-
-def cache_folder() -> Path:
-    """Where this user's traces are kept; `MEMSIM_CACHE_DIR` says otherwise."""
-    if os.environ.get(FOLDER_VARIABLE):
-        return Path(os.environ[FOLDER_VARIABLE])
-    from platformdirs import user_cache_path
-
-    return user_cache_path("memsim", appauthor=False)
+_FILE = re.compile(r"@([^+]*)")  # an array from a file, in the text of an argument
 
 
 def trace_of(job: Job, folder: Path | None, progress: Progress | None = None) -> Trace:
@@ -42,37 +43,90 @@ def trace_of(job: Job, folder: Path | None, progress: Progress | None = None) ->
     Raises:
         MemsimError: whatever goes wrong in the kernel.
     """
-    if folder is None or isinstance(job.kernel, TraceSource):  # a trace is there, or made at once
+    if isinstance(job.kernel, TraceSource):  # a trace is there, or made at once
         return trace_job(job, progress)
-    path = folder / f"{key_of(job)}.npz"
-    kept = _read(path)
-    if kept is not None and (kept.kernel, kept.launch) == (job.loaded.title, job.launch):
-        return kept
-    trace = trace_job(job, progress)
-    _write(trace, path)
-    return trace
+    with kept_in(folder) as store:
+        if store is None or (isinstance(job.kernel, KernelFile) and job.kernel.text is not None):
+            return trace_job(job, progress)
+        first = key_before(job)
+        kept = _read(store, first) if first is not None else None
+        if kept is not None:
+            return kept
+        if first is not None and not _is_read_by_nvrtc_alone(job):
+            first = None
+        key = first or key_of(job)
+        kept = _read(store, key) if first is None else None
+        if kept is not None:
+            return kept
+        trace = trace_job(job, progress)
+        content = io.BytesIO()
+        storage.write(trace, content)
+        store.put(key, content.getvalue())
+        return trace
+
+
+def kept_trace(job: Job, folder: Path | None) -> Trace | None:
+    """The trace if it is there and no compiler is needed to know it."""
+    key = None if folder is None else key_before(job)
+    return None if folder is None or key is None else _read(Store(folder), key)
+
+
+def _is_read_by_nvrtc_alone(job: Job) -> bool:
+    """Whether what was read is what `key_before` says.
+
+    nvcc reads the system's headers as well, and with host code set aside those of other folders are found.
+    """
+    compiler = job.loaded.origin.compiler
+    return not isinstance(job.kernel, KernelFile) or not ("nvcc" in compiler or SET_ASIDE in compiler)
+
+
+def key_before(job: Job) -> str | None:
+    """What decides the trace, known before anything is compiled; None if it is not known."""
+    try:
+        read = _what_is_read(job)
+        arguments = _arguments(job.args, job.kernel.folder) if read is not None else []
+    except (MemsimError, OSError):
+        return None  # making it tells why
+    return None if read is None else _key("before", job, read, arguments)
+
+
+def _what_is_read(job: Job) -> list[Any] | None:
+    kernel = job.kernel
+    disassembler = find_tool("nvdisasm")
+    if disassembler is None:
+        return None
+    tools = [identity(disassembler)]
+    if isinstance(kernel, Spec):
+        shipped = kernel.ptx_path if kernel.code == "ptx" else kernel.compiled_path
+        texts = {name: _digest(text.encode()) for name, text in kernel.source_texts().items()}
+        return [kernel.name, kernel.entry, kernel.code, kernel.options, texts, _digest(read_bytes(shipped))]
+    if not isinstance(kernel, KernelFile) or Path(kernel.file).suffix not in SOURCE_SUFFIXES:
+        return None
+    if kernel.compiler == "nvcc":
+        return None
+    options = resolved(kernel.options, kernel.folder)
+    read = what_is_read(kernel.folder / kernel.file, options, kernel.file)
+    return None if read is None else [kernel.file, kernel.name, kernel.code, kernel.compiler, tools, read]
 
 
 def key_of(job: Job) -> str:
-    """A name for everything that decides the trace: code, sources, launch, arguments and memsim itself."""
-    allocations: dict[str, str] = {}
-    parts = [
-        model_version(),
-        job.loaded.code.key,
-        job.loaded.name,
-        dict(job.loaded.sources),
-        job.launch.grid,
-        job.launch.block,
-        job.launch.shared_bytes,
-        job.blocks,
-        job.allow_out_of_bounds,
-        [_argument(value, allocations) for value in as_arguments(job.values)],
-        list(allocations.values()),
-        job.loaded.title,
-        job.loaded.argument_names,
-        job.unsure,
-    ]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+    """What decides the trace: code, sources, launch, arguments and memsim itself."""
+    kernel = job.loaded
+    read = [kernel.code.key, kernel.name, dict(kernel.sources)]
+    read += [kernel.title, kernel.argument_names]
+    return _key("after", job, read, _arguments(job.values, job.kernel.folder))
+
+
+def _key(when: str, job: Job, read: list[Any], arguments: list[Any]) -> str:
+    launch = job.launch
+    shape = [launch.grid, launch.block, launch.shared_bytes, job.blocks, job.arch.name]
+    shape += [job.allow_out_of_bounds, job.unsure]
+    return json.dumps([when, model_version(), read, shape, arguments], sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy, and mappings, for JSON."""
+    return dict(value) if isinstance(value, Mapping) else value.item()
 
 
 @cache
@@ -85,14 +139,24 @@ def model_version() -> str:
     return digest.hexdigest()
 
 
-def _argument(value: Any, allocations: dict[str, str]) -> str:
+def _arguments(values: Sequence[Any], folder: Path) -> list[Any]:
+    """All arguments in words, and the contents of the memory that they are in."""
+    allocations: dict[str, str] = {}
+    said = [_argument(value, folder, allocations) for value in as_arguments(values)]
+    return [said, list(allocations.values())]
+
+
+def _argument(value: Any, folder: Path, allocations: dict[str, str]) -> str:
     """An argument in words; of an array its place in its memory, whose content goes to `allocations`."""
+    if isinstance(value, str):
+        files = [_digest(read_bytes(folder / name)) for name in _FILE.findall(value)]
+        return f"text {value} {files}"
     if isinstance(value, (Texture1D, TensorMap)):
-        return f"{type(value).__name__} {_argument(value.array, allocations)}"
+        return f"{type(value).__name__} {_argument(value.array, folder, allocations)}"
     if isinstance(value, Pointers):
-        return f"pointers {[_argument(array, allocations) for array in value.arrays]}"
+        return f"pointers {[_argument(array, folder, allocations) for array in value.arrays]}"
     if isinstance(value, (list, tuple)):
-        return f"struct {[_argument(part, allocations) for part in value]}"
+        return f"struct {[_argument(part, folder, allocations) for part in value]}"
     if isinstance(value, np.ndarray) and value.shape != ():
         memory, first = allocation(value)
         start = str(memory.__array_interface__["data"][0])
@@ -103,17 +167,13 @@ def _argument(value: Any, allocations: dict[str, str]) -> str:
     return f"{type(value).__name__} {value!r}"
 
 
-def _read(path: Path) -> Trace | None:
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _read(store: Store, key: str) -> Trace | None:
+    content = store.get(key)
     try:
-        return Trace.load(path)
+        return None if content is None else storage.read(content, "the trace that was kept")
     except MemsimError:
         return None
-
-
-def _write(trace: Trace, path: Path) -> None:
-    """The file appears whole or not at all (see `memsim.trace.storage`)."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        trace.save(path)
-    except (MemsimError, OSError):
-        return

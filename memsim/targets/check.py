@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memsim.errors import MemsimError
+from memsim.files import read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
 from memsim.guard.check import Subject
@@ -70,13 +71,9 @@ def read_baseline(path: Path) -> dict[str, Entry] | None:
         MemsimError: it cannot be read, or is no baseline.
     """
     try:
-        return baseline.parse(path.read_text(encoding="utf-8"), str(path))
+        return baseline.parse(read_text(path, "the baseline"), str(path))
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise MemsimError(f"cannot read the baseline: {error.strerror}", file=str(path)) from None
-    except UnicodeDecodeError:
-        raise MemsimError("the baseline is not UTF-8 text", file=str(path)) from None
 
 
 def _left_over(project: Project, entries: dict[str, Entry], names: Sequence[str]) -> list[Problem]:

@@ -122,6 +122,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     for entry in project.tables("targets"):
         added = list(_jobs(entry, project, kernels, tree))
         for target in added:
+            _check_name(entry, target.name)
             if targets.setdefault(target.name, target) != target:
                 entry.fail(f"another target is called {target.name!r} too", "give this one a name")
         names = tuple(target.name for target in added)
@@ -139,6 +140,19 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
         rules.append(Rule(parse_budget(EVERY_COUNT), rest, general=True))
     baseline = path.parent / project.string("baseline", BASELINE)
     return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline)
+
+
+def _check_name(entry: Table, name: str) -> None:
+    """A name is in reports, in commands of a log and in the baseline: it is a line, and shows what it is.
+
+    Raises:
+        MemsimError: it is empty, or has a character that nobody sees.
+    """
+    hidden = next((character for character in name if not character.isprintable()), None)
+    if hidden is not None:
+        entry.fail(f"the name {name!r} has a character that is not shown, U+{ord(hidden):04X}")
+    if not name.strip():
+        entry.fail("the name is empty")
 
 
 def _memsim_table(document: dict[str, Any]) -> Any:

@@ -12,8 +12,11 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from memsim.api import KernelFile
+from memsim.compile.paths import moved
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -63,6 +66,7 @@ def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Job, ...
         targets = read_project(path, kernels).targets
     else:
         targets = read_project(project.path, kernels, path.parent).targets
+    targets = tuple(with_headers_of(target, project.folder, repository, tree) for target in targets)
     if kernels is None and all(isinstance(target.kernel, Spec) for target in targets):
         raise MemsimError(
             "the targets are kernels that ship with memsim, which no revision of this repository changes",
@@ -77,6 +81,15 @@ def _catalogue_in(repository: Path, tree: Path) -> Path | None:
     if not present.is_relative_to(repository.resolve()):
         return None
     return tree / present.relative_to(repository.resolve())
+
+
+def with_headers_of(job: Job, folder: Path, repository: Path, tree: Path) -> Job:
+    """The job with its folders of headers as they are in `tree`; now they are relative to `folder`."""
+    kernel = job.kernel
+    if not isinstance(kernel, KernelFile):
+        return job
+    options = tuple(moved(kernel.options, folder, repository, tree))
+    return replace(job, kernel=replace(kernel, options=options))
 
 
 def _git(repository: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Iterator, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from memsim.analysis import Analysis, analyze_trace
+from memsim.api import KernelFile
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.targets.cache import trace_of
+from memsim.targets.cache import kept_trace, trace_of
 
 
 @dataclass(frozen=True)
@@ -58,27 +62,99 @@ def analyze_job(job: Job, cache: Path | None) -> Analysis:
 
 
 def analyze_all(targets: Sequence[Job], cache: Path | None, jobs: int | None = None) -> Iterator[Measured]:
-    """The targets in order; `jobs` processes, as many as there are processors if left out."""
-    one = partial(_measured, cache=cache)
-    workers = min(jobs or processors(), len(targets))
+    """The targets in order; `jobs` processes, as many as there are processors if left out.
+
+    What is kept in the cache is read by this process; the rest is shared out, and targets of one file with
+    the same options stay together, so that it is compiled and read once.
+    """
+    done = {number: kept for number, target in enumerate(targets) if (kept := _kept(target, cache))}
+    groups: dict[object, list[int]] = {}
+    for number, target in enumerate(targets):
+        if number not in done:
+            groups.setdefault(_made_together(target), []).append(number)
+    work = [[targets[number] for number in numbers] for numbers in groups.values()]
+    made = zip(groups.values(), _shared_out(partial(_measured, cache=cache), work, jobs), strict=True)
+    for number in range(len(targets)):
+        while number not in done:
+            numbers, found = next(made)
+            done.update(zip(numbers, found, strict=True))
+        yield done.pop(number)
+
+
+def _made_together(job: Job) -> object:
+    """What is equal for jobs whose kernels come from one compilation."""
+    kernel = job.kernel
+    return replace(kernel, name=None) if isinstance(kernel, KernelFile) else id(job)
+
+
+def _shared_out(
+    one: Callable[[list[Job]], list[Measured]], groups: list[list[Job]], jobs: int | None
+) -> Iterator[list[Measured]]:
+    workers = min(jobs or processors(), len(groups))
     if workers <= 1:
-        yield from map(one, targets)
+        yield from map(one, groups)
         return
     # Spawned and not forked: the same on every system, and safe whatever threads the caller has.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context)
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+    finished = False
     try:
-        yield from pool.map(one, targets)
+        with _interrupts_held():
+            found = pool.map(one, groups)  # starts the workers
+        yield from found
+        finished = True
     except BrokenProcessPool:
         raise MemsimError(
             "a process that analyzed a kernel was killed", hint="was there not enough memory? try --jobs 1"
         ) from None
     finally:
+        if not finished:  # nobody waits for what they do
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
         pool.shutdown(cancel_futures=True)
 
 
-def _measured(target: Job, cache: Path | None) -> Measured:
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C comes afterwards; processes that are started meanwhile never hear of it."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return Measured(target, analyze_job(target, cache))
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_parent() -> None:
+    """In a worker: when the parent is gone, however it went, so is this."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _kept(target: Job, cache: Path | None) -> Measured | None:
+    """The target with what is kept of it; None where it has to be made."""
+    try:
+        trace = kept_trace(target, cache)
+        return None if trace is None else Measured(target, analyze_trace(trace, target.arch))
     except MemsimError as error:
         return Measured(target, error=error)
+
+
+def _measured(targets: list[Job], cache: Path | None) -> list[Measured]:
+    found = []
+    for target in targets:
+        try:
+            found.append(Measured(target, analyze_job(target, cache)))
+        except MemsimError as error:
+            found.append(Measured(target, error=error))
+    return found

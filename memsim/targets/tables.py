@@ -20,6 +20,7 @@ else:
     import tomli as tomllib
 
 from memsim.errors import MemsimError
+from memsim.files import read_text
 
 # TOMLDecodeError says it in its message only.
 _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)")
@@ -60,11 +61,9 @@ def read_toml(path: Path) -> tuple[File, dict[str, Any]]:
         MemsimError: it cannot be read, or is no TOML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise MemsimError(f"cannot read it: {error.strerror}", file=str(path)) from None
-    except UnicodeDecodeError:
-        raise MemsimError("it is not UTF-8 text", file=str(path)) from None
+        text = read_text(path)
+    except FileNotFoundError:
+        raise MemsimError("there is no such file", file=str(path)) from None
     try:
         return File(path, text), tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -79,6 +78,8 @@ def read_toml(path: Path) -> tuple[File, dict[str, Any]]:
             column=int(place["column"]),
             source=[*text.splitlines(), ""][line - 1],
         ) from None
+    except (ValueError, RecursionError) as error:  # an integer of thousands of digits; brackets in brackets
+        raise MemsimError(f"no TOML: {error}", file=str(path)) from None
 
 
 @dataclass(frozen=True, slots=True)

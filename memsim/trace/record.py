@@ -3,13 +3,17 @@
 In: calls of `Listener` (simt/listener.py). Out: `Trace`.
 An address that is a sum of a block's part and a thread's part is never written out for all
 threads: blocks whose part is the same modulo 128 bytes ask for the same thing, so one of them
-stands for all. A loop that comes back with the same parts is only counted.
+stands for all. A loop that comes back with the same parts is only counted. What is kept does not grow with
+the launch: events are added up as soon as they are many, and where an access makes more different requests
+than can be kept, one of each kind that costs the same is (`Alike`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Any, Protocol
 
 import numpy as np
@@ -34,6 +38,18 @@ NOWHERE = np.full(32, -1, np.int64)
 
 #: Addresses and the threads that ask for them: one pair, or for a copy the site's own and the other side's.
 Sides = list[tuple[int | Sum, Any]]
+
+
+#: What may stand for what: (space, op, width, addresses, active, partner) of requests to numbers [n, k], the
+#: same for those that cost the same.
+Alike = Callable[[str, str, int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+#: Distinct requests that are kept of a launch, 600 bytes each.
+MOST_ROWS = 1 << 17
+#: Bytes of events that are remembered, so that they are counted and not looked at again.
+MOST_REMEMBERED = 1 << 26
+#: Masks whose warps are counted once.
+MOST_MASKS = 1 << 16
 
 
 class Site(Protocol):
@@ -87,14 +103,63 @@ class Tally:
 
 @dataclass
 class Rows:
-    """The distinct requests of one site."""
+    """The distinct requests of one site, in blocks as they came: addresses and lanes [k, 32], the others [k].
+
+    index: the number of each row by what tells it from others. counts: how often each was made, so far.
+    folded: rows are told apart only by what they cost.
+    """
 
     index: dict[bytes, int] = field(default_factory=dict)
     addresses: list[np.ndarray] = field(default_factory=list)
     active: list[np.ndarray] = field(default_factory=list)
     partner: list[np.ndarray] = field(default_factory=list)
-    block: list[int] = field(default_factory=list)
-    warp: list[int] = field(default_factory=list)
+    block: list[np.ndarray] = field(default_factory=list)
+    warp: list[np.ndarray] = field(default_factory=list)
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    folded: bool = False
+
+    def numbers(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(the row number of each of these keys [m, k], which of them are of rows that are to be added)."""
+        numbers = np.empty(len(keys), np.int64)
+        fresh = []
+        for i, key in enumerate(keys):
+            known = len(self.index)
+            numbers[i] = self.index.setdefault(key.tobytes(), known)
+            if len(self.index) > known:
+                fresh.append(i)
+        return numbers, np.array(fresh, np.int64)
+
+    def add(
+        self,
+        addresses: np.ndarray,
+        active: np.ndarray,
+        partner: np.ndarray,
+        block: np.ndarray,
+        warp: np.ndarray,
+    ) -> None:
+        """The rows that the last `numbers` had not."""
+        self.addresses.append(addresses)
+        self.active.append(active)
+        self.partner.append(partner)
+        self.block.append(block)
+        self.warp.append(warp)
+
+    def made(self, rows: np.ndarray, times: np.ndarray) -> None:
+        """These rows were asked for so often; no row stands there twice."""
+        missing = len(self.index) - len(self.counts)
+        if missing > 0:
+            self.counts = np.concatenate([self.counts, np.zeros(missing, np.int64)])
+        self.counts[rows] += times
+
+    def columns(self) -> tuple[np.ndarray, ...]:
+        """Addresses, active, partner, block and warp of all rows."""
+        return (
+            stacked(self.addresses, np.int64),
+            stacked(self.active, np.bool_),
+            stacked(self.partner, np.int64),
+            joined(self.block, np.int64),
+            joined(self.warp, np.int32),
+        )
 
 
 @dataclass
@@ -112,10 +177,12 @@ class SiteRecord:
 class Recorder:
     """A listener that keeps what the model needs, and nothing twice.
 
-    apart: shared requests with a multiple of 128 bytes between them are rows of their own.
+    alike: tells requests that cost the same from others; such are kept once where there are too many. apart:
+    shared requests with a multiple of 128 bytes between them are rows of their own.
     """
 
-    def __init__(self, *, apart: bool = False) -> None:
+    def __init__(self, alike: Alike | None = None, *, apart: bool = False) -> None:
+        self.alike = alike
         self.shared_period = APART if apart else PERIOD
         self.sites: dict[int, SiteRecord] = {}
         self.tallies: list[Tally] = []
@@ -129,15 +196,62 @@ class Recorder:
         self.ran: Counter[tuple[int, int]] = Counter()
         self.writers = Writers()
         self.chunks = 0
+        self.kept_rows = 0
+        self.remembered = 0
 
     def start_chunk(self, engine: Chunk) -> None:
         """A new chunk of blocks begins; keys of the last one are of no more use."""
+        self.forget()
         self.chunks += 1
         self.blocks = engine.blocks
         self.warps = engine.threads // 32
+        self.warp_counts = {}
+
+    def forget(self) -> None:
+        """Adds up the events so far; those that come again are looked at again."""
+        for tally in self.tallies:
+            self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
+        self.tallies = []
         self.seen = {}
         self.by_content = {}
-        self.warp_counts = {}
+        self.remembered = 0
+
+    def make_room(self) -> None:
+        """Forgets, and folds the requests of the accesses that make most, as long as they are too many."""
+        self.forget()
+        unfolded = sorted(
+            (record for record in self.sites.values() if not record.rows.folded),
+            key=lambda record: len(record.rows.index),
+        )
+        while self.alike is not None and self.kept_rows > MOST_ROWS // 2 and unfolded:
+            record = unfolded.pop()
+            before = len(record.rows.index)
+            record.rows = self.folded(record)
+            self.kept_rows -= before - len(record.rows.index)
+
+    def folded(self, record: SiteRecord) -> Rows:
+        """The site's rows with one of each kind that costs the same: the one that was seen first."""
+        rows = Rows(folded=True)
+        columns = record.rows.columns()
+        keys = self.kinds(record, *columns[:3])
+        first, inverse = distinct_rows(keys) if len(keys) else (np.zeros(0, np.int64),) * 2
+        order = np.argsort(first)
+        numbers, _ = rows.numbers(keys[first[order]])
+        rows.add(*(column[first[order]] for column in columns))
+        place = np.empty(len(first), np.int64)
+        place[order] = numbers
+        counts = np.zeros(len(first), np.int64)
+        np.add.at(counts, place[inverse], record.rows.counts)
+        rows.made(np.arange(len(first)), counts)
+        return rows
+
+    def kinds(
+        self, record: SiteRecord, addresses: np.ndarray, active: np.ndarray, partner: np.ndarray
+    ) -> np.ndarray:
+        """What tells requests of a site apart that is folded."""
+        assert self.alike is not None
+        site = record.site
+        return np.ascontiguousarray(self.alike(site.space, site.op, site.width, addresses, active, partner))
 
     def access(
         self,
@@ -169,6 +283,8 @@ class Recorder:
             )
             tally = self.seen[key] = self.tally(record, sides)
         tally.hits += 1
+        if self.kept_rows > MOST_ROWS or self.remembered > MOST_REMEMBERED:
+            self.make_room()
 
     def periods(self, site: Site) -> tuple[int, int]:
         """By how many bytes requests of one row differ: on the site's own side, on a copy's other one."""
@@ -204,7 +320,13 @@ class Recorder:
     @property
     def notes(self) -> list[str]:
         """What was seen and is not in the trace."""
-        return [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
+        aside = [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
+        places = [access_site(record) for record in self.sites.values() if record.rows.folded]
+        named = ", ".join(dict.fromkeys(f"{PurePath(site.file).name}:{site.line}" for site in places))
+        folded = (
+            f"from pictures all but one of the requests that cost the same, where they are too many ({named})"
+        )
+        return [*aside, folded] if places else aside
 
     def count_warps(self, mask: Any) -> int:
         """How many warps have a thread in the mask."""
@@ -214,6 +336,8 @@ class Recorder:
         if mask is False:
             return 0
         if mask.uid not in self.warp_counts:
+            if len(self.warp_counts) > MOST_MASKS:
+                self.warp_counts = {}
             array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * 32))
             warps = int(array.reshape(array.shape[0], -1, 32).any(2).sum())
             self.warp_counts[mask.uid] = warps * (blocks if array.shape[0] == 1 else 1)
@@ -227,8 +351,10 @@ class Recorder:
             return self.by_content[key]
         tally = self.new_tally(record, sides)
         self.tallies.append(tally)
+        self.remembered += 500 + tally.rows.nbytes + tally.counts.nbytes
         if key is not None:
             self.by_content[key] = tally
+            self.remembered += sum(len(part) for one in contents for part in one if isinstance(part, bytes))
         return tally
 
     def new_tally(self, record: SiteRecord, sides: Sides) -> Tally:
@@ -286,25 +412,26 @@ class Recorder:
         weights: np.ndarray,
     ) -> Tally:
         """Give every distinct request of the site its row number; `sides`: addresses and lanes [m, 32]."""
-        periods = self.periods(record.site)
-        relative = np.hstack([relative_to_lowest(*side, period) for side, period in zip(sides, periods)])
-        first, inverse = distinct_rows(relative)
         rows = record.rows
-        numbers = np.empty(len(first), np.int64)
-        for i, row in enumerate(first):
-            key = relative[row].tobytes()
-            number = rows.index.get(key)
-            if number is None:
-                number = rows.index[key] = len(rows.index)
-                addresses, lanes = sides[0]
-                rows.addresses.append(np.where(lanes[row], addresses[row], 0))
-                rows.active.append(lanes[row].copy())
-                rows.partner.append(
-                    np.where(sides[1][1][row], sides[1][0][row], -1) if sides[1:] else NOWHERE
-                )
-                rows.block.append(int(blocks[row]))
-                rows.warp.append(int(warps[row]))
-            numbers[i] = number
+        (addresses, lanes), *other = sides
+        if rows.folded:
+            keys = self.kinds(record, addresses, lanes, partners(other, lanes.shape))
+        else:
+            periods = self.periods(record.site)
+            keys = np.hstack([relative_to_lowest(*side, period) for side, period in zip(sides, periods)])
+        first, inverse = distinct_rows(keys)
+        numbers, fresh = rows.numbers(keys[first])
+        if len(fresh):
+            new = first[fresh]
+            of_new = [(address[new], on[new]) for address, on in other]
+            rows.add(
+                np.where(lanes[new], addresses[new], 0),
+                lanes[new],
+                partners(of_new, (len(new), 32)),
+                blocks[new],
+                warps[new],
+            )
+            self.kept_rows += len(fresh)
         counts = np.zeros(len(first), np.int64)
         np.add.at(counts, inverse, weights)
         return Tally(record.site.index, numbers, counts)
@@ -333,26 +460,27 @@ class Recorder:
         tally = self.numbered(record, sides, blocks[made], warps[made], np.ones(int(made.sum()), np.int64))
         tally.hits = 1
         self.tallies.append(tally)
+        if self.kept_rows > MOST_ROWS:
+            self.make_room()
 
     def columns(self) -> tuple[list[AccessSite], dict[str, np.ndarray]]:
         """Everything heard, as the sites and columns of a `Trace`."""
+        self.forget()
         records = [self.sites[index] for index in sorted(self.sites)]
-        place = {record.site.index: number for number, record in enumerate(records)}
-        totals = [np.zeros(len(record.rows.index), np.int64) for record in records]
-        for tally in self.tallies:
-            totals[place[tally.site]][tally.rows] += tally.counts * tally.hits
-        lengths = [len(total) for total in totals]
-        rows = [record.rows for record in records]
-        columns: dict[str, np.ndarray] = {
-            "site": np.repeat(np.arange(len(records), dtype=np.int32), lengths),
-            "count": np.concatenate(totals) if totals else np.zeros(0, np.int64),
-            "addresses": stacked([a for r in rows for a in r.addresses], np.int64),
-            "active": stacked([a for r in rows for a in r.active], np.bool_),
-            "partner": stacked([p for r in rows for p in r.partner], np.int64),
-            "block": np.array([b for r in rows for b in r.block], np.int64),
-            "warp": np.array([w for r in rows for w in r.warp], np.int32),
+        columns = [record.rows.columns() for record in records]
+        counts = [record.rows.counts for record in records]
+        dtypes = np.int64, np.bool_, np.int64, np.int64, np.int32
+        names = "addresses", "active", "partner", "block", "warp"
+        joint = {
+            name: joined([column[i] for column in columns], dtype, (32,) if i < 3 else ())
+            for i, (name, dtype) in enumerate(zip(names, dtypes))
         }
-        return [access_site(record) for record in records], columns
+        sites = np.repeat(np.arange(len(records), dtype=np.int32), [len(count) for count in counts])
+        return [access_site(record) for record in records], {
+            "site": sites,
+            "count": joined(counts, np.int64),
+            **joint,
+        }
 
 
 def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:
@@ -381,9 +509,22 @@ def relative_to_lowest(addresses: np.ndarray, lanes: np.ndarray, period: int) ->
     return np.where(lanes, addresses - lowest // period * period, -1)
 
 
-def stacked(rows: list[np.ndarray], dtype: type) -> np.ndarray:
-    """Rows of 32 as one array, also where there is none."""
-    return np.array(rows, dtype).reshape(-1, 32)
+def partners(other: list[tuple[np.ndarray, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:
+    """The other side's addresses of requests, -1 in lanes that have none [m, 32]."""
+    if not other:
+        return np.broadcast_to(NOWHERE, shape)
+    ((addresses, lanes),) = other
+    return np.where(lanes, addresses, -1)
+
+
+def stacked(blocks: list[np.ndarray], dtype: type) -> np.ndarray:
+    """Blocks of rows of 32 as one array, also where there is none."""
+    return joined(blocks, dtype, (32,))
+
+
+def joined(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:
+    """Blocks of rows of a shape as one array, also where there is none."""
+    return np.concatenate([np.zeros((0, *shape), dtype), *blocks]).astype(dtype, copy=False)
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

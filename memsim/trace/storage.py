@@ -7,20 +7,35 @@ appears whole or not at all. Left out on purpose: pickles, so a file can be load
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
-import os
+import struct
+import zipfile
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import WARP, Launch
+from memsim.files import read_bytes, writing
+from memsim.launch import WARP, Launch, Natural, Positive
 from memsim.layout import Layout
+from memsim.npy import read_header
 from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Trace
 
 FORMAT = "memsim trace"
 SCHEMA = 2
+
+# What a file may hold: what is read is looked at before it is unpacked, and takes less than a gigabyte.
+MOST_ROWS = 1 << 19
+MOST_HEADER = 1 << 26
+MOST_INSTRUCTIONS = 1 << 20
+MOST_SHARED = 1 << 20  # bytes; a block has less
+FIRST_BYTES = 1 << 14  # in front of a column
+MOST_TIMES = 1 << 55  # requests of a launch; with the wavefronts of each they are a number of 64 bits
+MOST_ADDRESS = 1 << 62
 
 # What a row holds; every column has one entry (or one row of 32) for each distinct request.
 COLUMNS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
@@ -34,30 +49,60 @@ COLUMNS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
 }
 
 
+class Shape(msgspec.Struct):
+    """The launch in a header."""
+
+    grid: tuple[Positive, Positive, Positive]
+    block: tuple[Positive, Positive, Positive]
+    shared_bytes: Natural
+
+
+class Packed(msgspec.Struct):
+    """A listing with each file's name once: (address, text, place in `files`, line)."""
+
+    files: list[str]
+    rows: list[tuple[int, str, Natural, Natural]]
+
+
+class Header(msgspec.Struct):
+    """The JSON of a file: all of a trace but its columns."""
+
+    schema: int
+    kernel: str
+    launch: Shape
+    blocks_replayed: Positive
+    sites: tuple[AccessSite, ...]
+    arrays: tuple[tuple[str, str, int, Natural], ...]
+    sources: dict[str, str]
+    notes: tuple[str, ...]
+    unsure: tuple[str, ...] = ()
+    origin: Origin | None = None
+    listing: Packed = msgspec.field(default_factory=lambda: Packed([], []))
+    apart: bool = False
+    layouts: dict[str, tuple[str, Positive]] = {}
+
+
 def save(trace: Trace, path: str | Path) -> None:
     """Writes `trace` to `path`, replacing a file that is there.
 
     Raises:
         MemsimError: the file cannot be written.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with writing(Path(path), "the trace") as file:
+        write(trace, file)
+
+
+def write(trace: Trace, file: BinaryIO) -> None:
+    """Writes `trace` into an open file."""
     header = np.frombuffer(json.dumps(_header(trace), default=int).encode("ascii"), np.uint8)
     columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
-    try:
-        with temporary.open("wb") as file:
-            np.savez_compressed(
-                file,
-                header=header,
-                writers=trace.writers.astype(np.int32),
-                executed=trace.executed.astype(np.int64),
-                **columns,
-            )
-        temporary.replace(path)
-    except OSError as error:
-        raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    np.savez_compressed(
+        file,
+        header=header,
+        writers=trace.writers.astype(np.int32),
+        executed=trace.executed.astype(np.int64),
+        **columns,
+    )
 
 
 def load(path: str | Path) -> Trace:
@@ -67,41 +112,79 @@ def load(path: str | Path) -> Trace:
         MemsimError: no such file, not a trace, cut short or damaged, or of an unknown version.
     """
     try:
-        with Path(path).open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            stored = {name: file[name] for name in file.files}
-        header = json.loads(stored.pop("header").tobytes())
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise ValueError("no memsim header")
+        content = read_bytes(Path(path))
     except FileNotFoundError:
         raise MemsimError("no such file", file=str(path)) from None
-    except OSError as error:
-        raise MemsimError(f"cannot read it: {error.strerror or error}", file=str(path)) from error
-    except Exception as error:  # numpy, zipfile and zlib raise many kinds on a file that is not theirs
-        raise MemsimError(
-            "this is not a whole memsim trace", file=str(path), hint="`--save-trace FILE` writes one"
-        ) from error
+    return read(content, str(path))
 
-    if header.get("schema") not in (1, SCHEMA):
-        raise MemsimError(
-            f"the trace has schema {header.get('schema')!r}; this memsim reads schema {SCHEMA}",
-            file=str(path),
-            hint="write it again with this version of memsim",
-        )
+
+def read(content: bytes, name: str) -> Trace:
+    """The trace in the bytes of a file; `name` is what errors call it.
+
+    Raises:
+        MemsimError: as `load`.
+    """
     try:
-        if header["schema"] == 1:
-            stored["partner"] = _partner_of_schema_1(header, len(stored["site"]), str(path))
-        return _trace(header, stored)
-    except (IndexError, KeyError, TypeError, ValueError, MemsimError) as error:
-        raise MemsimError(f"the trace is damaged: {error}", file=str(path)) from error
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            header = json.loads(_array(file, "header", np.uint8, (), MOST_HEADER).tobytes())
+            if not isinstance(header, dict) or header.get("format") != FORMAT:
+                raise ValueError("no memsim header")
+            if header.get("schema") not in (1, SCHEMA):
+                raise MemsimError(
+                    f"the trace has schema {header.get('schema')!r}; this memsim reads schema {SCHEMA}",
+                    file=name,
+                    hint="write it again with this version of memsim",
+                )
+            old = header["schema"] == 1
+            columns = {
+                column: _array(file, column, dtype, shape, MOST_ROWS)
+                for column, (dtype, shape) in COLUMNS.items()
+                if not (old and column == "partner")
+            }
+            writers = _array(file, "writers", np.int32, (), MOST_SHARED // 4)
+            executed = np.zeros(0, np.int64)
+            if "executed.npy" in file.namelist():  # older files do not have it
+                executed = _array(file, "executed", np.int64, (), MOST_INSTRUCTIONS)
+    # zipfile and zlib raise many kinds on a file that is not theirs
+    except (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error,
+            NotImplementedError, RecursionError, struct.error) as error:  # fmt: skip
+        raise MemsimError(
+            f"this is not a whole memsim trace: {error}", file=name, hint="`--save-trace FILE` writes one"
+        ) from None
+    try:
+        return _trace(msgspec.convert(header, Header, strict=True), columns, writers, executed, name)
+    except (msgspec.ValidationError, ValueError, MemsimError) as error:
+        raise MemsimError(f"the trace is damaged: {error}", file=name) from None
 
 
-def _partner_of_schema_1(header: dict[str, Any], rows: int, file: str) -> np.ndarray:
+def _array(
+    file: zipfile.ZipFile, name: str, dtype: type[np.generic], shape: tuple[int, ...], most: int
+) -> np.ndarray:
+    """A column of at most so many rows; nothing is unpacked before its own header is found to be right."""
+    entry = file.getinfo(f"{name}.npy")
+    if entry.file_size > FIRST_BYTES + most * int(np.prod(shape)) * np.dtype(dtype).itemsize:
+        raise ValueError(f"{name} has {entry.file_size:,} bytes")
+    with file.open(entry) as packed:
+        found, in_columns, kind = read_header(packed)
+        if in_columns or kind != dtype or found[1:] != shape or len(found) != 1 + len(shape):
+            raise ValueError(f"column {name} is {kind} {found}")
+        if found[0] > most:
+            raise ValueError(f"{name} has {found[0]:,} rows")
+        content = packed.read()  # as much as the file says that there is, which was looked at
+    if len(content) != int(np.prod(found)) * np.dtype(dtype).itemsize:
+        raise ValueError(f"{name} is cut short")
+    if dtype is np.bool_ and content.translate(None, b"\0\1"):
+        raise ValueError(f"{name} is not true or false")
+    return np.frombuffer(content, dtype).reshape(found)
+
+
+def _partner_of_schema_1(header: Header, rows: int, file: str) -> np.ndarray:
     """The column that schema 1 did not have.
 
     Raises:
         MemsimError: an access whose cost cannot be told without what schema 1 left out.
     """
-    ops = {(site["space"], site["op"].partition("_")[0]) for site in header["sites"]}
+    ops = {(site.space, site.op.partition("_")[0]) for site in header.sites}
     if ops & {("shared", "atomic"), ("shared", "reduction"), ("shared", "cp")}:
         raise MemsimError(
             "the trace has schema 1, which kept too little of cp.async and of atomics on shared memory",
@@ -137,50 +220,65 @@ def _packed(listing: tuple[tuple[int, str, str, int], ...]) -> dict[str, list[An
     return {"files": list(files), "rows": rows}
 
 
-def _unpacked(packed: dict[str, list[Any]]) -> tuple[tuple[int, str, str, int], ...]:
-    files = dict(enumerate(packed["files"]))
-    return tuple(
-        (int(address), str(text), files[file], int(line)) for address, text, file, line in packed["rows"]
-    )
+def _unpacked(packed: Packed) -> tuple[tuple[int, str, str, int], ...]:
+    if any(file >= len(packed.files) for _, _, file, _ in packed.rows):
+        raise ValueError("the listing names a file that is not there")
+    return tuple((address, text, packed.files[file], line) for address, text, file, line in packed.rows)
 
 
-def _origin(stored: dict[str, Any]) -> Origin:
-    return Origin(**{**stored, "lacks": tuple(stored.get("lacks", ()))})
-
-
-def _trace(header: dict[str, Any], columns: dict[str, np.ndarray]) -> Trace:
+def _trace(
+    header: Header, columns: dict[str, np.ndarray], writers: np.ndarray, executed: np.ndarray, name: str
+) -> Trace:
     """The trace, after a check that header and columns belong together."""
-    launch = header["launch"]
-    sites = tuple(AccessSite(**site) for site in header["sites"])
     rows = len(columns["site"])
-    for name, (dtype, shape) in COLUMNS.items():
-        if columns[name].dtype != dtype or columns[name].shape != (rows, *shape):
-            raise ValueError(f"column {name} is {columns[name].dtype} {columns[name].shape}")
-    if columns["writers"].dtype != np.int32 or columns["writers"].ndim != 1:
-        raise ValueError("writers are not int32 in a row")
-    listing = _unpacked(header.get("listing", {"files": [], "rows": []}))
-    executed = columns.get("executed", np.zeros(0, np.int64))
-    if executed.dtype != np.int64 or executed.shape not in ((0,), (len(listing),)):
-        raise ValueError("executions are not int64, one for each instruction")
-    if rows and not 0 <= columns["site"].min() <= columns["site"].max() < len(sites):
-        raise ValueError("a row names a site that is not there")
+    if "partner" not in columns:
+        columns["partner"] = _partner_of_schema_1(header, rows, name)
+    launch = Launch(header.launch.grid, header.launch.block, header.launch.shared_bytes)
+    _check(all(len(column) == rows for column in columns.values()), "its columns differ in length")
+    for column, least, most in (
+        ("site", 0, len(header.sites)),
+        ("count", 0, MOST_TIMES),
+        ("partner", -1, MOST_ADDRESS),
+        ("block", 0, launch.blocks),
+        ("warp", 0, launch.warps),
+    ):
+        _check(_inside(columns[column], least, most), f"{column} is out of range")
+    _check(_inside(columns["addresses"][columns["active"]], 0, MOST_ADDRESS), "addresses is out of range")
+    _check(float(columns["count"].sum(dtype=float)) < MOST_TIMES, "count is out of range")
+    _check(_inside(writers, -1, launch.threads), "writers is out of range")
+    _check(header.blocks_replayed <= launch.blocks, "more blocks were replayed than there are")
+    for _, space, first, size in header.arrays:
+        _check(space != "shared" or 0 <= first <= first + size <= MOST_SHARED, "a shared array is too large")
+    listing = _unpacked(header.listing)
+    _check(len(executed) in (0, len(listing)), "executions are not one for each instruction")
+    _check(_inside(executed, 0, MOST_TIMES), "executed is out of range")
     return Trace(
-        kernel=header["kernel"],
-        launch=Launch(tuple(launch["grid"]), tuple(launch["block"]), launch["shared_bytes"]),
-        blocks_replayed=header["blocks_replayed"],
-        sites=sites,
-        arrays=tuple((name, space, first, size) for name, space, first, size in header["arrays"]),
-        sources=header["sources"],
-        notes=tuple(header["notes"]),
-        writers=columns["writers"],
-        unsure=tuple(header.get("unsure", ())),
-        origin=None if header.get("origin") is None else _origin(header["origin"]),
+        kernel=header.kernel,
+        launch=launch,
+        blocks_replayed=header.blocks_replayed,
+        sites=header.sites,
+        arrays=header.arrays,
+        sources=header.sources,
+        notes=header.notes,
+        writers=writers,
+        unsure=header.unsure,
+        origin=header.origin,
         listing=listing,
         executed=executed,
-        apart=header.get("apart", False),
+        apart=header.apart,
         layouts={
-            name: ArrayLayout(Layout.parse(layout), element)
-            for name, (layout, element) in header.get("layouts", {}).items()
+            array: ArrayLayout(Layout.parse(layout), element)
+            for array, (layout, element) in header.layouts.items()
         },
-        **{name: columns[name] for name in COLUMNS},
+        **{column: columns[column] for column in COLUMNS},
     )
+
+
+def _inside(column: np.ndarray, least: int, most: int) -> bool:
+    """Whether all is from `least` to `most`, that left out."""
+    return not column.size or bool(least <= column.min() and column.max() < most)
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)

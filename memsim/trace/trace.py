@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memsim.launch import Launch
+from memsim.launch import Launch, Natural, Space
 from memsim.layout import Layout
 
 
@@ -66,15 +66,15 @@ class AccessSite:
 
     instruction: str
     file: str
-    line: int
+    line: Natural
     column: int
     op: str
-    space: str
-    width: int
+    space: Space
+    width: Natural
     array: str
-    instructions: int
+    instructions: Natural
     unresolved: str | None = None
-    unresolved_requests: int = 0
+    unresolved_requests: Natural = 0
     address: int = -1
 
 

@@ -15,6 +15,8 @@ from memsim.state.registers import Part, Sum
 #: Operations that give a word its owner.
 OPS = ("store", "stmatrix", "cp_async", "cp_async_cg")
 WORD = 4
+#: Stores that are remembered, so that a loop's are looked at once.
+MOST_SEEN = 1 << 16
 
 
 class Writers:
@@ -34,6 +36,8 @@ class Writers:
         key = _identity(address), width, active.uid if isinstance(active, Part) else True
         if key in self.seen:
             return
+        if len(self.seen) > MOST_SEEN:
+            self.seen = set()
         self.seen.add(key)
 
         on = np.broadcast_to(active.array[0] if isinstance(active, Part) else True, threads)

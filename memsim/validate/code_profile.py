@@ -29,6 +29,7 @@ from memsim.validate.sass import access_of, opcode
 
 EVERYWHERE = SOURCE_METRICS[:2]  # figures that every instruction has; the others are of memory accesses
 PADDING = ("NOP", "BRA")  # behind the last instruction that can run: a jump to itself, and nothing
+MOST_INSTRUCTIONS = 1 << 20
 AXES = ("x", "y", "z")
 Column = tuple[int | None, ...]
 
@@ -190,7 +191,15 @@ def _runs(values: Sequence[int | None]) -> list[int | None]:
 
 
 def _unrolled(runs: Sequence[Any]) -> list[Any]:
-    """The inverse of `_runs`."""
+    """The inverse of `_runs`.
+
+    Raises:
+        MemsimError: it says of more instructions than a kernel has.
+    """
+    each = runs[::2]
+    is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
+    if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
+        raise MemsimError("not a recording: it says of more instructions than a kernel has")
     return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
 
 

@@ -6,15 +6,14 @@ Left out on purpose: what a record means.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
+from memsim.files import read_text, write_text
 
 
 def read_record(path: Path) -> Any:
@@ -24,10 +23,10 @@ def read_record(path: Path) -> Any:
         MemsimError: no such file, or not JSON.
     """
     try:
-        return json.loads(path.read_text("utf-8"))
-    except OSError as error:
+        return json.loads(read_text(path, "the recording"))
+    except FileNotFoundError as error:
         raise MemsimError(f"cannot read the recording: {error.strerror}", file=str(path)) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise MemsimError(f"not a JSON file: {error}", file=str(path)) from None
 
 
@@ -59,15 +58,11 @@ def write_record(record: dict[str, Any], path: Path) -> None:
     """
     if path.exists():
         raise MemsimError("a recording is never written over", file=str(path))
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(_text(record) + "\n", "utf-8")
-        draft.replace(path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
         raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+    write_text(path, _text(record) + "\n", "the recording")
 
 
 def free_path(home: Path, stem: str) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
 from memsim.trace import storage
+from memsim.trace.storage import MOST_HEADER, MOST_ROWS
 from memsim.trace.trace import Trace
 from tests.traces import LANES, Request, make_trace, site, traces
 
@@ -174,12 +176,26 @@ def rewritten(saved: Path, path: Path, **changes: object) -> Path:
     [
         ({"schema": 3}, "schema 3"),
         ({"schema": None}, "schema None"),
-        ({"count": None}, "damaged"),
+        ({"count": None}, "no item named 'count.npy'"),
         ({"count": np.ones(2, np.int32)}, "column count is int32"),
         ({"addresses": np.zeros((2, 31), np.int64)}, "column addresses"),
-        ({"warp": np.zeros(3, np.int32)}, "column warp"),
-        ({"site": np.array([0, 2], np.int32)}, "names a site"),
-        ({"site": np.array([-1, 0], np.int32)}, "names a site"),
+        ({"warp": np.zeros(3, np.int32)}, "columns differ in length"),
+        ({"site": np.array([0, 2], np.int32)}, "site is out of range"),
+        ({"site": np.array([-1, 0], np.int32)}, "site is out of range"),
+        ({"count": np.array([1, -1])}, "count is out of range"),
+        ({"count": np.array([1, 2**60])}, "count is out of range"),
+        ({"partner": np.full((2, 32), -2)}, "partner is out of range"),
+        ({"block": np.array([0, 10**9])}, "block is out of range"),
+        ({"warp": np.array([0, 32], np.int32)}, "warp is out of range"),
+        ({"addresses": np.full((2, 32), -128)}, "addresses is out of range"),
+        ({"writers": np.array([5000], np.int32)}, "writers is out of range"),
+        ({"writers": np.zeros((1, 1), np.int32)}, "column writers"),
+        ({"blocks_replayed": 0}, "damaged"),
+        ({"blocks_replayed": 10**6}, "more blocks were replayed"),
+        ({"arrays": [["tile", "shared", 0, 2**40]]}, "too large"),
+        ({"kernel": 3}, "damaged"),
+        ({"notes": "text"}, "damaged"),
+        ({"sources": {"a": 1}}, "damaged"),
         ({"sites": [{"file": "kernel.cu"}]}, "damaged"),
         ({"launch": {"grid": [1, 1, 1]}}, "damaged"),
     ],
@@ -192,10 +208,38 @@ def test_a_trace_that_does_not_fit_together_is_an_error(
     assert same(Trace.load(rewritten(saved, tmp_path / "good.npz")), TRACE)
 
 
+def test_a_file_is_not_unpacked_beyond_what_it_may_hold(tmp_path: Path, saved: Path) -> None:
+    """3 MB that would be 3 GB: refused before they are unpacked."""
+    with np.load(saved) as file:
+        stored = dict(file)
+    for name, count in (("count", MOST_ROWS + 1), ("header", MOST_HEADER + 1), ("writers", 2**20)):
+        path = tmp_path / f"{name}.npz"
+        np.savez_compressed(path, **{**stored, name: np.zeros(count, stored[name].dtype)})
+        assert path.stat().st_size < 1_000_000
+        with pytest.raises(MemsimError, match=rf"{name} has [\d,]+ (bytes|rows)"):
+            Trace.load(path)
+
+
+@pytest.mark.parametrize(
+    "shape", ["(99999999999999,)", "(-1,)", "(2, 32, 1)", "'x'", "()", "(2,)" + " " * 99999]
+)
+def test_a_column_whose_own_header_lies_is_an_error(tmp_path: Path, saved: Path, shape: str) -> None:
+    path = tmp_path / "lies.npz"
+    head = f"{{'descr': '<i8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    with zipfile.ZipFile(saved) as old, zipfile.ZipFile(path, "w") as new:
+        for entry in old.namelist():
+            if entry != "count.npy":
+                new.writestr(entry, old.read(entry))
+        column = b"\x93NUMPY\x02\x00" + len(head).to_bytes(4, "little") + head + bytes(16)
+        new.writestr("count.npy", column)
+    with pytest.raises(MemsimError, match="not a whole memsim trace"):
+        Trace.load(path)
+
+
 def test_schema_1_is_read_if_it_kept_enough(saved: Path, tmp_path: Path) -> None:
     old = rewritten(saved, tmp_path / "old.npz", schema=1, partner=None)
     assert same(Trace.load(old), TRACE)
-    with pytest.raises(MemsimError, match="damaged"):
+    with pytest.raises(MemsimError, match=r"no item named 'partner\.npy'"):
         Trace.load(rewritten(saved, tmp_path / "bad.npz", partner=None))
     for op in ("cp_async", "atomic", "reduction", "atomic_add_1"):
         sites = [dataclasses.asdict(site(op=op)), dataclasses.asdict(site())]

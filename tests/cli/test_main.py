@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 import pytest
@@ -54,7 +55,10 @@ def test_an_unknown_verb_is_a_usage_error(memsim: Run) -> None:
     [
         (MemsimError("it is wrong", hint="mend it"), 2, "error: it is wrong\nhint: mend it\n"),
         (MemsimError("a check failed", exit_code=1), 1, "error: a check failed\n"),
-        (KeyboardInterrupt(), 130, "\n"),
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (RecursionError(), 2, "error: something is nested too deeply to be read\n"),
+        (MemoryError(), 2, "error: there is not enough memory for this\n"),
+        (MemsimError("\x1b[31mred\u202e\r"), 2, "error: ␛[31mred\ufffd␍\n"),
     ],
 )
 def test_errors_become_exit_codes(
@@ -116,3 +120,32 @@ def test_a_name_that_is_not_exported_is_an_attribute_error() -> None:
 def test_catalog_is_the_function_whatever_was_imported_before() -> None:
     code = "import memsim.cli, memsim; memsim.catalog()['kernel_v4']; memsim.catalog()"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+KERNEL = 'extern "C" __global__ void k(float *o) { o[threadIdx.x] = 1; /* caf%s */ }\n'
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
+@pytest.mark.parametrize(
+    ("name", "word"), [(b"k.cu", b"\xe9"), (b"caf\xe9.cu", b""), (b"caf\xe9.cu", b"\xe9")]
+)
+def test_what_is_no_utf8_is_analyzed(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes, word: bytes
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path(os.fsdecode(name))
+    file.write_bytes(KERNEL.encode().replace(b"%s", word))
+    done = memsim(
+        "analyze", file, "--grid", "1", "--block", "32", "--arg", "f32[32]", "--save-trace", "t.npz"
+    )
+    assert done.code == 0
+    assert "4 global sectors" in done.out
+    assert memsim("analyze", "t.npz").out == done.out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([*MEMSIM, "list"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "error: cannot write the output: No space left on device\n"

@@ -230,7 +230,7 @@ def test_a_report_of_a_file_or_a_saved_trace(memsim: Run, scale: Path, tmp_path:
 def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
     refused(memsim("report", "kernel_v4", *SMALL), "Missing option '--output'")
     refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "r.pdf"), "call it r.html")
-    refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "no" / "r.html"), "cannot write it")
+    refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "no" / "r.html"), "cannot write the page")
     assert list(tmp_path.iterdir()) == []
 
 

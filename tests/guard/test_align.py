@@ -47,7 +47,8 @@ def test_equal_lines_are_told_apart_by_their_order() -> None:
 def test_a_new_and_a_vanished_access_are_no_changed_ones() -> None:
     assert kinds([A], [A, C]) == ["=", "new"]
     assert kinds([A, C], [A]) == ["=", "vanished"]
-    assert kinds([A, C], [A, row("something(else_entirely) + 1;", 9)]) == ["=", "new", "vanished"]
+    other = row("something(else_entirely) + 1;", 9, array="s_b")
+    assert kinds([A, C], [A, other]) == ["=", "new", "vanished"]
 
 
 def test_an_edited_line_is_one_that_changed() -> None:
@@ -55,6 +56,30 @@ def test_an_edited_line_is_one_that_changed() -> None:
     assert kinds(before, [row("x = s_a[k][ty * TM];", op="load", wavefronts=16)]) == ["worse"]
     assert kinds(before, [row("x = s_a[k][ty * TM];", op="load", wavefronts=4)]) == ["improved"]
     assert kinds(before, [row("x = s_a[k][ty * TM];", op="load")]) == ["changed"]
+
+
+def test_a_line_in_its_predecessor_s_place_is_that_line() -> None:
+    """However much of its code is other code: between the same neighbours, the same access of the array."""
+    written = row("completely = anew(in_other_words);", 2, wavefronts=16)
+    assert kinds([A, B, C], [A, written, C]) == ["=", "worse", "="]
+    assert kinds([B], [written]) == ["worse"]
+    # Elsewhere it is another access.
+    assert kinds([A, B, C], [A, C, written]) == ["=", "=", "new", "vanished"]
+    assert kinds([A, B, C], [A, dataclasses.replace(written, op="load"), C]) == [
+        "=", "new", "=", "vanished",
+    ]  # fmt: skip
+
+
+def test_an_array_that_was_renamed_is_the_same_access() -> None:
+    before = [row("s_a[a_k + 0][a_col] = a.x;", array="s_a"), row("s_b[b_k][b_col] = b.x;", array="s_b")]
+    now = [row("t_a[a_k + 0][a_col] = a.x;", array="t_a"), before[1]]
+    assert kinds(before, now) == ["changed", "="]
+
+
+def test_an_access_that_stands_alone_has_one_count() -> None:
+    for pair in align([A, C], [A, row("z = 1;", 9, op="load")]):
+        change = change_of(pair)
+        assert change is None or [figure.quantity for figure in change.figures] == ["wavefronts"]
 
 
 def test_the_most_alike_lines_belong_together() -> None:

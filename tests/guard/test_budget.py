@@ -23,7 +23,7 @@ from memsim.guard.select import parse_selector
         ("wavefronts <= baseline", "wavefronts", "<=", 0, False, "baseline"),
         ("excess < 5%", "excess", "<", 5, True, None),
         ("  conflicts==1_000 ", "conflicts", "==", 1000, False, None),
-        ("requests > 0", "requests", ">", 0, False, None),
+        ("requests > 1", "requests", ">", 1, False, None),
         ("lines >= baseline", "lines", ">=", 0, False, "baseline"),
     ],
 )
@@ -103,6 +103,40 @@ def test_a_mistake_gets_a_caret(wrong: str, column: int, message: str, right: st
     assert parse_budget(right).text == right.strip()
 
 
+@pytest.mark.parametrize(
+    ("cannot_fail", "reason", "can"),
+    [
+        ("ways >= 1", "ways are 1 at least", "ways >= 2"),
+        ("ways > 0", "ways are 1 at least", "ways > 1"),
+        ("ways <= 32", "ways are 32 at most", "ways <= 31"),
+        ("ways < 33", "ways are 32 at most", "ways < 32"),
+        ("sites(load).ways <= 1_000", "ways are 32 at most", "sites(load).ways <= 1"),
+        ("sectors_per_request <= 32", "are 32 at most", "sectors_per_request <= 31.5"),
+        ("lines_per_request < 32.5", "are 32 at most", "lines_per_request < 32"),
+        ("excess <= 100%", "always less than all", "excess <= 99.9%"),
+        ("excess < 100%", "always less than all", "excess < 99.9%"),
+        ("conflicts <= 250%", "always less than all", "conflicts <= 2.5%"),
+        ("excess >= 0%", "excess are 0 at least", "excess > 0%"),
+        ("wavefronts >= 0", "wavefronts are 0 at least", "wavefronts > 0"),
+        ("requests > 0", "requests are 1 at least", "requests > 1"),
+        ("sectors >= ideal", "never below their ideal", "sectors <= ideal"),
+    ],
+)
+def test_a_budget_that_cannot_fail_is_refused(cannot_fail: str, reason: str, can: str) -> None:
+    with pytest.raises(MemsimError, match=f"this budget cannot fail: .*{reason}") as caught:
+        parse_budget(cannot_fail)
+    relation = next(at for at, character in enumerate(cannot_fail, 1) if character in "<>")
+    assert caught.value.column == relation
+    assert parse_budget(can).text == can
+
+
+@pytest.mark.parametrize("text", [f"wavefronts <= {'9' * 5000}", f"sites(line={'9' * 5000}).ways <= 1"])
+def test_a_number_without_end_is_a_mistake(text: str) -> None:
+    with pytest.raises(MemsimError, match="expected a") as caught:
+        parse_budget(text)
+    assert caught.value.column is not None
+
+
 def test_the_caret_is_printed_under_the_mistake() -> None:
     with pytest.raises(MemsimError) as caught:
         parse_budget("sites(stor).ways <= 1")
@@ -132,10 +166,10 @@ def test_any_text_is_a_budget_or_has_a_place(text: str) -> None:
 
 @given(
     value=st.fractions(0, 10, max_denominator=4),
-    limit=st.integers(0, 10),
+    limit=st.integers(1, 10),
     relation=st.sampled_from(sorted(RELATIONS)),
 )
 def test_a_limit_holds_exactly(value: Fraction, limit: int, relation: str) -> None:
-    budget = parse_budget(f"ways {relation} {limit}")
+    budget = parse_budget(f"wavefronts {relation} {limit}")
     expected = {"<=": value <= limit, "<": value < limit, "==": value == limit, ">=": value >= limit}
     assert budget.holds(value, budget.limit) == expected.get(relation, value > limit)

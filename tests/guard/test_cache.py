@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.api import KernelFile
+from memsim.api import KernelFile, _module_once
 from memsim.arch import Arch
+from memsim.compile import kept
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.kernels import compiled
 from memsim.launch import ArrayArg, Launch
+from memsim.sass import disassemble
+from memsim.sass import kernel as sass
+from memsim.store import Store, cache_folder
 from memsim.targets import cache
-from memsim.targets.cache import cache_folder, key_of, model_version, trace_of
+from memsim.targets.cache import key_of, model_version
 from memsim.targets.run import analyze_all, analyze_job
 from memsim.trace.trace import Trace
 from tests.guard.conftest import TILE
@@ -65,7 +69,7 @@ def test_nothing_is_kept_without_a_folder(tmp_path: Path, monkeypatch: pytest.Mo
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(path.read_bytes()[:-100]),
         lambda path: path.write_bytes(b"not a trace"),
-        lambda path: np.savez(path, header=np.zeros(3)),
+        lambda path: path.write_bytes(path.read_bytes()[::-1]),
         lambda path: (path.unlink(), path.mkdir()),
         lambda path: analyze_job(
             compiled()["transpose_naive"].job((64, 64)), None
@@ -105,7 +109,7 @@ def test_no_file_is_ever_half_written(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(Path, "replace", watched)
     analyze_job(TARGET, tmp_path)
     assert [name.endswith(".tmp") for name in seen] == [True]
-    assert [path.suffix for path in tmp_path.iterdir()] == [".npz"]
+    assert [path.suffix for path in tmp_path.iterdir()] == [".kept"]
 
 
 # --- what the name is made of
@@ -212,6 +216,158 @@ def test_a_process_that_dies_is_an_error() -> None:
         list(analyze_all([Job(Killer(Path(), "a"), LAUNCH), Job(Killer(Path(), "b"), LAUNCH)], None, 2))
 
 
-def test_traces_are_not_read_for_another_kernel(tmp_path: Path) -> None:
-    (tmp_path / f"{key_of(TARGET)}.npz").write_bytes(b"")
-    assert trace_of(TARGET, tmp_path).kernel == "transpose_xor"
+# --- compiling, too
+
+
+MANY = """\
+#include "pad.h"
+template <int P> __global__ void k(float *o, const float *a) {
+    __shared__ float s[32][32 + P + PAD];
+    s[threadIdx.y][threadIdx.x] = a[threadIdx.y * 32 + threadIdx.x];
+    __syncthreads();
+    o[threadIdx.y * 32 + threadIdx.x] = s[threadIdx.x][threadIdx.y];
+}
+template __global__ void k<0>(float *, const float *);
+template __global__ void k<1>(float *, const float *);
+template __global__ void k<2>(float *, const float *);
+"""
+WAYS, PADDED = [32, 1, 2], [1, 2, 1]
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was compiled, disassembled and decoded."""
+    done: list[str] = []
+    for module, name in ((kept, "compile_cubin"), (disassemble, "_run"), (sass, "read_cubin")):
+        real = getattr(module, name)
+
+        def watched(*arguments: Any, real: Any = real, name: str = name) -> Any:
+            done.append(name)
+            return real(*arguments)
+
+        monkeypatch.setattr(module, name, watched)
+    return done
+
+
+def many(folder: Path, options: tuple[str, ...] = (), text: str = MANY, header: str = "0") -> list[Job]:
+    """Three kernels of one file."""
+    (folder / "k.cu").write_text(text)
+    (folder / "pad.h").write_text(f"#define PAD {header}\n")
+    launch, args = Launch((1, 1, 1), (32, 32, 1)), ("f32[1024]", "f32[1024]")
+    kernels = [KernelFile(folder, "k.cu", f"k<{n}>", options) for n in range(3)]
+    return [Job(kernel, launch, args, name=str(kernel.name)) for kernel in kernels]
+
+
+def ways(jobs: list[Job], folder: Path | None) -> list[int]:
+    _module_once.cache_clear()
+    return [max(s.max_ways or 0 for s in one.result().sites) for one in analyze_all(jobs, folder, 2)]
+
+
+def test_kernels_of_one_file_are_compiled_once_and_then_never(tmp_path: Path, made: list[str]) -> None:
+    store = tmp_path / "cache"
+    assert ways(many(tmp_path), store) == WAYS
+    assert made.count("compile_cubin") == 1
+    assert made.count("read_cubin") == 1
+    made.clear()
+    assert ways(many(tmp_path), store) == WAYS
+    assert made == []
+    assert ways(many(tmp_path), None) == WAYS
+    assert "compile_cubin" in made
+
+
+def test_another_launch_of_a_file_needs_no_compiler(tmp_path: Path, made: list[str]) -> None:
+    store = tmp_path / "cache"
+    ways(many(tmp_path), store)
+    made.clear()
+    launch = Launch((2, 1, 1), (32, 32, 1))
+    other = [dataclasses.replace(job, launch=launch, blocks=1) for job in many(tmp_path)]
+    assert ways(other, store) == WAYS
+    assert "compile_cubin" not in made
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"text": MANY.replace("32 + P", "33 + P")}, PADDED),
+        ({"header": "1"}, PADDED),
+        ({"options": ("-Iinner", "-DNDEBUG")}, WAYS),
+        ({"options": ("-Iinner", "-Dk=k", "-DP=P")}, WAYS),
+        ({"text": "// a comment\n" + MANY}, WAYS),
+    ],
+)
+def test_whatever_is_read_is_seen(
+    tmp_path: Path, made: list[str], changes: dict[str, Any], expected: list[int]
+) -> None:
+    store, before = tmp_path / "cache", {"options": ("-Iinner",)}
+    assert ways(many(tmp_path, **before), store) == WAYS
+    made.clear()
+    assert ways(many(tmp_path, **{**before, **changes}), store) == expected
+    assert made.count("compile_cubin") == 1
+
+
+def test_a_header_that_stands_in_front_of_another_is_seen(tmp_path: Path, made: list[str]) -> None:
+    text, store, first = MANY.replace('"pad.h"', '"inner.h"'), tmp_path / "cache", tmp_path / "first"
+    second = tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+    (second / "inner.h").write_text("#define PAD 0\n")
+    options = ("-Ifirst", "-Isecond")
+    assert ways(many(tmp_path, options, text), store) == WAYS
+    (first / "inner.h").write_text("#define PAD 1\n")
+    assert ways(many(tmp_path, options, text), store) == PADDED
+
+
+def test_another_compiler_makes_it_anew(
+    tmp_path: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways(many(tmp_path), tmp_path / "cache")
+    made.clear()
+    monkeypatch.setattr(kept, "identity", lambda file: ["another", 1, 2])
+    assert ways(many(tmp_path), tmp_path / "cache") == WAYS
+    assert made.count("compile_cubin") == 1
+
+
+@pytest.mark.parametrize(
+    "unseen",
+    [
+        "#define WHICH <pad.h>\n#include WHICH",
+        '#if __has_include("other.h")\n#define OTHER 1\n#endif\n#include "pad.h"',
+        '#include \\\n"pad.h"',
+        '#/**/include "pad.h"',
+    ],
+)
+def test_where_it_is_not_known_what_is_read_nothing_is_kept(
+    tmp_path: Path, made: list[str], unseen: str
+) -> None:
+    text, store = MANY.replace('#include "pad.h"', unseen), tmp_path / "cache"
+    assert ways(many(tmp_path, ("-I.",), text), store) == WAYS
+    made.clear()
+    assert ways(many(tmp_path, ("-I.",), text, "1"), store) == PADDED
+    assert "compile_cubin" in made
+
+
+def test_an_entry_holds_its_own_key(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.put("one", b"1")
+    store.put("two", b"2")
+    assert (store.get("one"), store.get("two"), store.get("three")) == (b"1", b"2", None)
+    store.path("one").replace(store.path("two"))  # whole, and another's
+    assert store.get("two") is None
+    store.put("one", b"1")
+    entry = store.path("one").read_bytes()
+    for spoiled in (entry[:-1] + b"2", entry[:-1], entry + b"1", b"", entry[:5], b"x" + entry):
+        store.path("one").write_bytes(spoiled)
+        assert store.get("one") is None
+    store.put("one", b"1")
+    assert store.get("one") == b"1"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a pipe")
+def test_a_pipe_in_place_of_an_entry_or_of_the_folder_is_never_waited_for(tmp_path: Path) -> None:
+    store = Store(tmp_path / "cache")
+    store.folder.mkdir()
+    os.mkfifo(store.path("one"))
+    store.put("one", b"1")
+    assert store.get("one") is None
+    os.mkfifo(tmp_path / "pipe")
+    assert analyze_job(TARGET, tmp_path / "pipe").to_dict() == analyze_job(TARGET, None).to_dict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 
 import pytest
@@ -28,7 +29,9 @@ SCATTER = '[[targets]]\nfile = "scatter.cu"\ngrid = 1\nblock = 32\nargs = ["f32[
 
 
 def verdict(text: str) -> str:
-    return text.splitlines()[-1]
+    """The last line, or the one before the command that explains it."""
+    *_, last = [line for line in text.splitlines() if not line.startswith("memsim explain ")]
+    return last
 
 
 def test_a_budget_that_holds(tile: Tile) -> None:
@@ -135,6 +138,54 @@ def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
     assert done.code == 1
     assert "tile: access vanished: baseline" in done.out
     assert "the kernel no longer makes it" in done.out
+
+
+def test_an_edited_line_is_one_access_in_the_comment(tile: Tile) -> None:
+    project = tile()
+    project.run("baseline")
+    project.edit(
+        "tile.cu", "C[y * n + x] = tile[x][y];", "C[y * n + x] = __fmul_rn(2.0f, tile[0][2 * x % 32]);"
+    )
+    text = project.run("check", "--format", "markdown").out
+    rows = [line for line in text.splitlines() if line.startswith("| tile |")]
+    assert len(rows) == 2  # of the load from the tile, and of the store
+    assert all("its code was: C" in row for row in rows)
+    assert "new access" not in text
+    assert "vanished" not in text
+
+
+# --- what explains a failure
+
+
+def test_the_last_line_is_the_command_that_explains_it(tile: Tile) -> None:
+    project = tile("ways <= 1")
+    project.edit("memsim.toml", 'file = "tile.cu"', 'file = "tile.cu"\nname = "a tile"')
+    assert project.run("check").out.splitlines()[-1].startswith("OK: ")
+    project.edit("memsim.toml", "-DPAD=1", "-DPAD=0")
+    done = project.run("check")
+    assert done.out.splitlines()[-2:] == [
+        "FAILED: 1 of 1 check failed, in a tile",
+        "memsim explain 'a tile' --line 6",
+    ]
+    explained = project.run(*shlex.split(done.out.splitlines()[-1])[1:])
+    assert explained.code == 0
+    assert "32-way" in explained.out
+
+
+def test_a_kernel_that_ships_is_explained_at_its_size(folder: Folder) -> None:
+    folder.write(
+        "k.toml", "budgets = ['ways <= 1']\n[[targets]]\nkernel = 'transpose_naive'\nsize = '64,64'\n"
+    )
+    last = folder.run("check", "--config", "k.toml").out.splitlines()[-1]
+    assert last.startswith("memsim explain transpose_naive --size 64,64 --line ")
+    assert folder.run(*last.split()[1:]).code == 0
+
+
+def test_what_no_command_can_explain_gets_none(tile: Tile, folder: Folder) -> None:
+    project = tile("ways <= 1")
+    project.edit("memsim.toml", "-DPAD=1", "-DPAD=0")
+    (project.path / "memsim.toml").rename(project.path / "other.toml")
+    assert project.run("check", "--config", "other.toml").out.splitlines()[-1].startswith("FAILED")
 
 
 # --- a guard that cannot fail
@@ -322,3 +373,46 @@ def test_files_are_relative_to_the_configuration(tile: Tile, monkeypatch: pytest
     done = project.run("check")
     assert done.code == 1
     assert str(read_project(project.path / "memsim.toml").folder / "tile.cu") in done.out
+
+
+# --- reproductions
+
+
+LOOPS = """\
+extern "C" __global__ void k(float *o, const float *a, const int *idx) {
+    __shared__ float s[32][33];
+    __shared__ float h[64];
+    atomicAdd(&s[threadIdx.x][threadIdx.y], a[threadIdx.x]);
+    if (threadIdx.y < 2) h[threadIdx.y * 32 + threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&h[idx[threadIdx.x] & 63], 1.0f);
+    o[threadIdx.y * 32 + threadIdx.x] = s[threadIdx.x][threadIdx.y] + h[threadIdx.x];
+}
+"""
+LOOPS_TARGET = """
+[[targets]]
+file = "k.cu"
+grid = [1]
+block = [32, 32]
+args = ["f32[1024]", "f32[1024]", "i32[1024]=iota"]
+"""
+
+
+def test_what_is_accepted_of_one_array_is_accepted_of_no_other(folder: Folder) -> None:
+    folder.write("k.cu", LOOPS)
+    folder.write("memsim.toml", 'budgets = ["ways <= 1"]\naccept = ["sites(array=h)"]\n' + LOOPS_TARGET)
+    done = folder.run("check")
+    assert done.code == 1
+    assert "k.cu:4: could not be analyzed:" in done.out
+    assert "k.cu:7: could not be analyzed:" not in done.out
+    folder.edit("memsim.toml", "array=h", "array=h, array=s")
+    assert folder.run("check").code == 0
+
+
+def test_every_alternative_has_to_mean_something(tile: Tile) -> None:
+    project = tile("sites(array=tile, array=tile_b).ways <= 1")
+    done = project.run("check")
+    assert done.code == 2
+    assert "memsim.toml:1:31: no access of tile falls under array=tile_b" in done.out
+    project.edit("memsim.toml", ", array=tile_b", "")
+    assert project.run("check").code == 0

@@ -164,6 +164,38 @@ def test_a_file_and_a_target_of_a_revision(history: Folder) -> None:
     assert made["verdict"] == "HEAD~1:tile -> HEAD:tile: 1 worse, of 4 accesses"
 
 
+@pytest.mark.parametrize(
+    "options", ['["-I", "inc"]', '["-Iinc"]', '["--include-path=inc"]', '["-I{folder}/inc"]']
+)
+def test_a_revision_has_its_own_headers(folder: Folder, options: str) -> None:
+    folder.write("inc/pad.h", "#define PAD 0\n")
+    folder.write("src/tile.cu", f'#include "pad.h"\n{TILE}')
+    target = TARGET.replace("tile.cu", "src/tile.cu")
+    folder.write("memsim.toml", target.replace('["-DPAD=1"]', options.format(folder=folder.path)))
+    git(folder.path, "init", "-q")
+    git(folder.path, "add", ".")
+    git(folder.path, "commit", "-qm", "one")
+    assert "no difference" in folder.run("compare", "HEAD", ".").out
+    folder.write("inc/pad.h", "#define PAD 1\n")
+    assert folder.run("compare", "HEAD", ".").out.startswith("tile: 1 improved, of 4 accesses")
+    at_head = ("compare", "HEAD:src/tile.cu", "src/tile.cu", "-I", "inc", *LAUNCH)
+    assert "1 improved, of 4 accesses" in folder.run(*at_head).out
+
+
+def test_headers_outside_of_the_repository_stay_where_they_are(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.write("outside/pad.h", "#define PAD 0\n")
+    folder.write("repository/tile.cu", f'#include "pad.h"\n{TILE}')
+    target = TARGET.replace('["-DPAD=1"]', '["-I../outside"]')
+    folder.write("repository/memsim.toml", target)
+    git(tmp_path / "repository", "init", "-q")
+    git(tmp_path / "repository", "add", ".")
+    git(tmp_path / "repository", "commit", "-qm", "one")
+    monkeypatch.chdir(tmp_path / "repository")
+    assert "no difference" in folder.run("compare", "HEAD", ".").out
+
+
 def test_a_repository_is_only_read(history: Folder) -> None:
     before = {path: path.read_bytes() for path in (history.path / ".git").rglob("*") if path.is_file()}
     history.run("compare", "HEAD~1", "HEAD")
@@ -224,7 +256,7 @@ def test_kernels_that_ship_change_with_their_own_repository(
         (("kernel_v4", "kernel_v5", "--grid", "1"), "--grid makes no sense"),
         (("HEAD", ".", "--size", "64,64"), "--size makes no sense"),
         (("gone.npz", "kernel_v4"), "no such file"),
-        (("gone.json", "kernel_v4"), "cannot read it"),
+        (("gone.json", "kernel_v4"), "there is no such file"),
         (("memsim.toml", "kernel_v4"), "no kernel, no file"),
         (("no.json", "kernel_v4"), "no saved analysis"),
         (("other.json", "kernel_v4"), "has schema 99"),
@@ -249,7 +281,8 @@ def test_markdown_has_the_differences_only(history: Folder) -> None:
     text = history.run("compare", "HEAD~1", "HEAD", "--format", "markdown").out
     assert text.startswith("### tile: 1 worse, of 4 accesses\n")
     assert "| worse | tile.cu:6 -\\> tile.cu:7 | `C[y * n + x] = tile[x][y];` |" in text
-    assert "| ways | 1 | 32 | +31 |" in text
+    assert "| wavefronts 32 -\\> 1,024 (+992); conflicts 0 -\\> 992 (+992); ways 1 -\\> 32 (+31) |" in text
+    assert text.count("| worse |") == 1
     assert "A[y" not in text
     assert history.run("compare", "HEAD", ".", "--format", "markdown").out.strip() == (
         "### tile: no difference in 4 accesses"

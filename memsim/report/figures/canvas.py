@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memsim.errors import MemsimError
+from memsim.files import writing
 from memsim.report.colours import COUNTS, MOST
 
 if TYPE_CHECKING:
@@ -91,11 +92,8 @@ def save(figure: Figure, path: Path) -> None:
     """
     check_suffix(path)
     no_date = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix)
-    try:
-        with style():
-            figure.savefig(path, dpi=DPI, metadata=no_date)
-    except OSError as error:
-        raise MemsimError(f"cannot write the picture: {error.strerror}", file=str(path)) from None
+    with writing(path, "the picture") as file, style():
+        figure.savefig(file, format=path.suffix[1:], dpi=DPI, metadata=no_date)
 
 
 def count_colours() -> tuple[Colormap, Normalize]:

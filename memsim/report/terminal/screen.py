@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from memsim.report.colours import colour_of_count, ink_on
+from memsim.report.plain import plain_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,9 +19,7 @@ UNLIMITED = 1_000_000  # a console this wide never cuts
 
 def open_console(stream: TextIO) -> tuple[Console, int]:
     """A console that leaves text as it is, and how many columns a reader can see."""
-    from rich.console import Console
-
-    console = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = plain_console(stream, soft_wrap=True)
     room = console.width if console.is_terminal else UNLIMITED
     console.width = UNLIMITED
     return console, room

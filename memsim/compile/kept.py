@@ -1,0 +1,154 @@
+"""Compiled forms that were made before: what a compiler reads decides what it makes.
+
+In: a source with its options, or PTX. Out: `Compiled`, from the store of the moment if it is there. Its key
+is the contents of all that is read, the options, and the tools themselves. Where that is not known before the
+compiler runs, nothing is kept: an `#include` that a macro names, a question whether a header is there,
+options that read other files, `nvcc` with the system's headers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from memsim.compile.assemble import assemble_ptx
+from memsim.compile.build import SET_ASIDE
+from memsim.compile.cubin import Compiled, compile_cubin
+from memsim.compile.names import Names
+from memsim.compile.nvrtc import library_path
+from memsim.compile.paths import LONG, SHORT
+from memsim.compile.source import included_files
+from memsim.compile.toolkit import find_tool, header_folders
+from memsim.files import read_bytes
+from memsim.store import current
+
+VERSION = 1  # of what is kept and of how it is made
+# Folders of headers; what is in them is known by the headers that are read.
+FOLDERS = (*SHORT, "--include-path")
+OTHER_FILES = ("@", "-optf", "--options-file", *(option for option in LONG if option not in FOLDERS))
+
+_SPLICE = re.compile(r"\\[ \t]*\r?\n|/\*.*?\*/", re.S)
+_DIRECTIVE = re.compile(r"^[ \t]*(?:#|%:|\?\?=)[ \t]*(?:include|embed)[^\n]*", re.M)
+_PLAIN = re.compile(r'[ \t]*#[ \t]*include[ \t]*(?:"[^"\n]+"|<[^>\n]+>)[^\n]*')
+_QUESTION = re.compile(r"__has_(?:include|embed)")
+
+
+def compiled_source(
+    source: str | Path,
+    options: Sequence[str],
+    arch: str,
+    name: str | None,
+    compiler: Any,
+    instances: Sequence[str] = (),
+) -> Compiled:
+    """As `memsim.compile.compile_cubin`; what is compiled of a text is not kept."""
+
+    def make() -> Compiled:
+        return compile_cubin(source, options, arch, name, compiler, instances)
+
+    if not isinstance(source, Path) or compiler == "nvcc":
+        return make()
+    called = name or source.as_posix()
+    read = what_is_read(source, options, called)
+    if read is None:
+        return make()
+    made = _kept(["source", called, arch, compiler, list(instances), read], make, _by_nvrtc)
+    assert made is not None
+    return made
+
+
+def assembled(ptx: str, arch: str, name: str) -> Compiled | None:
+    """As `memsim.compile.assemble_ptx`."""
+    tool = find_tool("ptxas", wheels_first=False)
+    if tool is None:
+        return assemble_ptx(ptx, arch, name)
+    read = [sha256(ptx.encode()).hexdigest(), identity(tool)]
+    return _kept(["ptx", name, arch, read], lambda: assemble_ptx(ptx, arch, name), lambda _: True)
+
+
+def _by_nvrtc(compiled: Compiled) -> bool:
+    """With host code set aside, headers are looked for in other folders, too."""
+    return compiled.compiler.startswith("NVRTC") and SET_ASIDE not in compiled.compiler
+
+
+def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | None:
+    """All that decides what NVRTC makes of a source but the chip; None if that is not known before it runs.
+
+    The digests of the source and of its headers by the names that they are called by, the options but folders
+    of headers, the library and where its own headers are.
+    """
+    library = library_path()
+    if library is None or any(option.startswith(OTHER_FILES) for option in options):
+        return None
+    try:
+        text = read_bytes(path).decode("utf-8", "surrogateescape")
+    except OSError:
+        return None
+    true_name = path.absolute()
+    names = Names(((true_name.as_posix(), name),))
+    headers = included_files(text, true_name.parent, [f"-I{true_name.parent}", *options])
+    texts = {name: text, **{names.name_of(found.as_posix()): header for found, header in headers.items()}}
+    if not all(map(_is_plain, texts.values())):
+        return None
+    digests = {
+        called: sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
+        for called, content in texts.items()
+    }
+    own = [identity(folder / "cuda_fp16.h") for folder in header_folders()]
+    return [digests, _without_folders(options), identity(library), own]
+
+
+def identity(file: Path) -> list[Any]:
+    """A file of a tool, by its place, size and time: too large to be read each time."""
+    stat = file.stat()
+    return [str(file), stat.st_size, stat.st_mtime_ns]
+
+
+def _is_plain(text: str) -> bool:
+    """Whether each header that is read is named where it is included, so that it is seen."""
+    joined = _SPLICE.sub(" ", text)
+    if _QUESTION.search(joined):
+        return False
+    seen = {" ".join(line.split()) for line in _DIRECTIVE.findall(text)}
+    found = _DIRECTIVE.findall(joined)
+    return all(_PLAIN.fullmatch(line) and " ".join(line.split()) in seen for line in found)
+
+
+def _without_folders(options: Sequence[str]) -> list[str]:
+    kept = []
+    is_folder = False
+    for option in options:
+        if is_folder:
+            is_folder = False
+        elif option in FOLDERS:
+            is_folder = True
+        elif not option.startswith(FOLDERS):
+            kept.append(option)
+    return kept
+
+
+def _kept(
+    parts: list[Any], make: Callable[[], Compiled | None], may_be_kept: Callable[[Compiled], bool]
+) -> Compiled | None:
+    store = current()
+    if store is None:
+        return make()
+    key = json.dumps([VERSION, *parts], sort_keys=True)
+    value = store.get(key)
+    if value is not None:
+        try:
+            return msgspec.msgpack.decode(value, type=Compiled)
+        except msgspec.DecodeError:  # of another memsim
+            pass
+    made = make()
+    if made is not None and may_be_kept(made):
+        with suppress(UnicodeEncodeError):  # a name or a comment that is no UTF-8
+            store.put(key, msgspec.msgpack.encode(made))
+    return made

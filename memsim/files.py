@@ -1,0 +1,104 @@
+"""Reading and writing files: a file that is written appears whole or not at all.
+
+In: a path, and text or bytes. Out: the file, or one `MemsimError` that says what was to be written. What is
+no file but a device or a pipe is written as it is; what is to be read must be a file.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from memsim.errors import MemsimError
+
+
+def write_text(path: Path, text: str, what: str) -> None:
+    """Writes text as UTF-8, with the line ends that it has; `what` is what errors call it.
+
+    Raises:
+        MemsimError: the file cannot be written.
+    """
+    with writing(path, what) as file:
+        file.write(text.encode("utf-8", "backslashreplace"))  # a name that was no UTF-8 may be in it
+
+
+@contextmanager
+def writing(path: Path, what: str) -> Iterator[BinaryIO]:
+    """A file to write into, which takes its place when all is written.
+
+    Raises:
+        MemsimError: the file cannot be written.
+    """
+    try:
+        with _in_place(path) if _is_special(path) else _beside(Path(os.path.realpath(path))) as file:
+            yield file
+    except OSError as error:
+        raise MemsimError(f"cannot write {what}: {error.strerror or error}", file=str(path)) from None
+    except ValueError as error:  # a name with a NUL in it
+        if "null" not in str(error):
+            raise
+        raise MemsimError(f"cannot write {what}: {error}", file=repr(str(path))) from None
+
+
+def read_bytes(path: Path, what: str = "it") -> bytes:
+    """What is in a file.
+
+    Raises:
+        FileNotFoundError: there is none.
+        MemsimError: it cannot be read, or is no file: a pipe may never say anything.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise MemsimError(f"cannot read {what}: it is no file", file=str(path))
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise MemsimError(f"cannot read {what}: {error.strerror}", file=str(path)) from None
+    except ValueError as error:  # a name with a NUL in it
+        raise MemsimError(f"cannot read {what}: {error}", file=repr(str(path))) from None
+
+
+def read_text(path: Path, what: str = "it") -> str:
+    """What is in a file of UTF-8 text; as `read_bytes`, and an error where it is other text."""
+    try:
+        return read_bytes(path, what).decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise MemsimError(f"cannot read {what}: it is not UTF-8 text", file=str(path)) from None
+
+
+def _is_special(path: Path) -> bool:
+    """A device or a pipe; a folder is none, and says so when it is written."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
+
+
+@contextmanager
+def _in_place(path: Path) -> Iterator[BinaryIO]:
+    # Without waiting: a pipe that nobody reads is an error.
+    with os.fdopen(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)), "wb") as file:
+        os.set_blocking(file.fileno(), True)
+        yield file
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[BinaryIO]:
+    draft = path.with_name(f".memsim-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    try:
+        with draft.open("xb") as file:
+            yield file
+        with suppress(FileNotFoundError):
+            shutil.copymode(path, draft)
+        draft.replace(path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)

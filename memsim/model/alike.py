@@ -1,0 +1,67 @@
+"""Which requests of one access cost the same, whoever asks: what may stand for what where there are too many.
+
+In: requests of one kind of access. Out: numbers for each; requests with equal numbers are equal in every
+count that an analysis, or a comparison with a recording, makes of them. Left out on purpose: which banks and
+addresses they use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memsim.arch import Arch
+from memsim.model.choice import global_cost, shared_cost
+from memsim.model.copies import is_certain, overlaps
+from memsim.model.operations import operation
+from memsim.model.shared import Counts
+from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
+
+
+def alike(
+    space: str,
+    op: str,
+    width: int,
+    addresses: np.ndarray,
+    active: np.ndarray,
+    partner: np.ndarray,
+    arch: Arch,
+) -> Counts:
+    """A row of numbers for each request: int64 [n, k].
+
+    Args:
+        space, op, width: the kind of access.
+        addresses, active, partner: as the columns of a trace, [n, 32].
+        arch: by whose rules.
+
+    Raises:
+        MemsimError: an active lane that is not aligned to the width.
+    """
+    asked = operation(space, op)
+    read = active & (partner >= 0)
+    columns: list[np.ndarray] = [np.count_nonzero(active, axis=1), np.count_nonzero(read, axis=1)]
+    if asked.why or (asked.is_counted and width not in arch.widths(space, op)):
+        return _stacked(columns)
+    request = addresses, width, op, active, partner, arch
+    if asked.bypass:
+        to, source = (addresses, partner) if space == "shared" else (partner, addresses)
+        shared, outside = bypass_source_page(to, source, active, read, arch)
+        columns += [overlaps(to, active), shared.wavefronts, shared.ideal]
+        columns += [outside.sectors, outside.ideal, outside.tag_requests]
+    if space == "global":
+        cost = global_cost(*request)
+        columns += [cost.sectors, cost.lines, cost.ideal_sectors]
+    elif asked.is_counted:
+        page = (
+            copy_source_page(addresses, partner, width, active, read, arch)
+            if asked.is_copy
+            else shared_source_page(addresses, width, op, active, arch)
+        )
+        own = shared_cost(*request)
+        columns += [page.wavefronts, page.ideal, own.wavefronts, own.conflicts, own.ways, own.ideal]
+    if space == "shared" and asked.is_copy and asked.is_counted:
+        columns.append(is_certain(partner, width, active, read, arch))
+    return _stacked(columns)
+
+
+def _stacked(columns: list[np.ndarray]) -> Counts:
+    return np.stack([np.asarray(column, np.int64) for column in columns], axis=1)

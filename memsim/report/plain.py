@@ -1,0 +1,61 @@
+"""What a terminal or a log is given of texts that others wrote: source, names, what compilers say.
+
+In: text. Out: the same with nothing in it that moves a cursor, changes colours, turns the direction of
+writing, or is a command for the log of GitHub Actions.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Unicode 15, 23.2: marks, embeddings, overrides and isolates of the bidirectional algorithm; and line ends
+# that are none to a program that counts lines.
+TURNS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+SEPARATORS = (0x2028, 0x2029)
+KEPT = "\n\t"
+PICTURES = 0x2400  # U+2400 is a picture of NUL, and so on
+SHOWN = {
+    **{code: chr(PICTURES + code) for code in range(0x20) if chr(code) not in KEPT},
+    0x7F: "\u2421",
+    **dict.fromkeys((*range(0x80, 0xA0), *TURNS, *SEPARATORS), "\ufffd"),
+}
+# https://docs.github.com/actions/reference/workflow-commands: a line that begins so, blanks before it or not,
+# and an older form anywhere in a line.
+COMMAND = re.compile(r"^([^\S\n]*):(?=:)|##(?=\[)", re.M)
+
+
+def plain(text: str) -> str:
+    """The text with a picture or a replacement for each character that nobody is to see take effect."""
+    shown = text.translate(SHOWN)
+    if os.environ.get("GITHUB_ACTIONS"):
+        shown = COMMAND.sub(lambda found: f"{found[0]} ", shown)
+    return shown
+
+
+def plain_console(stream: TextIO, **options: Any) -> Console:
+    """A console that prints text as it is, cut nowhere, and plain."""
+    from rich.console import Console, RenderHook
+    from rich.segment import Segment
+
+    class Plain:
+        """What is to be printed, its texts plain; rich adds the colours afterwards."""
+
+        def __init__(self, renderable: Any) -> None:
+            self.renderable = renderable
+
+        def __rich_console__(self, console: Console, settings: Any) -> Any:
+            for text, style, control in console.render(self.renderable, settings):
+                yield Segment(text if control else plain(text), style, control)
+
+    class Hook(RenderHook):
+        def process_renderables(self, renderables: Any) -> Any:
+            return [Plain(renderable) for renderable in renderables]
+
+    made = Console(file=stream, highlight=False, markup=False, emoji=False, **options)
+    made.push_render_hook(Hook())
+    return made

@@ -1,0 +1,86 @@
+"""What was worked out before: values by key, in a folder of the user's.
+
+In: a key that says all that decides a value, and the value's bytes. Out: the bytes, or None. An entry holds
+its key and a digest of its value, and counts only if both are right; a file that is damaged, cannot be read
+or cannot be written is as good as none. Left out on purpose: taking old entries away; the folder may be
+deleted at any time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from hashlib import sha256
+from pathlib import Path
+
+from memsim.errors import MemsimError
+from memsim.files import read_bytes, writing
+
+FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
+MAGIC = b"memsim 2\n"
+DIGEST = 32  # bytes of SHA-256
+
+
+def cache_folder() -> Path:
+    """This user's folder; `MEMSIM_CACHE_DIR` names another."""
+    if os.environ.get(FOLDER_VARIABLE):
+        return Path(os.environ[FOLDER_VARIABLE])
+    from platformdirs import user_cache_path
+
+    return user_cache_path("memsim", appauthor=False)
+
+
+class Store:
+    """A folder of entries: magic, the key's length in 8 bytes, the key, SHA-256 of the value, the value."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, key: str) -> Path:
+        """The entry's file."""
+        return self.folder / f"{sha256(key.encode()).hexdigest()}.kept"
+
+    def get(self, key: str) -> bytes | None:
+        """The value, None if it is not there."""
+        try:
+            entry = read_bytes(self.path(key))
+        except (OSError, MemsimError):
+            return None
+        head = _head(key)
+        digest, value = entry[len(head) : len(head) + DIGEST], entry[len(head) + DIGEST :]
+        return value if entry.startswith(head) and sha256(value).digest() == digest else None
+
+    def put(self, key: str, value: bytes) -> None:
+        """Keeps the value; the file appears whole or not at all."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with writing(self.path(key), "it") as file:
+                file.write(_head(key) + sha256(value).digest() + value)
+        except (OSError, MemsimError):
+            return
+
+
+def _head(key: str) -> bytes:
+    text = key.encode()
+    return MAGIC + len(text).to_bytes(8, "little") + text
+
+
+_current: ContextVar[Store | None] = ContextVar("store", default=None)
+
+
+def current() -> Store | None:
+    """Where values are kept at the moment; None: nowhere."""
+    return _current.get()
+
+
+@contextmanager
+def kept_in(folder: Path | None) -> Iterator[Store | None]:
+    """Values are kept in `folder` meanwhile; None: nowhere."""
+    store = None if folder is None else Store(folder)
+    token = _current.set(store)
+    try:
+        yield store
+    finally:
+        _current.reset(token)

@@ -1,0 +1,326 @@
+"""What is fuzzed: for each kind of input a function that makes one from a seed and reads it.
+
+Whatever it is given, memsim answers, or raises a `MemsimError` with exit code 1 or 2.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import tomllib
+
+import memsim
+from memsim.analysis import analyze_trace
+from memsim.api import KernelFile, PtxKernel, trace_job
+from memsim.arguments import describe, read_arguments
+from memsim.data import data_folder
+from memsim.guard import baseline
+from memsim.guard.budget import parse_budget
+from memsim.guard.compare import side_of_document
+from memsim.guard.select import parse_selector
+from memsim.job import Job
+from memsim.kernel import Kernel, SassKernel
+from memsim.kernels import compiled
+from memsim.launch import ArrayArg, Launch
+from memsim.ptx.parser import parse
+from memsim.ptx.program import Parameter
+from memsim.sass.kernel import read_module
+from memsim.targets.project import read_project
+from memsim.trace import storage
+from memsim.validate.code_recording import load_code_recording
+from memsim.validate.recording import load_recording
+from tests.fuzz.mutate import any_value, bytes_of, text_of, value_of
+
+STEPS = 2_000  # instructions after which a launch is endless
+PTX = ("transpose_xor", "permuted_write", "opt_3_shared", "kernel_v1")
+
+
+@cache
+def ptx_of(name: str) -> bytes:
+    return compiled()[name].ptx_path.read_bytes()
+
+
+def ptx(random: Random, folder: Path) -> None:
+    """PTX text: parsed, its kernels launched."""
+    text = text_of(ptx_of(random.choice(PTX)), random).decode("utf-8", "replace")
+    module = parse(text, "fuzz.ptx")
+    for name in list(module.entries)[:1]:
+        kernel = Kernel(name, PtxKernel(module, name))
+        args = [_argument(parameter) for parameter in kernel.parameters]
+        job = Job(kernel, Launch((2, 1, 1), (64, 1, 1)), args, max_steps=STEPS)
+        str(analyze_trace(trace_job(job)))
+
+
+def _argument(parameter: Parameter) -> Any:
+    if parameter.size == 8:
+        return ArrayArg((4096,))
+    return bytes(parameter.size) if parameter.size not in (1, 2, 4) else 1
+
+
+@cache
+def shipped_of(name: str) -> tuple[bytes, bytes]:
+    with zipfile.ZipFile(compiled()[name].compiled_path) as file:
+        return file.read("kernel.cubin"), file.read("kernel.sass")
+
+
+def sass(random: Random, folder: Path) -> None:
+    """A cubin and its listing, one of them damaged: decoded and launched."""
+    code, text = shipped_of(random.choice(PTX))
+    if random.random() < 0.3:
+        code = bytes_of(code, random)
+    else:
+        text = text_of(text, random)
+    module = read_module(code, text.decode("utf-8", "replace"), "fuzz.cubin")
+    for machine in list(module.kernels.values())[:1]:
+        kernel = Kernel(machine.name, SassKernel(machine))
+        args = [_argument(parameter) for parameter in kernel.parameters]
+        job = Job(kernel, Launch((2, 1, 1), (64, 1, 1)), args, max_steps=STEPS)
+        str(analyze_trace(trace_job(job)))
+
+
+@cache
+def trace_file() -> bytes:
+    content = io.BytesIO()
+    storage.write(compiled()["transpose_xor"].trace((64, 64)), content)
+    return content.getvalue()
+
+
+def npz(random: Random, folder: Path) -> None:
+    """A saved trace: its header, its columns, or its bytes."""
+    content = trace_file()
+    if random.random() < 0.2:
+        content = bytes_of(content, random)
+    else:
+        with np.load(io.BytesIO(content)) as file:
+            stored = {name: file[name] for name in file.files}
+        if random.random() < 0.7:
+            header = value_of(json.loads(stored["header"].tobytes()), random)
+            stored["header"] = np.frombuffer(_json(header), np.uint8)
+        else:
+            name = random.choice(list(stored))
+            stored[name] = _array(stored[name], random)
+        made = io.BytesIO()
+        np.savez(made, **stored)
+        content = made.getvalue()
+    analysis = analyze_trace(storage.read(content, "fuzz.npz"))
+    str(analysis)
+    analysis.to_dict(sass=True)
+    analysis._repr_html_()
+
+
+def _array(column: np.ndarray, random: Random) -> np.ndarray:
+    match random.randrange(4):
+        case 0:
+            return column[: random.randrange(len(column) + 1)]
+        case 1:
+            return column.astype(random.choice((np.float64, np.int8, np.uint64, np.complex64, "U3")))
+        case 2:
+            return column.reshape(random.choice(((-1,), (1, -1), (-1, 1))))
+        case _:
+            changed = column.copy()
+            if changed.size:
+                at = random.randrange(changed.size)
+                most = np.iinfo(changed.dtype).max if changed.dtype.kind in "iu" else 1
+                changed.flat[at] = random.choice((0, 1, 31, most, most // 2, min(most, 1 << 20)))  # type: ignore[call-overload]
+            return changed
+
+
+def _json(document: Any) -> bytes:
+    try:
+        return json.dumps(document, default=str).encode("utf-8", "surrogatepass")
+    except (ValueError, RecursionError):  # what Python cannot write it may still have to read
+        return b"[" * 5000 + b"9" * 5000
+
+
+BASELINE = """\
+schema = 1
+
+[kernels."k"]
+launch = "grid 1x1x1, block 32x1x1"
+arguments = "f32[64]"
+read = "machine code of sm_90"
+sites = [
+  { code = "x = s[i];", access = "shared load 4 B", array = "s", instructions = 1, requests = 1, \
+wavefronts = 2, conflicts = 1, ways = 2, ideal_wavefronts = 1 },
+  { code = "o[i] = x;", access = "global store 4 B", array = "o", instructions = 1, unresolved = "why" },
+]
+"""
+PROJECT = """\
+budgets = ["ways <= 1", "sites(array=s_a, store).conflicts == 0"]
+accept = ["sites(array=index)"]
+arch = "sm_90"
+baseline = "b.toml"
+
+[[targets]]
+kernel = "transpose_*"
+size = "64,64"
+blocks = 1
+
+[[targets]]
+file = "k.cu"
+name = "k"
+kernel = "k"
+grid = [1, 1]
+block = 32
+args = ["f32[64]", 1.0, 3]
+shared_bytes = 0
+options = ["-DN=1"]
+max_steps = 100
+"""
+
+
+def toml(random: Random, folder: Path) -> None:
+    """A baseline, or a configuration with all that it says."""
+    if random.random() < 0.5:
+        if random.random() < 0.5:
+            text = text_of(BASELINE.encode(), random)
+        else:
+            text = _toml(value_of(tomllib.loads(BASELINE), random))
+        baseline.render(baseline.parse(text.decode("utf-8", "replace"), "b.toml"))
+        return
+    (folder / "k.cu").write_text("")
+    path = folder / "memsim.toml"
+    use_text = random.random() < 0.5
+    path.write_bytes(
+        text_of(PROJECT.encode(), random) if use_text else _toml(value_of(tomllib.loads(PROJECT), random))
+    )
+    for job in read_project(path).targets:
+        assert job.given is not None
+
+
+def _toml(document: Any) -> bytes:
+    """TOML of plain values; what TOML cannot say is a text."""
+
+    def value(of: Any) -> str:
+        match of:
+            case bool():
+                return str(of).lower()
+            case int() | float():
+                return str(of) if not isinstance(of, int) or abs(of) < 10**4000 else "9" * 4000
+            case list():
+                return f"[{', '.join(map(value, of))}]"
+            case dict():
+                return (
+                    f"{{{', '.join(f'{json.dumps(str(key))} = {value(item)}' for key, item in of.items())}}}"
+                )
+        return json.dumps(str(of))
+
+    if not isinstance(document, dict):
+        return b"a = " + b"[" * 5000
+    try:
+        lines = [f"{json.dumps(str(key))} = {value(item)}" for key, item in document.items()]
+    except RecursionError:
+        return b"a = " + b"[" * 5000
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+@cache
+def documents() -> list[tuple[str, Any]]:
+    analysis = analyze_trace(storage.read(trace_file(), "t.npz")).to_dict()
+    found: list[tuple[str, Any]] = [("analysis", analysis)] * 4
+    for path in sorted(data_folder("traces").rglob("*.json"))[::25]:
+        record = json.loads(path.read_text("utf-8"))
+        if "profiles" in record:
+            found.append(
+                ("code" if "launch" not in record or "entry" not in record["launch"] else "run", record)
+            )
+    return found
+
+
+def documents_of_json(random: Random, folder: Path) -> None:
+    """A saved analysis, or a recording."""
+    kind, good = random.choice(documents())
+    document = value_of(copy.deepcopy(good), random)
+    if kind == "analysis":
+        side_of_document("fuzz.json", document)
+        return
+    path = folder / "r.json"
+    path.write_bytes(_json(document) if random.random() < 0.8 else text_of(_json(document), random))
+    (load_recording if kind == "run" else load_code_recording)(path)
+
+
+ARGUMENTS = (
+    *("f32[64]", "i32[8,8]=iota", "u8[256]=zeros", "1.5", "0x10", "true", "@m.npy", "f16(1,1)"),
+    *("f32(1,2)+i32(3)", "f32[64]+i32(3)", "f64[2]", "-1", "1e400"),
+)
+PARAMETERS = (
+    *(
+        Parameter(f"p{n}", kind, size, size, 0)
+        for n, (kind, size) in enumerate((("u64", 8), ("f32", 4), ("b8", 1)))
+    ),
+    Parameter("s", "b8", 4, 16, 0),
+)
+BUDGETS = ("ways <= 1", "excess < 5%", "sites(array=s_a, line=3).wavefronts <= ideal", "baseline")
+
+
+def arguments(random: Random, folder: Path) -> None:
+    """Arguments, budgets and filters as texts, arrays as files, arrays by shape and type."""
+    match random.randrange(4):
+        case 0:
+            text = text_of(random.choice(ARGUMENTS).encode(), random).decode("utf-8", "replace")
+            given = read_arguments([text], {"p": random.choice(PARAMETERS)}, folder)
+            assert describe(given[0]) is not None
+        case 1:
+            text = text_of(random.choice(BUDGETS).encode(), random).decode("utf-8", "replace")
+            random.choice((parse_budget, parse_selector))(text)
+        case 2:
+            made = io.BytesIO()
+            kind = random.choice(("f4", "i8", "U4", "c8", "O", "V3", "M8[s]"))
+            np.save(made, np.zeros((4, 4), kind), allow_pickle=True)
+            (folder / "m.npy").write_bytes(bytes_of(made.getvalue(), random))
+            _launch(random, read_arguments(["@m.npy"], {"p": PARAMETERS[0]}, folder)[0])
+        case _:
+            _launch(random, random.choice((any_value(random), _array_arg(random))))
+
+
+def _array_arg(random: Random) -> Any:
+    shape = random.choice(((64,), (0,), (-1,), 64, (2**40,), (2**70,), ("a",), None, (1.5,), (64, 64)))
+    kind = random.choice(
+        ("f32", "float32", "i32", "bfloat16", "int8", "O", "U3", "nothing", None, 3, "M8[s]")
+    )
+    return ArrayArg(shape, kind, random.choice(("random", "zeros", "iota", "other", None)))  # type: ignore[arg-type]
+
+
+def _launch(random: Random, value: Any) -> None:
+    shape = (
+        random.choice((1, (1, 1), 0, -1, "a", None, 2**40, (1, 1, 1, 1), 1.5)) if random.random() < 0.3 else 1
+    )
+    kernel = _small()
+    memsim.analyze(kernel, grid=shape, block=32, args=[value, value, 32, 32], max_steps=STEPS)
+
+
+@cache
+def _small() -> Kernel:
+    return compiled()["transpose_naive"].kernel()
+
+
+def files(random: Random, folder: Path) -> None:
+    """CUDA source that is hardly any, and files that are no machine code."""
+    suffix = random.choice((".cubin", ".so", ".zip", ".ptx"))
+    code, _ = shipped_of("transpose_xor")
+    good = compiled()["transpose_xor"].compiled_path.read_bytes() if suffix == ".zip" else code
+    (folder / f"f{suffix}").write_bytes(
+        bytes_of(ptx_of("transpose_xor") if suffix == ".ptx" else good, random)
+    )
+    form = "ptx" if suffix == ".ptx" else None
+    KernelFile(folder, f"f{suffix}", code=form).load(memsim.arch.SM_90)
+
+
+SUBJECTS: dict[str, Callable[[Random, Path], None]] = {
+    "ptx": ptx,
+    "sass": sass,
+    "npz": npz,
+    "toml": toml,
+    "json": documents_of_json,
+    "arguments": arguments,
+    "files": files,
+}
