@@ -35,10 +35,10 @@ def test_random_floats_lie_around_zero() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (((64,), "bfloat16"), "no array has elements of 'bfloat16'"),
+        (((64,), "bfloat17"), "no array has elements of 'bfloat17'"),
         (((64,), "object"), "no array has elements of 'object'"),
         (((64,), None), "no array has elements of None"),
-        (((64,), "f32", "ones"), "no content 'ones'"),
+        (((64,), "f32", "twos"), "no content 'twos'"),
         ((64, "f32"), "an array's shape is integers"),
         (((-1,), "f32"), "an array's shape is integers"),
         (((2**30, 2**30), "f32"), "larger than any memory"),
