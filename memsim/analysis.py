@@ -236,7 +236,9 @@ class Analysis:
             field.name: [getattr(site, field.name) for site in self.sites]
             for field in dataclasses.fields(SiteCounts)
         }
-        counts = [name for name, kind in SiteCounts.__annotations__.items() if kind.startswith("int")]
+        counts = [
+            name for name, kind in SiteCounts.__annotations__.items() if kind.startswith(("int", "Natural"))
+        ]
         return pandas.DataFrame(columns).astype(dict.fromkeys(counts, "Int64"))
 
     def __repr__(self) -> str:

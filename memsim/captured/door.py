@@ -33,6 +33,7 @@ def analyze(
     progress: api.Progress | None = None,
     *,
     max_steps: int | None = None,
+    allow_out_of_bounds: bool = False,
     name: str | None = None,
 ) -> Analysis:
     """What every access of a launch costs, by source line.
@@ -48,6 +49,8 @@ def analyze(
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
         arch: the chip to compile for, and whose rules to count by.
         max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
+        allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
+            raising an error.
         name: which kernel of a `RawModule`.
 
     Raises:
@@ -58,7 +61,13 @@ def analyze(
         if grid is not None or block is not None or shared_bytes != 0:
             raise MemsimError("the launch has its grid, block and shared memory already")
         launched = kernel if isinstance(kernel, Launched) else numba.launched(kernel, args, chip.name)
-        return launched.analyze(blocks=blocks, arch=chip, progress=progress, max_steps=max_steps)
+        return launched.analyze(
+            blocks=blocks,
+            arch=chip,
+            progress=progress,
+            max_steps=max_steps,
+            allow_out_of_bounds=allow_out_of_bounds,
+        )
     if numba.is_kernel(kernel):
         raise MemsimError(
             f"{kernel.py_func.__name__} has no grid and block yet",
@@ -74,5 +83,6 @@ def analyze(
         "shared_bytes": shared_bytes,
         "blocks": blocks,
         "max_steps": max_steps,
+        "allow_out_of_bounds": allow_out_of_bounds,
     }
     return api.analyze(kernel, **shape, **rest, arch=chip, progress=progress)

@@ -17,12 +17,14 @@ from click.core import ParameterSource
 from memsim import api
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch import SM_90
+from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.targets.project import find_project, read_project
 from memsim.targets.target import TARGET, check_keys, is_file, kind_of, read_job, vary
+from memsim.trace.source import TraceSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -150,8 +152,8 @@ def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analys
     job = job_of(ctx, target, beside=beside)
     with progress_bar(target) as report:
         trace = api.trace_job(job, report)
-    for note in job.loaded.notes:
-        click.echo(f"note: {note}", err=True)
+    for note in () if isinstance(job.kernel, TraceSource) else job.loaded.notes:
+        say(f"note: {note}", err=True)
     return analyze_trace(trace, job.arch)
 
 

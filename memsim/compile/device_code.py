@@ -15,6 +15,9 @@ from memsim.compile.headers import EMPTY_NAMES, STANDARD_NAME, read_project, sta
 from memsim.compile.host_code import set_aside
 from memsim.compile.toolkit import cccl_folders, crt_folders
 
+#: The option, in both spellings, by which a function without a word of where it runs is one of the device.
+DEFAULT_DEVICE = ("-default-device", "--device-as-default-execution-space")
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
@@ -49,7 +52,7 @@ def device_code(
     headers |= {file: content for file, content in texts.items() if file != true_name}
     headers[STANDARD_NAME] = stand_in([*kept.values(), wanted])
     more = [
-        "-default-device",
+        *(() if {*DEFAULT_DEVICE} & {*options} else DEFAULT_DEVICE[:1]),
         f"--pre-include={STANDARD_NAME}",
         *(f"-I{place}" for place in (*cccl_folders()[:1], *crt_folders()[:1])),
     ]

@@ -137,7 +137,10 @@ def _needed(
 def _without(tree: Tree, items: Sequence[tuple[int, Item]], kept: set[int]) -> str:
     """The text of `tree` with the items that are not in `kept` blank, and the holes in those that are."""
     content = bytearray(tree.content)
+    stays = [(item.start, item.end) for place, item in items if place in kept]
     for place, item in items:
+        if place not in kept and any(start <= item.start and item.end <= end for start, end in stays):
+            continue  # a call without a semicolon inside of code that stays
         for start, end in item.holes if place in kept else [(item.start, item.end)]:
             content[start:end] = blank(tree.content[start:end])
     for start, end, name in directives(tree.content):

@@ -15,7 +15,7 @@ from pathlib import Path
 # Of the host, of linking, of what is written where: they change nothing in device code. Those of the second
 # group have a value in the next word.
 _ALONE = re.compile(
-    r"-c|-dc|-g|-v|-O\d?|-m64|-keep|-MD|-MMD|-MP|-shared|-fPIC|-W[\w=,-]*|-f[\w=-]+|-m(?:arch|tune)=.*|--verbose|--compile|--shared"
+    r"-c|-dc|-g|-v|-O\d?|-m64|-keep|-MD|-MMD|-MP|-shared|-fPIC|-W[\w=,-]*|-f(?!tz=|mad=)[\w=-]+|-m(?:arch|tune)=.*|--verbose|--compile|--shared"
     r"|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda|--?forward-unknown-to-host-compiler"
     r"|--?(?:generate-code|gencode|code|gpu-code|arch|gpu-architecture|threads|cudart|optimize|compiler-options|Xcompiler|Xlinker|compiler-bindir|ccbin|split-compile)=.*"
     r"|-t\d+|-L.+|-l(?!ineinfo).+|--?ptxas-options=(?:-v|--verbose|-O3)|-Xptxas=(?:-v|--verbose|-O3)|-std=gnu.*"

@@ -25,8 +25,17 @@ class Statement:
 
     text: str
     source: SourceLine
-    line: int = 0
-    column: int = 0
+    address: int = -1  # it has none
+
+    @property
+    def line(self) -> int:
+        """Of the source."""
+        return self.source.line
+
+    @property
+    def column(self) -> int:
+        """Of the source."""
+        return self.source.column
 
     @property
     def name(self) -> str:

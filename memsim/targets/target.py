@@ -188,7 +188,12 @@ def _completed(
     if Path(file).suffix in api.SOURCE_SUFFIXES and path.is_file():
         from memsim.targets.offers import completed
 
-        return completed(file, path.read_text(encoding="utf-8", errors="replace"), said, spell)
+        try:
+            return completed(file, path.read_text(encoding="utf-8", errors="replace"), said, spell)
+        except MemsimError as error:
+            if spell is not str:
+                raise
+            raise MemsimError(f"{file}: {error.message}") from None  # the place is the configuration's
     raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 

@@ -101,7 +101,7 @@ def test_options_are_those_that_cupy_adds_too() -> None:
         (Module(None), "loaded from a file"),
         (Module(SOURCE, (), ("scale<float>",)), "name_expressions"),
         (Kernel(SOURCE, "other", ("-DSTRIDE=1",)), "no kernel 'other'"),
-        (Kernel("oops;", "other"), r"other\.cu"),
+        (Kernel('extern "C" __global__ void other() { oops; }', "other"), r"other\.cu"),
     ],
 )
 def test_what_is_wrong_is_said(raw: Any, message: str) -> None:

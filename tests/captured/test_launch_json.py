@@ -182,7 +182,10 @@ def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
             {"arguments": [{"kind": "array", "dtype": "int8", "shape": [5], "values": "four.npy"}]},
             "does not hold",
         ),
-        ({"arguments": [{"kind": "array", "dtype": "intact", "shape": [4]}]}, "no type 'intact'"),
+        (
+            {"arguments": [{"kind": "array", "dtype": "intact", "shape": [4]}]},
+            "no array has elements of 'intact'",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:

@@ -189,7 +189,7 @@ def test_textures_need_sizes_of_four() -> None:
 def test_c_is_read_where_beta_is_not_0() -> None:
     spec = compiled()["sgemm_128x128x8"]
     plan = spec.job(ALIGNED)
-    names = list(plan.argument_names)
+    names = spec.arguments
     for beta, loads in ((0.0, 0), (0.5, 4 * 8 * 64)):  # blocks, warps, rows of 32 floats
         args = [beta if name == "beta" else arg for name, arg in zip(names, plan.args)]
         found = trace(spec.kernel(), plan.launch.grid, plan.launch.block, args)

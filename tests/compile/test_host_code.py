@@ -207,3 +207,25 @@ def test_options_of_a_build_are_read(tmp_path: Path, no_nvcc: None) -> None:
     (tmp_path / "build" / "compile_commands.json").write_text("{ no json")
     with pytest.raises(MemsimError, match=r"inside\.h"):
         compile_cubin(source)
+
+
+BARRIER = """
+#include <iostream>
+extern "C" __global__ void turn(float *out) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    __syncthreads()%s
+    out[threadIdx.x] = tile[63 - threadIdx.x];
+}
+int main() { std::cout << 1; }
+"""
+
+
+def test_a_call_without_its_semicolon_is_an_error_and_not_set_aside(tmp_path: Path) -> None:
+    source = tmp_path / "turn.cu"
+    source.write_text(BARRIER % "")
+    with pytest.raises(MemsimError) as error:
+        compile_cubin(source, compiler="nvrtc")
+    assert error.value.line == 7
+    source.write_text(BARRIER % ";")
+    assert compile_cubin(source, compiler="nvrtc").compiler.endswith("host code set aside")

@@ -132,7 +132,7 @@ def jobs() -> dict[str, Job]:
         "shape": {"args": [ArrayArg((64, 65)), *job.args[1:]]},
         "fill": {"args": [ArrayArg((64, 64), fill="iota"), *job.args[1:]]},
         "content": {"args": [job.args[0], np.ones(4096, np.float32), 64, 64]},
-        "type": {"args": [job.args[0], np.zeros(4096, np.int32), 64, 64]},
+        "strides": {"args": [job.args[0], np.zeros(8192, np.float32)[::2], 64, 64]},
         "scalar": {"args": [*job.args[:3], 63]},
         "type of a scalar": {"args": [*job.args[:3], 64.0]},
     }

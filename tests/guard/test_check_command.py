@@ -382,6 +382,7 @@ LOOPS = """\
 extern "C" __global__ void k(float *o, const float *a, const int *idx) {
     __shared__ float s[32][33];
     __shared__ float h[64];
+    s[threadIdx.x][threadIdx.y] = 0; __syncthreads();
     atomicAdd(&s[threadIdx.x][threadIdx.y], a[threadIdx.x]);
     if (threadIdx.y < 2) h[threadIdx.y * 32 + threadIdx.x] = 0;
     __syncthreads();
@@ -403,8 +404,8 @@ def test_what_is_accepted_of_one_array_is_accepted_of_no_other(folder: Folder) -
     folder.write("memsim.toml", 'budgets = ["ways <= 1"]\naccept = ["sites(array=h)"]\n' + LOOPS_TARGET)
     done = folder.run("check")
     assert done.code == 1
-    assert "k.cu:4: could not be analyzed:" in done.out
-    assert "k.cu:7: could not be analyzed:" not in done.out
+    assert "k.cu:5: could not be analyzed:" in done.out
+    assert "k.cu:8: could not be analyzed:" not in done.out
     folder.edit("memsim.toml", "array=h", "array=h, array=s")
     assert folder.run("check").code == 0
 

@@ -252,7 +252,7 @@ def test_kernels_that_ship_change_with_their_own_repository(
         (("HEAD", "kernel_v4"), "is a whole project"),
         (("HEAD:gone", "HEAD"), "HEAD has no target 'gone'"),
         (("HEAD:gone.cu", "HEAD:tile.cu", *LAUNCH), "no such file"),
-        (("HEAD:tile.cu", "HEAD:tile"), "needs --grid and --block"),
+        (("HEAD:tile.cu", "HEAD:tile"), "needs --grid, --block, --arg for const float *A"),
         (("kernel_v4", "kernel_v5", "--grid", "1"), "--grid makes no sense"),
         (("HEAD", ".", "--size", "64,64"), "--size makes no sense"),
         (("gone.npz", "kernel_v4"), "no such file"),
@@ -261,7 +261,7 @@ def test_kernels_that_ship_change_with_their_own_repository(
         (("no.json", "kernel_v4"), "no saved analysis"),
         (("other.json", "kernel_v4"), "has schema 99"),
         (("bad.json", "kernel_v4"), "no JSON"),
-        (("short.json", "kernel_v4"), "short.json is damaged: it has no 'launch'"),
+        (("short.json", "kernel_v4"), "short.json is damaged: Object missing required field `launch`"),
     ],
 )
 def test_what_it_cannot_compare(history: Folder, arguments: tuple[str, ...], message: str) -> None:

@@ -125,7 +125,7 @@ def test_two_configurations_are_one_too_many(folder: Folder) -> None:
          KERNEL + '[[targets]]\nkernel = "kernel_v4"\nblocks = 1\nname = "part"\n'),
         (TARGET.replace("tile.cu", "no.cu"), "there is no file no.cu", TARGET),
         (TARGET.replace("grid = 1", "grid = 0"), "grid must be one to three", TARGET),
-        (TARGET.replace("grid = 1", ""), "tile.cu needs grid and block", TARGET),
+        (TARGET.replace("grid = 1", ""), "needs grid", TARGET),
         (TARGET.replace("[32, 32]", "[1, 1, 1, 1]"), "block must be one to three", TARGET),
         (TARGET.replace(", 32]\no", ", true]\no"), "True is no argument", TARGET),
         (TARGET + "size = '1'\n", "unknown key 'size'", TARGET),

@@ -278,18 +278,17 @@ def test_a_template_without_an_instance_is_named(tmp_path: Path, rest: str) -> N
     text = f"""
 namespace ns {{ template <typename T> __global__ void scale(T *a) {{ a[threadIdx.x] *= 2; }} }}
 {rest}"""
-    for name, wanted in (("ns::scale<float>", "ns::scale<float>"), ("scale", "scale<...>")):
-        with pytest.raises(MemsimError, match="scale is a template with no instance") as error:
-            kernel(tmp_path, text, name)
-        assert f"`template __global__ void {wanted}(...);`" in (error.value.hint or "")
+    assert kernel(tmp_path, text, "ns::scale<float>").argument_names == ("a",)
+    with pytest.raises(MemsimError, match="scale is a template with no instance") as error:
+        kernel(tmp_path, text, "scale")
+    assert "scale<" in (error.value.hint or "")
     for name in ("scal", "missing"):
         with pytest.raises(MemsimError, match="there is no kernel") as error:
             kernel(tmp_path, text, name)
     text += "\ntemplate __global__ void ns::scale<float>(float *);"
     assert kernel(tmp_path, text, "scale").argument_names == ("a",)
-    with pytest.raises(MemsimError, match="there is no kernel 'scale<int>'") as error:
+    with pytest.raises(MemsimError, match="scale<int> cannot be made"):
         kernel(tmp_path, text, "scale<int>")
-    assert (error.value.hint or "").startswith("did you mean ns::scale<float>")
 
 
 UNKNOWN_ADDRESS = """
@@ -352,7 +351,8 @@ extern "C" __global__ void k(int *out) {
     out[threadIdx.x] = 1;
 }"""
     analysis = analyze(kernel(tmp_path, text), 1, 32, [ArrayArg((32,), "int32")])
-    assert [site.line for site in analysis.sites if site.unresolved] == [4]
+    found = {(site.line, site.space) for site in analysis.sites if site.unresolved}
+    assert found == {(4, "global"), (4, "shared")}  # a generic address may be in either
 
 
 TAKING_TURNS = {

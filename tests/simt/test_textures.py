@@ -159,7 +159,7 @@ extern "C" __global__ void k(cudaTextureObject_t a, float *out) {
 }""",
     )
     arguments = [Texture1D(ArrayArg((8, 4))), np.zeros(8, np.float32)]
-    assert trace(k, 1, 8, arguments).notes == ("texture accesses (tex.2d.v4.f32.f32) (1 requests)",)
+    assert trace(k, 1, 8, arguments).notes == ("texture fetches (1 requests)",)
     with pytest.raises(MemsimError, match=r"tex.2d.v4.f32.f32 is not executed by the emulator"):
         run(k, 1, 8, arguments)
 

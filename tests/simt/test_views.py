@@ -151,9 +151,9 @@ def test_types_that_numpy_lacks(tmp_path: Path, dtype: str, one: int) -> None:
 
 
 def test_what_no_array_can_be() -> None:
-    with pytest.raises(MemsimError, match="filled with 'twos'"):
+    with pytest.raises(MemsimError, match="no content 'twos'"):
         ArrayArg((4,), fill="twos")
-    with pytest.raises(MemsimError, match="no type 'floaty'"):
+    with pytest.raises(MemsimError, match="no array has elements of 'floaty'"):
         ArrayArg((4,), "floaty").make()
     with pytest.raises(MemsimError, match="before its allocation"):
         ArrayArg((4,), strides=(-4,), offset=8)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from memsim.isa.op import Immediate, Label, Operand
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, lowers
+from memsim.ptx.lowering.memory import address
 from memsim.ptx.program import Instruction
 
 
@@ -187,9 +188,13 @@ def lower_object(asm: Assembler, instruction: Instruction) -> None:
     """A barrier in shared memory: a wait says yes, and nothing else of its state is known."""
     waits = instruction.modifiers[0] in ("try_wait", "test_wait")
     first = instruction.operands[0]
+    place = next((one for one in instruction.operands if isinstance(one, ptx.Address)), None)
+    if place is None:
+        raise NotLowered(instruction.name)
+    at = address(asm, place, "shared")
     if waits:
-        asm.emit("SYNCS.PHASECHK", asm.target_predicate(first))
+        asm.emit("SYNCS.PHASECHK", asm.target_predicate(first), at)
     elif isinstance(first, ptx.Register):
-        asm.emit("SYNCS.ARRIVE", asm.target(first))
+        asm.emit("SYNCS.ARRIVE", asm.target(first), at)
     else:
-        asm.emit("SYNCS.ARRIVE")
+        asm.emit("SYNCS.ARRIVE", at)
