@@ -23,7 +23,8 @@ EXECUTED, NOT_EXECUTED = "executed", "not executed"
 
 def instruction_table() -> str:
     """All opcodes that memsim knows, by what becomes of them."""
-    records = sorted(RECORDS.values(), key=lambda record: record.opcode)
+    machine = (record for record in RECORDS.values() if not _is_of_ptx(record))
+    records = sorted(machine, key=lambda record: record.opcode)
     executed = [record for record in records if record.build is not None]
     known = [record for record in records if record.build is None and record.flow is None]
     rows = [
@@ -38,6 +39,11 @@ def instruction_table() -> str:
     ]
     lines = ["| memsim | opcodes | accesses | what becomes unknown |", "|---|---|---|---|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def _is_of_ptx(record: Record) -> bool:
+    """Does it stand for an instruction that PTX has and no chip?"""
+    return record.build is not None and record.build.__module__.startswith("memsim.isa.expanded")
 
 
 def _names(records: Iterable[Record]) -> str:

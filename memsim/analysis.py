@@ -444,7 +444,7 @@ def _verdict(trace: Trace, sites: Sequence[SiteCounts], arch: str) -> str:
 
 def _same_chip(made_for: str, arch: str) -> bool:
     """`sm_90a` has instructions of its own beside those of `sm_90`; the chip is the same."""
-    return made_for.rstrip("af") == arch
+    return made_for.rstrip("af") in ("", arch)
 
 
 def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
