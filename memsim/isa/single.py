@@ -72,8 +72,8 @@ def finish(
         if flush:
             found = flushed(found)
             if exact is not None and (np.abs(found) == TINY).any():
-                size = np.abs(exact(*(value.astype(np.float64) for value in values)))
-                small = narrow(size / TINY, np.float32, "rz" if mode_of(form) != "rn" else "rn") < 1
+                precise = exact(*(value.astype(np.float64) for value in values))
+                small = np.abs(narrow(precise / TINY, np.float32, mode_of(form))) < 1
                 found = np.where(small, np.copysign(np.float32(0), found), found)
         return saturated(found) if saturate else found
 

@@ -263,3 +263,21 @@ def test_functions_of_halves() -> None:
 def test_unknown_forms_are_refused(text: str) -> None:
     with pytest.raises(Unsupported):
         compute(text, {"R1": 0, "R2": 0})
+
+
+@pytest.mark.parametrize(
+    ("mode", "measured"),
+    [
+        (".RP", (0x00800000, 0x80000000, 0x0, 0x80000000)),
+        ("", (0x00800000, 0x80800000, 0x0, 0x80000000)),
+        (".RM", (0x0, 0x80800000, 0x0, 0x80000000)),
+        (".RZ", (0x0, 0x80000000, 0x0, 0x80000000)),
+    ],
+)
+def test_what_is_flushed_at_the_edge_is_what_an_h200_flushes(mode: str, measured: tuple[int, ...]) -> None:
+    """A result is flushed if it is subnormal after rounding to 24 bits, were exponents without an end."""
+    a = (0x07488F9B, 0x07488F9B, 0x00800000, 0x00800000)
+    b = (0x9382F074, 0x1382F074, 0x3F7FFFFF, 0xBF7FFFFF)
+    c = (0x00800000, 0x80800000, 0x0, 0x0)
+    known = dict(zip(zip(a, b, c), measured))
+    check(f"FFMA.FTZ{mode} R0, R1, R2, R3", lambda *x: known[x], nan, R1=[*a], R2=[*b], R3=[*c])
