@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
 
-# Two targets that go round for long.
+# Two targets that go round for long, in files of their own: those of one file are analyzed by one process.
 SPIN = """\
 extern "C" __global__ void k(float *o, const volatile int *a, int n) {
     unsigned x = threadIdx.x;
@@ -23,7 +23,7 @@ extern "C" __global__ void k(float *o, const volatile int *a, int n) {
 }
 """
 TARGETS = "".join(
-    f'[[targets]]\nname = "{name}"\nfile = "k.cu"\ngrid = 1\nblock = 32\n'
+    f'[[targets]]\nname = "{name}"\nfile = "{name}.cu"\ngrid = 1\nblock = 32\n'
     'args = ["f32[1024]", "i32[4096]", 100_000_000]\nmax_steps = 2_000_000_000\nbudgets = ["requests < 1"]\n'
     for name in "ab"
 ).replace('"requests < 1"', '"sectors <= ideal"')
@@ -60,7 +60,8 @@ def until(condition, seconds: float = 60) -> bool:  # type: ignore[no-untyped-de
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_no_worker_stays_behind(tmp_path: Path, number: signal.Signals) -> None:
-    (tmp_path / "k.cu").write_text(SPIN)
+    for name in "ab":
+        (tmp_path / f"{name}.cu").write_text(SPIN)
     (tmp_path / "memsim.toml").write_text(TARGETS)
     checking = subprocess.Popen(
         [sys.executable, "-m", "memsim", "check", "-j", "2", "--no-cache"],

@@ -86,7 +86,7 @@ def test_ptx_is_assembled_where_there_is_an_assembler(source: Path, tmp_path: Pa
 
 def test_without_an_assembler_ptx_is_an_estimate(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = compile_cuda(source)
-    monkeypatch.setattr("memsim.compile.assemble_ptx", lambda *arguments: None)
+    monkeypatch.setattr("memsim.compile.kept.assemble_ptx", lambda *arguments: None)
     assert "an estimate" in memsim.analyze(memsim.load(text)["merged"], 1, 128, ARGUMENTS).verdict
     with pytest.raises(MemsimError, match="there is no assembler for PTX here"):
         memsim.load(text, code="sass")
