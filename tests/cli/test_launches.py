@@ -153,9 +153,9 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("package")
 def test_a_script_is_captured(memsim: Run, tmp_path: Path) -> None:
     script, run = tmp_path / "s.py", tmp_path / "run"
-    (tmp_path / "beside.py").write_text("GRID = 2")
+    (tmp_path / "grids.py").write_text("GRID = 2")
     script.write_text(
-        "import sys, beside, fakepack\nfakepack.launch(beside.GRID)\nfakepack.launch(len(sys.argv))\n"
+        "import sys, grids, fakepack\nfakepack.launch(grids.GRID)\nfakepack.launch(len(sys.argv))\n"
     )
     done = memsim("capture", "-o", run, script, "--flag", "more")
     assert (done.code, done.err) == (0, "")
