@@ -428,10 +428,8 @@ class KernelFile:
         if path.suffix in SOURCE_SUFFIXES and self.text is None:
             read = what_is_read(path, options, self.file)
         how = path, tuple(options), self.code, self.compiler, arch.name, self.file
-        if read is not None:
-            made = _module_once(*how, repr((path.absolute(), read)))
-            return made[self.name or _only_kernel(made, self.file)]
-        made = _module(*how, self.text)
+        key = repr((path.absolute(), read))
+        made = _module(*how, self.text) if read is None else _module_once(*how, key)
         return made[self.name or _only_kernel(made, self.file)]
 
 
@@ -577,7 +575,7 @@ def analyze(
         arch: whose rules to count by, or its name.
         max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
         allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
-            raising an error; of machine code.
+            raising an error.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.

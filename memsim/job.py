@@ -52,7 +52,7 @@ class Job:
         max_steps: instructions after which a chunk of blocks counts as endless; None for the usual limit. It
             decides only whether there is a trace.
         allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
-            raising an error; of machine code.
+            raising an error.
         arch: the chip to compile for, and whose rules to count by.
         name: what budgets, the baseline and reports call it.
         size: of a kernel of the catalogue the problem's size by name, else empty.
