@@ -6,7 +6,7 @@ instruction. Left out on purpose: tolerance; a figure is equal or it is not.
 
 from __future__ import annotations
 
-from tests.model.recording import GLOBAL, LAUNCHES, SHARED, Recorded, global_errors, shared_errors
+from studies.access_patterns import GLOBAL, LAUNCHES, SHARED, Recorded, global_errors, shared_errors
 
 
 def accuracy_table() -> str:

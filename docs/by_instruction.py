@@ -18,7 +18,7 @@ from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeRecording
-from memsim.validate.code_shelf import newest_code_of_each
+from memsim.validate.code_recordings import newest_code_of_each
 from memsim.validate.compare import DIFFERENT, EXACT, NOISE, UNMODELLED, Figure
 from memsim.validate.instructions import CodeComparison
 from memsim.validate.replay import replay_code
@@ -109,7 +109,7 @@ def foreign_summary() -> str:
     instructions = sum(kernel["instructions"] for kernel in kernels)
     lines = [
         f"**{len(kernels):,} kernels of {len(projects)} projects**, {counters:,} counters and "
-        f"{instructions:,} instructions that touch memory, on one {made['gpu']} (driver {made['driver']}, "
+        f"{instructions:,} memory instructions, on one {made['gpu']} (driver {made['driver']}, "
         f"Nsight Compute {made['ncu']}), {made['date']}:",
         "",
         *(f"- {count[outcome]:,} {says}" for outcome, says in OUTCOMES.items()),

@@ -16,7 +16,7 @@ from memsim.isa.registry import RECORDS, Record, Touches
 #: Modifiers that say what an opcode touches: the forms that the table shows.
 FORMS = {"UBLKCP": ("S.G", "G.S", "S.S"), "UBLKRED": ("G.S", "S.S"), "CCTL": ("RML2",)}
 #: State spaces whose accesses have no rows; how many there were stands in the report's last line.
-BESIDE = frozenset(("local", "const", "texture"))
+BESIDE = frozenset(("texture",))
 
 EXECUTED, NOT_EXECUTED = "executed", "not executed"
 

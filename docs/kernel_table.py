@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from docs.counted import shipped
 from memsim.analysis import SiteCounts
 from memsim.kernels import Dispatcher, Spec, by_article
+from studies.counted import shipped
 
 COLUMNS = (
     *("shared loads: wavefronts/request (ideal)", "ways"),

@@ -13,12 +13,11 @@ from functools import cache
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.validate import gaps
 from memsim.validate.compare import NOISE, VERDICTS, Comparison, Figure
 from memsim.validate.probe.judge import judge_probe
 from memsim.validate.probe.recording import newest_probe
+from memsim.validate.recordings import newest_of_each
 from memsim.validate.replay import replay
-from memsim.validate.shelf import newest_of_each
 
 TRACES = data_folder("traces")
 COLUMNS = {
@@ -101,15 +100,6 @@ def _is_default(comparison: Comparison) -> bool:
     return recording.size == tuple(catalog()[recording.kernel].family.sizes.values())
 
 
-def gap_table() -> str:
-    """The known differences and their reasons."""
-    lines = [_row(("kernels", "where", "what ptxas did", "reason")), _row("---" for _ in range(4))]
-    for gap in gaps.read_gaps(TRACES / gaps.FILE):
-        where = "<br>".join(f"`{place.removeprefix('kernels/')}`" for place in gap.where)
-        lines.append(_row((", ".join(f"`{name}`" for name in gap.kernels), where, gap.change, gap.reason)))
-    return "\n".join(lines) + "\n"
-
-
 def probe_table() -> str:
     """A row for each instruction; a pair of columns for each GPU that the probe was recorded on."""
     folders = sorted(path.parent.name for path in TRACES.glob("*/probe.npz"))
@@ -146,6 +136,5 @@ def _row(cells: Iterable[str]) -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "validation: totals": totals_table,
     "validation: kernels": kernel_table,
-    "validation: gaps": gap_table,
     "validation: probe": probe_table,
 }

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import memsim
-from docs import speed
+from docs.growth import page as growth
 from memsim.analysis import Analysis
-from memsim.details.layout import layouts
-from memsim.details.request import GlobalRequest, SharedRequest, take_apart
+from memsim.inspect.layout import layouts
+from memsim.inspect.request import GlobalRequest, SharedRequest, take_apart
 from memsim.report.heat import heat_rows
 from memsim.report.ladder import ladder
 from memsim.report.sentences import sentences
+from studies.bench import page as speed
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -142,7 +143,9 @@ SPEED = {
     )
     for recording in speed.recordings()
 }
+GROWTH = {name: Picture(*drawing) for name, drawing in growth.DRAWINGS.items()}
 PICTURES = {
+    "transpose": heatmap(lambda: kernel("transpose_naive"), lambda: kernel("transpose_padded")),
     "patterns": heatmap(patterns),
     "two_way": request(patterns, 15, "load"),
     "broadcast": request(patterns, 17, "load"),
@@ -153,6 +156,7 @@ PICTURES = {
     "scattered": request(lambda: kernel("kernel_v1"), 19, "load"),
     "flow": flow(lambda: kernel("kernel_v4_colmajor")),
     **SPEED,
+    **GROWTH,
 }
 
 
@@ -161,7 +165,9 @@ def markdown(name: str) -> str:
     return f"![{PICTURES[name].alt()}](pictures/{name}.png)\n"
 
 
-PARTS = {f"picture {name}": (lambda name=name: markdown(name)) for name in PICTURES if name not in SPEED}
+OF_PARTS = {*SPEED, *GROWTH, "transpose"}  # those stand in parts of their own
+SHOWN = [name for name in PICTURES if name not in OF_PARTS]
+PARTS = {f"picture {name}": (lambda name=name: markdown(name)) for name in SHOWN}
 
 
 def stale_pictures(root: Path) -> list[Path]:

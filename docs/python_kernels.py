@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from docs.capture import fenced
 from memsim.captured.launch_json import read_launch
 
 MEASURED = Path(__file__).parent / "validation" / "captured.json"
@@ -50,6 +51,6 @@ def _others(records: Sequence[dict[str, Any]]) -> list[str]:
 
 
 PARTS = {
-    "captured add": lambda: f"```text\n$ python add.py\n{printed('add')}```\n",
+    "captured add": lambda: fenced("python add.py", printed("add")),
     "captured launches beside counters": accuracy,
 }

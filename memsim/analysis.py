@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.arch import SM_90, Arch, get_arch
+from memsim.arch import ASSUMED, PUBLISHED, SM_90, Arch, arch_of_code, get_arch, plain_name
+from memsim.bound import Bound, bound_of
 from memsim.errors import MemsimError
-from memsim.launch import Natural, Space
+from memsim.launch import SPILLS, Natural, Space
 from memsim.model import COUNTERS, totals
-from memsim.model.choice import global_cost, shared_cost, why_no_cost
+from memsim.model.choice import global_cost, group_wavefronts, shared_cost, why_no_cost
+from memsim.model.constant import constant_access
 from memsim.model.counters import QUANTITIES
+from memsim.model.local import local_access
 from memsim.model.operations import Operation, operation
 from memsim.model.undecided import undecided
 from memsim.trace.trace import AccessSite, Origin, Trace
@@ -48,11 +51,13 @@ class SiteCounts:
     unknown); an unrolled loop gives one row. `source` is the stripped text of the line, "" if unknown.
 
     instructions: warp instructions executed, those with every lane predicated off included.
-    requests: warp instructions with an active lane.
+    requests: warp instructions with an active lane. As the chip splits them: to local memory one for each 4
+        bytes a lane, of constants one for each different address.
     wavefronts, conflicts, ideal_wavefronts, max_ways: shared memory only, else None; `max_ways` is the
         worst of all requests, the others are sums. Of cp_async they are for data in the L1 cache; for
         cp_async_cg the chip counts none, so they are 0.
-    sectors, ideal_sectors, lines: global memory only, else None; sums. Lines have 128 bytes.
+    sectors, ideal_sectors: global and local memory, and shared memory of other blocks of a cluster, else
+        None; sums. lines: global memory and that of other blocks; they have 128 bytes.
 
     None says "does not apply", never 0. A row with `unresolved` (why its addresses are not known)
     has None in every count but `instructions`.
@@ -81,6 +86,11 @@ class SiteCounts:
     def operation(self) -> Operation:
         """What is known of its kind, in one record."""
         return operation(self.space, self.op)
+
+    @property
+    def is_spill(self) -> bool:
+        """Whether it saves or restores registers for which there was no room."""
+        return self.space == "local" and self.array == SPILLS
 
     @property
     def wavefronts_of_conflicts(self) -> int:
@@ -139,6 +149,11 @@ class Analysis:
             _known(site.wavefronts) - site.wavefronts_of_conflicts - _known(site.ideal_wavefronts)
             for site in self.sites
         )
+
+    @cached_property
+    def bound(self) -> Bound:
+        """How many cycles the launch takes at least, and what bounds it (docs/bounds.md)."""
+        return bound_of(self.trace, self.sites, self.arch)
 
     @cached_property
     def requests_of_sites(self) -> tuple[np.ndarray, ...]:
@@ -278,6 +293,7 @@ class Analysis:
                 "blocks_replayed": self.trace.blocks_replayed,
             },
             "verdict": self.verdict,
+            "bound": self.bound.to_dict(),
             "sites": sites,
             "totals": dict(self.totals),
             "undecided": dict(self.undecided),
@@ -287,7 +303,8 @@ class Analysis:
 
 
 def _origin_dict(origin: Origin) -> dict[str, Any]:
-    return {**dataclasses.asdict(origin), "lacks": list(origin.lacks)}
+    lists = {"lacks": list(origin.lacks), "files": list(map(list, origin.files)), "newer": list(origin.newer)}
+    return {**dataclasses.asdict(origin), **lists}
 
 
 def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:
@@ -299,21 +316,22 @@ def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:
     return {"address": instruction.address, "text": instruction.text, **kept}
 
 
-def analyze_trace(trace: Trace, arch: Arch | str = SM_90) -> Analysis:
-    """Counts what the accesses of `trace` cost on `arch`, a chip or its name.
+def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
+    """Counts what the accesses of `trace` cost on `arch`, a chip or its name; else on that it was made for.
 
     An access of a kind that was not measured on `arch` keeps its row and is `unresolved`.
 
     Raises:
         MemsimError: nothing was measured on `arch`, or an address is not aligned to its width.
     """
-    chip = get_arch(arch)
+    made_for = "" if trace.origin is None else trace.origin.arch
+    chip = arch_of_code(made_for) if arch is None else get_arch(arch)
     sites = tuple(
         _site_counts(trace, [trace.sites[i] for i in members], requests, chip)
         for members, requests in rows_of_trace(trace)
     )
     reasons = undecided_counters(trace, chip)
-    return Analysis(trace, chip, sites, _totals(sites, reasons), _verdict(trace, sites, chip.name), reasons)
+    return Analysis(trace, chip, sites, _totals(sites, reasons), _verdict(trace, sites, chip), reasons)
 
 
 def undecided_counters(trace: Trace, arch: Arch) -> dict[str, str]:
@@ -378,7 +396,16 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
     made = int(times @ active.any(axis=1))
     if not operation(site.space, site.op).is_counted:
         return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}
-    if site.space == "shared":
+    if operation(site.space, site.op).grouped:
+        wavefronts = made * group_wavefronts(site.width)
+        return {
+            "requests": made,
+            "wavefronts": wavefronts,
+            "conflicts": 0,
+            "ideal_wavefronts": wavefronts,
+            "max_ways": int(made > 0),
+        }
+    if site.space == "shared" and not operation(site.space, site.op).remote:
         shared = shared_cost(*asked)
         return {
             "requests": made,
@@ -386,6 +413,15 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
             "conflicts": int(times @ shared.conflicts),
             "ideal_wavefronts": int(times @ shared.ideal),
             "max_ways": int(shared.ways.max(initial=0)),
+        }
+    if site.space == "constant":
+        return {"requests": int(times @ constant_access(addresses, site.width, site.op, active, chip))}
+    if site.space == "local":
+        local = local_access(addresses, site.width, site.op, active, chip)
+        return {
+            "requests": int(times @ local.requests),
+            "sectors": int(times @ local.sectors),
+            "ideal_sectors": int(times @ local.ideal_sectors),
         }
     cost = global_cost(*asked)
     return {
@@ -420,31 +456,39 @@ def _totals(sites: Sequence[SiteCounts], undecided: Collection[str]) -> dict[str
         if any((counter.space, op) in short for op in counter.ops)
         else known.get(counter.metric)
         for counter in COUNTERS
+        if counter.is_told(sums)
     }
 
 
-def _verdict(trace: Trace, sites: Sequence[SiteCounts], arch: str) -> str:
+def _verdict(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
     """The first line of every report: what is worst, and how much of the whole it wastes."""
     unresolved = sum(site.unresolved is not None for site in sites)
-    parts = [_shared_answer(sites, certain=not unresolved), _global_answer(sites)]
+    parts = [_shared_answer(sites, certain=not unresolved), _global_answer(sites), _local_answer(sites)]
     if not any(parts):
         parts = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
     if unresolved:
         parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
     if trace.unsure:
-        parts.append("not all counts are certain")
+        parts.append("some counts are not certain")
     if trace.origin is not None and trace.origin.is_estimate:
-        parts.append("read as PTX, an estimate of what ptxas makes of it")
-    if trace.origin is not None and not _same_chip(trace.origin.arch, arch):
-        parts.append(f"made for {trace.origin.arch}, counted by the rules of {arch}")
+        parts.append("estimated from PTX; ptxas may generate different accesses")
+    if trace.origin is not None and trace.origin.doubt:
+        parts.append(trace.origin.doubt)
+    if trace.origin is not None and plain_name(trace.origin.arch) not in ("", chip.name):
+        parts.append(f"made for {trace.origin.arch}, counted by the rules of {chip}")
+    parts.append(_worth_of_rules(sites, chip))
     if trace.blocks_replayed < trace.launch.blocks:
         parts.append(f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks replayed")
     return f"{trace.kernel}: " + "; ".join(part for part in parts if part)
 
 
-def _same_chip(made_for: str, arch: str) -> bool:
-    """`sm_90a` has instructions of its own beside those of `sm_90`; the chip is the same."""
-    return made_for.rstrip("af") in ("", arch)
+def _worth_of_rules(sites: Sequence[SiteCounts], chip: Arch) -> str:
+    """Which rules of these were not measured on the chip; "" if all were."""
+    by_rules = (site for site in sites if site.unresolved is None and site.operation.is_counted)
+    worth = {chip.basis(site.space, site.op, site.width) for site in by_rules}
+    if ASSUMED in worth:
+        return f"rules of {chip} are assumed to equal {SM_90}'s"
+    return f"rules of {chip} are published, not measured" if PUBLISHED in worth else ""
 
 
 def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
@@ -466,9 +510,10 @@ def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
 
 def _global_answer(sites: Sequence[SiteCounts]) -> str:
     """Coalescing: all of it where no shared memory is used, else only what is bad."""
+    uses_shared = any(_known(site.wavefronts) for site in sites)
+    sites = [site for site in sites if site.space == "global"]
     sectors = sum(_known(site.sectors) for site in sites)
     excess = sectors - sum(_known(site.ideal_sectors) for site in sites)
-    uses_shared = any(_known(site.wavefronts) for site in sites)
     if not sectors or (uses_shared and excess < BADLY_COALESCED * sectors):
         return ""
     if not excess:
@@ -476,11 +521,25 @@ def _global_answer(sites: Sequence[SiteCounts]) -> str:
     worst = max((site for site in sites if site.sectors), key=lambda site: site.badness)
     requests = _known(worst.requests)
     return (
-        f"{'global access is badly coalesced: ' if uses_shared else ''}worst is {_place(worst)}: "
-        f"{_known(worst.sectors) / requests:.1f} sectors a request where "
-        f"{_known(worst.ideal_sectors) / requests:.1f} would do; {excess:,} of {sectors:,} "
+        f"{'global accesses are not coalesced: ' if uses_shared else ''}worst is {_place(worst)}: "
+        f"{_known(worst.sectors) / requests:.1f} sectors per request instead of "
+        f"{_known(worst.ideal_sectors) / requests:.1f}; {excess:,} of {sectors:,} "
         f"global sectors are not needed ({_percent(excess, sectors)})"
     )
+
+
+def _local_answer(sites: Sequence[SiteCounts]) -> str:
+    """Spills and arrays of a thread; "" where there are none."""
+    sites = [site for site in sites if site.space == "local"]
+    sectors = sum(_known(site.sectors) for site in sites)
+    excess = sectors - sum(_known(site.ideal_sectors) for site in sites)
+    if not sectors:
+        return ""
+    what = (
+        "registers spill to local memory" if all(site.is_spill for site in sites) else "local memory is used"
+    )
+    wasted = f", {excess:,} of them not needed" if excess else ""
+    return f"{what}: {sectors:,} sectors{wasted}"
 
 
 def _place(site: SiteCounts) -> str:

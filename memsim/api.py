@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.arch import SM_90, Arch, get_arch
+from memsim.arch import ARCHS, SM_90, Arch, arch_of_code, get_arch, plain_name
 from memsim.errors import MemsimError
+from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernel import Kernel, PtxKernel, SassKernel
 from memsim.launch import Launch, dim3
-from memsim.ptx import program
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
+    from memsim.compile.given import Given
+    from memsim.ptx import program
     from memsim.sass.kernel import MachineModule
     from memsim.sass.listing import Listing
     from memsim.sketch.source import PythonFunction
@@ -36,13 +38,16 @@ class Module:
 
     `codes`: its kernels by name, in the file's order. `instantiate`: makes a module of the same source with
     an instance of one of its templates; None where there is no source to do so. `notes`: of how
-    it was compiled.
+    it was compiled. `given`: the compiled file that it is of, with the sources beside it. `named`: what the
+    code calls its sources, whether they can be found or not.
     """
 
     codes: Mapping[str, PtxKernel | SassKernel] = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
     instantiate: Callable[[str], Module] | None = field(repr=False, default=None, compare=False)
     notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
+    given: Given | None = field(repr=False, default=None, compare=False)
+    named: tuple[str, ...] = field(repr=False, default=(), compare=False)
 
     def __repr__(self) -> str:
         return f"<Module with {', '.join(_shown(self)) or 'no kernel'}>"
@@ -66,7 +71,7 @@ class Module:
             entry = resolve(self.kernels, name)
         except MemsimError as error:
             return self._instance(name, error)
-        return Kernel(entry, self.codes[entry], self.sources, self.notes)
+        return Kernel(entry, self.codes[entry], self.sources, self.notes, given=self.given)
 
     def _instance(self, name: str, error: MemsimError) -> Kernel:
         """The instance of a template that `name` is, made now.
@@ -105,7 +110,7 @@ class Module:
             f"{plain} is a template with no instance",
             file=file,
             line=found.line if found else None,
-            hint=f"say which one, as {plain}<float, 8>{takes}",
+            hint=f"name an instance, such as {plain}<float, 8>{takes}",
         )
 
     def __iter__(self) -> Iterator[str]:
@@ -125,7 +130,7 @@ def _shown(module: Module) -> list[str]:
 def _choice(module: Module) -> str:
     """How to choose a kernel of the module."""
     names = _shown(module)
-    return f"write module[{names[0]!r}]; it has {', '.join(names)}" if names else "it has no kernel"
+    return f"write module[{names[0]!r}]; it has {', '.join(names)}" if names else "it contains no kernel"
 
 
 def _check_kernel(kernel: object) -> None:
@@ -137,9 +142,9 @@ def _check_kernel(kernel: object) -> None:
     if isinstance(kernel, Kernel):
         return
     if isinstance(kernel, Module):
-        raise MemsimError("a module is no kernel: choose one of it", hint=_choice(kernel))
+        raise MemsimError("a module is not a kernel: choose a kernel from it", hint=_choice(kernel))
     shown = repr(kernel) if isinstance(kernel, str) else f"a {type(kernel).__name__}"
-    raise MemsimError(f"{shown} is no kernel", hint='memsim.load("file.cu")["name"] gives one')
+    raise MemsimError(f"{shown} is not a kernel", hint='memsim.load("file.cu")["name"] gives one')
 
 
 FORMS = ("sass", "ptx")
@@ -166,7 +171,7 @@ def load(
     *,
     code: str | None = None,
     compiler: str | None = None,
-    arch: str = SM_90.name,
+    arch: str | None = None,
     name: str | None = None,
     text: str | None = None,
 ) -> Module:
@@ -179,7 +184,7 @@ def load(
         code: "sass" for machine code, "ptx" for PTX, which is an estimate of what ptxas makes of it. None:
             machine code wherever it can be had; PTX where there is no assembler, or no disassembler.
         compiler: "nvrtc" or "nvcc"; None: NVRTC, which has host code set aside, and nvcc where it refuses.
-        arch: the chip to compile for.
+        arch: the chip to compile for, sm_90 if left out; of machine code, that of several which is wanted.
         name: what a source file is called; its path if left out.
         text: what a source file is taken to hold, instead of what it holds: a change that is not saved.
 
@@ -187,32 +192,43 @@ def load(
         MemsimError: no such file, it does not compile, or it holds no kernel for the chip.
     """
     if code not in (None, *FORMS):
-        raise MemsimError(f"code is sass or ptx, and not {code!r}")
+        raise MemsimError(f"code must be 'sass' or 'ptx', not {code!r}")
     if isinstance(options, str):
-        raise MemsimError(f"options are a list, not {options!r}", hint=f"write options={options.split()}")
+        raise MemsimError(f"options must be a list, not {options!r}", hint=f"write options={options.split()}")
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):
-        return _from_ptx(source, None, code, arch)
+        return _from_ptx(source, None, code, arch or SM_90.name)
     if not isinstance(source, (str, Path)) or source == "":
         raise MemsimError(
             f"{source!r} cannot be loaded",
             hint="load takes the path of a .cu, .ptx or .cubin file, or the text of PTX",
         )
     path = Path(source)
-    if not path.is_file():
+    if not file_exists(path):
         raise MemsimError(f"there is no file {path}")
     if path.suffix in SOURCE_SUFFIXES:
-        module = _from_source(path, options, code, compiler, arch, name, text)
+        module = _from_source(path, options, code, compiler, arch or SM_90.name, name, text)
         called = name or path.as_posix()
         return module if text is None else replace(module, sources={**module.sources, called: text})
     if text is not None:
-        raise MemsimError(f"{path} is no source: it cannot be taken to hold another text")
+        raise MemsimError(f"{path} is not a source file, so its text cannot be replaced")
     if options:
-        raise MemsimError(f"{path} is compiled already: compiler options {list(options)} change nothing")
+        raise MemsimError(f"{path} is already compiled; compiler options {list(options)} have no effect")
+    if code == "ptx" and path.suffix != ".ptx":
+        raise MemsimError(f"{path} holds machine code; its PTX is not read")
     if path.suffix == ".ptx":
-        return _from_ptx(_read(path), path, code, arch)
-    if code == "ptx":
-        raise MemsimError(f"{path} holds machine code, and no PTX is read from it")
-    return _from_binary(path, arch)
+        module = _from_ptx(_read(path), path, code, arch or SM_90.name)
+    else:
+        module = _from_binary(path, arch)
+    return replace(module, given=look_beside(path, module.named)[0])
+
+
+def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]]:
+    """What lies beside a compiled file whose code calls its sources so, and the texts of those."""
+    from memsim.compile.given import look_at
+    from memsim.ptx.sourcelines import is_of_toolkit
+
+    found = (_found(name, path) for name in named if not is_of_toolkit(name))
+    return replace(look_at(path, filter(None, found)), named=tuple(named)), _sources(named, path)
 
 
 def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
@@ -299,7 +315,7 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
             return _machine_module(machine, path, None)
     if code == "sass":
         raise MemsimError(
-            "there is no assembler for PTX here",
+            "no PTX assembler (ptxas) was found",
             hint="pip install 'memsim[ptx]', or install the CUDA toolkit",
         )
     return _ptx_module(parsed, path)
@@ -327,23 +343,52 @@ def _can_list(code: str | None) -> bool:
     return True
 
 
-def _from_binary(path: Path, arch: str) -> Module:
-    """The machine code in a file: a cubin, a fat binary, an object, a library, a program, a wheel."""
+def chip_in(path: Path) -> Arch:
+    """The chip whose machine code in a file is taken where nobody says which: sm_90, else the newest known.
+
+    Raises:
+        MemsimError: it holds no machine code.
+    """
     from memsim.sass.binary import cubins_in
-    from memsim.sass.kernel import read_module
+
+    chips = {plain_name(chip) for _, _, chip in cubins_in(path)}
+    known = [name for name in ARCHS if name in chips]
+    return get_arch(SM_90.name if SM_90.name in known or not known else known[-1])
+
+
+def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
+    """(name, content) of each cubin in a file that `arch` runs; None for `chip_in`.
+
+    Raises:
+        MemsimError: it holds no machine code, or none for that chip.
+    """
+    from memsim.sass.binary import cubins_in
 
     found = cubins_in(path)
-    fitting = [(name, content) for name, content, chip in found if chip.startswith(arch)]
+    wanted = chip_in(path).name if arch is None else plain_name(arch)
+    fitting = [(name, content) for name, content, chip in found if plain_name(chip) == wanted]
+    if not fitting and wanted in ARCHS:
+        runs = get_arch(wanted).runs
+        fitting = [(name, content) for name, content, chip in found if runs(chip)]
     if not fitting:
         chips = ", ".join(sorted({chip for _, _, chip in found}))
-        raise MemsimError(f"{path} holds machine code of {chips}, and none of {arch}")
+        raise MemsimError(f"{path} holds machine code for {chips}, but not for {wanted}")
+    return fitting
+
+
+def _from_binary(path: Path, arch: str | None) -> Module:
+    """The machine code in a file: a cubin, a fat binary, an object, a library, a program, a wheel."""
+    from memsim.sass.kernel import read_module
+
     codes: dict[str, PtxKernel | SassKernel] = {}
     sources: dict[str, str] = {}
-    for name, content in fitting:
+    named: dict[str, None] = {}
+    for name, content in cubins_for(path, arch):
         module = _machine_module(read_module(content, file=name), path, None)
         codes.update({kernel: code for kernel, code in module.codes.items() if kernel not in codes})
         sources.update(module.sources)
-    return Module(codes, sources)
+        named.update(dict.fromkeys(module.named))
+    return Module(codes, sources, named=tuple(named))
 
 
 def _machine_module(machine: MachineModule, path: Path | None, name: str | None) -> Module:
@@ -351,7 +396,8 @@ def _machine_module(machine: MachineModule, path: Path | None, name: str | None)
     codes = {entry: SassKernel(kernel) for entry, kernel in machine.kernels.items()}
     named = [place for listing in machine.listings.values() for place in _files_of(listing)]
     own = [name or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
-    return Module(codes, {**_sources([*named, *own], path, name), **machine.own_sources})
+    sources = {**_sources([*named, *own], path, name), **machine.own_sources}
+    return Module(codes, sources, named=tuple(dict.fromkeys((*named, *sources))))
 
 
 def _files_of(listing: Listing) -> list[str]:
@@ -373,7 +419,8 @@ def _ptx_module(parsed: program.Module, file: Path | None = None, name: str | No
     """
     own = [name or file.as_posix()] if file and file.suffix != ".ptx" else []
     codes = {entry: PtxKernel(parsed, entry) for entry in parsed.entries}
-    return Module(codes, _sources([*parsed.files.values(), *own], file, name))
+    named = tuple(dict.fromkeys((*parsed.files.values(), *own)))
+    return Module(codes, _sources(named, file, name), named=named)
 
 
 def _sources(names: Sequence[str], file: Path | None, called: str | None = None) -> dict[str, str]:
@@ -381,19 +428,19 @@ def _sources(names: Sequence[str], file: Path | None, called: str | None = None)
 
     Beside `file`, which is `called` so, or as they are named.
     """
-    sources = {}
-    root = (
-        file.parents[len(Path(called).parts) - 1]
-        if file and called and not Path(called).is_absolute()
-        else None
-    )
-    for name in dict.fromkeys(names):
-        near = [file.parent / name, file.parent / Path(name).name] if file else []
-        near = [root / name] if root is not None else near
-        found = next((path for path in (*near, Path(name)) if path.is_file()), None)
-        if found is not None:
-            sources[name] = found.read_text(encoding="utf-8", errors="replace")
-    return sources
+    found = {name: _found(name, file, called) for name in dict.fromkeys(names)}
+    return {
+        name: path.read_text(encoding="utf-8", errors="replace")
+        for name, path in found.items()
+        if path is not None
+    }
+
+
+def _found(name: str, file: Path | None, called: str | None = None) -> Path | None:
+    near = [file.parent / name, file.parent / Path(name).name] if file else []
+    if file and called and not Path(called).is_absolute():
+        near = [file.parents[len(Path(called).parts) - 1] / name]
+    return next((path for path in (*near, Path(name)) if file_exists(path)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,7 +468,7 @@ class KernelFile:
         from memsim.compile.paths import resolved
 
         path = self.folder / self.file
-        if not path.is_file():
+        if not file_exists(path):
             raise MemsimError("there is no such file", file=self.file)
         options = resolved(self.options, self.folder)
         read = None
@@ -469,12 +516,12 @@ def _only_kernel(module: Module, file: str) -> str:
         return module.kernels[0]
     if not module.kernels:
         raise MemsimError(
-            "there is no kernel in it",
+            "it contains no kernel",
             file=file,
-            hint="a kernel is a __global__ function, of a template an instance",
+            hint="a kernel is a __global__ function; a template must be instantiated",
         )
     raise MemsimError(
-        f"there are {len(module)} kernels in it",
+        f"it contains {len(module)} kernels",
         file=file,
         hint=f"choose one by --kernel, or by kernel in a configuration: {', '.join(_shown(module))}",
     )
@@ -486,6 +533,7 @@ def job_of(
     block: Any,
     args: Sequence[Any],
     shared_bytes: int | None = 0,
+    cluster: int | Sequence[int] | None = None,
     **more: Any,
 ) -> Job:
     """The job that the keywords of `trace`, `analyze` and `run` describe.
@@ -501,13 +549,16 @@ def job_of(
     else:
         _check_kernel(kernel)
         source = kernel
+        more = {"arch": arch_of_code(kernel.origin.arch), **more}
         if shared_bytes is None:
-            shared_bytes = more.get("arch", SM_90).shared_block_bytes - kernel.code.static_shared
+            shared_bytes = more["arch"].shared_block_bytes - kernel.code.static_shared
             assumed = (
-                f"dynamic shared memory is not given: taken as all that a block can have, {shared_bytes:,} B"
+                f"dynamic shared memory was not given; assuming the maximum of a block, {shared_bytes:,} B"
             )
             more = {**more, "unsure": (assumed,)}
-    return Job(source, Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes), args, **more)
+    clustered = None if cluster is None else dim3(cluster, "cluster")
+    launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes, clustered)
+    return Job(source, launch, args, **more)
 
 
 def trace(
@@ -521,6 +572,7 @@ def trace(
     *,
     everything: bool = False,
     apart: bool = False,
+    cluster: int | Sequence[int] | None = None,
     max_steps: int | None = None,
     allow_out_of_bounds: bool = False,
 ) -> Trace:
@@ -537,6 +589,7 @@ def trace(
         block,
         args,
         shared_bytes,
+        cluster,
         blocks=blocks,
         max_steps=max_steps,
         allow_out_of_bounds=allow_out_of_bounds,
@@ -551,9 +604,10 @@ def analyze(
     args: Sequence[Any] = (),
     shared_bytes: int | None = 0,
     blocks: int | None = None,
-    arch: str | Arch = SM_90,
+    arch: str | Arch | None = None,
     progress: Progress | None = None,
     *,
+    cluster: int | Sequence[int] | None = None,
     max_steps: int | None = None,
     allow_out_of_bounds: bool = False,
 ) -> Analysis:
@@ -572,7 +626,8 @@ def analyze(
         shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
             block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        arch: whose rules to count by, or its name.
+        arch: whose rules to count by, or its name; left out, the chip that the code was made for.
+        cluster: blocks of a cluster, as `grid`, where the launch chooses it; None leaves it to the code.
         max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
         allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
             raising an error.
@@ -582,19 +637,20 @@ def analyze(
     """
     from memsim.analysis import analyze_trace
 
-    chip = get_arch(arch)
+    chosen = {} if arch is None else {"arch": get_arch(arch)}
     job = job_of(
         kernel,
         grid,
         block,
         args,
         shared_bytes,
+        cluster,
         blocks=blocks,
         max_steps=max_steps,
         allow_out_of_bounds=allow_out_of_bounds,
-        arch=chip,
+        **chosen,
     )
-    return analyze_trace(trace_job(job, progress), chip)
+    return analyze_trace(trace_job(job, progress), job.arch)
 
 
 def run(
@@ -605,6 +661,7 @@ def run(
     shared_bytes: int | None = 0,
     progress: Progress | None = None,
     *,
+    cluster: int | Sequence[int] | None = None,
     max_steps: int | None = None,
 ) -> None:
     """Execute a launch completely; arrays are written in place, as on a GPU. The rest as for `analyze`.
@@ -613,39 +670,45 @@ def run(
         MemsimError: a launch or arguments that do not fit, a result that depends on an
             instruction that is not executed, or whatever goes wrong in the kernel.
     """
-    run_job(job_of(kernel, grid, block, args, shared_bytes, max_steps=max_steps), progress)
+    run_job(job_of(kernel, grid, block, args, shared_bytes, cluster, max_steps=max_steps), progress)
 
 
 def trace_job(
-    job: Job, progress: Progress | None = None, *, everything: bool = False, apart: bool = False
+    job: Job,
+    progress: Progress | None = None,
+    *,
+    everything: bool = False,
+    apart: bool = False,
+    everywhere: bool = False,
 ) -> Trace:
     """The addresses of every shared and global access of a job.
 
     `everything`: execute all instructions instead of those that addresses and branches depend on; the trace
     is the same, and array arguments are written in place. `apart`: shared requests with a multiple of 128
     bytes between them, which cost the same, are rows of their own: another layout may tell them apart.
+    `everywhere`: global requests too, of which there may be many.
 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
     from memsim.model.alike import alike
     from memsim.ptx.demangle import short_name
-    from memsim.state.memory import SHARED_BASE
     from memsim.trace.record import Recorder
     from memsim.trace.source import TraceSource
     from memsim.trace.trace import Trace
 
     chosen = _blocks(job)
+    stands_for = None if apart or everywhere else partial(alike, arch=job.arch)
+    new_recorder = partial(Recorder, stands_for, apart=apart, everywhere=everywhere)
     if isinstance(job.kernel, TraceSource):
-        return job.kernel.trace(job.launch, job.args, chosen, progress)
-    kernel, launch = job.loaded, job.launch
-    recorder = Recorder(None if apart else partial(alike, arch=job.arch), apart=apart)
+        return job.kernel.trace(job.launch, job.args, chosen, progress, new_recorder)
+    kernel, launch, recorder = job.loaded, job.launch, new_recorder()
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.code.listing
     arrays = [
         (short_name(buffer.name), space, buffer.start - base, buffer.end - buffer.start)
-        for space, base in (("shared", SHARED_BASE), ("global", 0))
+        for space, base in (("shared", memory.layouts["shared"].base), ("global", 0), ("local", 0))
         for buffer in memory.layouts[space].buffers
     ]
     return Trace(
@@ -660,9 +723,11 @@ def trace_job(
         writers=recorder.writers.threads,
         origin=kernel.origin,
         listing=listing,
-        executed=recorder.executions(len(listing)),
-        apart=apart,
+        executed=recorder.executions.of(len(listing)),
+        apart=recorder.is_apart,
         layouts={},
+        resources=kernel.code.resources,
+        blocks_alike=recorder.executions.blocks_alike,
         **columns,
     )
 
@@ -697,9 +762,15 @@ def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> 
 def _blocks(job: Job) -> np.ndarray | None:
     """Linear numbers of the blocks to replay, the first and last of the grid included; None for all."""
     blocks = job.launch.blocks
-    if job.blocks is None or job.blocks >= blocks:
+    everything = job.blocks is None or job.blocks >= blocks
+    if everything and job.part is None:
         return None
-    return np.unique(np.linspace(0, blocks - 1, job.blocks).round().astype(np.int64))
+    wanted = blocks if everything or job.blocks is None else job.blocks
+    chosen = np.unique(np.linspace(0, blocks - 1, wanted).round().astype(np.int64))
+    if job.part is None:
+        return chosen
+    number, parts = job.part
+    return np.array_split(chosen, parts)[number]
 
 
 class _Deaf:
@@ -709,6 +780,9 @@ class _Deaf:
         """Nothing to do."""
 
     def access(self, *event: Any) -> None:
+        """Nothing to do."""
+
+    def stretches(self, *event: Any) -> None:
         """Nothing to do."""
 
     def unknown(self, *event: Any) -> None:

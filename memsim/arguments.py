@@ -18,9 +18,9 @@ import numpy as np
 from memsim.arrays import allocation
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
+from memsim.isa.executable import Parameter
 from memsim.launch import DTYPES, FILLS, ArrayArg, Pointers, TensorMap, c_strides, dtype_of
 from memsim.npy import read_array
-from memsim.ptx.program import Parameter
 from memsim.simt.arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
@@ -58,7 +58,7 @@ def read_arguments(
     if len(texts) != len(parameters):
         takes = ", ".join(f"{name}: {_type(parameter)}" for name, parameter in parameters.items())
         raise MemsimError(
-            f"the kernel takes {len(parameters)} arguments ({takes}), and {where} gives {len(texts)} of them",
+            f"the kernel takes {len(parameters)} arguments ({takes}), and {where} gives {len(texts)}",
             hint=f"one for each, in the kernel's order; {EXAMPLES}",
         )
     try:
@@ -105,7 +105,7 @@ def check_elements(
         if kind in "fi" and (kind, dtype.itemsize) != wanted:
             short = {1: "8", 2: "16", 4: "32", 8: "64"}[wanted[1]]
             raise MemsimError(
-                f"{name} is {declared}, and is given an array of {dtype.name}",
+                f"{name} is {declared}, and was given an array of {dtype.name}",
                 file=where,
                 hint=f"give it one of {wanted[0]}{short}, such as '{wanted[0]}{short}[1024]'",
             )
@@ -152,7 +152,7 @@ def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -
     if is_struct(parameter) or NUMBERS.match(text):
         return _struct(text, folder, name, parameter)
     if _is_array(text) and parameter.type not in POINTERS:
-        raise _error(text, 1, f"an array for {name}, which is no pointer but {parameter.type}")
+        raise _error(text, 1, f"an array for {name}, which is {parameter.type}, not a pointer")
     if _is_array(text):
         return _array(text, folder)
     if parameter.size == 1 and text in BOOLS:
@@ -161,7 +161,7 @@ def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -
     try:
         return number(text)
     except ValueError:
-        raise _error(text, 1, f"no value for {name}, which is {parameter.type}") from None
+        raise _error(text, 1, f"invalid value for {name}, which is {parameter.type}") from None
 
 
 def _type(parameter: Parameter) -> str:
@@ -185,10 +185,12 @@ def _array(text: str, folder: Path) -> ArrayArg | np.ndarray:
     dtype = _dtype(text, match)
     extents = match["shape"].split(",")
     if not all(EXTENT.fullmatch(extent) and int(extent) > 0 for extent in extents):
-        raise _error(text, match.start("shape") + 1, "a shape is positive integers with commas between")
+        raise _error(
+            text, match.start("shape") + 1, "a shape is a list of positive integers, such as [64,64]"
+        )
     fill = match["fill"]
     if fill is not None and fill not in FILLS:
-        raise _error(text, match.start("fill") + 1, f"no content {fill!r}; known: {', '.join(FILLS)}")
+        raise _error(text, match.start("fill") + 1, f"unknown content {fill!r}; known: {', '.join(FILLS)}")
     return ArrayArg(tuple(int(extent) for extent in extents), dtype, fill or FILLS[0])
 
 
@@ -215,20 +217,21 @@ def _numbers(text: str) -> list[np.generic]:
     match = NUMBERS.match(text)
     end = match.end() if match else 0
     if match is None or end != len(text):
-        message = "a struct is TYPE(NUMBER,...) and arrays TYPE[SHAPE], with + between"
+        message = "a struct is TYPE(NUMBER,...) and arrays TYPE[SHAPE], joined by +"
         raise _error(text, end + 1, message)
     dtype = _dtype(text, match)
     number = float if "float" in dtype else _integer
     try:
-        return list(np.array([number(value) for value in match["values"].split(",")], dtype_of(dtype)))
-    except (ValueError, OverflowError):
+        with np.errstate(over="raise"):
+            return list(np.array([number(value) for value in match["values"].split(",")], dtype_of(dtype)))
+    except (ValueError, OverflowError, FloatingPointError):
         raise _error(text, match.start("values") + 1, f"no {match['dtype']} numbers") from None
 
 
 def _dtype(text: str, match: re.Match[str]) -> str:
     if match["dtype"] not in DTYPES:
         known = ", ".join(DTYPES)
-        raise _error(text, match.start("dtype") + 1, f"no type {match['dtype']!r}; known: {known}")
+        raise _error(text, match.start("dtype") + 1, f"unknown type {match['dtype']!r}; known: {known}")
     return DTYPES[match["dtype"]]
 
 
@@ -242,7 +245,7 @@ def _array_from_file(text: str, folder: Path) -> np.ndarray:
     except MemsimError as error:
         raise _error(text, 2, f"{error.message} ({path})") from None
     except ValueError as error:
-        raise _error(text, 2, f"{path} is no .npy file: {error}") from None
+        raise _error(text, 2, f"{path} is not a .npy file: {error}") from None
 
 
 def _error(text: str, column: int, message: str) -> MemsimError:

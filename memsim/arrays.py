@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import GLOBAL_ALIGN, ArrayArg, Pointers, TensorMap, Texture1D, dtype_of, owner
+from memsim.launch import GLOBAL_ALIGN, ArrayArg, Fields, Pointers, TensorMap, Texture1D, dtype_of, owner
 
 OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, Texture1D, str, bytes, bytearray)
 PROTOCOLS = ("__cuda_array_interface__", "__array_interface__", "__dlpack__")
@@ -38,6 +38,8 @@ def as_argument(value: Any) -> Any:
     """
     if value is None or isinstance(value, (*OURS, int, float)):
         return value
+    if isinstance(value, Fields):
+        return Fields(as_arguments(value), value.names)
     if isinstance(value, (list, tuple)):
         return as_arguments(value)
     if hasattr(value, "data_ptr") and hasattr(value, "storage_offset"):

@@ -1,25 +1,27 @@
 """How many cycles a launch takes at least, unit by unit: what bounds it, and what a cure could win.
 
-In: an `Analysis` of machine code. Out: `Bound`. Each unit's work is divided evenly among all units of its
-kind that the launch can use; nothing waits. So every figure is a lower bound, and the largest one says which
-unit the kernel could at best keep busy all the time. Left out on purpose: latencies, arbitration between
-warps, the L2 cache and DRAM, how many blocks fit on a multiprocessor, and the tail of the last wave.
+In: a `Trace`, its counts by row, a chip. Out: `Bound`. Each unit's work is divided evenly among all units of
+its kind that the launch can use, and nothing waits. Blocks that all execute the same are whole: the
+multiprocessor with most of them has the most to do. So every figure is a lower bound, and the largest one
+says which unit the kernel could at best keep busy all the time. Left out on purpose: latencies, arbitration
+between warps, and what the caches do not hold.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from math import ceil
+from typing import Any, Protocol
 
-from memsim.analysis import Analysis
-from memsim.errors import MemsimError
+from memsim.arch import SM_90, Arch
 from memsim.launch import Launch
-from memsim.model.pipes import EXECUTED, SCHEDULERS, PipeUse, pipe_use
+from memsim.model.occupancy import Needs, Occupancy, next_cliffs, occupancy
+from memsim.model.operations import Operation
+from memsim.model.pipes import EXECUTED, PipeUse, pipe_use
 from memsim.trace.trace import Trace
 
-#: Multiprocessors of an H100 SXM and of an H200.
-MULTIPROCESSORS = 132
 #: Sectors of 32 bytes that a wavefront of the L1 data stage holds.
 SECTORS_OF_A_WAVEFRONT = 4
 #: Lines whose tags the L1 cache looks up in a cycle at most; of the same set, one.
@@ -27,7 +29,7 @@ TAGS_A_CYCLE = 4
 #: What goes through that stage on its way from or to global memory; copies to shared memory do not.
 THROUGH_THE_DATA_STAGE = ("load", "store")
 
-_TITLES = {
+_PIPES = {
     "issue": ("instruction issue", EXECUTED),
     "alu": ("ALU pipe", "sm__inst_executed_pipe_alu.sum"),
     "fma": ("FMA pipe", "sm__inst_executed_pipe_fma.sum"),
@@ -35,16 +37,49 @@ _TITLES = {
     "xu": ("XU pipe", "sm__inst_executed_pipe_xu.sum"),
     "tensor": ("tensor pipe", "sm__inst_executed_pipe_tensor.sum"),
 }
-L1_DATA, L1_TAGS = "L1 data stage", "L1 tag stage"
+L1_DATA, SHARED, L1_TAGS = "L1 data stage", "shared wavefronts", "L1 tag stage"
+_STAGES = {
+    "l1_data": (L1_DATA, "l1tex__data_pipe_lsu_wavefronts.sum"),
+    "shared": (SHARED, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
+    "l1_tags": (L1_TAGS, "memory_l1_tag_requests_global"),
+}
+#: What budgets call the units.
+UNITS = (*_PIPES, *_STAGES)
+#: Units below this share of the bound are not in the verdict.
+WORTH_A_WORD = 0.25
+
+
+class Row(Protocol):
+    """Counts of a row of an analysis, as far as they are known."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def space(self) -> str: ...
+    @property
+    def operation(self) -> Operation: ...
+    @property
+    def requests(self) -> int | None: ...
+    @property
+    def wavefronts(self) -> int | None: ...
+    @property
+    def wavefronts_of_conflicts(self) -> int: ...
+    @property
+    def ideal_sectors(self) -> int | None: ...
+    @property
+    def lines(self) -> int | None: ...
+    @property
+    def unresolved(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One kind of unit. count: of ncu's `metric`; None where it is not known.
 
-    cycles: for which each such unit is busy at least.
+    key: what budgets call it. cycles: for which the busiest such unit is busy at least.
     """
 
+    key: str
     name: str
     metric: str
     count: int | None
@@ -52,145 +87,243 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
+class Waves:
+    """How the blocks of a launch share the multiprocessors.
+
+    resident: blocks that one of them holds at once. most: blocks of the one that gets most. waves: how often
+    all of them are filled, the last time maybe not wholly.
+    """
+
+    resident: int
+    most: int
+    waves: float
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """The least cycles of a launch.
 
-    units: those with work, the busiest first. multiprocessors: how many the launch can use. unknown: opcodes
-    whose work is not in it. incomplete: some accesses were not analyzed; the L1 data stage has more to do.
-    without_conflicts: cycles of the L1 data stage if no request had a bank conflict.
+    units: those with work, the busiest first. has_instructions: how often each was executed is known; else
+    only accesses are counted. multiprocessors: how many the launch can use. whole_blocks: all
+    blocks execute the same, and the busiest multiprocessor's are what counts. unknown: opcodes whose work is
+    not in it. lacks: why it is less than a bound of the whole launch, or an estimate; empty if it is one.
+    occupancy: None where registers are not known. cliffs: the least that would have to go so that more
+    blocks fit. without_conflicts: cycles of the L1 data stage if no request had a bank conflict.
     """
 
     units: tuple[Unit, ...]
+    has_instructions: bool
+    chip: str
     multiprocessors: int
+    whole_blocks: bool
     unknown: tuple[str, ...]
-    incomplete: bool
+    lacks: tuple[str, ...]
     conflicts: int
     without_conflicts: int
+    occupancy: Occupancy | None
+    cliffs: tuple[tuple[Needs, int], ...]
+    waves: Waves | None
 
     @property
     def cycles(self) -> int:
         """The lower bound of the whole launch."""
         return self.units[0].cycles if self.units else 0
 
+    def cycles_of(self, key: str) -> int:
+        """Cycles of one unit by its key; 0 where it has no work."""
+        return next((unit.cycles for unit in self.units if unit.key == key), 0)
+
     @property
     def gain(self) -> float:
         """The share of the bound, 0 to 1, that goes away if no request has a bank conflict."""
         if not self.cycles:
             return 0.0
-        others = max((unit.cycles for unit in self.units if unit.name != L1_DATA), default=0)
+        others = max((unit.cycles for unit in self.units if unit.key not in ("l1_data", "shared")), default=0)
         return 1 - max(others, self.without_conflicts) / self.cycles
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values."""
+        return {
+            "verdict": self.verdict,
+            "cycles": self.cycles,
+            "gain_without_conflicts": self.gain,
+            "units": [asdict(unit) for unit in self.units],
+            "chip": self.chip,
+            "multiprocessors": self.multiprocessors,
+            "whole_blocks": self.whole_blocks,
+            "not_measured": list(self.unknown),
+            "lacks": list(self.lacks),
+            "resident_blocks": None if self.occupancy is None else self.occupancy.blocks,
+            "limits_of_resident_blocks": None if self.occupancy is None else dict(self.occupancy.limits),
+            "waves": None if self.waves is None else self.waves.waves,
+        }
 
     @property
     def verdict(self) -> str:
         """The answer in a line."""
         if not self.units:
-            return "no instruction was executed"
-        first = self.units[0]
-        parts = [f"at least {self.cycles:,} cycles, bound by the {first.name}"]
-        data = next((unit for unit in self.units if unit.name == L1_DATA), None)
-        if data is not None and data is not first:
-            parts.append(f"the {L1_DATA} is busy for {_percent(data.cycles / self.cycles)} of them")
+            return "the work of the launch is not known"
+        first, *others = self.units
+        estimate = "an estimate: " if self.lacks else ""
+        parts = [f"{estimate}at least {self.cycles:,} cycles, bound by {first.name}"]
+        busy = [unit for unit in others if unit.cycles >= WORTH_A_WORD * self.cycles]
+        if busy:
+            parts.append(", ".join(f"{unit.name} {percent(unit.cycles / self.cycles)}" for unit in busy))
         if self.conflicts:
             parts.append(
-                f"without its {self.conflicts:,} bank conflicts the bound is {_percent(self.gain)} lower"
+                f"without its {self.conflicts:,} bank conflicts the bound is {percent(self.gain)} lower"
                 if self.gain
-                else f"removing all {self.conflicts:,} bank conflicts does not lower the bound"
+                else f"removing all {self.conflicts:,} bank conflicts would not lower the bound"
             )
         return "; ".join(parts)
 
 
-def bound_of(analysis: Analysis) -> Bound:
-    """The lower bounds of a launch.
-
-    Raises:
-        MemsimError: it is not known how often each instruction was executed: PTX was read, not all
-            blocks were replayed, or the trace is from another source.
-    """
-    trace = analysis.trace
-    check_complete(trace)
+def bound_of(trace: Trace, rows: Sequence[Row], chip: Arch = SM_90) -> Bound:
+    """The lower bounds of a launch, of whose trace `rows` are the counts; what is not known is left out."""
+    launch, share = trace.launch, trace.blocks_replayed / trace.launch.blocks
     use = pipe_use(executed_forms(trace))
-    wavefronts = least_wavefronts(analysis)
-    conflicts = sum(site.wavefronts_of_conflicts for site in analysis.sites)
-    multiprocessors = min(MULTIPROCESSORS, trace.launch.blocks)
+    whole = trace.blocks_alike and share == 1 and len(trace.executed) > 0
+    wavefronts = least_wavefronts(trace, rows)
+    conflicts = sum(row.wavefronts_of_conflicts for row in rows)
+    shared = sum(row.wavefronts or 0 for row in rows)
+    multiprocessors = min(chip.multiprocessors, launch.blocks)
+    held = None
+    cliffs: tuple[tuple[Needs, int], ...] = ()
+    if trace.resources is not None and chip.resident_warps >= launch.warps:
+        held = occupancy(_needs(trace), chip)
+        cliffs = next_cliffs(held.needs, chip)
     return Bound(
-        units=units_of(use, wavefronts, tag_lookups(analysis), trace.launch),
+        units=units_of(use, wavefronts, tag_lookups(rows), launch, chip, whole, shared, share),
+        has_instructions=len(trace.executed) > 0,
+        chip=chip.chip,
         multiprocessors=multiprocessors,
+        whole_blocks=whole,
         unknown=use.unknown,
-        incomplete=any(site.unresolved is not None for site in analysis.sites),
+        lacks=_lacks(trace, rows, chip),
         conflicts=conflicts,
-        without_conflicts=ceil((wavefronts - conflicts) / multiprocessors),
+        without_conflicts=ceil((wavefronts - conflicts) / share / multiprocessors),
+        occupancy=held,
+        cliffs=cliffs,
+        waves=_waves(launch, held.blocks, chip) if held is not None and held.blocks else None,
     )
 
 
-def units_of(use: PipeUse, wavefronts: int, tags: int, launch: Launch) -> tuple[Unit, ...]:
+def units_of(
+    use: PipeUse,
+    wavefronts: int,
+    tags: int,
+    launch: Launch,
+    chip: Arch = SM_90,
+    whole_blocks: bool = False,
+    shared: int = 0,
+    share: float = 1,
+) -> tuple[Unit, ...]:
     """The units with work, the busiest first.
 
-    wavefronts: of the L1 data stage, in the whole launch, one a cycle and multiprocessor; tags: look-ups of
-    the L1 tag stage, up to four (traces/nvidia-h200/rates/, loops `lds_32` and `ldg_lines`).
+    wavefronts: of the L1 data stage, in the whole launch, one a cycle and multiprocessor, `shared` of them
+    shared memory's; tags: look-ups of the L1 tag stage, up to four (traces/nvidia-h200/rates/, loops `lds_32`
+    and `ldg_lines`). whole_blocks: all execute the same. share: of the launch's blocks whose work this is.
     """
-    multiprocessors = min(MULTIPROCESSORS, launch.blocks)
-    partitions = min(SCHEDULERS * multiprocessors, launch.blocks * launch.warps)
+    multiprocessors = min(chip.multiprocessors, launch.blocks)
+    of_busiest = _most_blocks(launch, chip)
+    # of the launch's work, a partition of the busiest multiprocessor does one part in so many
+    partitions = (
+        min(chip.partitions, of_busiest * launch.warps) * launch.blocks / of_busiest
+        if whole_blocks
+        else min(chip.partitions * multiprocessors, launch.blocks * launch.warps)
+    )
+    certain = share == 1
     units = [
-        Unit(title, metric, use.counters[metric], ceil(use.cycles[pipe] / partitions))
-        for pipe, (title, metric) in _TITLES.items()
-    ]
-    units.append(
-        Unit(L1_DATA, "l1tex__data_pipe_lsu_wavefronts.sum", None, ceil(wavefronts / multiprocessors))
-    )
-    units.append(
-        Unit(L1_TAGS, "memory_l1_tag_requests_global", tags, ceil(tags / (TAGS_A_CYCLE * multiprocessors)))
-    )
+        Unit(pipe, title, metric, use.counters[metric] if certain else None,
+             ceil(use.cycles[pipe] / share / partitions))
+        for pipe, (title, metric) in _PIPES.items()
+    ]  # fmt: skip
+    stages = {
+        "l1_data": (None, wavefronts / multiprocessors),
+        "shared": (shared if certain else None, shared / multiprocessors),
+        "l1_tags": (tags if certain else None, tags / (TAGS_A_CYCLE * multiprocessors)),
+    }
+    units += [Unit(key, *_STAGES[key], count, ceil(work / share)) for key, (count, work) in stages.items()]
     return tuple(sorted((unit for unit in units if unit.cycles), key=lambda unit: -unit.cycles))
 
 
-def least_wavefronts(analysis: Analysis) -> int:
+def least_wavefronts(trace: Trace, rows: Sequence[Row]) -> int:
     """The least wavefronts of the L1 data stage.
 
     Those of shared memory, one for each shuffle (the same, `shfl`), and of loads and stores one for each
     request, or as many as its distinct bytes fill.
     """
-    shared = sum(site.wavefronts or 0 for site in analysis.sites)
-    forms = executed_forms(analysis.trace)
+    shared = sum(row.wavefronts or 0 for row in rows)
+    forms = executed_forms(trace)
     shuffles = sum(times for form, times in forms.items() if form.split(".")[0] == "SHFL")
     moved = sum(
-        max(site.requests or 0, ceil((site.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT))
-        for site in analysis.sites
-        if site.space == "global" and site.op in THROUGH_THE_DATA_STAGE
+        max(row.requests or 0, ceil((row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT))
+        for row in rows
+        if row.space == "global" and row.op in THROUGH_THE_DATA_STAGE
     )
     return shared + shuffles + moved
 
 
-def tag_lookups(analysis: Analysis) -> int:
+def tag_lookups(rows: Sequence[Row]) -> int:
     """Look-ups of the L1 tag stage: a line of 128 bytes each."""
-    return sum(site.lines or 0 for site in analysis.sites if site.op in THROUGH_THE_DATA_STAGE)
+    return sum(row.lines or 0 for row in rows if row.op in THROUGH_THE_DATA_STAGE and row.space == "global")
 
 
-def check_complete(trace: Trace) -> None:
-    """Is it known how often each machine instruction of the whole launch was executed?
-
-    Raises:
-        MemsimError: it is not.
-    """
-    if not len(trace.executed):
-        raise MemsimError(
-            "bounds in cycles need machine code: how often each instruction is executed is not known",
-            hint="analyze the .cu file or a cubin; a trace has to be written by this version of memsim",
-        )
-    if trace.blocks_replayed < trace.launch.blocks:
-        raise MemsimError(
-            f"bounds in cycles need all blocks, not {trace.blocks_replayed} of {trace.launch.blocks}",
-            hint="leave out --blocks",
-        )
-
-
-def executed_forms(trace: Trace) -> Counter[str]:
-    """Opcode with modifiers -> how often a warp executed it."""
+def executed_forms(trace: Trace) -> Mapping[str, int]:
+    """Opcode with modifiers -> how often a warp executed it; empty where that is not known."""
     found: Counter[str] = Counter()
-    for (_, text, _, _), times in zip(trace.listing, trace.executed.tolist(), strict=True):
-        words = text.split(maxsplit=2)
-        found[words[1] if words[0].startswith("@") else words[0]] += times
+    if len(trace.executed):
+        for (_, text, _, _), times in zip(trace.listing, trace.executed.tolist(), strict=True):
+            words = (word for word in text.split() if not word.startswith("@"))
+            found[next(words, "")] += times
     return found
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """`61 %`."""
     return f"{100 * share:.0f} %"
+
+
+def _lacks(trace: Trace, rows: Sequence[Row], chip: Arch) -> tuple[str, ...]:
+    """Why it is no bound of the whole launch, in words."""
+    found = []
+    if not len(trace.executed):
+        found.append(
+            "instruction counts are not known, so only memory accesses are counted"
+            + (", as PTX has them" if _is_estimate(trace) else "")
+        )
+    if trace.blocks_replayed < trace.launch.blocks:
+        found.append(
+            f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks were replayed; the others are "
+            "assumed to do the same"
+        )
+    if not chip.is_measured:
+        found.append(f"pipe rates were not measured on {chip}; those of {SM_90} are used")
+    unknown = sum(row.unresolved is not None for row in rows)
+    if unknown:
+        found.append(
+            f"{unknown} access{'es' * (unknown > 1)} could not be analyzed, so the true bound is higher"
+        )
+    return tuple(found)
+
+
+def _is_estimate(trace: Trace) -> bool:
+    return trace.origin is not None and trace.origin.is_estimate
+
+
+def _needs(trace: Trace) -> Needs:
+    """What a block of the launch takes."""
+    assert trace.resources is not None
+    held = trace.resources
+    return Needs(
+        trace.launch.threads, held.registers, held.static_shared + trace.launch.shared_bytes, held.barriers
+    )
+
+
+def _most_blocks(launch: Launch, chip: Arch) -> int:
+    """Blocks of the multiprocessor that gets most of them, at least."""
+    return ceil(launch.blocks / chip.multiprocessors)
+
+
+def _waves(launch: Launch, resident: int, chip: Arch) -> Waves:
+    return Waves(resident, _most_blocks(launch, chip), launch.blocks / (resident * chip.multiprocessors))

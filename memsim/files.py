@@ -55,7 +55,7 @@ def read_bytes(path: Path, what: str = "it") -> bytes:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise MemsimError(f"cannot read {what}: it is no file", file=str(path))
+            raise MemsimError(f"cannot read {what}: not a regular file", file=str(path))
         return path.read_bytes()
     except FileNotFoundError:
         raise
@@ -71,6 +71,19 @@ def read_text(path: Path, what: str = "it") -> str:
         return read_bytes(path, what).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise MemsimError(f"cannot read {what}: it is not UTF-8 text", file=str(path)) from None
+
+
+# `Path.is_file` and `Path.is_dir` raise where a name is too long.
+
+
+def file_exists(path: Path) -> bool:
+    """Whether there is a file of that name; of a name that no file can have there is none."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def folder_exists(path: Path) -> bool:
+    """Whether there is a folder of that name."""
+    return os.path.isdir(path)  # noqa: PTH112
 
 
 def _is_special(path: Path) -> bool:

@@ -49,6 +49,8 @@ class Job:
         launch: grid, block and dynamic shared memory.
         args: in the kernel's order: values, or texts as `memsim.arguments` reads them.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
+        part: (number, of how many): of those blocks replay only the ones of this part; None for all. The
+            counts of all parts together are those of the launch.
         max_steps: instructions after which a chunk of blocks counts as endless; None for the usual limit. It
             decides only whether there is a trace.
         allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
@@ -64,6 +66,7 @@ class Job:
     launch: Launch
     args: Sequence[Any] = ()
     blocks: int | None = None
+    part: tuple[int, int] | None = None
     max_steps: int | None = None
     allow_out_of_bounds: bool = False
     arch: Arch = SM_90
@@ -87,7 +90,7 @@ class Job:
             MemsimError: as `Source.load`, or there is only a trace.
         """
         if isinstance(self.kernel, TraceSource):
-            raise MemsimError(f"{self.name or 'this'} has no code that could be executed, only accesses")
+            raise MemsimError(f"{self.name or 'this'} has no machine code, only recorded accesses")
         return self.kernel.load(self.arch)
 
     @cached_property

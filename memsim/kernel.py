@@ -7,7 +7,7 @@ how it is launched (`memsim.job`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from memsim.arch import Arch
 from memsim.launch import Launch
-from memsim.ptx import program
 
 if TYPE_CHECKING:
+    from memsim.compile.given import Given
     from memsim.isa.executable import Executable
+    from memsim.ptx import program
     from memsim.sass.kernel import MachineKernel
-    from memsim.trace.trace import Origin
+    from memsim.trace.trace import Origin, Resources
 
 
 class PtxKernel:
@@ -61,6 +62,10 @@ class PtxKernel:
     def static_shared(self) -> int:
         """Shared memory that it declares, in bytes."""
         return self.executable.static_shared
+
+    @property
+    def resources(self) -> None:
+        """What ptxas would give it is not known."""
 
     @property
     def listing(self) -> tuple[tuple[int, str, str, int], ...]:
@@ -116,6 +121,13 @@ class SassKernel:
         return self.machine.image.static_shared - self.machine.image.reserved_shared
 
     @property
+    def resources(self) -> Resources:
+        """What a block of it takes."""
+        from memsim.trace.trace import Resources
+
+        return Resources(self.machine.registers, self.static_shared, self.machine.image.barriers)
+
+    @property
     def listing(self) -> tuple[tuple[int, str, str, int], ...]:
         """Its instructions in order: (address, text, file, line)."""
         return tuple(
@@ -139,7 +151,7 @@ class Kernel:
     `name` is the entry's name as the compiler writes it. `code` is what is executed: machine code, or PTX.
     `sources` maps a file that the code's line numbers name to its text. `notes`: of how it was compiled.
     `names` are the parameters' where they are known; else they are looked for in the sources. `called`: what
-    people call it; left out, its demangled name.
+    people call it; left out, its demangled name. `given`: the compiled file that it is of.
     """
 
     name: str
@@ -148,6 +160,7 @@ class Kernel:
     notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
     names: tuple[str, ...] = field(repr=False, default=())
     called: str = field(repr=False, default="")
+    given: Given | None = field(repr=False, default=None, compare=False)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.title}({', '.join(self.argument_names)})>"
@@ -181,7 +194,9 @@ class Kernel:
     @property
     def origin(self) -> Origin:
         """What was read: machine code or PTX, for which chip, and made by whom."""
-        return self.code.origin
+        if self.given is None:
+            return self.code.origin
+        return replace(self.code.origin, files=self.given.files, newer=self.given.newer)
 
     @cached_property
     def argument_types(self) -> tuple[str, ...]:
@@ -189,7 +204,7 @@ class Kernel:
         from memsim.source import parameter_types
 
         count = len(self.parameters)
-        found = (parameter_types(text, self.name) for text in self.sources.values())
+        found = (parameter_types(text, self.name, self.title) for text in self.sources.values())
         return next((types for types in found if len(types) == count), ("",) * count)
 
     @cached_property

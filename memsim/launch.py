@@ -21,7 +21,9 @@ from memsim.errors import MemsimError
 # What files may say, for msgspec: numbers that numpy can hold, and a memory that has a cost.
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Positive = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
-Space = Annotated[str, msgspec.Meta(pattern="^(shared|global)$")]
+Space = Annotated[str, msgspec.Meta(pattern="^(shared|global|local|constant)$")]
+#: What local memory is called that holds spilled registers and nothing else.
+SPILLS = "spills"
 
 WARP = 32
 #: What an allocation's start is a multiple of, in bytes: cudaMalloc gives no less.
@@ -32,6 +34,7 @@ FILLS = ("random", "zeros", "ones", "iota")
 MAX_THREADS = 1024
 MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_CLUSTER = 16  # cudaFuncAttributeNonPortableClusterSizeAllowed; 8 without
 
 
 def is_integer(value: object) -> bool:
@@ -54,14 +57,20 @@ def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A checked launch shape. `shared_bytes` is the dynamic shared memory per block, in bytes."""
+    """A checked launch shape. `shared_bytes` is the dynamic shared memory per block, in bytes.
+
+    cluster: blocks of a cluster, where the launch says so; None leaves it to the code.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     shared_bytes: int = 0
+    cluster: tuple[int, int, int] | None = None
 
     def __post_init__(self) -> None:
         for name, value, limit in (("grid", self.grid, MAX_GRID), ("block", self.block, MAX_BLOCK)):
+            if min(value) < 1:
+                raise MemsimError(f"{name} must be positive integers, not {shown(value)}")
             if any(v > most for v, most in zip(value, limit)):
                 raise MemsimError(f"{name} {shown(value)} is larger than the hardware's limit {limit}")
         if self.threads > MAX_THREADS:
@@ -70,6 +79,10 @@ class Launch:
             )
         if not is_integer(self.shared_bytes) or self.shared_bytes < 0:
             raise MemsimError(f"dynamic shared memory cannot be {shown(self.shared_bytes)} bytes")
+        if self.cluster is not None and prod(self.cluster) > MAX_CLUSTER:
+            raise MemsimError(
+                f"cluster {self.cluster} has {prod(self.cluster)} blocks; a cluster has at most {MAX_CLUSTER}"
+            )
 
     @property
     def threads(self) -> int:
@@ -138,20 +151,20 @@ class ArrayArg:
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, (tuple, list)) or not all(is_integer(n) and n >= 0 for n in self.shape):
-            raise MemsimError(f"an array's shape is integers, as in (64, 64), and not {shown(self.shape)}")
+            raise MemsimError(f"an array's shape must be integers such as (64, 64), not {shown(self.shape)}")
         if not isinstance(self.fill, str) or self.fill not in FILLS:
-            raise MemsimError(f"no content {shown(self.fill)}; known: {', '.join(FILLS)}")
+            raise MemsimError(f"unknown content {shown(self.fill)}; known: {', '.join(FILLS)}")
         object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
         object.__setattr__(self, "dtype", _dtype_name(self.dtype))
         if self.strides is not None and len(self.strides) != len(self.shape):
-            raise MemsimError(f"an array of shape {self.shape} has not the strides {self.strides}")
+            raise MemsimError(f"strides {self.strides} do not fit an array of shape {self.shape}")
         if self.offset is not None and self.offset < self._reach[0]:
             raise MemsimError(
-                f"elements of {self} lie before its allocation",
+                f"some some elements of {self} lie before its allocation",
                 hint=f"negative strides need an offset of at least {self._reach[0]} bytes",
             )
         if self.extent > MOST_BYTES:
-            raise MemsimError(f"an array of {shown(self.extent)} bytes is larger than any memory")
+            raise MemsimError(f"an array of {shown(self.extent)} bytes is larger than any GPU's memory")
 
     @property
     def nbytes(self) -> int:
@@ -221,6 +234,17 @@ def owner(array: np.ndarray) -> np.ndarray:
     return found
 
 
+class Fields(tuple[Any, ...]):
+    """The parts of a struct with their names: reports call an array `p.x`, or `p` where its name is empty."""
+
+    names: tuple[str, ...]
+
+    def __new__(cls, parts: Iterable[Any], names: Iterable[str]) -> Fields:
+        made = super().__new__(cls, parts)
+        made.names = tuple(names)
+        return made
+
+
 @dataclass(frozen=True)
 class Pointers:
     """A table of pointers in global memory, one to each of the `arrays`; None is a null pointer."""
@@ -252,13 +276,25 @@ class Pointers:
 class TensorMap:
     """A `CUtensorMap` over an array: 128 bytes of a parameter that only the copy engine (TMA) reads.
 
-    Carried as a fact of the launch. What the engine does with it is not modelled, so its bytes are zeros.
+    As `cuTensorMapEncodeTiled` makes it, without interleave and with element strides of 1; its bytes are
+    opaque, and zeros here.
+
+    box: elements of a copy in each dimension, the outermost first, as the array's shape. swizzle: 0, or
+    over how many bytes a row is swizzled: 32, 64 or 128.
+
+    Raises:
+        MemsimError: another swizzle.
     """
 
     array: np.ndarray | ArrayArg
     box: tuple[int, ...] = ()
+    swizzle: int = 0
 
     nbytes: ClassVar[int] = 128
+
+    def __post_init__(self) -> None:
+        if self.swizzle not in (0, 32, 64, 128):
+            raise MemsimError(f"a tensor map swizzles over 0, 32, 64 or 128 bytes, not {shown(self.swizzle)}")
 
 
 def _dtype_name(dtype: object) -> str:
@@ -273,7 +309,7 @@ def _dtype_name(dtype: object) -> str:
         found = None
     small = found is not None and found.name.startswith(("bfloat", "float8"))
     if dtype is None or found is None or not (small or found.kind in "biufc"):
-        raise MemsimError(f"no array has elements of {shown(dtype)}; known: {', '.join(DTYPES)}")
+        raise MemsimError(f"unknown element type {shown(dtype)}; known: {', '.join(DTYPES)}")
     name: str = found.name
     return name
 

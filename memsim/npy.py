@@ -53,9 +53,9 @@ def read_array(stream: IO[bytes], size: int) -> np.ndarray:
     shape, in_columns, dtype = read_header(stream)
     needed = prod(shape) * dtype.itemsize
     if needed > size:
-        raise ValueError("it is cut short")
+        raise ValueError("it is truncated")
     content = stream.read(needed)
     if len(content) != needed:
-        raise ValueError("it is cut short")
+        raise ValueError("it is truncated")
     flat = np.frombuffer(content, dtype) if needed else np.zeros(prod(shape), dtype)
     return flat.reshape(shape[::-1]).T if in_columns else flat.reshape(shape)

@@ -1,15 +1,30 @@
-"""Tests that need a GPU run only when they are asked for: `python -m pytest -m gpu`."""
+"""Some tests run only when they are asked for: `-m gpu`, which need one, and `-m slow`, which take long."""
 
 from __future__ import annotations
 
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def no_kept_traces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test changes in memsim's code is in no key: verbs keep no traces unless a test is about that."""
+    monkeypatch.setattr("memsim.cli.launch_options.open_cache", lambda no_cache: None)
+    monkeypatch.setattr("memsim.cli.suggest.open_cache", lambda no_cache: None)
+
+
+@pytest.fixture(autouse=True)
+def no_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are as wide as in a pipe, whatever the terminal of whoever runs the tests says."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a GPU unless `-m` asks for it."""
-    if "gpu" in config.option.markexpr:
-        return
-    left_out = [item for item in items if item.get_closest_marker("gpu")]
+    """Leave out what has such a mark unless `-m` names it, or the command line the test itself."""
+    marks = [mark for mark in ("gpu", "slow") if mark not in config.option.markexpr]
+    named = [argument for argument in config.args if "::" in argument]
+    if named and "gpu" in marks:
+        marks = ["gpu"]
+    left_out = [item for item in items if any(map(item.get_closest_marker, marks))]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("gpu")]
+        items[:] = [item for item in items if not any(map(item.get_closest_marker, marks))]

@@ -36,6 +36,7 @@ FAULTS = (
     ("trace/writers", "from memsim import analyze", "from memsim import errors", "-> memsim"),
     ("state/fma", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),
     ("model/choice", "from memsim.simt import engine", "import memsim.errors", "-> memsim.simt"),
+    ("errors", "import studies.counted", "import networkx", "-> studies.counted"),
     ("report/labels", "import memsim.targets.run", "import memsim.guard.judge", "-> memsim.targets"),
 )
 CYCLES = (
@@ -63,7 +64,8 @@ def lint(folder: Path) -> tuple[int, str]:
 def copy(tmp_path: Path) -> Path:
     """The package by itself, to be spoilt."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(PACKAGE, tmp_path / "memsim", ignore=shutil.ignore_patterns("__pycache__", "_data"))
+    for folder in (PACKAGE, ROOT / "studies"):
+        shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__", "_data"))
     return tmp_path
 
 

@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.files import read_bytes, read_text, write_text, writing
+from memsim.files import file_exists, folder_exists, read_bytes, read_text, write_text, writing
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices")
+
+
+def test_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    assert file_exists(tmp_path / "a.txt") and folder_exists(tmp_path)
+    for name in ("b.txt", "a" * 5000, "a\0b", "a.txt/c"):
+        assert not file_exists(tmp_path / name) and not folder_exists(tmp_path / name)
 
 
 def test_a_file_is_written_whole(tmp_path: Path) -> None:
@@ -72,7 +79,7 @@ def test_a_full_device_is_an_error_and_stays_a_device() -> None:
 def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with pytest.raises(MemsimError, match="it is no file"):
+    with pytest.raises(MemsimError, match="not a regular file"):
         read_bytes(pipe)
     with pytest.raises(MemsimError, match="cannot write it"):
         write_text(pipe, "text", "it")
@@ -84,7 +91,7 @@ def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "latin").write_bytes(b"caf\xe9")
-    for name, message in (("latin", "not UTF-8"), (".", "no file"), ("a\0b", "cannot read")):
+    for name, message in (("latin", "not UTF-8"), (".", "not a regular file"), ("a\0b", "cannot read")):
         with pytest.raises(MemsimError, match=message):
             read_text(tmp_path / name, "the baseline")
     with pytest.raises(FileNotFoundError):

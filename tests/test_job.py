@@ -14,7 +14,7 @@ import memsim
 from memsim import api
 from memsim.analysis import analyze_trace
 from memsim.arch import ARCHS, SM_90
-from memsim.cli import target as options
+from memsim.cli import launch_options as options
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
@@ -79,7 +79,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Job]:
         from memsim.cli import cli
 
         found: list[Job] = []
-        monkeypatch.setattr(api, "trace_job", lambda job, report: found.append(job) or pytest.skip("made"))
+        monkeypatch.setattr(options, "trace_of", lambda job, *how: found.append(job) or pytest.skip("made"))
         with pytest.raises(pytest.skip.Exception):
             cli.main(["analyze", *words], standalone_mode=False)
         return found[0]
@@ -126,7 +126,7 @@ def test_every_key_of_every_kind_can_be_typed() -> None:
         ("scale.cu", {**SAID, "max_steps": 0}, "max_steps must be an integer of at least 1, not 0"),
         ("scale.cu", {**SAID, "allow_out_of_bounds": 1}, "allow_out_of_bounds is true or false, not 1"),
         ("scale.cu", {**SAID, "blocks": True}, "blocks must be an integer of at least 1, not True"),
-        ("scale.cu", {**SAID, "arch": "sm_50"}, "no measured rules for architecture 'sm_50'"),
+        ("scale.cu", {**SAID, "arch": "sm_50"}, "no rules for architecture 'sm_50'"),
     ],
 )
 def test_what_is_no_job(target: str, said: dict[str, Any], message: str) -> None:
@@ -152,7 +152,7 @@ def test_texts_are_arguments_of_the_python_functions_too(folder: Path) -> None:
         for args in (["f32[64]", "2.0"], [ArrayArg((64,)), 2.0], ("f32[64]", 2.0))
     ]
     assert found[0] == found[1] == found[2]
-    with pytest.raises(MemsimError, match="an array for by, which is no pointer"):
+    with pytest.raises(MemsimError, match="an array for by, which is f32, not a pointer"):
         memsim.analyze(kernel, 1, 64, ["f32[64]", "f32[64]"], shared_bytes=256)
     data = np.arange(64, dtype=np.float32)
     memsim.run(kernel, 1, 64, [data, "0.5"], shared_bytes=256)
@@ -173,7 +173,7 @@ def test_a_kernel_is_loaded_once(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_launch_of_the_catalogue_has_its_size() -> None:
     job = catalog()["sgemm"].job((64, 64, 64))
     assert job.size == {"M": 64, "N": 64, "K": 64}
-    assert (job.kernel.file, job.name) == ("kernels/sgemm_128x128x8.cu", "sgemm_128x128x8")
+    assert (job.kernel.file, job.name) == ("kernels/sgemm_tile.cu", "tile_32x32x32_any")
     assert read_job("sgemm", {"size": "64,64,64"}) == replace(job, name="sgemm")
 
 
@@ -188,13 +188,13 @@ def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.
     sectors, ways = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "memory_l2_theoretical_sectors_global"
     assert counts()[sectors] == 2 * (counts(sector_bytes=64)[sectors] or 0) > 0
     assert counts()[ways] != counts(sector_bytes=64)[ways]
-    assert counts(measured=()) != counts()
+    assert counts(rules=()) != counts()
     assert analyze_trace(trace, replace(SM_90, name="sm_91")).to_dict()["arch"] == "sm_91"
 
     small = replace(job, arch=replace(SM_90, shared_block_bytes=1024))
     with pytest.raises(MemsimError, match="it can have 1024"):
         api.trace_job(small)
-    with pytest.raises(MemsimError, match="memsim executes that of sm_91"):
-        api.trace_job(replace(job, arch=replace(SM_90, name="sm_91")))
+    with pytest.raises(MemsimError, match="which sm_88 does not run"):
+        api.trace_job(replace(job, kernel=job.loaded, arch=replace(SM_90, name="sm_88")))
     monkeypatch.setitem(ARCHS, "sm_90a", replace(SM_90, name="sm_90a"))
     assert read_job("scale.cu", {**SAID, "arch": "sm_90a"}).loaded.origin.arch == "sm_90a"

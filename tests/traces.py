@@ -66,7 +66,7 @@ def make_trace(*accesses: tuple[AccessSite, Sequence[Request]], **fields: Any) -
 
 @st.composite
 def sites(draw: st.DrawFn) -> AccessSite:
-    measured = draw(st.sampled_from(SM_90.measured))
+    measured = draw(st.sampled_from(SM_90.rules))
     return AccessSite(
         instruction=draw(st.text(max_size=8)),
         file=draw(st.sampled_from(["kernel.cu", "a/kernel.cu", "ü.cuh", ""])),

@@ -1,32 +1,40 @@
 """Which `.cu` files of public projects load with what pip brings: `python tools/load_public.py FILES CLONES`.
 
 FILES has a line `owner/name path` for each file; CLONES has a folder `owner+name`, `owner/name` or `name`
-for each project. nvcc is hidden; with `--nvcc` it is asked afterwards for files that NVRTC refuses.
-A file with nothing but templates loads where an instance of plausible types compiles, or where no header is
-missing. Prints the table and, with `--save COUNTS.json`, keeps its counts. Nothing of the files is
-kept.
+for each project. nvcc is hidden. A file loads when every kernel that it defines gives machine code: each
+one that is no template, each instance that the file itself launches or instantiates, and of each template
+that is left one instance of plausible arguments, as `--kernel 'name<...>'` makes it. What the preprocessor
+drops is no kernel. Prints each outcome and the table; `--save COUNTS.json` keeps the counts. Nothing of the
+files is kept.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from memsim.compile import build, compile_cubin
-from memsim.compile.build import MISSING, SET_ASIDE
-from memsim.compile.nvcc import find_nvcc
+from memsim.compile.build import MISSING, NOT_COMPILED
+from memsim.compile.prepare import prepare
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from memsim.source.kernels import KernelSource, TemplateParameter, kernels
-from memsim.source.launches import instances_of
+from memsim.source.launches import instances_of, launches
 
-HOW = ("as it is", "host code set aside", "templates", "with nvcc", "refused")
+LOADED = "loaded"
+# Instances of one template that are tried.
+AT_MOST = 8
+REALS = ("float", "__half", "float", "int", "__nv_bfloat16", "double", "float4")
+NUMBERS = ("32", "2", "128", "4", "8", "1", "256", "16", "64")
 
 
 def main() -> None:
@@ -36,32 +44,35 @@ def main() -> None:
     reader.add_argument("clones", type=Path)
     reader.add_argument("--save", type=Path, metavar="COUNTS.json")
     reader.add_argument("--jobs", type=int, default=1)
-    reader.add_argument("--nvcc", action="store_true", help="ask nvcc for what NVRTC refuses")
     asked = reader.parse_args()
+    hide_nvcc()
     lines = [line.split(" ", 1) for line in asked.files.read_text("utf-8").splitlines() if line]
     paths = [folder_of(asked.clones, project) / path for project, path in lines]
-    with ProcessPoolExecutor(asked.jobs) as pool:
-        outcomes = list(pool.map(partial(load, ask_nvcc=asked.nvcc), paths))
     projects: dict[str, Counter[str]] = {}
-    reasons: dict[str, Counter[str]] = {}
-    for (project, path), (how, why) in zip(lines, outcomes, strict=True):
-        projects.setdefault(project, Counter())[how] += 1
-        if why:
-            reasons.setdefault(project, Counter())[why.partition(":")[0]] += 1
-            print(f"{project} {path}: {how}: {why}")
+    with ProcessPoolExecutor(asked.jobs, initializer=hide_nvcc) as pool:
+        for (project, path), why in zip(lines, pool.map(load, paths), strict=True):
+            projects.setdefault(project, Counter())[why.partition(":")[0] or LOADED] += 1
+            print(f"{project} {path}: {why or LOADED}", flush=True)
     table = {
         project: {
-            **{how: counts[how] for how in HOW},
-            "reasons": dict(sorted(reasons.get(project, Counter()).items())),
+            "files": counts.total(),
+            LOADED: counts.pop(LOADED, 0),
+            "reasons": dict(sorted(counts.items())),
         }
         for project, counts in sorted(projects.items())
     }
     for project, row in table.items():
-        print(project, *(row[how] for how in HOW), row["reasons"] or "")
-    total = {how: sum(counts[how] for counts in projects.values()) for how in HOW}
-    print(len(lines), "files:", ", ".join(f"{count} {how}" for how, count in total.items()))
+        print(project, *row.values())
+    print(sum(row[LOADED] for row in table.values()), "of", len(lines), "files load")
     if asked.save:
         asked.save.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+
+
+def hide_nvcc() -> None:
+    """No nvcc, and no CUDA toolkit: what pip brings is all there is."""
+    build.find_nvcc = lambda: None
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        os.environ.pop(name, None)
 
 
 def folder_of(clones: Path, project: str) -> Path:
@@ -74,55 +85,140 @@ def folder_of(clones: Path, project: str) -> Path:
     return found
 
 
-def load(path: Path, *, ask_nvcc: bool = False) -> tuple[str, str]:
-    """(how it loads, why it does not): one of `HOW`, and a reason that begins with its kind and a colon."""
-    build.find_nvcc = lambda: None
+def load(path: Path) -> str:
+    """Why a file does not load, a reason that begins with its kind and a colon; empty if it does."""
     try:
         return _load(path)
     except MemsimError as error:
-        why = _reason(error)
-    except UnicodeDecodeError:
-        why = "not UTF-8:"
-    finally:
-        build.find_nvcc = find_nvcc
-    if ask_nvcc:
-        try:
-            if read_cubin(compile_cubin(path, compiler="nvcc").code).kernels:
-                return "with nvcc", why
-        except MemsimError:
-            pass
-    return "refused", why
+        return _reason(error)
 
 
-def _load(path: Path) -> tuple[str, str]:
+def _load(path: Path) -> str:
     compiled = compile_cubin(path)
-    if read_cubin(compiled.code).kernels:
-        return ("host code set aside" if SET_ASIDE in compiled.compiler else "as it is"), ""
-    text = path.read_text("utf-8")
-    if instances_of(text):
-        return "refused", "instances do not compile: those that it launches"
-    templates = [kernel for kernel in kernels(text) if kernel.template]
-    if not templates:
-        return "refused", "no kernel: none is found in it"
-    if any(_is_made(path, instance) for kernel in templates[:3] for instance in _plausible(kernel)):
-        return "templates", ""
+    made = Made(read_cubin(compiled.code).kernels)
+    text = path.read_text("utf-8", "surrogateescape")
+    defined = kernels(text)
+    noted = "".join(note for note in compiled.notes if note.startswith(NOT_COMPILED))
+    launched = [name for name in instances_of(text) if name in noted or not made.has(_plain(name))]
+    left = [kernel for kernel in defined if not made.has(kernel.plain)]
+    left += [kernel for kernel in defined if any(_is_of(kernel, instance) for instance in launched)]
+    left = [kernel for kernel in dict.fromkeys(left) if not _is_dropped(path, text, kernel)]
+    if len(left) == len(defined) == 0 and not made.names:
+        return "no kernel is compiled: what the preprocessor keeps has none"
+    for kernel in left:
+        if not kernel.template:
+            return f"a kernel is not compiled: {kernel.name}"
+        refused = [instance for instance in launched if _is_of(kernel, instance)]
+        if refused:
+            return f"a launched instance does not compile: {refused[0]}"
+    types = _Types.of(path, text)
+    refused = [kernel.name for kernel in left if not _gives_an_instance(path, text, kernel, types)]
+    if not refused:
+        return ""
     missing = [note for note in compiled.notes if note.startswith(MISSING)]
-    return ("refused", f"headers missing: {missing[0]}") if missing else ("templates", "")
+    return f"headers missing: {missing[0]}" if missing else f"no plausible instance compiles: {refused[0]}"
 
 
-def _plausible(kernel: KernelSource) -> list[str]:
-    """Instances of a template that somebody may type."""
-    needed = [parameter for parameter in kernel.template if parameter.default is None]
-    return [
-        f"{kernel.name}<{', '.join(_argument(parameter, real, number) for parameter in needed)}>"
-        for real, number in (("float", "32"), ("__half", "8"), ("int", "128"))
+class Made:
+    """The kernels in a cubin."""
+
+    def __init__(self, mangled: Iterable[str]) -> None:
+        self.names = tuple(mangled)
+
+    def has(self, plain: str) -> bool:
+        """Is there a kernel, or an instance of a template, of this name?"""
+        return any(name == plain or f"{len(plain)}{plain}" in name for name in self.names)
+
+
+def _plain(name: str) -> str:
+    return name.partition("<")[0].partition("(")[0].rpartition("::")[2]
+
+
+def _is_of(kernel: KernelSource, instance: str) -> bool:
+    return instance.partition("<")[0] == kernel.name
+
+
+def _is_dropped(path: Path, text: str, kernel: KernelSource) -> bool:
+    """Does the preprocessor drop a kernel: an #error inside of it changes nothing."""
+    lines = text.split("\n")
+    place = next((row for row in range(kernel.line - 1, len(lines)) if "{" in lines[row]), kernel.line - 1)
+    changed = "\n".join([*lines[: place + 1], "#error it is compiled", *lines[place + 1 :]])
+    source, options, _ = prepare(path, (), None)
+    try:
+        build.build(replace(source, text=changed), options, "sm_90", machine_code=True)
+    except MemsimError:
+        return False
+    return True
+
+
+# --- instances that somebody may type
+
+
+class _Types:
+    """What a source, and the headers beside it, offer for arguments of templates."""
+
+    def __init__(self, text: str) -> None:
+        self.functors = re.findall(
+            r"\b(?:struct|class)\s+(\w+)[^;{}]*\{(?:[^{}]|\{[^{}]*\})*?\boperator\s*\(\s*\)", text
+        )
+        found = re.findall(r"\benum\s+(class\s+|struct\s+)?(\w+)[^;{}]*\{([^{}]*)\}", text)
+        self.enumerators = {
+            name: [f"{name}::{value}" if scoped else value for value in re.findall(r"(\w+)\s*[=,}]|$", body)]
+            for scoped, name, body in found
+        }
+
+    @classmethod
+    def of(cls, path: Path, text: str) -> _Types:
+        from memsim.compile.headers import read_project
+
+        project = read_project(text, path.absolute().as_posix(), path.absolute().parent, ())
+        return cls("\n".join(project.texts.values()))
+
+
+def _gives_an_instance(path: Path, text: str, kernel: KernelSource, types: _Types) -> bool:
+    return any(_is_made(path, instance) for instance in islice(_plausible(text, kernel, types), AT_MOST))
+
+
+def _plausible(text: str, kernel: KernelSource, types: _Types) -> Iterator[str]:
+    """Instances of a template that somebody may type; what its launches say of the arguments is taken."""
+    written = [
+        tuple("" if launch.unknown & set(re.findall(r"\w+", said)) else said for said in launch.template)
+        for launch in launches(text)
+        if launch.plain == kernel.plain
     ]
+    needed = [parameter for parameter in kernel.template if parameter.default is None]
+    seen = set()
+    for attempt in range(len(REALS) * len(NUMBERS)):
+        for said in [*dict.fromkeys(written), ()]:
+            count = max(len(said), len(needed))
+            arguments = [
+                _argument(parameter, attempt, said[place] if place < len(said) else "", types)
+                for place, parameter in enumerate(kernel.template[:count])
+                if "..." not in f"{parameter}"
+            ]
+            instance = f"{kernel.name}<{', '.join(arguments)}>"
+            if instance not in seen:
+                seen.add(instance)
+                yield instance
 
 
-def _argument(parameter: TemplateParameter, real: str, number: str) -> str:
-    if parameter.kind in ("typename", "class"):
-        return real
-    return "true" if parameter.kind == "bool" else number
+def _argument(parameter: TemplateParameter, attempt: int, said: str, types: _Types) -> str:
+    if said:
+        return said
+    real, number = REALS[attempt % len(REALS)], NUMBERS[attempt % len(NUMBERS)]
+    kind = parameter.kind.rpartition(" ")[2] or parameter.kind
+    if kind in ("typename", "class"):
+        choices: Sequence[str] = types.functors if _is_functor(parameter.name) and types.functors else ()
+        return choices[attempt % len(choices)] if choices else real
+    if kind == "bool":
+        return ("false", "true")[attempt % 2]
+    if types.enumerators.get(kind):
+        return types.enumerators[kind][attempt % len(types.enumerators[kind])]
+    return number
+
+
+def _is_functor(name: str) -> bool:
+    return re.search(r"(?i)op$|op_|func|fn|epilogue|policy|visitor|predicate|load|store", name) is not None
 
 
 def _is_made(path: Path, instance: str) -> bool:
@@ -138,7 +234,7 @@ def _reason(error: MemsimError) -> str:
         return f"headers missing: {error.message}"
     log = error.hint or ""
     if "is not a template" in error.message and "texture" in error.message:
-        return "texture references: gone since CUDA 12"
+        return "texture references, gone since CUDA 12: they are used"
     if "Unresolved extern function" in log:
         return "other files needed: a device function is defined elsewhere"
     if "Formal parameter space overflowed" in log:

@@ -1,33 +1,61 @@
-"""Facts about a chip that the models use, and which instructions were measured on it.
+"""Facts about chips that the models use, and how much each rule is worth on which of them.
 
 In: an architecture's name. Out: a frozen `Arch`, passed along to whoever needs a fact; each chip is one file
-of data. Left out on purpose: kernels, and every chip on which the rules were not measured: a rule that holds
-on one chip is a guess on another.
+of data. Left out on purpose: kernels. On sm_90 every rule was measured; on another chip it is published,
+assumed to hold as on sm_90, or measured by whoever contributed a recording, and a report says which.
 """
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch, Measured
+from functools import lru_cache
+
+from memsim.arch.chip import ASSUMED, MEASURED, PUBLISHED, Arch, Front, Rule, plain_name
+from memsim.arch.contributed import with_contributed
+from memsim.arch.sm_75 import SM_75
+from memsim.arch.sm_80 import SM_80
+from memsim.arch.sm_86 import SM_86
+from memsim.arch.sm_89 import SM_89
 from memsim.arch.sm_90 import SM_90
+from memsim.arch.sm_100 import SM_100
+from memsim.arch.sm_120 import SM_120
 from memsim.errors import MemsimError
 
-__all__ = ["ARCHS", "SM_90", "Arch", "Measured", "get_arch"]
+__all__ = [
+    "ARCHS",
+    "ASSUMED",
+    "MEASURED",
+    "PUBLISHED",
+    "SM_90",
+    "Arch",
+    "Front",
+    "Rule",
+    "arch_of_code",
+    "get_arch",
+    "plain_name",
+]
 
-ARCHS = {arch.name: arch for arch in (SM_90,)}
+ARCHS = {arch.name: arch for arch in (SM_75, SM_80, SM_86, SM_89, SM_90, SM_100, SM_120)}
 
 
 def get_arch(name: str | Arch) -> Arch:
     """The chip called `name`, such as "sm_90"; a chip is itself.
 
     Raises:
-        MemsimError: nothing was measured on a chip of that name.
+        MemsimError: nothing is known of a chip of that name.
     """
     if isinstance(name, Arch):
         return name
     if name in ARCHS:
-        return ARCHS[name]
-    known = ", ".join(ARCHS)
-    raise MemsimError(
-        f"no measured rules for architecture {name!r}",
-        hint=f"known: {known}; others have not been measured, and a rule is not carried over unmeasured",
-    )
+        return _known(ARCHS[name])
+    raise MemsimError(f"no rules for architecture {name!r}", hint=f"known: {', '.join(ARCHS)}")
+
+
+def arch_of_code(made_for: str) -> Arch:
+    """The chip that code was made for (`sm_90a`); sm_90 where it was made for none, or for one unknown."""
+    name = plain_name(made_for)
+    return get_arch(name) if name in ARCHS else SM_90
+
+
+@lru_cache(maxsize=16)
+def _known(chip: Arch) -> Arch:
+    return chip if chip.is_measured else with_contributed(chip)

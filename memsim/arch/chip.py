@@ -1,4 +1,4 @@
-"""What a chip is to the models: sizes, and which accesses were measured on it.
+"""What a chip is to the models: sizes, and which rules hold on it as far as that is known.
 
 In: nothing. Out: `Arch`, a frozen record that is passed along. Left out on purpose: any chip's own facts.
 """
@@ -7,15 +7,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: How much a rule is worth on a chip.
+MEASURED, PUBLISHED, ASSUMED = "measured", "published", "assumed"
+
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """One kind of access whose cost was measured: widths in bytes a lane, and on what."""
+class Rule:
+    """The cost of one kind of access: widths in bytes a lane, and where that is known from.
+
+    basis: MEASURED here; PUBLISHED by somebody, in `where`; ASSUMED to be as on sm_90.
+    """
 
     space: str
     op: str
     widths: tuple[int, ...]
     where: str
+    basis: str = MEASURED
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """What constant bank 0 holds in front of a kernel's parameters, by byte offset; None where it has none.
+
+    block, grid: three words each. shared_window, local_base, constants: addresses of 8 bytes, of shared and
+    local memory and of the user's constant variables. stack: a thread's first byte behind it. dynamic: bytes
+    of dynamic shared memory. in_cluster: whether there are clusters, blocks of one in each dimension, one
+    over each as a float, and how many clusters there are in each. cluster: blocks of one. parameters: their
+    generic address. descriptor: of global memory; no address depends on it.
+    """
+
+    block: int = 0x0
+    grid: int = 0xC
+    shared_window: int | None = 0x18
+    local_base: int = 0x20
+    stack: int = 0x28
+    dynamic: int | None = 0x2C
+    constants: int = 0x50
+    in_cluster: int | None = None
+    cluster: int | None = None
+    parameters: int | None = None
+    descriptor: int | None = 0x118
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +57,14 @@ class Arch:
     with `cudaFuncAttributeMaxDynamicSharedMemorySize`), `static_shared_bytes` the most it may declare.
     `shared_multiprocessor_bytes` is what the blocks of a multiprocessor share, in portions of
     `shared_granule_bytes`; of each block's the system keeps `shared_reserved_bytes` for itself.
+    `registers` of 32 bits are those of a multiprocessor; each warp gets whole granules of its partition's.
+    `resident_*` is what a multiprocessor holds at once. `multiprocessors` are those of `chip`.
     """
 
     name: str
     chip: str
-    measured: tuple[Measured, ...]
+    rules: tuple[Rule, ...]
+    front: Front
     warp: int = 32
     banks: int = 32
     bank_bytes: int = 4
@@ -43,14 +77,50 @@ class Arch:
     shared_granule_bytes: int = 128
     resident_blocks: int = 32
     resident_warps: int = 64
+    resident_barriers: int = 64
+    registers: int = 65_536
+    register_granule: int = 256
+    partitions: int = 4
+    multiprocessors: int = 132
 
     def __str__(self) -> str:
         return self.name
 
     def ops(self, space: str) -> tuple[str, ...]:
-        """The operations measured in `space` ("shared" or "global")."""
-        return tuple(entry.op for entry in self.measured if entry.space == space)
+        """The operations with a rule in `space`, such as "shared"."""
+        return tuple(dict.fromkeys(entry.op for entry in self.rules if entry.space == space))
 
     def widths(self, space: str, op: str) -> tuple[int, ...]:
-        """The widths, bytes a lane, measured for `op` in `space`; empty if there are none."""
-        return next((e.widths for e in self.measured if (e.space, e.op) == (space, op)), ())
+        """The widths, bytes a lane, with a rule for `op` in `space`; empty if there are none."""
+        return tuple(width for e in self.rules if (e.space, e.op) == (space, op) for width in e.widths)
+
+    def basis(self, space: str, op: str, width: int) -> str:
+        """How much the rule for an access is worth: MEASURED, PUBLISHED or ASSUMED."""
+        found = (e.basis for e in self.rules if (e.space, e.op) == (space, op) and width in e.widths)
+        return next(found, ASSUMED)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether all its rules were measured, and the rates of its pipes."""
+        return all(rule.basis == MEASURED for rule in self.rules)
+
+    def runs(self, made_for: str) -> bool:
+        """Whether machine code made for a chip (`sm_90a`) runs on this one: of its generation, no newer.
+
+        https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/, "Binary code compatibility".
+        """
+        if not made_for:
+            return True
+        own, its = chip_number(self.name), chip_number(made_for)
+        exact = made_for != plain_name(made_for)
+        return its == own if exact else its // 10 == own // 10 and its <= own
+
+
+def plain_name(made_for: str) -> str:
+    """`sm_90` of `sm_90a`: it has instructions of its own, and the chip is the same."""
+    return made_for.rstrip("af")
+
+
+def chip_number(name: str) -> int:
+    """90 of `sm_90a`."""
+    return int(plain_name(name).removeprefix("sm_"))

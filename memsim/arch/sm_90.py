@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch, Measured
+from memsim.arch.chip import Arch, Front, Rule
 
 # Where in the recordings: docs/model.md.
 _PATTERNS = "512 address patterns or more of each width, one warp"
 _DIRECTED = "directed patterns, one warp"
+_KERNELS = "compiled kernels, instruction by instruction"
+_PROBE = "the probe of Hopper's own instructions, on an H200"
 _LANES_1_TO_16 = (1, 2, 4, 8, 16)
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0.
@@ -15,21 +17,37 @@ _LANES_1_TO_16 = (1, 2, 4, 8, 16)
 SM_90 = Arch(
     name="sm_90",
     chip="NVIDIA H100 80GB HBM3",
-    measured=(
-        Measured("shared", "load", _LANES_1_TO_16, _PATTERNS),
-        Measured("shared", "store", _LANES_1_TO_16, _PATTERNS),
-        Measured("shared", "atomic", (4, 8), f"{_PATTERNS}; 8 bytes: exchange, {_DIRECTED}"),
-        Measured("shared", "reduction", (4,), _PATTERNS),
-        Measured("shared", "atomic_inc", (4,), _PATTERNS),
-        Measured("shared", "atomic_cas", (4, 8), _DIRECTED),
-        Measured("shared", "ldmatrix", (16,), _PATTERNS),
-        Measured("shared", "stmatrix", (16,), _PATTERNS),
-        Measured("shared", "cp_async", (4, 8, 16), f"{_PATTERNS}; of data in the cache 4 bytes, {_DIRECTED}"),
-        Measured("global", "load", _LANES_1_TO_16, _PATTERNS),
-        Measured("global", "store", _LANES_1_TO_16, _PATTERNS),
-        Measured("global", "atomic", _LANES_1_TO_16, f"{_PATTERNS}; only 4 and 8 bytes in the recordings"),
-        Measured("global", "reduction", _LANES_1_TO_16, f"{_PATTERNS}; only 4 and 8 bytes in the recordings"),
-        Measured("global", "cp_async", (4, 8, 16), _PATTERNS),
-        Measured("global", "cp_async_cg", (16,), f"{_DIRECTED}; lines: {_PATTERNS}"),
+    rules=(
+        Rule("shared", "load", _LANES_1_TO_16, _PATTERNS),
+        Rule("shared", "store", _LANES_1_TO_16, _PATTERNS),
+        Rule("shared", "atomic", (4, 8), f"{_PATTERNS}; 8 bytes: exchange, {_DIRECTED}"),
+        Rule("shared", "reduction", (4,), _PATTERNS),
+        Rule("shared", "atomic_inc", (4,), _PATTERNS),
+        Rule("shared", "atomic_cas", (4, 8), _DIRECTED),
+        Rule("shared", "ldmatrix", (16,), _PATTERNS),
+        Rule("shared", "stmatrix", (16,), _PATTERNS),
+        Rule("shared", "cp_async", (4, 8, 16), f"{_PATTERNS}; of data in the cache 4 bytes, {_DIRECTED}"),
+        Rule("shared", "wgmma", tuple(range(8, 328, 8)), _PROBE),
+        Rule("shared", "cluster_load", _LANES_1_TO_16, _PROBE),
+        Rule("shared", "cluster_store", _LANES_1_TO_16, _PROBE),
+        Rule("global", "bulk_load", (16,), _PROBE),
+        Rule("global", "bulk_store", (16,), _PROBE),
+        Rule("global", "load", _LANES_1_TO_16, _PATTERNS),
+        Rule("global", "store", _LANES_1_TO_16, _PATTERNS),
+        Rule("global", "atomic", _LANES_1_TO_16, f"{_PATTERNS}; only 4 and 8 bytes in the recordings"),
+        Rule("global", "reduction", _LANES_1_TO_16, f"{_PATTERNS}; only 4 and 8 bytes in the recordings"),
+        Rule("global", "cp_async", (4, 8, 16), _PATTERNS),
+        Rule("global", "cp_async_cg", (16,), f"{_DIRECTED}; lines: {_PATTERNS}"),
+        Rule("local", "load", _LANES_1_TO_16, _KERNELS),
+        Rule("local", "store", _LANES_1_TO_16, _KERNELS),
+        Rule("constant", "load", (1, 2, 4, 8), _KERNELS),
+    ),
+    front=Front(
+        shared_window=None,
+        constants=0xD0,
+        in_cluster=0x140,
+        cluster=0x188,
+        parameters=0x198,
+        descriptor=0x208,
     ),
 )

@@ -29,9 +29,10 @@ def analyze(
     args: Sequence[Any] = (),
     shared_bytes: int | None = 0,
     blocks: int | None = None,
-    arch: str | Arch = SM_90,
+    arch: str | Arch | None = None,
     progress: api.Progress | None = None,
     *,
+    cluster: Dims | None = None,
     max_steps: int | None = None,
     allow_out_of_bounds: bool = False,
     name: str | None = None,
@@ -47,7 +48,9 @@ def analyze(
         shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
             block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        arch: the chip to compile for, and whose rules to count by.
+        arch: the chip to compile for, and whose rules to count by; left out, the one that the code was made
+            for, and sm_90 to compile for.
+        cluster: blocks of a cluster, as `grid`, where the launch chooses it; None leaves it to the code.
         max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
         allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
             raising an error.
@@ -56,11 +59,12 @@ def analyze(
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
-    chip = get_arch(arch)
+    chip = None if arch is None else get_arch(arch)
+    compiled_for = (chip or SM_90).name
     if isinstance(kernel, Launched) or numba.is_configured(kernel):
-        if grid is not None or block is not None or shared_bytes != 0:
-            raise MemsimError("the launch has its grid, block and shared memory already")
-        launched = kernel if isinstance(kernel, Launched) else numba.launched(kernel, args, chip.name)
+        if grid is not None or block is not None or shared_bytes != 0 or cluster is not None:
+            raise MemsimError("the launch has its grid, block, shared memory and cluster already")
+        launched = kernel if isinstance(kernel, Launched) else numba.launched(kernel, args, compiled_for)
         return launched.analyze(
             blocks=blocks,
             arch=chip,
@@ -74,7 +78,7 @@ def analyze(
             hint="write memsim.analyze(kernel[grid, block], args=(...))",
         )
     if cupy.is_raw(kernel):
-        kernel = cupy.kernel_of(kernel, name, chip.name)
+        kernel = cupy.kernel_of(kernel, name, compiled_for)
     if grid is None and block is None and isinstance(kernel, Kernel):
         raise MemsimError("a kernel is analyzed for a grid and a block", hint="give grid and block")
     shape: dict[str, Any] = {"grid": grid, "block": block}  # None is refused in words of its own
@@ -82,6 +86,7 @@ def analyze(
         "args": args,
         "shared_bytes": shared_bytes,
         "blocks": blocks,
+        "cluster": cluster,
         "max_steps": max_steps,
         "allow_out_of_bounds": allow_out_of_bounds,
     }

@@ -1,32 +1,33 @@
 """A launch as a folder: `launch.json`, the kernel's code beside it, and the contents of its arrays.
 
-In: a `Launched`, or the path of a `launch.json`, as `launch.schema.json` beside this file describes it. Out:
-files, or a `Launched`. Arrays that lie in one allocation name one file, and lie in one again when it is read.
-Left out on purpose: what the kernel does.
+In: a `Launched`, or the path of a `launch.json`, which is a `Document`. Out: files, or a `Launched`. Arrays
+that lie in one allocation name one file, and lie in one again when it is read. Left out on purpose: what the
+kernel does.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
+import io
 from dataclasses import replace
-from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-import fastjsonschema
+import msgspec
 import numpy as np
+from msgspec import UNSET
 
 from memsim import api
 from memsim.arrays import allocation
+from memsim.captured import launch_document as of
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
+from memsim.files import read_bytes, write_text
 from memsim.kernel import Kernel, PtxKernel
-from memsim.launch import ArrayArg, Pointers, TensorMap, Texture1D, c_strides, dim3, dtype_of
+from memsim.launch import ArrayArg, Fields, Pointers, TensorMap, Texture1D, c_strides, dim3, dtype_of
+from memsim.npy import read_array
+from memsim.sass.places import in_library
 
-SCHEMA_FILE = Path(__file__).with_name("launch.schema.json")
 LAUNCH = "launch.json"
-VERSION = 1
 
 
 # --- writing
@@ -40,26 +41,31 @@ def write_launch(launched: Launched, folder: Path) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        record = {
+        document = of.Document(
+            version=1,
+            kernel=launched.kernel.name,
+            called=launched.kernel.called,
+            made_by=launched.kernel.origin.compiler,
             **_code(launched.kernel, folder),
-            **_shape(launched),
-            **_sources(launched, folder),
-            **_arguments(launched, folder),
-        }
-        path, scratch = folder / LAUNCH, folder / f"{LAUNCH}.part"
-        scratch.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        scratch.replace(path)
+            grid=launched.grid,
+            block=launched.block,
+            shared_bytes=launched.shared_bytes,
+            cluster=launched.cluster,
+            note=launched.note,
+            sources=_sources(launched, folder),
+            arguments=_arguments(launched, folder),
+        )
     except OSError as error:
         raise MemsimError(f"cannot write {error.filename}: {error.strerror}") from None
-    return path
+    text = msgspec.json.format(msgspec.json.encode(document, enc_hook=_plain).decode(), indent=1)
+    write_text(folder / LAUNCH, text + "\n", "the launch")
+    return folder / LAUNCH
 
 
 def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
     """Machine code as a cubin, with the PTX that it was made of; PTX as itself."""
-    made: dict[str, Any] = {"version": VERSION, "kernel": kernel.name, "made_by": kernel.origin.compiler}
-    if kernel.called:
-        made["called"] = kernel.called
     ptx = kernel.code.module.text if isinstance(kernel.code, PtxKernel) else kernel.code.machine.module.ptx
+    made = {}
     if ptx:
         (folder / "kernel.ptx").write_text(ptx, encoding="utf-8")
         made["ptx"] = "kernel.ptx"
@@ -69,30 +75,21 @@ def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
     return {**made, "code": "kernel.cubin"}
 
 
-def _shape(launched: Launched) -> dict[str, Any]:
-    return {
-        "grid": list(launched.grid),
-        "block": list(launched.block),
-        "shared_bytes": launched.shared_bytes,
-        "cluster": list(launched.cluster) if launched.cluster else None,
-        "note": launched.note,
-    }
-
-
-def _sources(launched: Launched, folder: Path) -> dict[str, Any]:
-    """Copies of the source files; of several with one name the first."""
+def _sources(launched: Launched, folder: Path) -> tuple[str, ...]:
+    """Copies of the user's source files; of several with one name the first."""
     found: dict[str, str] = {}
     for name, text in launched.kernel.sources.items():
-        found.setdefault(PurePath(name).name, text)
+        if not in_library(name):
+            found.setdefault(PurePath(name).name, text)
     for file, text in found.items():
         (folder / file).write_text(text, encoding="utf-8")
-    return {"sources": sorted(found)}
+    return tuple(sorted(found))
 
 
-def _arguments(launched: Launched, folder: Path) -> dict[str, Any]:
+def _arguments(launched: Launched, folder: Path) -> tuple[of.Argument, ...]:
     files = _Files(folder)
     named = zip(launched.kernel.argument_names, launched.args, strict=True)
-    return {"arguments": [{"name": name, **_described(value, files)} for name, value in named]}
+    return tuple(msgspec.structs.replace(_described(value, files), name=name) for name, value in named)
 
 
 class _Files:
@@ -112,55 +109,56 @@ class _Files:
         return self.names[place]
 
 
-def _described(value: Any, files: _Files) -> dict[str, Any]:
+def _described(value: Any, files: _Files) -> of.Argument:
     if value is None:
-        return {"kind": "null"}
+        return of.Null()
     if isinstance(value, (np.ndarray, ArrayArg)) and value.shape != ():
         return _array(value, files)
     if isinstance(value, (list, tuple)):
-        return {"kind": "struct", "parts": [_described(part, files) for part in value]}
+        parts = tuple(_described(part, files) for part in value)
+        if isinstance(value, Fields):
+            parts = tuple(msgspec.structs.replace(part, name=name) for part, name in zip(parts, value.names))
+        return of.Struct(parts=parts, named=isinstance(value, Fields))
     if isinstance(value, Pointers):
-        return {"kind": "pointers", "arrays": [_described(array, files) for array in value.arrays]}
+        arrays = (of.Null() if array is None else _array(array, files) for array in value.arrays)
+        return of.Table(arrays=tuple(arrays))
     if isinstance(value, TensorMap):
-        return {"kind": "tensor map", "array": _described(value.array, files), "box": list(value.box)}
+        return of.Tensor(array=_array(value.array, files), box=tuple(value.box), swizzle=value.swizzle)
     if isinstance(value, Texture1D):
-        return {"kind": "texture", "array": _described(value.array, files)}
+        return of.Texture(array=_array(value.array, files))
     if isinstance(value, (bytes, bytearray)):
-        return {"kind": "bytes", "hex": value.hex()}
+        return of.Bytes(hex=value.hex())
     number = np.asarray(value)[()]
     if number.dtype.kind == "V" or not isinstance(number, np.generic):
-        return {"kind": "bytes", "hex": number.tobytes().hex()}
+        return of.Bytes(hex=number.tobytes().hex())
     if isinstance(value, (bool, int, float)):  # as the kernel's parameter takes it
-        return {"kind": "scalar", "value": value}
+        return of.Scalar(value=value if np.isfinite(value) else str(value))
     if number.dtype.kind == "f" and not np.isfinite(number):
-        return {"kind": "bytes", "hex": number.tobytes().hex()}
-    return {"kind": "scalar", "dtype": number.dtype.name, "value": number.item()}
+        return of.Bytes(hex=number.tobytes().hex())
+    return of.Scalar(dtype=number.dtype.name, value=number.item())
 
 
-def _array(array: np.ndarray | ArrayArg, files: _Files) -> dict[str, Any]:
+def _array(array: np.ndarray | ArrayArg, files: _Files) -> of.Array:
     dtype = dtype_of(array.dtype) if isinstance(array, ArrayArg) else array.dtype
-    found: dict[str, Any] = {"kind": "array", "dtype": dtype.name, "shape": list(array.shape)}
+    content: dict[str, Any]
     if isinstance(array, ArrayArg):
         strides, offset = array.strides, array.start
-        content: dict[str, Any] = {"fill": array.fill, **({"seed": array.seed} if array.seed else {})}
+        content = {"fill": array.fill, "seed": array.seed}
     else:
         memory, offset = allocation(array)
         strides = array.strides
         content = {"values": files.name_of(memory, dtype)}
-    if strides is not None and tuple(strides) != c_strides(array.shape, dtype.itemsize):
-        found["strides"] = list(strides)
-    if offset:
-        found["offset"] = offset
-    return {**found, **content}
+    in_order = strides is None or tuple(strides) == c_strides(array.shape, dtype.itemsize)
+    return of.Array(
+        dtype=dtype.name,
+        shape=tuple(array.shape),
+        strides=UNSET if strides is None or in_order else tuple(strides),
+        offset=offset or UNSET,
+        **content,
+    )
 
 
 # --- reading
-
-
-@cache
-def _check() -> Callable[[Any], Any]:
-    checked: Callable[[Any], Any] = fastjsonschema.compile(json.loads(SCHEMA_FILE.read_text("utf-8")))
-    return checked
 
 
 def read_launch(path: Path) -> Launched:
@@ -170,55 +168,60 @@ def read_launch(path: Path) -> Launched:
         MemsimError: no such file, not a launch, or a file that it names is missing or does not fit.
     """
     try:
-        record = json.loads(path.read_text("utf-8"))
-        _check()(record)
-    except OSError as error:
+        document = msgspec.json.decode(read_bytes(path, "the launch"), type=of.Document)
+    except FileNotFoundError as error:
         raise MemsimError(f"cannot read the launch: {error.strerror}", file=str(path)) from None
-    except (ValueError, fastjsonschema.JsonSchemaValueException) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise MemsimError(f"this is no launch: {error}", file=str(path)) from None
     memories = _Memories(path)
-    code = path.parent / record["code"]
-    kernel = _kernel(record, code, path)
-    names = tuple(argument.get("name", "") for argument in record["arguments"])
+    kernel = _kernel(document, path)
+    names = tuple(argument.name for argument in document.arguments)
     kernel = replace(
         kernel,
-        called=record.get("called", ""),
+        called=document.called,
         names=names if all(names) else (),
-        sources=_texts(record, kernel, path) or kernel.sources,
+        sources=_texts(document, kernel, path) or kernel.sources,
     )
     return Launched(
         kernel=kernel,
-        grid=dim3(record["grid"], "grid"),
-        block=dim3(record["block"], "block"),
-        args=tuple(_value(argument, memories) for argument in record["arguments"]),
-        shared_bytes=record.get("shared_bytes", 0),
-        cluster=dim3(record["cluster"], "cluster") if record.get("cluster") else None,
-        note=record.get("note", ""),
+        grid=dim3(document.grid, "grid"),
+        block=dim3(document.block, "block"),
+        args=tuple(_value(argument, memories) for argument in document.arguments),
+        shared_bytes=document.shared_bytes,
+        cluster=dim3(document.cluster, "cluster") if document.cluster else None,
+        note=document.note,
     )
 
 
-def _kernel(record: dict[str, Any], code: Path, path: Path) -> Kernel:
-    if not code.is_file():
-        raise MemsimError(f"there is no {record['code']} beside it", file=str(path))
+def _kernel(document: of.Document, path: Path) -> Kernel:
+    code = path.parent / document.code
+    content = _beside(document.code, path)
     if code.suffix == ".cubin":
-        module = api.from_cubin(code.read_bytes(), record.get("made_by", ""), _ptx(record, path))
+        ptx = _beside(document.ptx, path).decode("utf-8", "replace") if document.ptx else ""
+        module = api.from_cubin(content, document.made_by, ptx)
     else:
-        module = api.load(code, record.get("options", ()), code=record.get("form"))
-    return module[record["kernel"]]
+        module = api.load(code, document.options, code=document.form or None)
+    return module[document.kernel]
 
 
-def _texts(record: dict[str, Any], kernel: Kernel, path: Path) -> dict[str, str]:
+def _beside(name: str, path: Path) -> bytes:
+    """The file of that name beside a launch.
+
+    Raises:
+        MemsimError: there is none, or it cannot be read.
+    """
+    try:
+        return read_bytes(path.parent / name, name)
+    except FileNotFoundError:
+        raise MemsimError(f"there is no {name} beside it", file=str(path)) from None
+
+
+def _texts(document: of.Document, kernel: Kernel, path: Path) -> dict[str, str]:
     """The source files that are beside it, by what the code calls them."""
-    beside = [file for file in record.get("sources", ()) if (path.parent / file).is_file()]
-    texts = {file: (path.parent / file).read_text("utf-8", "replace") for file in beside}
+    texts = {file: _beside(file, path).decode("utf-8", "replace") for file in document.sources}
     named = {file for _, _, file, _ in kernel.code.listing}
     called = {name: texts[PurePath(name).name] for name in named if PurePath(name).name in texts}
     return {**texts, **called}
-
-
-def _ptx(record: dict[str, Any], path: Path) -> str:
-    ptx = path.parent / record["ptx"] if record.get("ptx") else None
-    return ptx.read_text("utf-8") if ptx is not None and ptx.is_file() else ""
 
 
 class _Memories:
@@ -230,60 +233,78 @@ class _Memories:
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.read:
+            content = _beside(name, self.path)
             try:
-                array = np.load(self.path.parent / name, allow_pickle=False)
-            except (OSError, ValueError) as error:
+                array = read_array(io.BytesIO(content), len(content))
+            except ValueError as error:
                 raise MemsimError(f"cannot read {name}: {error}", file=str(self.path)) from None
-            self.read[name] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+            self.read[name] = np.array(array).reshape(-1).view(np.uint8)
         return self.read[name]
 
-    def array(self, record: dict[str, Any]) -> np.ndarray:
+    def array(self, record: of.Array) -> np.ndarray:
         """The array that a record describes, in its allocation."""
-        dtype, shape = dtype_of(record["dtype"]), tuple(record["shape"])
-        if not isinstance(record["values"], str):
-            return np.array(record["values"], dtype).reshape(shape)
-        strides = tuple(record.get("strides", c_strides(shape, dtype.itemsize)))
+        dtype, shape, values = dtype_of(record.dtype), record.shape, record.values
         try:
-            memory, offset = self[record["values"]], record.get("offset", 0)
-            view: np.ndarray = np.ndarray(shape, dtype, memory, offset, strides)
+            if not isinstance(values, str):
+                return np.array(values, dtype).reshape(shape)
+            strides = record.strides or c_strides(shape, dtype.itemsize)
+            view: np.ndarray = np.ndarray(shape, dtype, self[values], record.offset or 0, strides)
             return view
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
+            what = values if isinstance(values, str) else "the list of values"
             raise MemsimError(
-                f"{record['values']} does not hold {shape} of {dtype}: {error}", file=str(self.path)
+                f"{what} does not hold {shape} of {dtype}: {error}", file=str(self.path)
             ) from None
 
 
-def _value(record: dict[str, Any], memories: _Memories) -> Any:
-    kind = record["kind"]
-    if kind == "null":
-        return None
-    if kind == "bytes":
-        return bytes.fromhex(record["hex"])
-    if kind == "scalar":
-        return np.dtype(record["dtype"]).type(record["value"]) if "dtype" in record else record["value"]
-    if kind == "struct":
-        return tuple(_part(part, memories) for part in record["parts"])
-    if kind == "pointers":
-        return Pointers(tuple(_value(array, memories) for array in record["arrays"]))
-    if kind == "tensor map":
-        return TensorMap(_value(record["array"], memories), tuple(record.get("box", ())))
-    if kind == "texture":
-        return Texture1D(_value(record["array"], memories))
-    if "values" in record:
-        return memories.array(record)
-    return ArrayArg(
-        tuple(record["shape"]),
-        record["dtype"],
-        record.get("fill", "random"),
-        record.get("seed", 0),
-        tuple(record["strides"]) if "strides" in record else None,
-        record.get("offset"),
-    )
+def _value(record: of.Argument, memories: _Memories) -> Any:
+    match record:
+        case of.Null():
+            return None
+        case of.Bytes():
+            return bytes.fromhex(record.hex)
+        case of.Scalar():
+            return _number(record)
+        case of.Struct():
+            parts = tuple(_part(part, memories) for part in record.parts)
+            return Fields(parts, [part.name for part in record.parts]) if record.named else parts
+        case of.Table():
+            return Pointers(tuple(_value(array, memories) for array in record.arrays))
+        case of.Tensor():
+            return TensorMap(_value(record.array, memories), record.box, record.swizzle)
+        case of.Texture():
+            return Texture1D(_value(record.array, memories))
+        case of.Array() if record.values is not UNSET:
+            return memories.array(record)
+        case _:
+            return ArrayArg(
+                record.shape,
+                record.dtype,
+                record.fill,
+                record.seed,
+                record.strides or None,
+                None if record.offset is UNSET else record.offset,
+            )
 
 
-def _part(record: dict[str, Any], memories: _Memories) -> Any:
+def _number(record: of.Scalar) -> Any:
+    value = float(record.value) if isinstance(record.value, str) else record.value
+    if record.dtype is UNSET:
+        return value
+    try:
+        return dtype_of(record.dtype).type(value)
+    except (ValueError, OverflowError):
+        raise MemsimError(f"{value} is no {record.dtype}") from None
+
+
+def _part(record: of.Argument, memories: _Memories) -> Any:
     """A part of a struct, which needs a size."""
     value = _value(record, memories)
     if value is None:
         return np.uint64(0)
     return np.void(value) if isinstance(value, bytes) else value
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's as Python's."""
+    return value.item()

@@ -16,7 +16,7 @@ from memsim import api
 from memsim.arrays import allocation, as_arguments
 from memsim.job import Job
 from memsim.kernel import Kernel, SassKernel
-from memsim.launch import Pointers, TensorMap, Texture1D
+from memsim.launch import Fields, Pointers, TensorMap, Texture1D
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
@@ -48,9 +48,9 @@ class Launched:
     @staticmethod
     def of(job: Job) -> Launched:
         """The launch of a job."""
-        return Launched(
-            job.loaded, job.launch.grid, job.launch.block, tuple(job.values), job.launch.shared_bytes
-        )
+        shape = job.launch
+        values = tuple(job.values)
+        return Launched(job.loaded, shape.grid, shape.block, values, shape.shared_bytes, shape.cluster)
 
     def job(self, **more: Any) -> Job:
         """The launch as every verb takes it; `more` are other fields of a `Job`."""
@@ -80,6 +80,8 @@ def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tup
     def one(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.shape != ():
             return change(value)
+        if isinstance(value, Fields):
+            return Fields(map(one, value), value.names)
         if isinstance(value, (list, tuple)):
             return tuple(map(one, value))
         if isinstance(value, Pointers):
@@ -87,7 +89,7 @@ def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tup
         if isinstance(value, Texture1D):
             return Texture1D(one(value.array))
         if isinstance(value, TensorMap):
-            return TensorMap(one(value.array), value.box)
+            return TensorMap(one(value.array), value.box, value.swizzle)
         return value
 
     return tuple(map(one, arguments))

@@ -15,15 +15,20 @@ from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
 
 #: Packages whose launches can be captured, and the modules that do so.
-PACKAGES = {"triton": "memsim.captured.triton", "numba": "memsim.captured.numba"}
+PACKAGES = {
+    "triton": "memsim.captured.triton",
+    "numba": "memsim.captured.numba",
+    "warp": "memsim.captured.warp",
+    "cutlass": "memsim.captured.cute",
+}
 
 
 @contextmanager
 def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None) -> Iterator[list[Launched]]:
-    """Keeps the launches of Triton and Numba within the block, on machines with and without a GPU.
+    """Keeps the launches of Triton, Numba, Warp and CuTe DSL within the block, with and without a GPU.
 
-    Without a GPU nothing is executed: a kernel reads what the one before it has not written. Arrays are
-    copied when a launch is made.
+    Without a GPU only Warp, which runs on the CPU, executes anything: a kernel of the others reads what the
+    one before it has not written. Arrays are copied when a launch is made.
 
     Args:
         arch: the chip to compile for.
@@ -37,7 +42,7 @@ def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None)
     here = [module for package, module in PACKAGES.items() if package in sys.modules]
     if not here:
         raise MemsimError(
-            f"neither of {', '.join(PACKAGES)} has been imported: there is nothing to capture",
+            f"none of {', '.join(PACKAGES)} has been imported: there is nothing to capture",
             hint="import the package before `with memsim.capture()`",
         )
     with ExitStack() as stack:

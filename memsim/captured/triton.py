@@ -25,6 +25,8 @@ from memsim.launch import GLOBAL_ALIGN, ArrayArg, TensorMap
 
 Keep = Callable[[Launched], None]
 
+#: Triton's numbers of swizzles -> bytes.
+SWIZZLES = (0, 32, 64, 128)
 #: Triton's names of scalar types -> numpy's. It hands 16-bit floats over as `float`.
 SCALARS = {
     "i1": "int8",
@@ -239,9 +241,9 @@ def launched(
         MemsimError: the arguments do not make up the kernel's parameters.
     """
     found: list[tuple[str, Any]] = []
-    described = bool(getattr(metadata, "tensordesc_meta", None))
+    maps = list(getattr(metadata, "tensordesc_meta", None) or ())
     for (name, kind), value in zip(source.signature.items(), arguments):
-        found += _parameters(str(name), kind, value, described)
+        found += _parameters(str(name), kind, value, maps)
     ptx = _ptx(metadata)
     kernel = loaded(code, metadata.name, f"Triton {_release()}", ptx)
     ctas = getattr(metadata, "num_ctas", 1)
@@ -305,15 +307,18 @@ def _configuration(source: Any, metadata: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in {**constants, **options}.items())
 
 
-def _parameters(name: str, kind: Any, value: Any, described: bool) -> list[tuple[str, Any]]:
-    """(name, argument) of each parameter of the machine code that a value of Triton's becomes."""
+def _parameters(name: str, kind: Any, value: Any, maps: list[Any]) -> list[tuple[str, Any]]:
+    """(name, argument) of each parameter of the machine code that a value of Triton's becomes.
+
+    maps: what Triton says of the tensor maps that are still to come.
+    """
     if kind == "constexpr":
         return []
     if isinstance(kind, tuple):
         parts = zip(kind, value)
-        return [one for i, (k, v) in enumerate(parts) for one in _parameters(f"{name}.{i}", k, v, described)]
+        return [one for i, (k, v) in enumerate(parts) for one in _parameters(f"{name}.{i}", k, v, maps)]
     if kind.startswith("tensordesc"):
-        return _descriptor(name, value, described)
+        return _descriptor(name, value, maps.pop(0) if maps else None)
     if kind.startswith("*"):
         return [(name, _pointer(value))]
     if kind not in SCALARS:
@@ -331,14 +336,15 @@ def _pointer(value: Any) -> Any:
     return value.array if isinstance(value, _Tensor) else as_argument(value)
 
 
-def _descriptor(name: str, value: Any, described: bool) -> list[tuple[str, Any]]:
+def _descriptor(name: str, value: Any, described: Any) -> list[tuple[str, Any]]:
     """A tensor descriptor: a map for TMA, or the pointer with shape and strides where there is none."""
     base = _pointer(value.base)
     shape = [(f"{name}.shape[{i}]", extent) for i, extent in enumerate(value.shape)]
     strides = [(f"{name}.strides[{i}]", step) for i, step in enumerate(value.strides)]
     tail = [(n, np.int32(v)) for n, v in shape] + [(n, np.int64(v)) for n, v in strides]
     if described:
-        return [(name, TensorMap(base, tuple(value.block_shape))), *tail]
+        box = tuple(described.get("block_size", value.block_shape))
+        return [(name, TensorMap(base, box, SWIZZLES[described.get("swizzle", 0)])), *tail]
     wide = [(n, np.int64(v)) for n, v in (*shape, *strides)]
     flags = [(f"{name}.padding", np.int8(value.padding == "nan")), (f"{name}.round", np.int8(0))]
     return [(name, base), *wide, *flags, *tail]

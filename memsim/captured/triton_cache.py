@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.arguments import read_arguments
+from memsim.captured.cache_files import descriptions
 from memsim.captured.launched import Launched, loaded
 from memsim.captured.triton import WARP, hidden
 from memsim.errors import MemsimError
@@ -22,17 +23,6 @@ from memsim.launch import dim3
 
 _FUNCTION = re.compile(r"tt\.func public @\"?(?P<name>[^\"(]+)\"?\((?P<parameters>.*)$", re.M)
 _PARAMETER = re.compile(r"%(\w+): ")
-
-
-def is_cache(path: Path) -> bool:
-    """Is it a folder with a kernel that Triton compiled?"""
-    return path.is_dir() and bool(_files(path))
-
-
-def _files(folder: Path) -> list[Path]:
-    """The descriptions of its kernels."""
-    described = sorted(path for path in folder.glob("*.json") if not path.name.startswith("__grp__"))
-    return [path for path in described if path.with_suffix(".cubin").is_file()]
 
 
 def read_cache(
@@ -68,10 +58,10 @@ def read_cache(
 
 
 def _chosen(folder: Path, name: str | None) -> Path:
-    found = [path for path in _files(folder) if name in (None, path.stem)]
+    found = [path for path in descriptions(folder) if name in (None, path.stem)]
     if len(found) == 1:
         return found[0]
-    names = ", ".join(path.stem for path in _files(folder))
+    names = ", ".join(path.stem for path in descriptions(folder))
     problem = f"there is no kernel {name!r} in it" if name else "there are several kernels in it"
     raise MemsimError(problem, file=str(folder), hint=f"choose one of {names} by its name")
 

@@ -1,4 +1,4 @@
-"""The command line: one module for each verb; arguments in, exit code out.
+"""The command line: one module per verb.
 
 Exit codes: 0 done; 1 a check failed; 2 bad input or a missing part; 130 interrupted.
 Every `MemsimError` is caught here, once, and printed without a traceback.
@@ -25,23 +25,25 @@ class Interrupted(Exception):
     """Ctrl-C, before click makes a line of it."""
 
 
-#: A verb, and where its command is: `memsim/cli/MODULE.py`, `COMMAND`.
+#: A verb, where its command is (`memsim/cli/MODULE.py`, `COMMAND`), and its line in `memsim --help`.
 VERBS = {
-    "list": ("list", "list_kernels"),
-    "analyze": ("analyze", "analyze"),
-    "capture": ("capture", "capture"),
-    "heatmap": ("heatmap", "heatmap"),
-    "explain": ("explain", "explain"),
-    "bound": ("bound", "bound"),
-    "suggest": ("suggest", "suggest"),
-    "report": ("report", "report"),
-    "check": ("check", "check"),
-    "baseline": ("baseline", "baseline"),
-    "compare": ("compare", "compare_"),
-    "sweep": ("sweep", "sweep"),
-    "validate": ("validate", "validate"),
-    "probe": ("probe", "probe"),
-    "bench": ("bench", "bench"),
+    "list": ("list", "list_kernels", "List the kernels that ship with memsim."),
+    "analyze": ("analyze", "analyze", "Count what each source line's memory accesses cost."),
+    "capture": ("capture", "capture", "Record the kernel launches of a Triton or Numba script."),
+    "heatmap": ("heatmap", "heatmap", "Show which shared-memory banks each access uses."),
+    "explain": ("explain", "explain", "Explain one request lane by lane: why it costs what it costs."),
+    "bound": ("bound", "bound", "Compute a lower bound on the cycles of a launch."),
+    "suggest": ("suggest", "suggest", "Propose layout changes that remove bank conflicts."),
+    "report": ("report", "report", "Write an HTML report on a launch."),
+    "check": ("check", "check", "Check a project's kernels against their budgets."),
+    "baseline": ("baseline", "baseline", "Record the current counts of a project's kernels."),
+    "compare": ("compare", "compare_", "Compare the memory cost of two kernels, line by line."),
+    "sweep": ("sweep", "sweep", "Analyze many variants of a kernel and rank them."),
+    "validate": ("validate", "validate", "Compare predictions with hardware counters."),
+    "probe": ("probe", "probe", "Test the model's rules on a GPU, instruction by instruction."),
+    "init": ("init", "init", "Create a memsim.toml for the kernels in a folder."),
+    "doctor": ("doctor", "doctor", "Show which tools and devices memsim finds."),
+    "completion": ("completion", "completion", "Print a shell completion script."),
 }
 
 
@@ -63,8 +65,9 @@ class Verbs(click.Group):
         """The verb's command, None if there is no such verb."""
         if cmd_name not in VERBS:
             return super().get_command(ctx, cmd_name)
-        module, command = VERBS[cmd_name]
+        module, command, short_help = VERBS[cmd_name]
         found: click.Command = getattr(import_module(f"memsim.cli.{module}"), command)
+        found.short_help = short_help
         return found
 
 
@@ -73,28 +76,33 @@ class Verbs(click.Group):
 def cli() -> None:
     """Counts what a CUDA kernel's memory accesses cost on the hardware, without a GPU.
 
-    memsim runs the index math of the kernel's own compiled code for every thread and tells, for
-    every source line that touches shared or global memory, how many wavefronts, bank conflicts
-    and sectors it costs.
+    memsim executes the compiled kernel's address computations for every thread. For each source
+    line that accesses shared or global memory it reports the wavefronts, bank conflicts and
+    sectors.
 
     \b
     First steps:
       memsim list                 the kernels that ship with memsim
       memsim analyze kernel_v4    what one of them costs, line by line
       memsim heatmap kernel_v4    how its accesses use the banks of shared memory
-      memsim explain kernel_v4    one request taken apart, lane by lane
-      memsim suggest kernel_v3    a change that removes its bank conflicts, and code to paste
+      memsim explain kernel_v4    why a request costs what it costs, lane by lane
+      memsim suggest kernel_v3    a layout change that removes its bank conflicts
       memsim analyze --help       the same for a kernel of your own
     """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code; `arguments` default to the process's own."""
+    return run(cli, arguments, "memsim")
+
+
+def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> int:
+    """Runs a command under a name and returns the exit code; whatever goes wrong is a line for people."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # source lines may hold any character
     try:
-        code = cli.main(arguments, prog_name="memsim", standalone_mode=False) or 0
+        code: int = command.main(arguments, prog_name=name, standalone_mode=False) or 0
         sys.stdout.flush()  # what cannot be printed is told here, and not when Python ends
         return code
     except MemsimError as error:
@@ -106,9 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (Interrupted, click.Abort, KeyboardInterrupt):
         return _failed("interrupted", INTERRUPTED, prefix="")
     except RecursionError:
-        return _failed("something is nested too deeply to be read", 2)
+        return _failed("the input is nested too deeply", 2)
     except MemoryError:
-        return _failed("there is not enough memory for this", 2)
+        return _failed("out of memory", 2)
     except OSError as error:
         if error.filename is not None:
             return _failed(str(error), 2)

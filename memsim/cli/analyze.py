@@ -8,9 +8,7 @@ from typing import Any
 
 import click
 
-from memsim.captured.launch_json import write_launch
-from memsim.captured.launched import Launched
-from memsim.cli.target import analyzed, asks_what_there_is, echo_offers, job_of, target_options
+from memsim.cli.launch_options import analyzed, asks_what_there_is, echo_offers, job_of, target_options
 from memsim.errors import MemsimError
 from memsim.report import json, text
 from memsim.report.hints import next_command
@@ -20,19 +18,26 @@ from memsim.trace.source import SUFFIX, can_be_written, is_trace
 
 @click.command()
 @target_options
-@click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
-@click.option("--sass", is_flag=True, help="Below each source line its machine instructions.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--sass", is_flag=True, help="Show the machine instructions below each source line.")
+@click.option("--metrics", is_flag=True, help="Also print the totals under ncu's metric names.")
+@click.option(
+    "--sort",
+    type=click.Choice(text.SORTS),
+    default="cost",
+    help="Order of each table's rows: highest cost first (default), most waste first, or by line number.",
+)
 @click.option(
     "--save-trace",
     type=click.Path(path_type=Path),
     metavar="FILE.npz",
-    help="Keep the addresses; as FILE.traceg in Accel-Sim's format.",
+    help="Save the memory trace; FILE.traceg saves it in Accel-Sim's format.",
 )
 @click.option(
     "--save-launch",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Keep the launch: launch.json, the code, and the arrays that have values.",
+    help="Save the launch: launch.json, the machine code, and the arrays with known contents.",
 )
 @click.pass_context
 def analyze(
@@ -41,28 +46,37 @@ def analyze(
     target: str,
     as_json: bool,
     sass: bool,
+    metrics: bool,
+    sort: text.Sort,
     save_trace: Path | None,
     save_launch: Path | None,
     **launch: Any,
 ) -> None:
-    """Tells what each source line that touches shared or global memory costs.
-
-    TARGET is a kernel's name from `memsim list`, or a target's from memsim.toml; a .cu, .ptx or .cubin file,
-    or a program or library with machine code in it; a launch.json, as memsim capture and --save-launch write
-    it; a folder of Triton's cache; a function in Python, layouts.py:transpose; a trace that --save-trace
-    wrote, or Accel-Sim (.traceg), or NVBit's mem_trace (.txt, .log).
-    A file of code also needs --grid, --block and an --arg for each parameter of the kernel; what the
-    launch in a CUDA file says need not be given. A CUDA file with nothing else: its kernels, each
-    with a command line. A folder of Triton's cache needs --grid and the arguments that the kernel declares;
-    a function needs --block, and -D NAME=VALUE sets one of its parameters.
+    """Counts what the memory accesses of each source line cost.
 
     \b
-    An --arg is a number, an array by type and shape, an array from a file, or a
-    struct by its numbers and arrays, each at its alignment:
+    TARGET is one of
+      kernel_v4               a kernel from `memsim list`
+      scale                   a target in memsim.toml
+      scale.cu                a .cu, .ptx or .cubin file, or a program or library with GPU code
+      run/launch.json         a launch saved by memsim capture or --save-launch
+      ~/.triton/cache/XYZ     a folder of Triton's cache
+      layouts.py:transpose    a Python function that describes the accesses
+      v4.npz                  a trace saved by --save-trace
+      kernel-1.traceg         a trace of Accel-Sim (.traceg) or of NVBit's mem_trace (.txt, .log)
+
+    A code file also needs --grid, --block and one --arg per kernel parameter, except for what the
+    launch in a CUDA file states itself. A CUDA file without options: lists its kernels, each with a
+    command line. A Triton cache folder needs --grid and the kernel's declared arguments. A Python
+    function needs --block; -D NAME=VALUE sets one of its parameters.
+
+    \b
+    An --arg is a number, an array given by type and shape, an array from a file,
+    or a struct given by its fields, each at its natural alignment:
       1024   1.0   true   'f32[1024,1024]'   'i32[64]=iota'   'u8[256]=zeros'   @matrix.npy
       'f32(1,2)+i32(3)'   'f32[64]+i32(3)' (a pointer and a number)
-    Arrays are random if nothing else is said: floats from -1 to 1, integers from
-    0 to 127, those of 8 bits any. bf16, e4m3 and e5m2 are types, too; null is a null pointer.
+    Arrays are random by default: floats from -1 to 1, integers from 0 to 127, 8-bit
+    integers over their full range. Types include bf16, e4m3 and e5m2; null is a null pointer.
 
     \b
     Examples:
@@ -74,22 +88,29 @@ def analyze(
       memsim analyze kernel-1.traceg.xz
     """
     if save_trace is not None and not can_be_written(save_trace):
-        hint = f"call it {save_trace.stem}{SUFFIX}, so that memsim analyze knows it as one"
-        raise MemsimError("a saved trace has another suffix", file=str(save_trace), hint=hint)
+        hint = f"name it {save_trace.stem}{SUFFIX}"
+        raise MemsimError("a trace cannot be saved under this suffix", file=str(save_trace), hint=hint)
     if save_launch is not None and is_trace(target):
-        raise MemsimError("a saved trace has no launch to save", file=target, hint="save it with its kernel")
+        raise MemsimError(
+            "a saved trace has no launch to save",
+            file=target,
+            hint="use --save-launch when you analyze the kernel itself",
+        )
     if asks_what_there_is(ctx, target):
         echo_offers(target)
         return
     analysis = analyzed(ctx, target)
     if save_launch is not None:
+        from memsim.captured.launch_json import write_launch
+        from memsim.captured.launched import Launched
+
         write_launch(Launched.of(job_of(ctx, target)), save_launch)
     if save_trace is not None:
         analysis.trace.save(save_trace)
     if as_json:
         click.echo(json.render(analysis, sass=sass))
     else:
-        text.write(analysis, sys.stdout, sass=sass)
+        text.write(analysis, sys.stdout, sass=sass, metrics=metrics, sort=sort)
         suggestion = next_command(analysis, target, options=is_file(target))
         if suggestion:
             click.echo(suggestion)

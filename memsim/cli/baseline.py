@@ -20,19 +20,25 @@ from memsim.targets.run import analyze_all
 @click.command()
 @project_options
 def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
-    """Writes the counts of every target of a project to one file.
+    """Writes the counts of all targets of a project to one file.
 
-    Commit the file: its diff shows what a change of a kernel does to each of its accesses. memsim check
-    compares with it, and fails where a count is higher.
+    Commit the file: its diff shows what a change to a kernel does to each access. memsim check
+    compares with it and fails where a count has risen.
     """
     project = open_project(config)
     entries: dict[str, Entry] = {}
+    doubts: list[str] = []
     with progress_bar("memsim baseline") as report:
         for measured in analyze_all(project.targets, open_cache(no_cache), jobs):
             target = measured.target
-            entries[target.name] = entry_of(measured.result(), target.given)
+            analysis = measured.result()
+            entries[target.name] = entry_of(analysis, target.given)
+            if analysis.trace.origin is not None and analysis.trace.origin.doubt:
+                doubts.append(f"note: {target.name}: {analysis.trace.origin.doubt}")
             if report is not None:
                 report(len(entries) / len(project.targets))
+    for doubt in doubts:
+        say(doubt, err=True)
     before = _before(project.baseline)
     write_text(project.baseline, render(entries), "the baseline")
     accesses = sum(len(entry.sites) for entry in entries.values())

@@ -19,18 +19,18 @@ from memsim.errors import MemsimError
     type=click.Path(file_okay=False, path_type=Path),
     required=True,
     metavar="FOLDER",
-    help="Where launches go; made if it is not there.",
+    help="Folder for the launches; created if missing.",
 )
-@click.option("--arch", default="sm_90", show_default=True, help="The chip to compile for.")
+@click.option("--arch", default="sm_90", show_default=True, help="Architecture to compile for.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -> None:
-    """Runs a Python script that launches kernels of Triton or Numba, and writes down each launch.
+    """Runs a Python script that launches Triton or Numba kernels, and records each launch.
 
-    Neither a GPU nor a driver is needed; without them nothing is executed, and a kernel finds in its arrays
-    what the script has put there. All configurations of an autotuner are launched once.
+    No GPU or driver is needed. Without them no kernel is executed, so each launch sees the arrays
+    as the script filled them. Every configuration of an autotuner is launched once.
 
-    For each launch there is a folder in FOLDER with launch.json, the machine code, and the arrays.
+    Each launch gets a folder in FOLDER with launch.json, the machine code and the arrays.
 
     \b
     Examples:
@@ -38,7 +38,9 @@ def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -
       memsim analyze run/000_add_kernel/launch.json
     """
     if output.is_dir() and any(output.iterdir()):
-        raise MemsimError("the folder is not empty", file=str(output), hint="give a new one: -o run2")
+        raise MemsimError(
+            "the output folder is not empty", file=str(output), hint="choose another, such as -o run2"
+        )
     count = 0
 
     def keep(launched: Launched) -> None:

@@ -7,11 +7,13 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path, PurePath
 
 import click
 
 import memsim
+from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache, open_project, project_options
 from memsim.errors import MemsimError
@@ -20,18 +22,18 @@ from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
 from memsim.job import Job
 from memsim.kernels import Spec, catalog
 from memsim.report import check as terminal
-from memsim.report import check_json, github, junit, markdown, sarif
 from memsim.report.findings import Locate
 from memsim.targets.check import check_project
 from memsim.targets.places import locator, repository_root
 from memsim.targets.project import find_project
 
-FORMATS: dict[str, Callable[[Outcome, Locate], str]] = {
-    "github": github.render,
-    "sarif": partial(sarif.render, version=memsim.__version__),
-    "junit": junit.render,
-    "json": check_json.render,
-    "markdown": markdown.render,
+#: Formats, and the modules of `memsim.report` that write them.
+FORMATS = {
+    "github": "github",
+    "sarif": "sarif",
+    "junit": "junit",
+    "json": "check_json",
+    "markdown": "markdown",
 }
 SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the summary of a job
 
@@ -44,7 +46,7 @@ SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the sum
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write the format to a file; the terminal gets text.",
+    help="Write the chosen format to FILE; the terminal gets text.",
 )
 @project_options
 @click.pass_context
@@ -60,15 +62,15 @@ def check(
 ) -> None:
     """Checks the kernels of a project against their budgets.
 
-    The targets and budgets are in memsim.toml, or in [tool.memsim] of pyproject.toml. TARGET is a name or
-    a pattern such as 'guide_*'; all targets if left out. A target without a budget must cost what the
-    baseline says (see memsim baseline).
+    Targets and budgets are defined in memsim.toml or in [tool.memsim] of pyproject.toml. TARGET is a
+    name or a pattern such as 'guide_*'; the default is all targets. A target without a budget is
+    compared with the baseline (see memsim baseline).
 
-    Exits with 0 if every budget holds, 1 if one is broken, 2 if something could not be judged: bad input, a
-    kernel that does not compile, a budget that nothing falls under.
+    Exit code: 0 if every budget holds, 1 if one is exceeded, 2 if something could not be checked: bad
+    input, a kernel that does not compile, a budget that matches no access.
     """
     if output is not None and form == "text":
-        raise click.UsageError("--output needs a --format", ctx)
+        raise click.UsageError("--output needs --format", ctx)
     here = folder = Path.cwd()
     targets: tuple[Job, ...] = ()
     try:
@@ -80,13 +82,15 @@ def check(
     except MemsimError as error:  # whoever reads the format must see it too
         outcome = Outcome((), (), (Problem("", error),))
 
+    for note in outcome.notes:
+        say(f"note: {note}", err=True)
     in_repository = locator(targets, repository_root(folder))
     if form == "text" or output is not None:
         terminal.write(outcome, locator(targets, here), sys.stdout, _explanation(outcome, targets, folder))
     if form != "text":
-        _give(FORMATS[form](outcome, in_repository), output)
+        _give(_writer(form)(outcome, in_repository), output)
     if form == "github" and os.environ.get(SUMMARY):
-        _append(Path(os.environ[SUMMARY]), markdown.render(outcome, in_repository))
+        _append(Path(os.environ[SUMMARY]), _writer("markdown")(outcome, in_repository))
     ctx.exit(outcome.exit_code)
 
 
@@ -115,6 +119,13 @@ def _is_found(folder: Path) -> bool:
         return find_project(Path.cwd()).parent == folder
     except MemsimError:
         return False
+
+
+def _writer(form: str) -> Callable[[Outcome, Locate], str]:
+    """What writes a format; imported only when it is asked for."""
+    render = import_module(f"memsim.report.{FORMATS[form]}").render
+    found: Callable[[Outcome, Locate], str] = render
+    return partial(render, version=memsim.__version__) if form == "sarif" else found
 
 
 def _give(text: str, output: Path | None) -> None:

@@ -16,10 +16,10 @@ import click
 from memsim.analysis import analyze_trace
 from memsim.api import KernelFile
 from memsim.arch import Arch, get_arch
+from memsim.cli.launch_options import ARCH, launch_options, said, spell
 from memsim.cli.project import open_cache, project_options
-from memsim.cli.target import ARCH, launch_options, said, spell
 from memsim.errors import MemsimError
-from memsim.files import read_text
+from memsim.files import file_exists, read_text
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
 from memsim.report import comparison
@@ -43,7 +43,7 @@ class Operands:
     """What A and B may mean here. used: the options that made a difference."""
 
     ctx: click.Context
-    arch: Arch
+    arch: Arch | None
     config: Path | None
     jobs: int | None
     cache: Path | None
@@ -58,7 +58,7 @@ class Operands:
             return side_of(name, analyze_trace(Trace.load(name), self.arch))
         if Path(name).suffix == ".json":
             return side_of_document(name, _read_json(Path(name)))
-        if is_file(name) and Path(file_of(name)).is_file():
+        if is_file(name) and file_exists(Path(file_of(name))):
             return self.single(name, self.launched(name, name, Path.cwd()))
         if name in self.known_targets():
             return self.single(name, self.known_targets()[name])
@@ -72,8 +72,8 @@ class Operands:
         revision, _, inside = name.partition(":")
         if not is_revision(repository, revision):
             raise MemsimError(
-                f"{name!r} is no kernel, no file, no saved analysis and no git revision",
-                hint="memsim list shows the kernels that ship; memsim compare --help what else there is",
+                f"{name!r} is not a kernel, file, saved analysis or git revision",
+                hint="memsim list shows the kernels that ship; memsim compare --help what else it takes",
             )
         tree = self.stack.enter_context(files_at(repository, revision))
         if is_file(inside):
@@ -119,7 +119,7 @@ class Operands:
         """An option that changed nothing is a mistake of the user's."""
         for key in said(self.ctx):
             if key not in (*self.used, "arch"):
-                raise click.UsageError(f"{spell(self.ctx, key)} makes no sense with A and B", self.ctx)
+                raise click.UsageError(f"{spell(self.ctx, key)} does not apply to these A and B", self.ctx)
 
 
 @click.command("compare")
@@ -136,16 +136,16 @@ def compare_(
     a: str,
     b: str,
     form: str,
-    arch: str,
+    arch: str | None,
     config: Path | None,
     jobs: int | None,
     no_cache: bool,
     **launch: Any,
 ) -> None:
-    """Compares what two kernels cost, line by line and in total: A is before, B is now.
+    """Compares the memory cost of two kernels, line by line and in total: A is before, B is after.
 
     \b
-    A and B are each one of
+    A and B can each be
       kernel_v3               a kernel from memsim list
       scale                   a target of this project's configuration
       scale.cu                a .cu, .ptx or .cubin file, with --grid, --block and --arg
@@ -162,7 +162,9 @@ def compare_(
       memsim compare HEAD:scale.cu scale.cu --grid 8 --block 128 --arg 'f32[1024]'
     """
     with ExitStack() as stack:
-        operands = Operands(ctx, get_arch(arch), config, jobs, open_cache(no_cache), stack)
+        operands = Operands(
+            ctx, None if arch is None else get_arch(arch), config, jobs, open_cache(no_cache), stack
+        )
         first, second = operands.sides(a), operands.sides(b)
     operands.refuse_unused()
     found = _compared(first, second)
@@ -177,8 +179,8 @@ def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side]) -> Compariso
         return Comparisons((compare(a, b),))
     if isinstance(a, Side) or isinstance(b, Side):
         raise MemsimError(
-            "one of A and B is one kernel, and the other is a whole project",
-            hint="REVISION:TARGET is one kernel of a revision",
+            "A is a single kernel and B a whole project, or the reverse; they cannot be compared",
+            hint="REVISION:TARGET selects a single kernel of a revision",
         )
     return compare_all(a, b)
 
@@ -189,4 +191,4 @@ def _read_json(path: Path) -> Any:
     except FileNotFoundError:
         raise MemsimError("there is no such file", file=str(path)) from None
     except (ValueError, RecursionError) as error:
-        raise MemsimError(f"no JSON: {error}", file=str(path)) from None
+        raise MemsimError(f"not valid JSON: {error}", file=str(path)) from None

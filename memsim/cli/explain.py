@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
+from memsim.cli.launch_options import analyzed, target_options
 from memsim.cli.output import output_option, save_figure, say
-from memsim.cli.target import analyzed, target_options
-from memsim.details.choose import sites_on_line, worst_site
-from memsim.details.request import take_apart
+from memsim.inspect.choose import sites_on_line, worst_site
+from memsim.inspect.request import take_apart
 from memsim.report.help import what_would_help
 from memsim.report.labels import access
 from memsim.report.terminal import request as terminal
@@ -20,9 +20,15 @@ from memsim.report.terminal import request as terminal
 
 @click.command()
 @target_options
-@click.option("--line", metavar="[FILE:]LINE", help="The access on a source line; the worst of several.")
-@click.option("--site", type=click.IntRange(0), metavar="N", help="The access with that number in a heatmap.")
-@output_option(".png, .svg or .pdf; the terminal if left out.")
+@click.option(
+    "--line",
+    metavar="[FILE:]LINE",
+    help="Explain the access on this source line; the worst one if there are several.",
+)
+@click.option(
+    "--site", type=click.IntRange(0), metavar="N", help="Explain the access with this number in the heatmap."
+)
+@output_option("a .png, .svg or .pdf. Default: print to the terminal.")
 @click.pass_context
 def explain(
     ctx: click.Context,
@@ -33,15 +39,15 @@ def explain(
     output: Path | None,
     **launch: Any,
 ) -> None:
-    """Takes one request apart: what each lane asks for, and what happens to it.
+    """Explains one request: what each lane accesses and how the hardware serves it.
 
-    For shared memory: the lanes by the banks, the wavefront that serves each lane, the rule that grouped
-    them, the words that collide, the conflict graph. For global memory: the sectors of each 128-byte line,
-    the bytes that are used, and what coalescing would need. It is the worst request of the access that
-    --line or --site names, or of the worst access: the one with most conflicts, then with most sectors that
-    nobody needs, then with most wavefronts above the ideal.
+    For shared memory: each lane's bank and wavefront, the rule that groups the lanes, the words that
+    collide, and the conflict graph. For global memory: the sectors of each 128-byte line, the bytes
+    used, and what a coalesced access would need. Shows the worst request of the access chosen with
+    --line or --site, by default of the worst access: most conflicts, then most unneeded sectors, then
+    most wavefronts above the ideal.
 
-    TARGET and its options are those of `memsim analyze`.
+    TARGET and its options are the same as for `memsim analyze`.
 
     \b
     Examples:
@@ -50,7 +56,7 @@ def explain(
       memsim explain kernel_v1 --site 0 -o scattered.svg
     """
     if line is not None and site is not None:
-        raise click.UsageError("--line and --site both choose the access; give one", ctx)
+        raise click.UsageError("--line and --site both select the access; give only one", ctx)
     analysis = analyzed(ctx, target)
     number, others = _choose(analysis, line, site)
     if output is not None:

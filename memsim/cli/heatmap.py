@@ -8,28 +8,27 @@ from typing import Any
 
 import click
 
+from memsim.cli.launch_options import analyzed, target_options
 from memsim.cli.output import PAGE, output_option, save_figure
-from memsim.cli.target import analyzed, target_options
 from memsim.files import write_text
 from memsim.report.terminal import heatmap as terminal
 
 
 @click.command()
 @target_options
-@click.option(
-    "--compare", metavar="OTHER", help="A second TARGET, drawn beside the first on the same scales."
-)
-@output_option(".png, .svg, .pdf or .html; the terminal if left out.")
+@click.option("--compare", metavar="OTHER", help="A second TARGET, drawn with the first on the same scales.")
+@output_option("a .png, .svg, .pdf or .html. Default: print to the terminal.")
 @click.pass_context
 def heatmap(
     ctx: click.Context, /, target: str, compare: str | None, output: Path | None, **launch: Any
 ) -> None:
     """Shows how each access to shared memory uses the 32 banks.
 
-    A row for each access site, a column for each bank: the colour is the words that the bank serves for one
-    request, a number in a cell a bank conflict. Bars show the ways, and the wavefronts beside the ideal.
+    One row per access site, one column per bank. Colour shows how many words the bank serves for one
+    request; a number in a cell marks a bank conflict. Bars show the ways, and wavefronts against the
+    ideal.
 
-    TARGET and its options are those of `memsim analyze`.
+    TARGET and its options are the same as for `memsim analyze`.
 
     \b
     Examples:

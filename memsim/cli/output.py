@@ -25,7 +25,7 @@ def output_option(what: str, required: bool = False) -> Callable[[Command], Comm
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         required=required,
-        help=f"Write a file: {what}",
+        help=f"Write to FILE, {what}",
     )
 
 

@@ -16,6 +16,7 @@ from memsim.report import rates as rates_report
 from memsim.validate.probe.judge import judge_probe
 from memsim.validate.probe.measure import run_probe
 from memsim.validate.probe.recording import newest_probe
+from memsim.validate.probe.rules import write_rules
 from memsim.validate.rates.judge import judge_rates
 from memsim.validate.rates.measure import run_rates
 from memsim.validate.rates.recording import newest_rates
@@ -24,7 +25,7 @@ FAILED = 1
 
 
 @click.command()
-@click.option("--rates", is_flag=True, help="Probe the rates of the pipes, which `memsim bound` uses.")
+@click.option("--rates", is_flag=True, help="Measure the pipe rates that `memsim bound` uses.")
 @recording_options
 @click.pass_context
 def probe(
@@ -37,16 +38,19 @@ def probe(
     as_json: bool,
     traces: Path | None,
 ) -> None:
-    """Tells for which instructions the model's rules hold on a GPU.
+    """Tests the model's rules on a GPU, instruction by instruction.
 
-    One warp executes one instruction for each of thousands of address patterns, and every count is
-    compared with the prediction. Without --live, it is the newest recording that is compared. --live needs a
-    GPU, CuPy and Nsight Compute.
+    One warp executes one instruction on thousands of address patterns, and every count is compared with
+    the prediction. Without --live, the newest recording is compared. --live needs a GPU, CuPy and Nsight
+    Compute.
 
-    --rates runs loops of one instruction in all warps, and the catalogue, and compares executed instructions
-    and cycles with what `memsim bound` predicts.
+    --live --record also writes rules.json next to the recording. With both in the folder of recordings,
+    rules that were assumed for the chip count as measured; please contribute them.
 
-    Exits with 1 if a rule does not hold.
+    --rates runs loops of one instruction in all warps, and the catalogue kernels, and compares executed
+    instructions and cycles with what `memsim bound` predicts.
+
+    Exit code 1 if a rule does not hold.
     """
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
     if rates:
@@ -54,12 +58,15 @@ def probe(
     if live:
         with progress_bar("probing") as progress:
             recording = run_probe(progress)
+        found = judge_probe(recording)
         if record:
-            say(f"recorded: {recording.save(folder)}", err=True)
+            path = recording.save(folder)
+            say(f"recorded: {path}", err=True)
+            say(f"recorded: {write_rules(recording, found, path.parent)}", err=True)
     else:
         recording = newest_probe(folder, gpu)
+        found = judge_probe(recording)
 
-    found = judge_probe(recording)
     if as_json:
         click.echo(json.dumps(report.to_dict(recording, found), indent=2))
     else:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from memsim.store import cache_folder
-from memsim.targets.project import Project, find_project, read_project
+
+if TYPE_CHECKING:
+    from memsim.targets.project import Project
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -21,20 +23,30 @@ def project_options(command: Command) -> Command:
             "--config",
             type=click.Path(path_type=Path),
             metavar="FILE",
-            help="The configuration; the nearest memsim.toml or pyproject.toml if left out.",
+            help="Configuration file. Default: the nearest memsim.toml or pyproject.toml.",
         ),
         click.option(
-            "--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes; one for each processor."
+            "--jobs",
+            "-j",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Number of processes. Default: one per CPU core.",
         ),
-        click.option("--no-cache", is_flag=True, help="Analyze everything anew, and keep nothing."),
     )
     for option in reversed(options):
         command = option(command)
-    return command
+    return no_cache_option(command)
+
+
+def no_cache_option(command: Command) -> Command:
+    """`--no-cache`."""
+    return click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")(command)
 
 
 def open_project(config: Path | None) -> Project:
     """The project that `--config` names, or the one that holds here."""
+    from memsim.targets.project import find_project, read_project
+
     return read_project(config or find_project(Path.cwd()))
 
 

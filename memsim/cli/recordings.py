@@ -16,15 +16,19 @@ from memsim.data import data_folder
 Command = TypeVar("Command", bound=Callable[..., object])
 
 OPTIONS = (
-    click.option("--live", is_flag=True, help="Measure now, on this machine's GPU."),
-    click.option("--record", is_flag=True, help="Keep what --live measured as a new recording."),
-    click.option("--gpu", metavar="NAME", help="Only recordings made on it: a folder of the recordings."),
-    click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON."),
+    click.option("--live", is_flag=True, help="Measure on this machine's GPU."),
+    click.option("--record", is_flag=True, help="Save the --live measurement as a new recording."),
+    click.option(
+        "--gpu",
+        metavar="NAME",
+        help="Use only recordings made on this GPU (a folder name in the recordings).",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
     click.option(
         "--traces",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="FOLDER",
-        help="Where recordings are read and written, instead of those that ship with memsim.",
+        help="Folder to read and write recordings. Default: the recordings that ship with memsim.",
     ),
 )
 
@@ -45,9 +49,9 @@ def folder_of_recordings(
         click.UsageError: options that make no sense together.
     """
     if record and not live:
-        raise click.UsageError("--record makes no sense without --live", ctx)
+        raise click.UsageError("--record needs --live", ctx)
     if gpu and live:
         raise click.UsageError(
-            "--gpu chooses among recordings, and --live measures on this machine's GPU", ctx
+            "--gpu selects among recordings, but --live measures on this machine's GPU", ctx
         )
     return traces or data_folder("traces")

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
+from memsim.cli.launch_options import analyzed, job_of, target_options
 from memsim.cli.output import PAGE, output_option
-from memsim.cli.target import analyzed, job_of, target_options
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -20,35 +20,46 @@ from memsim.report.html import Recorded, report_page
 
 @click.command()
 @target_options
-@output_option("an .html page.", required=True)
+@click.option(
+    "--compare",
+    metavar="OTHER",
+    help="A second TARGET: the page also shows what is different, TARGET before and OTHER after.",
+)
+@output_option("an .html file.", required=True)
 @click.pass_context
-def report(ctx: click.Context, /, target: str, output: Path, **launch: Any) -> None:
-    """Writes a page with all there is to see.
+def report(ctx: click.Context, /, target: str, compare: str | None, output: Path, **launch: Any) -> None:
+    """Writes an HTML report on a launch.
 
-    The source with what each line costs, requests lane by lane, the bank heatmap, the layouts of shared
-    arrays, the flow of memory. The page needs no network. Recorded hardware counters stand beside the
-    predicted ones where there is a recording of the launch.
+    It shows the cost of each access and its share of the total, what would help, the source next to the
+    machine code, requests lane by lane, the bank heatmap, the layouts of shared arrays and the data flow.
+    The page works offline. If the launch was recorded on a GPU, measured counters are shown next to the
+    predicted ones.
 
-    TARGET and its options are those of `memsim analyze`.
+    TARGET and its options are the same as for `memsim analyze`.
 
     \b
-    Example:
+    Examples:
       memsim report kernel_v4_colmajor -o report.html
+      memsim report kernel_v4_colmajor --compare kernel_v4 -o before-and-after.html
     """
     if output.suffix != PAGE:
-        raise MemsimError("a report is a page", file=str(output), hint=f"call it {output.stem}{PAGE}")
+        raise MemsimError(
+            "a report must be an .html file", file=str(output), hint=f"name it {output.stem}{PAGE}"
+        )
     analysis = analyzed(ctx, target)
-    write_text(output, report_page(analysis, _recorded(analysis, job_of(ctx, target))), "the page")
+    after = None if compare is None else analyzed(ctx, compare, beside=True)
+    page = report_page(analysis, _recorded(analysis, job_of(ctx, target)), after=after)
+    write_text(output, page, "the page")
 
 
 def _recorded(analysis: Analysis, job: Job) -> Recorded | str:
     """The newest recording of the same launch, compared; or why there is none."""
     if not isinstance(job.kernel, Spec):
-        return "recordings are of catalogue kernels"
+        return "only catalogue kernels have recordings"
     if analysis.trace.blocks_replayed < analysis.trace.launch.blocks:
-        return "a recording is of all blocks"
+        return "recordings cover all blocks"
+    from memsim.validate.recordings import newest_recording
     from memsim.validate.replay import replay
-    from memsim.validate.shelf import newest_recording
 
     try:
         comparison = replay(newest_recording(data_folder("traces"), job.kernel, tuple(job.size.values())))

@@ -1,4 +1,4 @@
-"""`memsim suggest`: a change of the layout that removes bank conflicts, proven by replay."""
+"""`memsim suggest`: changes that remove bank conflicts and needless sectors, proven by replay."""
 
 from __future__ import annotations
 
@@ -9,34 +9,44 @@ from typing import Any
 
 import click
 
-from memsim import api
 from memsim.analysis import Analysis, analyze_trace
+from memsim.cli.launch_options import job_of, target_options
 from memsim.cli.progress import progress_bar
-from memsim.cli.target import job_of, target_options
+from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.report import suggestions as text
+from memsim.report.verified import holds, render, to_dict
 from memsim.suggest.edit import Edit
 from memsim.suggest.prove import Proof, differing_results, source_of
-from memsim.suggest.roles import Exchange
 from memsim.suggest.suggestions import suggest as find
-from memsim.trace.source import TraceSource
+from memsim.suggest.threads import Remapped
+from memsim.targets.cache import trace_of
+from memsim.validate.cure import Verified
+from memsim.validate.cure import verify as measure_both
 
 
 @click.command()
 @target_options
-@click.option("--array", "arrays", multiple=True, metavar="NAME", help="Only this shared array; repeatable.")
+@click.option(
+    "--array", "arrays", multiple=True, metavar="NAME", help="Consider only this shared array. Repeatable."
+)
 @click.option(
     "--take",
     multiple=True,
     type=click.IntRange(1),
     metavar="N",
-    help="Prove (and apply) the proposal with this number; repeatable. Default: the best of each array.",
+    help="Prove (and apply) the proposal with this number. Repeatable. Default: the best one for each array.",
 )
-@click.option("--run", is_flag=True, help="Run the kernel before and after the change, and compare results.")
-@click.option("--apply", is_flag=True, help="Write the change to the .cu file, if results stay the same.")
-@click.option("--json", "as_json", is_flag=True, help="Print the same records as JSON.")
+@click.option(
+    "--run", is_flag=True, help="Run the kernel before and after the change and compare the results."
+)
+@click.option(
+    "--verify", is_flag=True, help="Measure both versions on this machine's GPU with Nsight Compute."
+)
+@click.option("--apply", is_flag=True, help="Write the change to the .cu file if the results stay the same.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.pass_context
 def suggest(
     ctx: click.Context,
@@ -45,19 +55,21 @@ def suggest(
     arrays: tuple[str, ...],
     take: tuple[int, ...],
     run: bool,
+    verify: bool,
     apply: bool,
     as_json: bool,
     **launch: Any,
 ) -> None:
-    """Finds a change of the layout that removes bank conflicts, and proves it by replay.
+    """Proposes layout changes that remove bank conflicts, and proves them by replay.
 
-    Paddings and XOR swizzles of each shared array are counted on the requests that the kernel makes, all
-    stores and loads of the array together. The best is made an edit of the source; the edited source is
-    compiled and replayed, and what it counts is shown beside the forecast. The file stays as it is, unless
-    --apply is given: then both versions run on the same arguments, and the change is written if every array
-    comes out the same, bit for bit.
+    Tries paddings and XOR swizzles of each shared array on the requests the kernel makes, all stores
+    and loads of the array together. The best one becomes a source edit, which is compiled and replayed,
+    and its counts are shown next to the forecast. Your file is not changed unless you give --apply:
+    then both versions run on the same arguments, and the edit is written only if every array is
+    bit-for-bit identical. Also considers remapping threads, wider global accesses, staging through
+    shared memory, and structures of arrays.
 
-    TARGET and its options are those of `memsim analyze`.
+    TARGET and its options are the same as for `memsim analyze`.
 
     \b
     Examples:
@@ -65,17 +77,28 @@ def suggest(
       memsim suggest transpose_naive --take 2
       memsim suggest my.cu --grid 8 --block 256 --arg 'f32[4096]' --array tile --apply
     """
-    given = job_of(ctx, target)
-    job = None if isinstance(given.kernel, TraceSource) else given  # of a trace there is nothing to compile
+    job = job_of(ctx, target)
     if apply:
         _refuse_to_apply(target, job)
-    found = find(_analysis(target, given), job, arrays, take)
-    click.echo(json.dumps(found.to_dict(), indent=2) if as_json else text.render(found))
-    if not (run or apply):
+    found = find(_analysis(target, job, open_cache(launch.get("no_cache", False))), job, arrays, take)
+    measured = _measured(found.taken, found.analysis, job) if verify and found.taken is not None else None
+    if as_json:
+        said = found.to_dict() if measured is None else {**found.to_dict(), "verified": to_dict(measured)}
+        click.echo(json.dumps(said, indent=2))
+    else:
+        click.echo(text.render(found))
+        if measured is not None:
+            click.echo("\n" + render(measured))
+    if not (run or verify or apply):
         return
-    if found.taken is None or job is None:
-        raise MemsimError("there is no proven change to run", hint=found.unproven or None, exit_code=1)
-    _run(found.taken, job, as_json)
+    if found.taken is None:
+        raise MemsimError(
+            "there is no proven change to apply or run", hint=found.unproven or None, exit_code=1
+        )
+    if measured is not None and not holds(measured):
+        raise MemsimError("the GPU's counters differ from the prediction", exit_code=1)
+    if run or apply:
+        _run(found.taken, job, as_json)
     if apply:
         _refuse_another_launch(found.taken, job)
         path = job.kernel.folder / job.kernel.file
@@ -85,7 +108,13 @@ def suggest(
         click.echo(f"Written: {path}", err=as_json)
 
 
-def _refuse_another_launch(taken: Proof | Exchange, job: Job) -> None:
+def _measured(taken: Proof | Remapped, before: Analysis, job: Job) -> Verified:
+    """What was taken, before and after, on this machine's GPU."""
+    with progress_bar("measuring") as report:
+        return measure_both(job, before, taken.job, taken.analysis, report)
+
+
+def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
     """A file that needs another launch than it has would be broken by the change.
 
     Raises:
@@ -100,7 +129,7 @@ def _refuse_another_launch(taken: Proof | Exchange, job: Job) -> None:
         )
 
 
-def _run(taken: Proof | Exchange, job: Job, as_json: bool) -> None:
+def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> None:
     """Say that results are the same.
 
     Raises:
@@ -112,10 +141,10 @@ def _run(taken: Proof | Exchange, job: Job, as_json: bool) -> None:
         raise MemsimError(
             f"the changed kernel computes something else: {', '.join(differ)} came out different",
             file=job.kernel.file,
-            hint="some access of the array is not spelled out by its indices; change it by hand",
+            hint="some accesses do not index the array directly, so the edit missed them",
             exit_code=1,
         )
-    said = "Run before and after on the same arguments: every array comes out the same, bit for bit."
+    said = "Ran both versions on the same arguments: every array is bit-for-bit identical."
     click.echo(said, err=as_json)
 
 
@@ -128,7 +157,7 @@ def _write(path: Path, edit: Edit) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         if path.read_text(encoding="utf-8") != edit.text:
-            raise MemsimError("the file has changed meanwhile", file=str(path), hint="run it again")
+            raise MemsimError("the file changed during the analysis", file=str(path), hint="run it again")
         temporary.write_text(edit.new, encoding="utf-8")
         temporary.chmod(path.stat().st_mode)
         temporary.replace(path)
@@ -138,22 +167,22 @@ def _write(path: Path, edit: Edit) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _refuse_to_apply(target: str, job: Job | None) -> None:
+def _refuse_to_apply(target: str, job: Job) -> None:
     """What --apply cannot change.
 
     Raises:
         MemsimError: TARGET is no source of the user's.
     """
-    if job is not None and isinstance(job.kernel, Spec):
+    if isinstance(job.kernel, Spec):
         raise MemsimError(
-            f"{target} ships with memsim, and --apply changes your own source",
-            hint="without --apply the change is shown, and proven",
+            f"{target} ships with memsim; --apply only edits your own source",
+            hint="leave out --apply to see the change and its proof",
         )
-    if job is None or source_of(job) is None:
-        raise MemsimError(f"--apply changes a CUDA source, and {target} is none")
+    if source_of(job) is None:
+        raise MemsimError(f"--apply edits CUDA source, and {target} is not CUDA source")
 
 
-def _analysis(target: str, job: Job) -> Analysis:
+def _analysis(target: str, job: Job, cache: Path | None) -> Analysis:
     """The launch as it is, with requests apart that another layout may tell apart."""
     with progress_bar(target) as report:
-        return analyze_trace(api.trace_job(job, report, apart=True), job.arch)
+        return analyze_trace(trace_of(job, cache, report, apart=True), job.arch)

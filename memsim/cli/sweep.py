@@ -8,46 +8,63 @@ from typing import Any
 
 import click
 
-from memsim.arch import SM_90
+from memsim.cli.launch_options import spell
 from memsim.cli.output import save_figure
 from memsim.cli.progress import progress_bar
-from memsim.cli.target import spell
 from memsim.errors import MemsimError
 from memsim.report import sweep as table
-from memsim.sweep.results import sweep as run_sweep
+from memsim.sweep.files import kept_in
+from memsim.sweep.run import sweep as run_sweep
 from memsim.sweep.variants import variants
 
-SUFFIX = ".csv"
 TEXTS = ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes", "blocks", "arch")
 
 
 @click.command()
 @click.argument("target")
-@click.option("--size", metavar="M,N,K", help="Problem size, for a catalogue kernel.")
-@click.option("--kernel", metavar="NAME", help="Which kernel of the file; needed if it has several.")
-@click.option("--grid", metavar="X[,Y[,Z]]", help="Blocks in the grid.")
-@click.option("--block", metavar="X[,Y[,Z]]", help="Threads in a block.")
-@click.option("--arg", multiple=True, metavar="VALUE", help="A kernel argument; repeat it, in order.")
-@click.option("-D", "define", multiple=True, metavar="NAME=VALUE", help="A macro, or a function's parameter.")
-@click.option("-I", "include", multiple=True, metavar="DIR", help="A folder of headers; repeatable.")
+@click.option("--size", metavar="M,N,K", help="Problem size of a catalogue kernel.")
+@click.option("--kernel", metavar="NAME", help="Kernel to analyze, if the file has several.")
+@click.option("--grid", metavar="X[,Y[,Z]]", help="Grid size in blocks.")
+@click.option("--block", metavar="X[,Y[,Z]]", help="Block size in threads.")
+@click.option(
+    "--arg", multiple=True, metavar="VALUE", help="A kernel argument; repeat it for each parameter, in order."
+)
+@click.option(
+    "-D", "define", multiple=True, metavar="NAME=VALUE", help="Define a macro, or set a function's parameter."
+)
+@click.option("-I", "include", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable.")
 @click.option("--code", metavar="FORM", help="sass or ptx.")
 @click.option("--compiler", metavar="NAME", help="nvrtc or nvcc.")
-@click.option("--shared-bytes", metavar="N", help="Dynamic shared memory per block, bytes.")
-@click.option("--blocks", metavar="N", help="Replay only so many blocks of the grid.")
-@click.option("--arch", default=SM_90.name, show_default=True, help="The chip whose measured rules to use.")
-@click.option("--jobs", "-j", type=click.IntRange(1), metavar="N", help="Processes; one for each processor.")
+@click.option("--shared-bytes", metavar="N", help="Dynamic shared memory per block in bytes.")
+@click.option("--blocks", metavar="N", help="Replay only this many blocks of the grid.")
+@click.option("--arch", help="Architecture to compile for, whose rules apply. Default: sm_90.")
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of processes. Default: one per CPU core.",
+)
 @click.option(
     "--output",
     "-o",
     type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE.csv",
-    help="Keep the results; of a file that is there, what it has is not analyzed again.",
+    metavar="FILE",
+    help="Save the results as .csv or .parquet; variants already in the file are not analyzed again.",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@click.option(
+    "--cut",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Split each launch into N parts by blocks, so that several processes share it.",
 )
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Draw the frontier: .png, .svg or .pdf.",
+    help="Plot the Pareto frontier as .png, .svg or .pdf.",
 )
 @click.pass_context
 def sweep(
@@ -59,26 +76,34 @@ def sweep(
     include: tuple[str, ...],
     jobs: int | None,
     output: Path | None,
+    scheduler: str | None,
+    cut: int,
     plot: Path | None,
     **texts: Any,
 ) -> None:
-    """Analyzes many variants of a kernel, and shows which cost least for their shared memory.
+    """Analyzes many variants of a kernel, and shows the cheapest for the shared memory they use.
 
-    Any value may stand for several: 0..8 for nine integers, 0..64..8 in steps, and a|b for texts. All
-    combinations are analyzed. TARGET is as in `memsim analyze`, or several with | between, or a pattern of
-    the catalogue's names.
+    Any value can be a list: 0..8 is nine integers, 0..64..8 goes in steps of 8, a|b lists texts. All
+    combinations are analyzed. TARGET is as for `memsim analyze`, or several separated by |, or a pattern
+    of catalogue names.
 
-    A file of results is gone on with: what it has of this memsim, this launch and this source file is
-    skipped. Headers and modules that the file includes are not looked at; delete the results if they change.
+    An existing results file is continued: variants analyzed by this memsim with the same launch and
+    source file are skipped. Included headers and imported modules are not checked; delete the results
+    file if they change.
+
+    --scheduler takes the address that `dask scheduler` prints. Its workers need memsim, and the files at
+    the same paths. --cut is for one huge launch: its blocks are distributed and their counts summed.
+    Blocks then do not see what blocks of other parts wrote.
 
     \b
     Examples:
       memsim sweep tile.cu -D PAD=0..8 --grid 32,32 --block 32,32 --arg 'f32[1048576]'
       memsim sweep layouts.py:transpose --block 32,32 -D 'layout=(32,32):(33,1)|Sw<5,0,5> o (32,32):(32,1)'
       memsim sweep 'transpose_*' --size '256,256|512,512' -o transposes.csv --plot frontier.svg
+      memsim sweep histogram.cu --grid 4096 --block 256 --arg @values.npy --cut 64 --scheduler tcp://10.0.0.1:8786
     """
-    if output is not None and output.suffix != SUFFIX:
-        raise MemsimError("results are a table", file=str(output), hint=f"call it {output.stem}{SUFFIX}")
+    if output is not None:
+        kept_in(output, ())  # a suffix, or pyarrow, is missing before anything is analyzed
     if plot is not None:
         from memsim.report.figures.canvas import check_suffix
 
@@ -87,9 +112,9 @@ def sweep(
     if arg:
         said["args"] = list(arg)
     options = [*(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)]
-    chosen = variants(target, said, options, lambda key: spell(ctx, key))
+    chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1)
     with progress_bar(target) as report:
-        results = run_sweep(chosen, output, jobs, report)
+        results = run_sweep(chosen, output, jobs, report, scheduler=scheduler, cut=cut)
     table.write(results, sys.stdout)
     if plot is not None:
         from memsim.report.figures.frontier import frontier_figure

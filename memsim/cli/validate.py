@@ -14,35 +14,32 @@ import click
 
 from memsim.analysis import analyze_trace
 from memsim.api import trace_job
+from memsim.cli.launch_options import job_of, launch_options, said, spell
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
-from memsim.cli.target import job_of, launch_options, said, spell
-from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec, catalog, compiled
 from memsim.report import instructions, validation
 from memsim.report.instructions import Subject
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
-from memsim.validate import gaps
 from memsim.validate.code_recording import CodeRecording
-from memsim.validate.code_shelf import new_code_path, newest_code, newest_code_of_each
+from memsim.validate.code_recordings import new_code_path, newest_code, newest_code_of_each
 from memsim.validate.compare import Comparison
 from memsim.validate.from_report import profiles_in
-from memsim.validate.gaps import Gap, Judgement
 from memsim.validate.instructions import CodeComparison, compare_code
 from memsim.validate.live import measure, recorded_name
 from memsim.validate.recording import Recording
+from memsim.validate.recordings import newest_of_each, newest_recording
 from memsim.validate.replay import replay, replay_code
-from memsim.validate.shelf import newest_of_each, newest_recording
 from memsim.validate.sizes import RAGGED, size_of
 
 FAILED, MISSING = 1, 2
 REFUSED = {
-    "blocks": "the GPU runs all blocks",
-    "code": "machine code is what a GPU runs",
-    "max_steps": "what was recorded has ended",
+    "blocks": "a GPU always runs all blocks",
+    "code": "a GPU runs machine code",
+    "max_steps": "recorded launches ran to their end",
 }
 
 
@@ -51,27 +48,29 @@ class Found:
     """What was compared: by instruction, and of PTX by source line; `stale`: what has changed since."""
 
     code: list[tuple[Subject, CodeComparison]] = field(default_factory=list)
-    lines: list[tuple[Comparison, Judgement]] = field(default_factory=list)
+    lines: list[Comparison] = field(default_factory=list)
     stale: list[MemsimError] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
-        """Whether everything is as predicted, or known."""
+        """Whether everything is as predicted."""
         by_code = all(instructions.passed(comparison) for _, comparison in self.code)
-        return by_code and all(judgement.passed for _, judgement in self.lines)
+        return by_code and all(comparison.passed for comparison in self.lines)
 
 
 @click.command()
 @click.argument("target", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every kernel of the catalogue.")
-@click.option("--instructions", "whole", is_flag=True, help="Show all instructions, equal ones too.")
+@click.option("--all", "everything", is_flag=True, help="Validate every kernel of the catalogue.")
+@click.option(
+    "--instructions", "whole", is_flag=True, help="Show every instruction, including those that agree."
+)
 @click.option(
     "--ncu-rep",
     "reports",
     multiple=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Compare with this report of Nsight Compute; repeatable, for counters that it lacks.",
+    help="Compare with this Nsight Compute report. Repeatable, to add counters another report lacks.",
 )
 @launch_options
 @recording_options
@@ -91,18 +90,18 @@ def validate(
     size: str | None,
     **launch: Any,
 ) -> None:
-    """Sets what memsim predicts for TARGET beside what a GPU counts.
+    """Compares memsim's predictions for TARGET with a GPU's counters.
 
-    TARGET is a kernel's name from `memsim list`, or a file: .cu, .ptx, or any with machine code; a file also
-    needs --grid, --block and an --arg for each parameter of the kernel. Without --live, a kernel of the
-    catalogue is compared with its newest recording, on any machine. '--size ragged' is one that fits no tile.
+    TARGET is a kernel from `memsim list`, or a .cu, .ptx or binary file; a file also needs --grid,
+    --block and one --arg per kernel parameter. Without --live, a catalogue kernel is compared with its
+    newest recording, which needs no GPU. '--size ragged' selects a size that no tile divides.
 
-    With --live it runs the very machine code that was read, on the same data, under Nsight Compute; that
-    needs a GPU, CuPy and ncu. Each instruction that touches memory is compared by its address, and the
-    counters of the launch. --ncu-rep compares with a report that is already there; reading it needs
-    ncu_report (pip install ncu-report).
+    --live runs the analyzed machine code on the same data under Nsight Compute; it needs a GPU, CuPy and
+    ncu. It compares every memory instruction, matched by its address in the code, and the counters of
+    the launch. --ncu-rep compares with an existing report; reading it needs ncu_report (pip install
+    ncu-report).
 
-    Exits with 1 if something differs that is not explained.
+    Exit code 1 if there is an unexplained difference.
 
     \b
     Examples:
@@ -116,13 +115,13 @@ def validate(
         raise click.UsageError("name one kernel or file, or give --all", ctx)
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
     if reports and (live or gpu or everything):
-        raise click.UsageError("--ncu-rep is about one target, in place of --live or a recording", ctx)
+        raise click.UsageError("--ncu-rep takes one target and replaces --live and recordings", ctx)
     measures = live or bool(reports)
     for key, why in (
-        REFUSED if measures else {**REFUSED, "max_steps": "what was recorded has ended"}
+        REFUSED if measures else {**REFUSED, "max_steps": "recorded launches ran to their end"}
     ).items():
         if key in said(ctx):
-            raise click.UsageError(f"{spell(ctx, key)} makes no sense here: {why}", ctx)
+            raise click.UsageError(f"{spell(ctx, key)} does not apply here: {why}", ctx)
     if target is not None and kind_of(target) in (SAVED, PYTHON):
         raise click.UsageError(f"{kind_of(target).what} cannot be run", ctx)
     jobs = [_job(ctx, name, size) for name in ([target] if target else compiled())]
@@ -131,13 +130,12 @@ def validate(
             f"there are no recordings of files: give --live or --ncu-rep with {target}", ctx
         )
 
-    known = gaps.read_gaps(data_folder("traces") / gaps.FILE)
     if measures:
         found = _measured(jobs, reports, folder if record else None)
     elif target is not None:
-        found = _newest(folder, jobs[0], gpu, known)
+        found = _newest(folder, jobs[0], gpu)
     else:
-        found = _recorded(folder, size, gpu, known)
+        found = _recorded(folder, size, gpu)
     _show(found, as_json, everything, whole)
     if found.stale:
         ctx.exit(MISSING)
@@ -187,8 +185,8 @@ def _measure(jobs: Sequence[Job], folder: Path | None) -> list[CodeRecording]:
     wrong = [one.name for one in recordings if one.result is not None and not one.result.right]
     if wrong:
         raise MemsimError(
-            f"computed on this GPU, the result is wrong: {', '.join(wrong)}",
-            hint="nothing was recorded; a kernel that is wrong has no counters worth keeping",
+            f"the kernel computed a wrong result on this GPU: {', '.join(wrong)}",
+            hint="nothing was recorded",
             exit_code=FAILED,
         )
     for job, recording in zip(jobs, recordings, strict=True):
@@ -200,18 +198,17 @@ def _measure(jobs: Sequence[Job], folder: Path | None) -> list[CodeRecording]:
     return recordings
 
 
-def _newest(folder: Path, job: Job, gpu: str | None, known: Sequence[Gap]) -> Found:
+def _newest(folder: Path, job: Job, gpu: str | None) -> Found:
     """The newest recording of a catalogue kernel's machine code; if there is none, of its PTX."""
     spec, extents = job.kernel, tuple(job.size.values())
     assert isinstance(spec, Spec)
     recording = newest_code(folder, spec, extents, gpu)
     if recording is not None:
         return Found(code=[(_subject(recording), replay_code(recording))])
-    comparison = replay(newest_recording(folder, spec, extents, gpu))
-    return Found(lines=[(comparison, gaps.judge(comparison, known))])
+    return Found(lines=[replay(newest_recording(folder, spec, extents, gpu))])
 
 
-def _recorded(folder: Path, size: str | None, gpu: str | None, known: Sequence[Gap]) -> Found:
+def _recorded(folder: Path, size: str | None, gpu: str | None) -> Found:
     """The newest recording of everything; of a launch that is recorded by instruction, only that.
 
     Raises:
@@ -236,7 +233,7 @@ def _recorded(folder: Path, size: str | None, gpu: str | None, known: Sequence[G
     if not by_code and not by_line:
         raise MemsimError(
             f"there is no recording in {folder}" + (f" for {gpu}" if gpu else ""),
-            hint="memsim validate --all --live --record makes them, on a machine with a GPU",
+            hint="make some on a machine with a GPU: memsim validate --all --live --record",
         )
     found = Found()
     for code in by_code:
@@ -246,11 +243,9 @@ def _recorded(folder: Path, size: str | None, gpu: str | None, known: Sequence[G
             found.stale.append(error)
     for recording in by_line:
         try:
-            comparison = replay(recording)
+            found.lines.append(replay(recording))
         except MemsimError as error:
             found.stale.append(error)
-        else:
-            found.lines.append((comparison, gaps.judge(comparison, known)))
     return found
 
 
@@ -277,18 +272,18 @@ def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
         say(f"error: {error}", err=True)
     if as_json:
         records: list[Any] = [instructions.to_dict(*pair) for pair in found.code]
-        records += [validation.to_dict(*pair) for pair in found.lines]
+        records += [validation.to_dict(comparison) for comparison in found.lines]
         click.echo(json.dumps(records if everything else records[0], indent=2))
     elif not everything:
         for subject, comparison in found.code:
             instructions.write(subject, comparison, sys.stdout, whole)
-        for pair in found.lines:
-            validation.write(*pair, sys.stdout)
+        for of_lines in found.lines:
+            validation.write(of_lines, sys.stdout)
     else:
         for subject, comparison in found.code:
             say(instructions.headline(subject, comparison))
-        for pair in found.lines:
-            say(validation.headline(*pair))
+        for of_lines in found.lines:
+            say(validation.headline(of_lines))
         if found.code:
             say(instructions.summary([comparison for _, comparison in found.code]))
         if found.lines:

@@ -6,11 +6,15 @@ the source in it. Left out on purpose: what either means, and everything that ne
 
 from __future__ import annotations
 
-from memsim.compile.assemble import assemble_ptx
-from memsim.compile.cubin import Compiled, compile_cubin
-from memsim.compile.nvrtc import release_of as compiler_of
-from memsim.compile.ptx import compile_cuda
-from memsim.compile.toolkit import HEADERS_WHEEL, NVRTC_WHEEL, find_tool, tool_release
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memsim.compile.assemble import assemble_ptx
+    from memsim.compile.cubin import Compiled, compile_cubin
+    from memsim.compile.nvrtc import release_of as compiler_of
+    from memsim.compile.ptx import compile_cuda
+    from memsim.compile.toolkit import HEADERS_WHEEL, NVRTC_WHEEL, find_tool, tool_release
 
 __all__ = [
     "HEADERS_WHEEL",
@@ -23,3 +27,25 @@ __all__ = [
     "find_tool",
     "tool_release",
 ]
+
+#: Where each is, and its name there: what is not used is not imported, for most runs compile nothing.
+_HOMES = {
+    "HEADERS_WHEEL": ("toolkit", "HEADERS_WHEEL"),
+    "NVRTC_WHEEL": ("toolkit", "NVRTC_WHEEL"),
+    "Compiled": ("cubin", "Compiled"),
+    "assemble_ptx": ("assemble", "assemble_ptx"),
+    "compile_cubin": ("cubin", "compile_cubin"),
+    "compile_cuda": ("ptx", "compile_cuda"),
+    "compiler_of": ("nvrtc", "release_of"),
+    "find_tool": ("toolkit", "find_tool"),
+    "tool_release": ("toolkit", "tool_release"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, its_name = _HOMES[name]
+    value = getattr(import_module(f"{__name__}.{module}"), its_name)
+    globals()[name] = value  # found at once from now on
+    return value

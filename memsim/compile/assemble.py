@@ -127,6 +127,11 @@ def _nvjitlink() -> ctypes.CDLL | None:
     return None
 
 
+def nvjitlink_path() -> Path | None:
+    """The file of the library that a wheel brings; None if the system's loader has to find one."""
+    return next((Path(found) for found in _nvjitlink_candidates() if Path(found).is_absolute()), None)
+
+
 def _nvjitlink_candidates() -> Iterator[str]:
     for package in ("nvidia.nvjitlink", "nvidia.cu13"):
         for folder in wheel_folders(package):

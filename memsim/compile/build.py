@@ -6,20 +6,28 @@ helps most. Left out on purpose: what is done with it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memsim.compile.device_code import DeviceCode, device_code
-from memsim.compile.failure import compile_error, needs_host
+from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
+from memsim.compile.failure import (
+    UNSUPPORTED,
+    compile_error,
+    makes_no_code,
+    needs_host,
+    refused_instances,
+    squeezed,
+)
 from memsim.compile.names import Names, rename
 from memsim.compile.nvcc import find_nvcc, run_nvcc
-from memsim.compile.nvrtc import Program, release_of, run_nvrtc
+from memsim.compile.nvrtc import Program, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
 from memsim.errors import MemsimError
 
 SET_ASIDE = "host code set aside"
 MISSING = "headers that are nowhere, and that no kernel needed"
+NOT_COMPILED = "launched in the source, and not compiled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,10 @@ class Built:
     notes: tuple[str, ...] = ()
 
 
+#: Chips of every release that memsim can use, 12.0 and later, up to that of CUDA 12.
+NVRTC_KNOWS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
+
+
 def build(
     source: Source,
     options: Sequence[str],
@@ -89,6 +101,11 @@ def build(
     if compiler == "nvcc" and nvcc is None:
         raise MemsimError("there is no nvcc here", hint="install the CUDA toolkit, or compile with NVRTC")
     if compiler == "nvcc" and nvcc is not None:
+        return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
+
+    if arch not in NVRTC_KNOWS and not makes_code_for(arch):
+        if nvcc is None:
+            raise makes_no_code("NVRTC", arch)
         return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
 
     taken, ignored = for_nvrtc(options)
@@ -134,7 +151,10 @@ def _set_aside(
         return run_nvrtc(device.text, source.true_name, [*options, *more], chip, device.headers, chosen)
 
     program = run(launched)
-    if program.ptx is None and "dynamic initialization" in program.log:
+    if program.ptx is None and DYNAMIC in program.log:
+        device = with_constants(device, source.true_name, program.log)
+        program = run(launched)
+    if program.ptx is None and DYNAMIC in program.log:
         # A constant that is none of the device's own may be folded where it is one of the host's.
         without = [option for option in device.options if option != "-default-device"]
         program, plain = run(launched, without), program
@@ -143,17 +163,30 @@ def _set_aside(
     if device.missing:
         notes.append(f"{MISSING}: {', '.join(device.missing)}")
     if program.ptx is None and launched and not instances:
-        good = run(())
+        fitting = _fitting(run, launched, program.log)
+        good = run(fitting)
         if good.ptx is not None:
-            fitting = [instance for instance in launched[:_AT_MOST] if run([instance]).ptx is not None]
-            program = run(fitting) if fitting else good
+            program = good
             failed = [instance for instance in launched if instance not in fitting]
-            notes.append(f"launched in the source, and not compiled: {', '.join(failed)}")
+            notes.append(f"{NOT_COMPILED}: {', '.join(failed)}")
     return device, program, notes
 
 
-# Instances that are tried one by one when they do not compile together.
-_AT_MOST = 12
+def _fitting(run: Callable[[Sequence[str]], Program], instances: Sequence[str], log: str) -> list[str]:
+    """Those that compile, of instances that do not compile together, as the log says."""
+    refused = refused_instances(log)
+    unnamed = [instance for instance in instances if squeezed(instance) not in refused]
+    if len(unnamed) < len(instances):
+        tried = run(unnamed)
+        return unnamed if tried.ptx is not None else _fitting(run, unnamed, tried.log) if unnamed else []
+    if len(instances) == 1:
+        return []
+    middle = len(instances) // 2
+    fitting: list[str] = []
+    for half in (instances[:middle], instances[middle:]):
+        tried = run(half)
+        fitting += half if tried.ptx is not None else _fitting(run, half, tried.log)
+    return fitting
 
 
 def _by_nvcc(
@@ -168,5 +201,8 @@ def _by_nvcc(
         nvcc, source.text, source.path, source.folder, source.name, options, arch, machine_code, instances
     )
     if ptx is None and cubin is None:
+        refused = UNSUPPORTED.search(log)
+        if refused is not None:
+            raise makes_no_code("nvcc", f"sm_{refused[1]}")
         raise compile_error(source.text, log, source.name, {}, instances)
     return Built(ptx, cubin, f"nvcc {release}".strip(), log, names)

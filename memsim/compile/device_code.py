@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memsim.compile.headers import EMPTY_NAMES, STANDARD_NAME, read_project, stand_in, with_includes
@@ -17,6 +17,12 @@ from memsim.compile.toolkit import cccl_folders, crt_folders
 
 #: The option, in both spellings, by which a function without a word of where it runs is one of the device.
 DEFAULT_DEVICE = ("-default-device", "--device-as-default-execution-space")
+
+
+#: What NVRTC says of `const float half = 1 / two;`, which nvcc folds where device code uses it.
+DYNAMIC = "dynamic initialization is not supported"
+_DYNAMIC = re.compile(rf"^(.+)\((\d+)\): error: {DYNAMIC}", re.MULTILINE)
+_LITERAL = re.compile(r"\bconst(?=\s+(?:float|double)\s+\w+\s*=\s*-?[\d.]+(?:[eE][-+]?\d+)?[fF]?\s*;)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +63,22 @@ def device_code(
         *(f"-I{place}" for place in (*cccl_folders()[:1], *crt_folders()[:1])),
     ]
     return DeviceCode(texts[true_name], headers, tuple(more), project.missing, project.found)
+
+
+def with_constants(device: DeviceCode, true_name: str, log: str) -> DeviceCode:
+    """The same with `constexpr` for `const` where `log` finds a dynamic initialization, and for literals.
+
+    No line moves, and no column of code that is executed: what is a constant has none.
+    """
+    texts = {true_name: device.text, **device.headers}
+    rows: dict[str, set[int]] = {}
+    for file, row in _DYNAMIC.findall(log):
+        rows.setdefault(file, set()).add(int(row))
+    changed = {
+        file: "\n".join(
+            re.sub(r"\bconst\b", "constexpr", line, count=1) if row in rows.get(file, ()) else line
+            for row, line in enumerate(_LITERAL.sub("constexpr", text).split("\n"), 1)
+        )
+        for file, text in texts.items()
+    }
+    return replace(device, text=changed.pop(true_name), headers=changed)

@@ -26,12 +26,25 @@ _UNKNOWN = re.compile(
     r"undefined|not a template|has no member|does not apply|no storage class|must be a class or namespace"
     r"|qualified name is not|not a type|could not be determined|cannot open source file"
 )
+# In a log of nvcc, of a chip or of its PTX.
+UNSUPPORTED = re.compile(r"Unsupported gpu architecture '(?:sm|compute)_(\w+)'")
 _HOST_CODE = re.compile(r"<<<|\bmain\s*\(")
 
 
 def needs_host(text: str, log: str) -> bool:
     """Whether host code stands in the way: a header is missing, or there is host code."""
     return "open source file" in log or _HOST_CODE.search(text) is not None
+
+
+def refused_instances(log: str) -> set[str]:
+    """The instances of templates that a log of NVRTC calls no names of kernels."""
+    return {squeezed(found) for found in _INSTANCE.findall(log)}
+
+
+def makes_no_code(compiler: str, arch: str) -> MemsimError:
+    """That the `compiler` that is here is too old or too new for a chip, or that there is no such chip."""
+    hint = "install a release that knows the chip: pip install nvidia-cuda-nvrtc, or the CUDA toolkit"
+    return MemsimError(f"the {compiler} that is here makes no code for {arch}", hint=hint)
 
 
 def compile_error(
@@ -51,7 +64,7 @@ def compile_error(
     refused = _INSTANCE.search(log)
     if refused is not None and instances:
         why = f": {first['text']}" if first else ""
-        return MemsimError(f"{_squeezed(refused[1])} cannot be made{why}", file=name, hint=told)
+        return MemsimError(f"{squeezed(refused[1])} cannot be made{why}", file=name, hint=told)
     if absent and (first is None or _UNKNOWN.search(first["text"])):
         return _headers_missing(text, name, absent, told)
     if first is None:
@@ -102,7 +115,7 @@ def _advice(header: str) -> str:
 _RANDOM = re.compile(r"curand_\w+\.h$")
 
 
-def _squeezed(name: str) -> str:
+def squeezed(name: str) -> str:
     """`k < foo, 3>` without the spaces that the compiler puts in."""
     return re.sub(r"\s+(?=[<>,:])|(?<=[<>:])\s+", "", name.strip())
 

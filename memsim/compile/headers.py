@@ -15,6 +15,7 @@ from pathlib import Path
 
 from memsim.compile.source import include_folders
 from memsim.compile.toolkit import cccl_folders, header_folders
+from memsim.files import file_exists
 
 STANDARD = Path(__file__).parent / "standin" / "standard.h"
 STANDARD_NAME = "memsim/standard.h"
@@ -89,7 +90,7 @@ def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> 
                 inside = header.as_posix()
                 project.becomes[file, name] = f'"{inside}"'
                 if inside not in project.texts:
-                    project.texts[inside] = header.read_text(encoding="utf-8", errors="replace")
+                    project.texts[inside] = header.read_text(encoding="utf-8-sig", errors="replace")
                     waiting.append((inside, header.parent))
             elif name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
                 project.becomes[file, name] = None
@@ -104,7 +105,7 @@ def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> 
 def _find(name: str, places: Iterable[Path]) -> Path | None:
     for place in places:
         try:
-            if (place / name).is_file():
+            if file_exists(place / name):
                 return Path(os.path.abspath(place / name))  # noqa: PTH100 (without `..`, and with links)
         except (OSError, ValueError):
             continue

@@ -32,6 +32,9 @@ _STRUCTURE = frozenset([b"if", b"ifdef", b"ifndef", b"elif", b"else", b"endif", 
 _CLASS = re.compile(
     r"\s*(?:template\s*<[^{;]*>\s*)?(?:typedef\s+)?(?:struct|class|union|enum)\b(?:\s+\w+\s*\([^{;()]*\))*(?:\s+[A-Z_]+)*\s+(\w+)\s*(?:final\s*)?[:{]"
 )
+_TYPEDEF = re.compile(
+    r"\s*typedef\s+(?:struct|union|enum)\b.*\}(?:\s*\w+\s*\([^)]*\))*\s*(\w+)\s*;\s*", re.DOTALL
+)
 _ONCE = re.compile(rb"[ \t]*#[ \t]*pragma[ \t]+once\b")
 _GLOBAL = re.compile(r"\b__global__\b")
 
@@ -180,7 +183,7 @@ class _Reader:
         inner = _inner(node)
         text = self.tree.text(node)
         item = Item(self.file, node.start_byte, node.end_byte, uses=_words(text))
-        named = _CLASS.match(text)
+        named = _CLASS.match(text) or _TYPEDEF.match(text)
         if text.strip() == ";":
             item.always = True
         elif inner.type == "static_assert_declaration":
@@ -298,8 +301,10 @@ class _Reader:
             inner = _inner(member)
             if member.type in _FOLDERS:
                 yield from self._holes(member)
-            elif inner.type in ("function_definition", "friend_declaration") or (
-                inner.type in ("field_declaration", "declaration") and _is_function(inner)
+            elif inner.type == "friend_declaration" or (
+                # `EXTENSION union {...}` is taken for a function without parameters
+                inner.type in ("function_definition", "field_declaration", "declaration")
+                and _is_function(inner)
             ):
                 code = inner.child_by_field_name("body")
                 head = self.tree.content[member.start_byte : code.start_byte if code else member.end_byte]
@@ -327,7 +332,7 @@ def _is_function(node: Node) -> bool:
     declarator = node.child_by_field_name("declarator")
     while declarator is not None and declarator.type in ("pointer_declarator", "reference_declarator"):
         declarator = declarator.named_children[-1] if declarator.named_children else None
-    return declarator is not None and declarator.type == "function_declarator"
+    return declarator is not None and declarator.type in ("function_declarator", "operator_cast")
 
 
 def _inner(node: Node) -> Node:

@@ -119,6 +119,22 @@ def _workarounds(nvrtc: ctypes.CDLL, chip: str) -> list[str]:
     return [NO_INLINING] if broken else []
 
 
+def makes_code_for(chip: str) -> bool:
+    """Whether the NVRTC that is here knows a chip (`sm_120`).
+
+    Raises:
+        MemsimError: NVRTC absent.
+    """
+    number = re.sub(r"\D", "", chip)
+    with _library() as nvrtc:
+        count = ctypes.c_int()
+        if nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count)) != 0:
+            return True  # it will say itself
+        found = (ctypes.c_int * count.value)()
+        nvrtc.nvrtcGetSupportedArchs(found)
+        return number in map(str, found)
+
+
 def _strings(texts: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
     encoded = [_bytes(text) for text in texts]
     return (ctypes.c_char_p * len(encoded))(*encoded)

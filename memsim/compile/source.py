@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memsim.errors import MemsimError
+from memsim.files import file_exists
 
+BOM = b"\xef\xbb\xbf"  # of editors on Windows; NVRTC takes it for a token
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
 _INCLUDE_OPTION = re.compile(r"(?:-I|--include-path=?|-include-path=?)(.*)")
 
@@ -31,6 +33,7 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
         raise MemsimError(f"cannot read {source}: {error.strerror}") from None
     if b"\0" in content:
         raise MemsimError(f"cannot read {source}: it is no text")
+    content = content.removeprefix(BOM)
     try:
         return path, content.decode("utf-8")
     except UnicodeDecodeError:
@@ -57,7 +60,8 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
         for quoted, system in _INCLUDE.findall(text):
             places = folders if system else [here, *folders]
             path = next(
-                (place / (quoted or system) for place in places if _is_file(place, quoted or system)), None
+                (place / (quoted or system) for place in places if file_exists(place / (quoted or system))),
+                None,
             )
             if path is None or path in found:
                 continue
@@ -67,13 +71,6 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
                 continue
             waiting.append((found[path], path.parent))
     return found
-
-
-def _is_file(folder: Path, name: str) -> bool:
-    try:
-        return (folder / name).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def include_folders(options: Sequence[str]) -> Iterator[Path]:

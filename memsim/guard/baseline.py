@@ -47,7 +47,7 @@ COUNTS = {
     "lines": "lines",
     "ideal_sectors": "ideal_sectors",
 }
-ACCESS = re.compile(r"(shared|global) (\w+) ([0-9]{1,9}) B")
+ACCESS = re.compile(r"(shared|global|local|constant) (\w+) ([0-9]{1,9}) B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,26 @@ class Entry:
 
     arguments: what the kernel was given, in a line; None in a file of a memsim that did not keep them.
     read: what the counts are of, machine code or PTX, and who made it; None like `arguments`.
+    files: of a compiled file that was given, its digest and those of the sources beside it, by name; of one
+    that is older than a source, nothing. cycles: the lower bound of each unit; empty where it is an estimate.
     """
 
     launch: str
     sites: tuple[SiteCounts, ...]
     arguments: str | None = None
     read: str | None = None
+    files: tuple[tuple[str, str], ...] = ()
+    cycles: tuple[tuple[str, int], ...] = ()
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     """What the baseline would keep of an analysis."""
-    return Entry(launch_of(analysis), analysis.sites, arguments, read_of(analysis))
+    origin = analysis.trace.origin
+    files = origin.files if origin is not None and not origin.doubt else ()
+    bound = analysis.bound
+    certain = not bound.lacks and not bound.unknown
+    cycles = tuple(sorted((unit.key, unit.cycles) for unit in bound.units)) if certain else ()
+    return Entry(launch_of(analysis), analysis.sites, arguments, read_of(analysis), files, cycles)
 
 
 def read_of(analysis: Analysis) -> str | None:
@@ -99,9 +108,12 @@ def _table(name: str, entry: Entry) -> str:
     sites = "".join(f"  {{ {row} }},\n" for row in rows)
     given = "" if entry.arguments is None else f"arguments = {_string(entry.arguments)}\n"
     read = "" if entry.read is None else f"read = {_string(entry.read)}\n"
-    return (
-        f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\n{given}{read}sites = [\n{sites}]\n"
-    )
+    digests = ", ".join(f"{_string(file)} = {_string(digest)}" for file, digest in entry.files)
+    files = f"files = {{ {digests} }}\n" if entry.files else ""
+    units = ", ".join(f"{unit} = {cycles}" for unit, cycles in entry.cycles)
+    bounds = f"cycles = {{ {units} }}\n" if units else ""
+    head = f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\n"
+    return f"{head}{given}{read}{files}{bounds}sites = [\n{sites}]\n"
 
 
 def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
@@ -146,6 +158,8 @@ class Guarded(msgspec.Struct):
     sites: list[Row]
     arguments: str | None = None
     read: str | None = None
+    files: dict[str, str] = {}
+    cycles: dict[str, Natural] = {}
 
 
 class Document(msgspec.Struct):
@@ -175,7 +189,14 @@ def parse(text: str, file: str) -> dict[str, Entry]:
     try:
         kernels = msgspec.convert(document, Document).kernels
         return {
-            name: Entry(kernel.launch, tuple(map(_site, kernel.sites)), kernel.arguments, kernel.read)
+            name: Entry(
+                kernel.launch,
+                tuple(map(_site, kernel.sites)),
+                kernel.arguments,
+                kernel.read,
+                tuple(kernel.files.items()),
+                tuple(kernel.cycles.items()),
+            )
             for name, kernel in kernels.items()
         }
     except (msgspec.ValidationError, ValueError) as error:
@@ -205,6 +226,8 @@ def _site(row: Row) -> SiteCounts:
 def _complete(site: SiteCounts) -> bool:
     """Whether every count that the space has is there."""
     needed: Iterable[str] = ("requests", "sectors", "lines", "ideal_sectors")
-    if site.space == "shared":
+    if site.space == "shared" and not site.operation.remote:
         needed = ("requests", "wavefronts", "conflicts", "max_ways", "ideal_wavefronts")
+    elif site.space != "global":
+        needed = ("requests", "sectors", "ideal_sectors") if site.space == "local" else ("requests",)
     return all(getattr(site, field) is not None for field in needed)

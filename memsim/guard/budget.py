@@ -8,6 +8,8 @@
     wavefronts <= baseline             each row against the same row in the baseline
     sites(store).conflicts == 0        only rows that are stores (see `memsim.guard.select`)
     baseline                           every count of every row, as the baseline has it
+    bound(shared) <= bound(fma)        the launch as a whole (see `memsim.guard.cycles`)
+    cycles <= baseline                 likewise
 
 A budget is for one kernel at a time, and could fail: one that no count can break is a mistake. In: its
 text. Out: a `Budget`, or a `MemsimError` with the column at fault. Left out on purpose: whether it holds
@@ -23,6 +25,7 @@ from fractions import Fraction
 from typing import Any
 
 from memsim.errors import MemsimError
+from memsim.guard.cycles import WHOLE, read_figure, why_it_cannot_fail
 from memsim.guard.quantities import QUANTITIES, Quantity
 from memsim.guard.scanner import Scanner
 from memsim.guard.select import EVERYTHING, Selector, read_selector
@@ -36,6 +39,7 @@ RELATIONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
 }
 IDEAL, BASELINE = "ideal", "baseline"
+NUMBER = r"[0-9][0-9_]{0,30}(\.[0-9]{1,30})?(?![\w.])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,8 @@ class Budget:
     """A parsed budget.
 
     quantity None is the budget `baseline`: every count. reference: "ideal" or "baseline", if the limit
-    is no number. percent: `limit` is a percentage of the quantity's whole.
+    is no number. percent: `limit` is a percentage of the quantity's whole. figure: of a budget of cycles,
+    which; other: the one that it is compared with, if that is one.
     """
 
     text: str
@@ -53,11 +58,13 @@ class Budget:
     limit: Fraction = Fraction(0)
     percent: bool = False
     reference: str | None = None
+    figure: str | None = None
+    other: str | None = None
 
     @property
     def needs_baseline(self) -> bool:
         """Whether it says nothing without a baseline."""
-        return self.quantity is None or self.reference == BASELINE
+        return (self.quantity is None and self.figure is None) or self.reference == BASELINE
 
     def holds(self, value: Fraction, limit: Fraction) -> bool:
         """Whether `value` keeps within `limit`."""
@@ -73,13 +80,14 @@ def parse_budget(text: str) -> Budget:
     scanner = Scanner(text)
     if scanner.take(rf"{EVERY_COUNT}\s*$"):
         return Budget(text.strip())
+    figure = read_figure(scanner)
+    if figure is not None:
+        return _of_cycles(scanner, text.strip(), figure)
     selector = read_selector(scanner)
     if selector is not None:
         scanner.expect(r"\.", "'.' and a quantity")
-    quantity = QUANTITIES[scanner.one_of(r"\w+", tuple(QUANTITIES), "quantity")]
-    relation = scanner.take(r"<=|==|>=|<|>")
-    if relation is None:
-        scanner.fail("expected a comparison", hint=f"known: {', '.join(RELATIONS)}")
+    quantity = QUANTITIES[scanner.one_of(r"\w+", (*QUANTITIES, WHOLE, "bound"), "quantity")]
+    relation = _relation(scanner)
     column = scanner.start + 1
     budget = _limit(scanner, text.strip(), selector or EVERYTHING, quantity, relation)
     scanner.end()
@@ -89,6 +97,45 @@ def parse_budget(text: str) -> Budget:
             f"this budget cannot fail: {reason}", column=column, source=text, hint="so it guards nothing"
         )
     return budget
+
+
+def _relation(scanner: Scanner) -> str:
+    relation = scanner.take(r"<=|==|>=|<|>")
+    if relation is None:
+        scanner.fail("expected a comparison", hint=f"known: {', '.join(RELATIONS)}")
+    return relation
+
+
+def _of_cycles(scanner: Scanner, text: str, figure: str) -> Budget:
+    """A budget of the launch as a whole.
+
+    Raises:
+        MemsimError: as `parse_budget`.
+    """
+    relation = _relation(scanner)
+    column = scanner.start + 1
+    number = scanner.take(NUMBER)
+    limit, percent, reference, other = Fraction(0), False, None, None
+    if number is not None:
+        limit, percent = Fraction(number.replace("_", "")), scanner.take("%") is not None
+    elif scanner.take(rf"{BASELINE}\b"):
+        reference = BASELINE
+    else:
+        other = read_figure(scanner)
+        if other is None:
+            hint = "a number such as 150_000 or 80%, or bound(fma), cycles or baseline"
+            scanner.fail("expected a limit", hint=hint)
+    scanner.end()
+    reason = why_it_cannot_fail(figure, relation, other)
+    if number is not None and relation in (">", ">=") and limit == 0 and relation == ">=":
+        reason = "cycles are never below 0"
+    if percent and relation in ("<=", "<") and limit >= 100 + (relation == "<"):
+        reason = "no unit has more than all"
+    if reason is not None:
+        raise MemsimError(
+            f"this budget cannot fail: {reason}", column=column, source=text, hint="so it guards nothing"
+        )
+    return Budget(text, EVERYTHING, None, relation, limit, percent, reference, figure, other)
 
 
 def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
@@ -101,15 +148,15 @@ def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
     if budget.percent and upper:  # every request has an ideal of 1 or more, and a wavefront without conflict
         return "what is wasted is always less than all" if budget.limit >= 100 else None
     if upper and quantity.most is not None and budget.holds(Fraction(quantity.most), budget.limit):
-        return f"{quantity.name} are {quantity.most} at most"
+        return f"{quantity.name} are never above {quantity.most}"
     least = 0 if budget.percent else quantity.least
     if not upper and budget.holds(Fraction(least), budget.limit):
-        return f"{quantity.name} are {least} at least, wherever an access is made"
+        return f"{quantity.name} are never below {least} for an access that is made"
     return None
 
 
 def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, relation: str) -> Budget:
-    number = scanner.take(r"[0-9][0-9_]{0,30}(\.[0-9]{1,30})?(?![\w.])")
+    number = scanner.take(NUMBER)
     if number is None:
         word = scanner.take(r"[A-Za-z]\w*")
         if word not in (IDEAL, BASELINE):

@@ -17,7 +17,7 @@ from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE, Figure
 # A row is worse if one of these counts is higher, whatever the others do.
 COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
 # What an access costs that stands alone: of each space one count.
-TELLING = ("wavefronts", "sectors")
+TELLING = {"shared": "wavefronts", "constant": "requests"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ def change_of(pair: Pair) -> Change | None:
     before, now = pair.before, pair.now
     figures = tuple(differing_counts(pair))
     if before is None or now is None:
-        told = tuple(figure for figure in figures if figure.quantity in TELLING)
+        alone = now or before
+        telling = TELLING.get(alone.space, "sectors") if alone is not None else ""
+        told = tuple(figure for figure in figures if figure.quantity == telling)
         return Change(NEW if before is None else VANISHED, told)
     if before.unresolved is not None and now.unresolved is not None:
         return None

@@ -17,6 +17,7 @@ from memsim.guard.align import Pair, align
 from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
 from memsim.guard.budget import BASELINE, Budget
 from memsim.guard.changes import change_of
+from memsim.guard.cycles import WHOLE, check_certain, cycles_of, shown
 from memsim.guard.lanes import worst_request
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Figure, Finding
 from memsim.guard.quantities import Quantity, Value
@@ -24,8 +25,8 @@ from memsim.guard.select import Selector
 
 # What there is to say about an access that stands alone.
 ALONE = {
-    NEW: "a new access: the baseline has none like it",
-    VANISHED: "the baseline has this access, and the kernel no longer makes it",
+    NEW: "a new access, not in the baseline",
+    VANISHED: "the kernel no longer makes this access of the baseline",
 }
 
 
@@ -59,6 +60,8 @@ def check(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -
     """
     if budget.needs_baseline:
         _check_entry(subject)
+    if budget.figure is not None:
+        return _of_cycles(budget, budget.figure, subject)
     rows = [site for site in subject.analysis.sites if _is_meant(budget, subject.name, site, accepted)]
     if budget.quantity is None:
         vanished = [pair for pair in subject.pairs if pair.now is None]
@@ -71,6 +74,42 @@ def check(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -
     known = [site for site in rows if budget.quantity.of(site) is not None]
     findings += _limited(budget, budget.quantity, subject, known)
     return Checked(subject.name, budget.text, sum(map(_happens, rows)), tuple(findings))
+
+
+def _of_cycles(budget: Budget, figure: str, subject: Subject) -> Checked:
+    """The launch as a whole; its worst row stands for it.
+
+    Raises:
+        MemsimError: its bound is an estimate, or the baseline has none.
+    """
+    bound = subject.analysis.bound
+    check_certain(subject.name, bound)
+    rows = [site for site in subject.analysis.sites if _happens(site)]
+    whole, now, was = cycles_of(bound, WHOLE), cycles_of(bound, figure), _cycles_before(subject, figure)
+    if budget.reference == BASELINE and was is None:
+        raise MemsimError(f"the baseline of {subject.name} has no bounds in cycles", hint=WRITE_IT)
+    limit, reason = budget.limit, f"{bound.verdict}"
+    if budget.percent:
+        now = 100 * now / whole if whole else Fraction(0)
+        was = None
+    elif budget.reference == BASELINE and was is not None:
+        limit = was
+    elif budget.other is not None:
+        limit = cycles_of(bound, budget.other)
+    if not rows or budget.holds(now, limit):
+        return Checked(subject.name, budget.text, len(rows))
+    figures = (Figure(shown(figure), was, now, limit, budget.relation, budget.percent),)
+    worst = max(rows, key=lambda site: site.badness)
+    finding = Finding(BROKEN, subject.name, budget.text, worst, figures, reason)
+    return Checked(subject.name, budget.text, len(rows), (finding,))
+
+
+def _cycles_before(subject: Subject, figure: str) -> Fraction | None:
+    """The figure in the baseline; None if it has none."""
+    if subject.entry is None or not subject.entry.cycles:
+        return None
+    held = dict(subject.entry.cycles)
+    return Fraction(max(held.values()) if figure == WHOLE else held.get(figure, 0))
 
 
 def has_rows(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -> bool:

@@ -3,7 +3,8 @@
 In: analyzed kernels, budgets as declared, and the accesses that are accepted though they could not be
 analyzed. Out: an `Outcome`. Whatever cannot fail guards nothing, and is a problem: no kernels, a budget
 that no access of its kernels falls under, a kernel that no budget says anything about, an acceptance
-that nothing needs; and of a filter with alternatives each one that means nothing.
+that nothing needs; of a filter with alternatives each one that means nothing; and a compiled file whose
+source has changed without it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def _as_it_is(error: MemsimError) -> MemsimError:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class DeclaredBudget:
     """A budget as declared. kernels: whom it is for. general: declared for all kernels of the project."""
 
     budget: Budget
@@ -37,7 +38,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Accesses that need not be analyzed, as declared; the fields are those of `Rule`."""
+    """Accesses that need not be analyzed, as declared; the fields are those of `DeclaredBudget`."""
 
     selector: Selector
     kernels: Collection[str]
@@ -47,7 +48,7 @@ class Acceptance:
 
 def judge(
     subjects: Sequence[Subject],
-    rules: Sequence[Rule],
+    rules: Sequence[DeclaredBudget],
     acceptances: Sequence[Acceptance] = (),
     problems: Sequence[Problem] = (),
     *,
@@ -60,8 +61,8 @@ def judge(
         some: these are not all kernels of the project, so what is declared for all of them need not
             say something about these.
     """
-    problems = list(problems)
-    checked: list[tuple[Rule, Checked]] = []
+    problems = [*problems, *_stale(subjects)]
+    checked: list[tuple[DeclaredBudget, Checked]] = []
     for rule in rules:
         for subject in subjects:
             if subject.name not in rule.kernels:
@@ -77,16 +78,57 @@ def judge(
         problems += _unguarded(subjects, checked)
     return Outcome(
         kernels=tuple(subject.name for subject in subjects),
-        checked=tuple(one for _, one in checked if one.rows),
+        checked=tuple(one for rule, one in checked if _says_something(rule, one)),
         problems=tuple(problems),
+        notes=tuple(_doubts(subjects)),
     )
 
 
+def _stale(subjects: Sequence[Subject]) -> Iterator[Problem]:
+    """Compiled files that are what they were, where a source beside them is not."""
+    for subject in subjects:
+        before, now = _files(subject)
+        compiled = next(iter(now), "")
+        changed = [name for name in now if name in before and before[name] != now[name]]
+        if changed and compiled not in changed and compiled in before:
+            have = "has" if len(changed) == 1 else "have"
+            error = MemsimError(
+                f"{', '.join(changed)} {have} changed since the baseline, and {compiled} has not: "
+                "the counts are of another text",
+                hint=f"compile {compiled} anew; if it stays as it is, memsim baseline accepts that",
+            )
+            yield Problem(subject.name, error)
+
+
+def _doubts(subjects: Sequence[Subject]) -> Iterator[str]:
+    """Compiled files that may be stale; of one that was guarded with these very sources nothing is said."""
+    for subject in subjects:
+        before, now = _files(subject)
+        origin = subject.analysis.trace.origin
+        if origin is not None and origin.doubt and before != now:
+            yield f"{subject.name}: {origin.doubt}"
+
+
+def _files(subject: Subject) -> tuple[dict[str, str], dict[str, str]]:
+    """Digests of the compiled file and of its sources: in the baseline, and now."""
+    origin = subject.analysis.trace.origin
+    before = subject.entry.files if subject.entry is not None else ()
+    return dict(before), dict(origin.files if origin is not None else ())
+
+
+def _says_something(rule: DeclaredBudget, checked: Checked) -> bool:
+    """Whether an access falls under the budget, or it is about what need not be there."""
+    quantity = rule.budget.quantity
+    return bool(checked.rows) or (quantity is not None and quantity.absent)
+
+
 def _idle_rules(
-    rules: Sequence[Rule], checked: Sequence[tuple[Rule, Checked]], some: bool
+    rules: Sequence[DeclaredBudget], checked: Sequence[tuple[DeclaredBudget, Checked]], some: bool
 ) -> Iterator[Problem]:
     for rule in rules:
-        if any(one.rows for other, one in checked if other is rule) or (some and rule.general):
+        if any(_says_something(rule, one) for other, one in checked if other is rule) or (
+            some and rule.general
+        ):
             continue
         error = MemsimError(
             f"no access of {_names(rule.kernels)} falls under this budget, so it cannot fail",
@@ -102,7 +144,10 @@ def _accepted(subject: Subject, acceptances: Sequence[Acceptance]) -> list[Selec
 
 
 def _idle_alternatives(
-    subjects: Sequence[Subject], rules: Sequence[Rule], acceptances: Sequence[Acceptance], some: bool
+    subjects: Sequence[Subject],
+    rules: Sequence[DeclaredBudget],
+    acceptances: Sequence[Acceptance],
+    some: bool,
 ) -> Iterator[Problem]:
     """Of `sites(array=a, array=b)` both have to mean something, or a name that is wrong is never seen."""
     for rule in rules:
@@ -125,7 +170,9 @@ def _idle_alternatives(
                 yield _idle_alternative(acceptance, acceptance.selector.text, text, column)
 
 
-def _idle_alternative(entry: Rule | Acceptance, source: str, alternative: str, column: int) -> Problem:
+def _idle_alternative(
+    entry: DeclaredBudget | Acceptance, source: str, alternative: str, column: int
+) -> Problem:
     error = MemsimError(
         f"no access of {_names(entry.kernels)} falls under {alternative}, one of the alternatives here",
         column=column,
@@ -165,11 +212,13 @@ def _idle_acceptances(
         yield Problem("", acceptance.locate(error))
 
 
-def _unguarded(subjects: Sequence[Subject], checked: Sequence[tuple[Rule, Checked]]) -> Iterator[Problem]:
+def _unguarded(
+    subjects: Sequence[Subject], checked: Sequence[tuple[DeclaredBudget, Checked]]
+) -> Iterator[Problem]:
     if not subjects:
         yield Problem("", MemsimError("there is no kernel to check"))
     for subject in subjects:
-        if any(one.rows for _, one in checked if one.kernel == subject.name):
+        if any(_says_something(rule, one) for rule, one in checked if one.kernel == subject.name):
             continue
         error = MemsimError(
             f"no budget says anything about {subject.name}",

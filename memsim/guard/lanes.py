@@ -1,23 +1,28 @@
 """Which lanes are to blame: the worst request of a row of an analysis, in a sentence.
 
 In: an `Analysis` and one of its rows. Out: the lanes that meet in one bank, or how many sectors they
-touch. Left out on purpose: every other request, and pictures (`memsim.details` has all of it).
+touch. Left out on purpose: every other request, and pictures (`memsim.inspect` has all of it).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.details.request import GlobalRequest, Origin, SharedRequest, take_apart
+
+if TYPE_CHECKING:
+    from memsim.inspect.request import GlobalRequest, Origin, SharedRequest
 
 
 def worst_request(analysis: Analysis, site: SiteCounts) -> str:
-    """The lanes of the row's dearest request that collide, or "" if no request of it is known."""
-    if not (site.wavefronts or site.sectors):
+    """The lanes of the row's dearest request that collide, or "" if none is known or lanes do not decide."""
+    if not (site.wavefronts or site.sectors) or not site.operation.is_of_lanes:
         return ""
+    from memsim.inspect.request import SharedRequest, take_apart
+
     number = next(i for i, other in enumerate(analysis.sites) if other is site)
     request = take_apart(analysis, number)
     return _shared(request) if isinstance(request, SharedRequest) else _global(request)
@@ -44,7 +49,7 @@ def _global(request: GlobalRequest) -> str:
     lanes = lane_list(np.flatnonzero(request.active).tolist())
     apart = "" if request.stride is None else f", {request.stride:,} bytes apart,"
     touched = _count(request.sectors, "sector")
-    return f"{lanes} of {_warp(request.origin)}{apart} touch {touched} where {request.ideal_sectors} would do"
+    return f"{lanes} of {_warp(request.origin)}{apart} access {touched} instead of {request.ideal_sectors}"
 
 
 def lane_list(lanes: Sequence[int]) -> str:

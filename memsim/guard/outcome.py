@@ -91,11 +91,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a check found. kernels: those analyzed, in order. checked: budgets that had rows to judge."""
+    """All that a check found.
+
+    kernels: those analyzed, in order. checked: budgets that had rows to judge. notes: what may make a result
+    one of another code, in words.
+    """
 
     kernels: tuple[str, ...]
     checked: tuple[Checked, ...]
     problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:

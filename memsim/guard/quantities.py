@@ -14,8 +14,9 @@ from memsim.analysis import SiteCounts
 
 Value = Callable[[SiteCounts], Fraction | None]
 
-SHARED, GLOBAL = ("shared",), ("global",)
-BOTH = (*SHARED, *GLOBAL)
+SHARED, GLOBAL, LOCAL = ("shared",), ("global",), ("local",)
+WITH_IDEAL = (*SHARED, *GLOBAL, *LOCAL)
+ALL = (*WITH_IDEAL, "constant")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Quantity:
     in numbers is for the sum over a kernel's rows, each space by itself if `apart`; else for each row
     alone. ideal: the best value a row could have, if there is one. whole: what a percentage is of. least,
     most: between these it is for every access that is made, whatever its addresses; most None: no bound.
+    absent: a budget says something of a kernel without such accesses too: that there shall be none.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Quantity:
     whole: Value | None = None
     least: int = 0
     most: int | None = None
+    absent: bool = False
 
 
 # A warp has so many lanes, each of which asks for one bank, one sector and one line, or for less.
@@ -65,7 +68,7 @@ def per_request(name: str) -> Value:
 
 
 def _actual(site: SiteCounts) -> Fraction | None:
-    """Wavefronts of a shared access, sectors of a global one."""
+    """Wavefronts of a shared access, sectors of others."""
     return field("wavefronts" if site.space == "shared" else "sectors")(site)
 
 
@@ -137,15 +140,24 @@ _TABLE = (
     ),
     Quantity(
         "excess",
-        "what is above the ideal: wavefronts of shared memory, sectors of global memory",
-        BOTH,
+        "what is above the ideal: wavefronts of shared memory, sectors of global and of local memory",
+        WITH_IDEAL,
         _excess,
         True,
         apart=True,
         whole=_actual,
     ),
-    Quantity("requests", "warp instructions with an active lane", BOTH, field("requests"), True, least=1),
-    Quantity("instructions", "warp instructions executed", BOTH, field("instructions"), True, least=1),
+    Quantity(
+        "local_sectors",
+        "32-byte sectors of local memory: spilled registers, arrays of a thread; also where there are none",
+        LOCAL,
+        field("sectors"),
+        True,
+        ideal=field("ideal_sectors"),
+        absent=True,
+    ),
+    Quantity("requests", "warp instructions with an active lane", ALL, field("requests"), True, least=1),
+    Quantity("instructions", "warp instructions executed", ALL, field("instructions"), True, least=1),
 )
 
 QUANTITIES = {quantity.name: quantity for quantity in _TABLE}

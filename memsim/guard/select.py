@@ -24,7 +24,7 @@ from memsim.guard.scanner import Scanner
 from memsim.model.operations import OPERATIONS
 
 OPS = tuple(dict.fromkeys(name for _, name in OPERATIONS))
-SPACES = ("shared", "global")
+SPACES = tuple(dict.fromkeys(space for space, _ in OPERATIONS))
 Match = bool | None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.memory import (
+from memsim.isa.access import (
     HINTS,
     Machine,
     Run,

@@ -6,6 +6,7 @@ Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters o
 
 from __future__ import annotations
 
+from memsim.isa.mbarrier import is_wait
 from memsim.isa.op import Barrier, Effect, Flow, Form
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Compute, Unsupported, control, opcode, silent
@@ -20,15 +21,19 @@ control("BSYNC", flow=Flow.WAIT_BARRIER)
 control("BREAK", flow=Flow.LEAVE_BARRIER)
 control("WARPSYNC", flow=Flow.WARP_SYNC)
 control("BAR", flow=Flow.BLOCK_BARRIER)
+control("UCGABAR_ARV", flow=Flow.ARRIVE_CLUSTER)
+control("UCGABAR_WAIT", flow=Flow.WAIT_CLUSTER)
 control("BPT", flow=Flow.TRAP)
 control("YIELD", "ENDCOLLECTIVE", flow=Flow.YIELD)
 control("NANOSLEEP", flow=Flow.SLEEP)
 control("KILL", "JMP", "JMX", "JMXU", "BRXU", "RTT", "RPCMOV", "SETLMEMBASE", "SETCTAID", flow=Flow.UNKNOWN)
 
 
-def flow_of(form: Form, flow: Flow) -> Flow:
-    """What a control instruction does, by its modifiers."""
+def flow_of(form: Form, flow: Flow) -> Flow | None:
+    """What a control instruction does, by its modifiers; None where this form decides nothing."""
     modifiers = form.modifiers
+    if flow is Flow.WAIT_PHASE:
+        return flow if is_wait(form) else None
     if form.opcode == "BRA":
         if modifiers == ("DIV",):
             return Flow.BRANCH_DIVERGED
@@ -42,9 +47,17 @@ def flow_of(form: Form, flow: Flow) -> Flow:
 
 # Order, caches, time and power: no value, address or branch depends on them here. This list is the only way
 # to be silent; tests/isa/test_silent.py holds it against NVIDIA's table.
-silent("NOP", "PMTRIG", "PREEXIT", "ACQBULK", "USETMAXREG", "SETMAXREG", "WARPGROUP", "WARPGROUPSET")
-silent("DEPBAR", "LDGDEPBAR", "MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR", "UCGABAR_ARV", "UCGABAR_WAIT")
+silent("NOP", "PMTRIG", "PREEXIT", "ACQBULK", "SETMAXREG", "WARPGROUP", "WARPGROUPSET")
+silent("DEPBAR", "LDGDEPBAR", "MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR")
 silent("CCTLL", "CCTLT", "UTMACCTL", "UTMACMDFLUSH", "UTMAPF", "UBLKPF")
+
+
+@opcode("USETMAXREG", results="P?")
+def build_set_registers(form: Form, binder: Binder) -> Compute:
+    """Registers of a warp are given back, or asked for until there are some: here there always are."""
+    if form.modifiers not in (("TRY_ALLOC", "CTAPOOL"), ("DEALLOC", "CTAPOOL")):
+        raise Unsupported(form.name)
+    return lambda r: True
 
 
 @opcode("BMOV", results="R?", effect=Effect.LANES)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form, Register
-from memsim.isa.readers import NAN, Binder, from_double, half_bits, halved
+from memsim.isa.readers import NAN, Binder, from_double, half_bits, halved, sources
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import flushed
 from memsim.state.registers import fit, from_array, to_array, unsigned
@@ -201,12 +201,12 @@ def build_pack(form: Form, binder: Binder) -> Compute:
     to = next((name for name in ("BF16", "F16") if name in given), None)
     if to is None or given - {"F16", "BF16", "F32", "PACK_AB", "RZ", "RELU"} or "F32" not in given:
         raise Unsupported(form.name)
-    sources = [binder.single(operand) for operand in form.operands[1:3]]
+    reads = sources(binder.single, form, 2)
     mode = direction(form)
     relu = "RELU" in given
 
     def compute(r: Registers) -> Int:
-        values = [source(r).astype(np.float64) for source in sources]
+        values = [read(r).astype(np.float64) for read in reads]
         if relu:
             values = [np.where(value > 0, value, np.where(np.isnan(value), value, 0.0)) for value in values]
         high, low = (to_array(written(value, to, mode)) for value in values)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder, from_double
+from memsim.isa.readers import Binder, from_double, sources
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import MODES, comparison, mode_of
 from memsim.state import exact
@@ -41,10 +41,10 @@ def build_arithmetic(form: Form, binder: Binder) -> Compute:
         raise Unsupported(form.name)
     name, operation = _NEAREST[form.opcode]
     mode = mode_of(form)
-    sources = [binder.double(operand) for operand in form.operands[1:]]
+    reads = sources(binder.double, form, 3 if form.opcode == "DFMA" else 2)
 
     def compute(r: Registers) -> Any:
-        values = [source(r) for source in sources]
+        values = [read(r) for read in reads]
         found = operation(*values)
         return from_double(found if mode == "rn" else exact.rounded(name, mode, found, *values))
 

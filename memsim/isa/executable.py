@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from memsim.isa.op import Program
+if TYPE_CHECKING:
+    from memsim.isa.op import Program
 
 Dims = tuple[int, int, int]
 
@@ -56,7 +58,7 @@ class Executable:
     Attributes:
         parameters: in order; they begin at `parameter_base` of constant bank 0 and take `parameter_size`.
         shared: (name, address, size) of static shared arrays; "" as a name where it is not known.
-        static_shared: bytes of them all.
+        static_shared: bytes of them all. shared_base: the first byte's address, behind what the system keeps.
         dynamic_name: what the source calls dynamic shared memory; dynamic: it is sure that it uses some.
         local_bytes: stack of a thread; more where a function that is called needs it.
         constants: by bank; pointers: by bank, addresses in it.
@@ -83,4 +85,5 @@ class Executable:
     required_threads: Dims | None
     cluster: Dims | None
     dynamic: bool = False
+    shared_base: int = 0x400
     made_for: str = ""

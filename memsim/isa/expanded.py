@@ -75,6 +75,8 @@ def reader(binder: Binder, operand: Operand, bits: int) -> IntReader:
 def _build(form: Form, binder: Binder) -> Compute:
     made = EXPANDED[form.opcode]
     signed, bits = type_of(form)
+    if len(form.operands) <= len(made.sources):
+        raise Unsupported(form.name)
     kinds = zip(form.operands[1:], made.sources)
     sources = [reader(binder, operand, bits if kind == "T" else 32) for operand, kind in kinds]
     work = made.work

@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.isa.double import pairs
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder, from_double
+from memsim.isa.readers import Binder, from_double, sources
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import finish, known, mode_of, wide
 from memsim.state.rounding import Array
@@ -36,8 +36,8 @@ def build_single(form: Form, binder: Binder) -> Compute:
     exact = Form(form.opcode, tuple(name for name in form.modifiers if name != "APPROX"), form.operands)
     known(exact)
     work = _WORK[form.opcode[1:]]
-    sources = [binder.single(operand) for operand in form.operands[1:]]
-    return finish(exact, wide(work, mode_of(exact)), *sources, exact=work)
+    values = sources(binder.single, form, 2 if form.opcode == "FDIV" else 1)
+    return finish(exact, wide(work, mode_of(exact)), *values, exact=work)
 
 
 @opcode("DDIV", "DRCP", "DSQRT", "DRSQ", widths=pairs)
@@ -45,9 +45,9 @@ def build_double(form: Form, binder: Binder) -> Compute:
     if form.modifiers:
         raise Unsupported(form.name)
     work = _WORK[form.opcode[1:]]
-    sources = [binder.double(operand) for operand in form.operands[1:]]
+    values = sources(binder.double, form, 2 if form.opcode == "DDIV" else 1)
 
     def compute(r: list[Any]) -> Any:
-        return from_double(np.asarray(work(*(source(r) for source in sources)), np.float64))
+        return from_double(np.asarray(work(*(value(r) for value in values)), np.float64))
 
     return compute

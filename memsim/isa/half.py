@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import COMBINE
+from memsim.isa.comparisons import COMBINE
 from memsim.isa.op import Form, Predicate
 from memsim.isa.readers import NAN, Binder, half_bits
 from memsim.isa.registry import Compute, Unsupported, opcode

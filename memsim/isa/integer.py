@@ -1,4 +1,4 @@
-"""Integer arithmetic: `IADD3 IMAD LEA VIADD IABS VIMNMX ISETP IDP SGXT` and their uniform twins.
+"""Integer arithmetic: `IADD3 IMAD LEA VIADD IABS` and their uniform twins.
 
 In: words as registers hold them. Out: the same. Sums of a block's and a thread's part stay such
 (`memsim.state.sums`), carries included wherever bounds decide them.
@@ -14,26 +14,24 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register
-from memsim.isa.readers import Binder, IntReader, PredicateReader, halved
+from memsim.isa.readers import Binder, PredicateReader, halved
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.state.registers import (
     Part,
-    both,
     bounds,
-    either,
     fit,
     from_array,
     from_bools,
-    invert,
     plus,
     times,
     to_array,
-    to_bools,
     unsigned,
 )
-from memsim.state.sums import Int, low_bits, product, shift_left, shift_right
+from memsim.state.sums import Int, product, shift_right
 
 Registers = list[Any]
+
+
 WORD = 1 << 32
 
 
@@ -74,11 +72,22 @@ def at_least(value: Int, bound: int) -> bool | Part:
     return from_bools(to_array(value) >= bound)
 
 
-# --- sums -----------------------------------------------------------------------------------
-
-
 def _sum_widths(form: Form) -> dict[int, int]:
     return dict.fromkeys(range(len(form.operands)), 2) if "64" in form.modifiers else {}
+
+
+@opcode("IADD", "UIADD", widths=_sum_widths)
+def build_iadd(form: Form, binder: Binder) -> Compute:
+    """Of 64 bits, as of sm_120."""
+    if form.modifiers != ("64",) or len(form.operands) != 3:
+        raise Unsupported(form.name)
+    for source in form.operands[1:]:
+        if isinstance(source, Immediate) and not (
+            isinstance(source.value, int) and -(1 << 31) <= source.value < 1 << 31
+        ):
+            raise Unsupported(form.name)  # whether the upper half of such a number is its sign is not known
+    a, b = (binder.pair(source) for source in form.operands[1:])
+    return lambda r: halved(plus(a(r), b(r)))
 
 
 @opcode("IADD3", "UIADD3", results="RP?P?", widths=_sum_widths)
@@ -138,32 +147,14 @@ def build_viadd(form: Form, binder: Binder) -> Compute:
 
 def add_pairs(form: Form, binder: Binder) -> Compute:
     """Two 16-bit sums; a negated operand is subtracted in each half."""
-    signs = [-1 if getattr(operand, "negated", False) else 1 for operand in form.operands[1:3]]
-    sources = [
-        binder.word(replace(o, negated=False) if isinstance(o, Register) else o) for o in form.operands[1:3]
-    ]
+    a, b = form.operands[1:3]
+    signs = [-1 if getattr(operand, "negated", False) else 1 for operand in (a, b)]
+    reads = [binder.word(replace(o, negated=False) if isinstance(o, Register) else o) for o in (a, b)]
 
     def compute(r: Registers) -> Int:
-        x, y = (fields(fit(read(r), 32), False, 16) for read in sources)
+        x, y = (fields(fit(read(r), 32), False, 16) for read in reads)
         low, high = ((signs[0] * p + signs[1] * q) & 0xFFFF for p, q in zip(x, y))
         return fit(from_array(low | (high << 16)), 32)
-
-    return compute
-
-
-@opcode("VIADDMNMX")
-def build_add_min_max(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U32", "RELU", "S16x2", "U16x2")
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
-    smaller = binder.predicate(form.operands[4])
-    signed, relu = "U32" not in given, "RELU" in given
-    if given & {"S16x2", "U16x2"}:
-        return on_pairs(form, a, b, smaller, c)
-
-    def compute(r: Registers) -> Int:
-        total = fit(plus(a(r), b(r)), 32)
-        found = pick_lesser(total, fit(c(r), 32), smaller(r), signed)
-        return pick_lesser(found, 0, False, True) if relu else found
 
     return compute
 
@@ -243,9 +234,6 @@ def carry_of_64(a: Int, b: Int, c: Int) -> bool | Part:
     return from_bools(first | second)
 
 
-# --- scaled sums ----------------------------------------------------------------------------
-
-
 @opcode("LEA", "ULEA", results="RP?")
 def build_lea(form: Form, binder: Binder) -> Compute:
     given = known(form, "HI", "X", "SX32")
@@ -302,101 +290,6 @@ def high_lea(form: Form, binder: Binder, carries: list[Operand], operands: list[
     return compute
 
 
-# --- order ----------------------------------------------------------------------------------
-
-
-def pick_lesser(a: Int, b: Int, smaller: bool | Part, signed: bool) -> Int:
-    """The smaller of two words where `smaller` holds, else the larger."""
-    x, y = (a, b) if signed else (unsigned(a, 32), unsigned(b, 32))
-    (x_low, x_high), (y_low, y_high) = bounds(x), bounds(y)
-    if isinstance(smaller, bool):
-        if x_high <= y_low:
-            return a if smaller else b
-        if y_high <= x_low:
-            return b if smaller else a
-    p, q = to_array(x), to_array(y)
-    least, most = np.minimum(p, q), np.maximum(p, q)
-    return fit(from_array(np.where(to_bools(smaller), least, most)), 32)
-
-
-@opcode("VIMNMX", "IMNMX", "UIMNMX", "UVIMNMX", results="RP?P?")
-def build_min_max(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U32", "S32", "RELU", "S16x2", "U16x2")
-    written, operands = parted(form)
-    a, b = (binder.word(source) for source in operands[:2])
-    smaller = binder.predicate(operands[2])
-    signed, relu = "U32" not in given, "RELU" in given
-    if given & {"S16x2", "U16x2"}:
-        return on_pairs(form, a, b, smaller, asked=len(written))
-    if written:
-        raise Unsupported(form.name)
-
-    def compute(r: Registers) -> Int:
-        found = pick_lesser(fit(a(r), 32), fit(b(r), 32), smaller(r), signed)
-        return pick_lesser(found, 0, False, True) if relu else found
-
-    return compute
-
-
-@opcode("VIMNMX3")
-def build_min_max_3(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U32", "RELU", "S16x2", "U16x2")
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
-    smaller = binder.predicate(form.operands[4])
-    signed, relu = "U32" not in given, "RELU" in given
-    if given & {"S16x2", "U16x2"}:
-        return on_pairs(form, a, b, smaller, c, adds=False)
-
-    def compute(r: Registers) -> Int:
-        least = smaller(r)
-        found = pick_lesser(
-            pick_lesser(fit(a(r), 32), fit(b(r), 32), least, signed), fit(c(r), 32), least, signed
-        )
-        return pick_lesser(found, 0, False, True) if relu else found
-
-    return compute
-
-
-def on_pairs(
-    form: Form,
-    a: IntReader,
-    b: IntReader,
-    smaller: PredicateReader,
-    c: IntReader | None = None,
-    adds: bool = True,
-    asked: int = 0,
-) -> Compute:
-    """Minimum or maximum of two 16-bit numbers in a word; of a + b and c, or of all three where it does not
-    add.
-
-    asked: of how many halves, the lower first, it also tells whether a was picked.
-    """
-    signed, relu = "S16x2" in form.modifiers, "RELU" in form.modifiers
-
-    def compute(r: Registers) -> Any:
-        least = to_bools(smaller(r))
-        words = [fields(fit(read(r), 32), signed, 16) for read in (a, b) if read is not None]
-        third = fields(fit(c(r), 32), signed, 16) if c is not None else [None, None]
-        found, first = [], []
-        for x, y, z in zip(*words, third):
-            if z is not None and adds:
-                x, y = wrapped(x + y, signed), z
-            picked = np.where(least, np.minimum(x, y), np.maximum(x, y))
-            first.append(from_bools(np.where(least, x <= y, x >= y)))
-            if z is not None and not adds:
-                picked = np.where(least, np.minimum(picked, z), np.maximum(picked, z))
-            found.append((np.maximum(picked, 0) if relu else picked) & 0xFFFF)
-        value = fit(from_array(found[0] | (found[1] << 16)), 32)
-        return (value, *first[:asked]) if asked else value
-
-    return compute
-
-
-def wrapped(array: np.ndarray, signed: bool) -> np.ndarray:
-    """Modulo 2**16."""
-    return ((array + 0x8000) & 0xFFFF) - 0x8000 if signed else array & 0xFFFF
-
-
 @opcode("IABS")
 def build_abs(form: Form, binder: Binder) -> Compute:
     known(form)
@@ -410,176 +303,6 @@ def build_abs(form: Form, binder: Binder) -> Compute:
         if high <= 0:
             return fit(times(x, -1), 32)
         return fit(from_array(np.abs(to_array(x))), 32)
-
-    return compute
-
-
-_COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "LT": np.less,
-    "LE": np.less_equal,
-    "GT": np.greater,
-    "GE": np.greater_equal,
-    "EQ": np.equal,
-    "NE": np.not_equal,
-}
-
-
-def compare(a: Int, b: Int, how: str) -> bool | Part:
-    """`a how b`, decided by bounds where they can."""
-    if how == "F":
-        return False
-    if how == "T":
-        return True
-    if how in ("GT", "GE"):
-        a, b, how = b, a, {"GT": "LT", "GE": "LE"}[how]
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    if how == "LT" and (a_high < b_low or a_low >= b_high):
-        return a_high < b_low
-    if how == "LE" and (a_high <= b_low or a_low > b_high):
-        return a_high <= b_low
-    if how in ("EQ", "NE"):
-        if a_high < b_low or b_high < a_low:
-            return how == "NE"
-        if a_low == a_high == b_low == b_high:
-            return how == "EQ"
-    return from_bools(_COMPARE[how](to_array(a), to_array(b)))
-
-
-COMBINE: dict[str, Callable[[Any, Any], Any]] = {
-    "AND": both,
-    "OR": either,
-    "XOR": lambda a, b: either(both(a, invert(b)), both(invert(a), b)),
-}
-
-
-class Combined:
-    """A comparison combined with a predicate, which alone decides in some lanes."""
-
-    def __init__(self, name: str, other: Any, compute: Compute) -> None:
-        self.name = name
-        self.other = other
-        self.compute = compute
-
-    def __call__(self, r: Registers) -> Any:
-        return self.compute(r)
-
-    def decided(self, r: Registers) -> tuple[bool | Part, bool]:
-        """(lanes in which the results do not depend on the comparison, what both are there).
-
-        Raises:
-            Poisoned: the predicate is not known.
-        """
-        if self.name == "OR":
-            return self.other(r), True
-        return invert(self.other(r)) if self.name == "AND" else False, False
-
-
-@opcode("ISETP", "UISETP", results="PP")
-def build_isetp(form: Form, binder: Binder) -> Compute:
-    how, *rest = form.modifiers
-    given = set(rest)
-    name = next((name for name in rest if name in COMBINE), "")
-    if how not in {*_COMPARE, "F", "T"} or not name or given - {"U32", "EX", *COMBINE}:
-        raise Unsupported(form.name)
-    combine = COMBINE[name]
-    a, b, joined, *lower = form.operands[2:]
-    read = binder.unsigned_word if "U32" in given else binder.word
-    x, y, other = read(a), read(b), binder.predicate(joined)
-    below = binder.predicate(lower[0]) if "EX" in given else None
-
-    def compute(r: Registers) -> Any:
-        p, q, added = x(r), y(r), other(r)
-        found = compare(p, q, how)
-        if below is not None:
-            found = extended(p, q, how, found, below(r))
-        return combine(found, added), combine(invert(found), added)
-
-    return Combined(name, other, compute)
-
-
-def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:
-    """A comparison of high words, with what that of the low words gave."""
-    if how == "EQ":
-        return both(found, below)
-    if how == "NE":
-        return either(found, below)
-    strict = compare(p, q, {"LE": "LT", "GE": "GT"}.get(how, how))
-    return either(strict, both(compare(p, q, "EQ"), below))
-
-
-# --- pieces ---------------------------------------------------------------------------------
-
-
-@opcode("SGXT", "USGXT")
-def build_sign_extension(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U32", "W")
-    a, count = binder.word(form.operands[1]), binder.word(form.operands[2])
-    signed, wraps = "U32" not in given, "W" in given
-
-    def compute(r: Registers) -> Int:
-        x, bits = fit(a(r), 32), count(r)
-        if type(bits) is not int:
-            many = to_array(unsigned(fit(bits, 32), 32))
-            many = many & 31 if wraps else np.minimum(many, 32)
-            word = to_array(x) & ((np.int64(1) << many) - 1)
-            sign = np.where(many > 0, np.int64(1) << np.maximum(many - 1, 0), 0)
-            return fit(from_array((word ^ sign) - sign if signed else word), 32)
-        bits = bits & 31 if wraps else min(bits & 0xFFFFFFFF, 32)
-        if bits == 0:
-            return 0
-        low = low_bits(x, bits)
-        return shift_right(shift_left(low, 32 - bits, 32), 32 - bits, True, 32) if signed else fit(low, 32)
-
-    return compute
-
-
-@opcode("IDP")
-def build_dot_product(form: Form, binder: Binder) -> Compute:
-    kind, *rest = form.modifiers
-    start = 2 if "HI" in rest else 0
-    named = [name for name in rest if name not in ("LO", "HI")]
-    if kind not in ("4A", "2A") or len(named) != 2 or set(named) - {"S8", "U8", "S16", "U16"}:
-        raise Unsupported(form.name)
-    left, right = named
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
-    four = kind == "4A"
-
-    def compute(r: Registers) -> Int:
-        x = fields(a(r), left.startswith("S"), 8 if four else 16)
-        y = fields(b(r), right.startswith("S"), 8)[start:]
-        total: np.ndarray = sum((p * q for p, q in zip(x, y)), start=np.zeros((1, 1), np.int64))
-        return fit(plus(from_array(total), c(r)), 32)
-
-    return compute
-
-
-@opcode("VABSDIFF")
-def build_distance(form: Form, binder: Binder) -> Compute:
-    signed = "U32" not in known(form, "U32")
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
-
-    def compute(r: Registers) -> Int:
-        x, y = (fit(read(r), 32) for read in (a, b))
-        p, q = (to_array(value if signed else unsigned(value, 32)) for value in (x, y))
-        return fit(plus(from_array(np.abs(p - q)), c(r)), 32)
-
-    return compute
-
-
-@opcode("VABSDIFF4")
-def build_byte_distances(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U8", "S8", "ACC")
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
-
-    def compute(r: Registers) -> Int:
-        pairs = zip(*(fields(fit(read(r), 32), "U8" not in given, 8) for read in (a, b)))
-        found = [np.abs(x - y) for x, y in pairs]
-        if "ACC" in given:
-            return fit(plus(from_array(sum(found, start=np.zeros((1, 1), np.int64))), c(r)), 32)
-        packed = sum(
-            ((value & 0xFF) << (8 * i) for i, value in enumerate(found)), start=np.zeros((1, 1), np.int64)
-        )
-        return fit(from_array(packed), 32)
 
     return compute
 

@@ -110,25 +110,57 @@ def build_product(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-def tensor_product(a: Array, b: Array, c: Array) -> Array:
-    """`a @ b.T + c` as tensor cores of Hopper add up: each term is cut off before."""
+def tensor_product(
+    a: Array, b: Array, c: Array, bits: int = 25, least: tuple[int, int, int] = (_NONE, _NONE, _NONE)
+) -> Array:
+    """`a @ b.T + c` as tensor cores of Hopper add up: each term is cut off before.
+
+    bits: that are kept behind the first of the largest exponent. least: exponents of subnormal numbers of a,
+    b and c, which are not normalised.
+    """
+    if _nothing_is_cut(a, b, c, bits, least):
+        return integer_product(a, b, c)
     products = a[..., :, None, :] * b[..., None, :, :]
-    added = np.broadcast_to(c, np.broadcast_shapes(c.shape, products.shape[:-1]))[..., None]
-    products = np.broadcast_to(products, (*added.shape[:-1], products.shape[-1]))
-    terms = np.concatenate([products, added], axis=-1)
-    exponent_a, exponent_b, exponent_c = (np.where(x == 0, _NONE, np.frexp(x)[1] - 1) for x in (a, b, c))
+    exponent_a, exponent_b, exponent_c = (
+        np.where(x == 0, _NONE, np.maximum(np.frexp(x)[1] - 1, low)).astype(np.int16)
+        for x, low in zip((a, b, c), least)
+    )
     exponents = exponent_a[..., :, None, :] + exponent_b[..., None, :, :]
-    highest = np.maximum(exponents.max(axis=-1), exponent_c)
-    unit = np.maximum(highest, -900) - 25
-    total = np.trunc(np.ldexp(terms, -unit[..., None])).sum(axis=-1)
-    exact: Array = np.where(np.isfinite(terms).all(axis=-1), np.ldexp(total, unit), terms.sum(axis=-1))
+    unit = np.maximum(np.maximum(exponents.max(axis=-1), exponent_c), -900).astype(np.int64) - bits
+    scale = np.ldexp(1.0, -unit)
+    total = np.trunc(products * scale[..., None]).sum(axis=-1) + np.trunc(c * scale)
+    exact: Array = np.ldexp(total, unit)
+    if not all(np.isfinite(x).all() for x in (a, b, c)):
+        exact = np.where(
+            np.isfinite(products).all(axis=-1) & np.isfinite(c), exact, products.sum(axis=-1) + c
+        )
     return exact
 
 
-def cut(array: Array) -> Array:
-    """Rounded towards zero to 24 bits."""
+def _nothing_is_cut(a: Array, b: Array, c: Array, bits: int, least: tuple[int, int, int]) -> bool:
+    """Are the last bits of all terms within what is kept? Then float64 adds them up exactly in any order."""
+    (high_a, low_a), (high_b, low_b), (high_c, low_c) = (_range(array) for array in (a, b, c))
+    top = max(max(high_a, least[0]) + max(high_b, least[1]), max(high_c, least[2]))
+    return min(low_a + low_b, low_c) >= top - bits
+
+
+def _range(array: Array) -> tuple[int, int]:
+    """(highest, lowest) exponent of a bit that is set in some number, all of them of at most 53 bits."""
+    numbers = array[array != 0]
+    if not np.isfinite(numbers).all():
+        return 0, _NONE
+    if not numbers.size:
+        return _NONE, -_NONE
+    fraction, exponent = np.frexp(numbers)
+    whole = np.ldexp(np.abs(fraction), 53).astype(np.int64)
+    lowest = np.frexp((whole & -whole).astype(np.float64))[1] - 1 + exponent - 53
+    return int(exponent.max()) - 1, int(lowest.min())
+
+
+def cut(array: Array, bits: int = 24) -> Array:
+    """Rounded towards zero to so many bits."""
     fraction, exponent = np.frexp(array)
-    found: Array = np.ldexp(np.trunc(np.ldexp(fraction, 24)), exponent - 24)
+    found: Array = np.ldexp(np.trunc(np.ldexp(fraction, bits)), exponent - bits)
     return found
 
 

@@ -43,6 +43,9 @@ class Flow(Enum):
     LEAVE_BARRIER = "leave barrier"  # BREAK: do not wait for these lanes any more
     WARP_SYNC = "warp sync"  # lanes of the mask wait for each other, and go on together
     BLOCK_BARRIER = "block barrier"
+    WAIT_PHASE = "wait phase"  # of an mbarrier
+    ARRIVE_CLUSTER = "arrive cluster"
+    WAIT_CLUSTER = "wait cluster"
     TRAP = "trap"
     YIELD = "yield"
     SLEEP = "sleep"  # for a time; barriers of the warp may not wait for it

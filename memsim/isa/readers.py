@@ -7,11 +7,11 @@ the sign, inversion or piece that the operand asks for. Values are those of `mem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from memsim.isa.op import Constant, Immediate, Operand, Predicate, Register, Symbolic
+from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
 from memsim.isa.registry import Unsupported
 from memsim.state.registers import (
     Part,
@@ -41,6 +41,20 @@ FloatReader = Callable[[Registers], np.ndarray]
 PredicateReader = Callable[[Registers], "bool | Part"]
 
 WORD = 1 << 32
+
+Reader = TypeVar("Reader")
+
+
+def sources(read: Callable[[Operand], Reader], form: Form, count: int) -> list[Reader]:
+    """Readers of so many operands, behind the first, which is written.
+
+    Raises:
+        Unsupported: there are fewer.
+    """
+    found = [read(operand) for operand in form.operands[1 : 1 + count]]
+    if len(found) < count:
+        raise Unsupported(form.name)
+    return found
 
 
 class Binder:

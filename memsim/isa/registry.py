@@ -33,6 +33,8 @@ class Record:
     effect_of: of opcodes whose effect depends on the form. written: slots written that no operand names.
     touches: (kind, space) of what it accesses; touches_of: of opcodes of which the form says so.
     known: False for an opcode that no table of instructions has, which may do anything.
+    steers: who waits for whom depends on all that it reads, though no register says so.
+    also_read: slots read that no operand names.
     """
 
     opcode: str
@@ -46,6 +48,8 @@ class Record:
     touches: Touches = ()
     touches_of: Callable[[Form], Touches] | None = None
     known: bool = True
+    steers: bool = False
+    also_read: Callable[[Form], list[int]] | None = None
 
 
 #: Opcode -> record.

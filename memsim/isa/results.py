@@ -55,6 +55,8 @@ def slots_of_form(form: Form, record: Record) -> tuple[int, int, int]:
         reads |= found
         if isinstance(operand, (Address, Constant, Predicate)):
             addresses |= found
+    for slot in record.also_read(form) if record.also_read else ():
+        reads |= 1 << slot
     for slot in record.written(form) if record.written else ():
         writes |= 1 << slot
     if form.opcode in ("BSSY", "BREAK"):

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import COMBINE, Combined
+from memsim.isa.comparisons import COMBINE, Combined
 from memsim.isa.op import Constant, Form, Immediate, Op, Operand, Predicate, Register
-from memsim.isa.readers import Binder, from_double, half_bits, joined, to_double
+from memsim.isa.readers import Binder, from_double, half_bits, joined, sources, to_double
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.state.fma import fma32
 from memsim.state.order import higher, lower, saturated
@@ -91,16 +91,16 @@ def build_add(form: Form, binder: Binder) -> Compute:
     mode = mode_of(form)
     if isinstance(form.operands[1], Predicate):
         raise Unsupported(form.name)
-    sources = [binder.single(operand) for operand in form.operands[1:3]]
+    values = sources(binder.single, form, 2)
     operation = np.add if mode == "rn" else wide(lambda a, b: odd_sum(a, b, mode), mode)
-    return finish(form, operation, *sources)
+    return finish(form, operation, *values)
 
 
 @opcode("FMUL")
 def build_multiply(form: Form, binder: Binder) -> Compute:
     given = known(form, "D2", "D4", "D8", "M2", "M4", "M8")
     mode = mode_of(form)
-    sources = [binder.single(operand) for operand in form.operands[1:3]]
+    values = sources(binder.single, form, 2)
     scale = next(
         (
             2.0 ** ({"2": 1, "4": 2, "8": 3}[name[1]] * (-1 if name[0] == "D" else 1))
@@ -110,19 +110,17 @@ def build_multiply(form: Form, binder: Binder) -> Compute:
         1.0,
     )
     if scale != 1.0 or mode != "rn":
-        return finish(
-            form, wide(lambda a, b: a * scale * b, mode), *sources, exact=lambda a, b: a * scale * b
-        )
-    return finish(form, np.multiply, *sources, exact=np.multiply)
+        return finish(form, wide(lambda a, b: a * scale * b, mode), *values, exact=lambda a, b: a * scale * b)
+    return finish(form, np.multiply, *values, exact=np.multiply)
 
 
 @opcode("FFMA")
 def build_fma(form: Form, binder: Binder) -> Compute:
     known(form)
     mode = mode_of(form)
-    sources = [binder.single(operand) for operand in form.operands[1:4]]
+    values = sources(binder.single, form, 3)
     operation = fma32 if mode == "rn" else wide(lambda a, b, c: odd_sum(a * b, c, mode), mode)
-    return finish(form, operation, *sources, exact=lambda a, b, c: odd_sum(a * b, c))
+    return finish(form, operation, *values, exact=lambda a, b, c: odd_sum(a * b, c))
 
 
 def pick(x: Array, y: Array, least: bool | Part, given: frozenset[str]) -> Array:
@@ -207,7 +205,7 @@ def comparison(
     return Combined(name, other, compute)
 
 
-@opcode("FSETP", results="PP")
+@opcode("FSETP", "UFSETP", results="PP")
 def build_fsetp(form: Form, binder: Binder) -> Compute:
     return comparison(form, binder.single, binder, "FTZ" in form.modifiers)
 

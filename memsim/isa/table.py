@@ -6,8 +6,13 @@ Out: `RECORDS`, and the record of an opcode that is in no table.
 from __future__ import annotations
 
 import memsim.isa.atomics
+import memsim.isa.bits
+import memsim.isa.bulk_copy
+import memsim.isa.comparisons
+import memsim.isa.constants
 import memsim.isa.control
 import memsim.isa.convert
+import memsim.isa.cp_async
 import memsim.isa.double
 import memsim.isa.expanded
 import memsim.isa.expanded_floats
@@ -16,11 +21,17 @@ import memsim.isa.integer
 import memsim.isa.lanes
 import memsim.isa.logic
 import memsim.isa.matrix
+import memsim.isa.matrix_memory
+import memsim.isa.mbarrier
 import memsim.isa.memory
+import memsim.isa.minima
+import memsim.isa.moves
 import memsim.isa.single
+import memsim.isa.small_integers
 import memsim.isa.synchronization
 import memsim.isa.texture
-import memsim.isa.unexecuted  # noqa: F401
+import memsim.isa.unexecuted
+import memsim.isa.warpgroup  # noqa: F401
 from memsim.isa.op import Effect
 from memsim.isa.registry import RECORDS, Record
 

@@ -60,13 +60,8 @@ def _discarded(form: Form) -> Touches:
 
 # --- memory ---------------------------------------------------------------------------------
 
-not_executed(
-    "HGMMA", "QGMMA", "IGMMA", "BGMMA", results="R", widths=_group_fragment, touches=(("wgmma", "shared"),)
-)
-not_executed("UBLKCP", touches_of=_copied("bulk_store"))
+not_executed("BGMMA", results="R", widths=_group_fragment, touches=(("wgmma", "shared"),))
 not_executed("UBLKRED", touches_of=_copied("bulk_reduction"))
-not_executed("UTMALDG", touches=(("bulk_store", "shared"), ("bulk_load", "global")))
-not_executed("UTMASTG", touches=(("bulk_store", "global"), ("bulk_load", "shared")))
 not_executed("UTMAREDG", touches=(("bulk_reduction", "global"), ("bulk_load", "shared")))
 not_executed("STAS", touches=(("store", "shared"),))
 not_executed("REDAS", touches=(("reduction", "shared"),))
@@ -87,7 +82,7 @@ not_executed("TXQ", results="P?RR", widths=_texels)
 not_executed("GETLMEMBASE", "AL2P", "ALD", "S2UR_CLUSTER", "IPA", "PIXLD", results="R")
 # Of older chips, or met in no compiled kernel.
 not_executed("FADD32I", "FMUL32I", "FFMA32I", "FSWZADD", "HADD2_32I", "HMUL2_32I", "HFMA2_32I", results="R")
-not_executed("IADD", "IADD32I", "IMUL", "IMUL32I", "ISCADD", "ISCADD32I", "LOP", "LOP32I", results="P?RP?")
+not_executed("IADD32I", "IMUL", "IMUL32I", "ISCADD", "ISCADD32I", "LOP", "LOP32I", results="P?RP?")
 not_executed("SHL", "SHR", "MOV32I", "IDP4A", "VHMNMX", "I2IP", "R2B", results="R")
 not_executed("UCLEA", "UF2FP", "ULOP", "ULOP32I", "USHL", "USHR", results="P?R")
 not_executed("ULEPC", results="R", widths=lambda form: {0: 2})

@@ -1,4 +1,4 @@
-"""A dispatcher of the catalogue: a name that stands for one kernel or another, by size.
+"""A dispatcher of the catalogue: a name that stands for one of several kernels, by size.
 
 In: a size. Out: what the kernel gives that it picks. Left out on purpose: anything of its own; a size
 that the picked kernel refuses is refused.
@@ -6,52 +6,101 @@ that the picked kernel refuses is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memsim.job import Job
-from memsim.kernels.spec import Arrays, Family, Size, Spec
+from memsim.kernels.pace import Adding, Pace
+from memsim.kernels.spec import PART_UNIT, REFERENCES, Arrays, Family, Size, Spec
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.trace.trace import Trace
 
+PARTS = "parts"  # the size of a family whose kernels divide K among so many blocks
+DIVIDED = "K"
+MOST_PARTS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A kernel, for sizes below some limits. pace: how long it takes; None: the first that fits."""
+
+    spec: Spec
+    below: dict[str, int] = field(default_factory=dict)
+    pace: Pace | None = None
+
+    def takes(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it is for these sizes, and its kernel takes them."""
+        fits = all(sizes[name] % divisor == 0 for name, divisor in self.spec.requires)
+        return fits and all(sizes[name] < limit for name, limit in self.below.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The kernel that adds parts, and how long that takes."""
+
+    spec: Spec
+    pace: Adding
+
 
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
-    """`small` where each size that `below` names is less than its limit, else `large`.
+    """The first choice that takes a size; of those with a pace, the one that takes the least time.
 
-    The other fields and the methods are those of `Spec`.
+    sum: the kernel that adds the parts of K, and how long that takes; without one, K is not divided. The
+    other fields and the methods are those of `Spec`.
     """
 
     name: str
     story: str
     article: str
     says: str
-    small: Spec
-    large: Spec
-    below: dict[str, int]
+    family: Family
+    choices: tuple[Choice, ...]
+    sum: Sum | None = None
 
     def __repr__(self) -> str:
         return f"<Dispatcher {self.name}: {self.story}>"
 
-    @property
-    def family(self) -> Family:
-        """What both kernels compute."""
-        return self.small.family
-
     def pick(self, size: Size = None) -> Spec:
-        """The kernel for a size.
+        """The kernel for a size; one that divides K knows into how many parts.
 
         Raises:
             MemsimError: as `Spec.sizes`.
         """
-        sizes = self.small.sizes(size)
-        is_small = all(sizes[name] < limit for name, limit in self.below.items())
-        return self.small if is_small else self.large
+        sizes = self.family.named(size, self.name)
+        fitting = [choice for choice in self.choices if choice.takes(sizes)] or [self.choices[-1]]
+        offers = [offer for choice in fitting for offer in self._offers(choice, sizes)]
+        return min(offers, key=lambda offer: offer[0])[1]
+
+    def _offers(self, choice: Choice, sizes: Mapping[str, int]) -> Iterator[tuple[float, Spec]]:
+        """A kernel with K divided in every way that it can be, each with the nanoseconds that it may take."""
+        divides = PARTS in choice.spec.family.sizes
+        for parts in range(1, self._most_parts(sizes) + 1) if divides else (1,):
+            spec = replace(choice.spec, fixed={PARTS: parts}) if divides else choice.spec
+            yield self._nanoseconds(choice, spec, sizes, parts), spec
+
+    def _most_parts(self, sizes: Mapping[str, int]) -> int:
+        return min(MOST_PARTS, -(-sizes[DIVIDED] // PART_UNIT)) if self.sum else 1
+
+    def _nanoseconds(self, choice: Choice, spec: Spec, sizes: Mapping[str, int], parts: int) -> float:
+        if choice.pace is None:
+            return 0.0
+        taken = choice.pace.nanoseconds(prod(spec.blocks(sizes)), sizes[DIVIDED] / parts)
+        if self.sum is None:
+            return taken
+        floats = prod(sizes[extent] for shape in self.family.outputs.values() for extent in shape)
+        return taken + self.sum.pace.nanoseconds(parts, floats)
+
+    def adding(self, size: Size = None) -> Spec | None:
+        """The kernel that adds what the picked one leaves, if that is in parts; else None."""
+        parts = self.pick(size).fixed.get(PARTS, 1)
+        return replace(self.sum.spec, fixed={PARTS: parts}) if self.sum is not None and parts > 1 else None
 
     def job(self, size: Size = None, seed: int = 0) -> Job:
         """As `Spec.job`; it launches the kernel that was picked."""
@@ -59,7 +108,7 @@ class Dispatcher:
 
     def expected(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
         """As `Spec.expected`."""
-        return self.small.expected(arrays)
+        return REFERENCES[self.family.name](arrays)
 
     def trace(self, size: Size = None, blocks: int | None = None, code: str | None = None) -> Trace:
         """As `Spec.trace`; the trace has the name of the kernel that was picked."""
@@ -70,5 +119,15 @@ class Dispatcher:
         return self.pick(size).analyze(size, blocks)
 
     def run(self, size: Size = None, seed: int = 0) -> Arrays:
-        """As `Spec.run`."""
-        return self.pick(size).run(size, seed)
+        """As `Spec.run`; parts are added."""
+        sizes = self.family.named(size, self.name)
+        arrays = self.pick(size).run(size, seed)
+        adding = self.adding(size)
+        if adding is not None:
+            (summed,), (output,) = adding.family.inputs, self.family.outputs
+            asked = [sizes[name] for name in adding.family.sizes if name not in adding.fixed]
+            arrays |= {output: adding.run(asked, given={summed: arrays[output]})[output]}
+        return {
+            name: arrays[name].reshape([sizes[extent] for extent in shape])
+            for name, shape in self.family.arrays.items()
+        }

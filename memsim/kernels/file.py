@@ -8,7 +8,8 @@ Left out on purpose: whether the sources compile (the tests do that).
 `outputs`, arrays with their shapes. `[kernels.NAME]` has the keys of `Spec`: `grid` is written
 `["N/128", "M/128"]` for ceil(N / 128) by ceil(M / 128) blocks, and `requires` is written `["K % 4 == 0"]`.
 `says`, `options`, `shared_bytes`, `requires`, `scalars` and `textures` may be left out.
-`[dispatchers.NAME]` has the keys of `Dispatcher`, kernels by their names; there need not be any.
+`[dispatchers.NAME]` has the keys of `Dispatcher`, kernels by their names; `choices` is a list of tables with
+`kernel`, and `below`, or `start` and `line` of its `Pace`, if they matter. There need not be any.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ else:
     import tomli as tomllib
 
 from memsim.errors import MemsimError
-from memsim.kernels.dispatch import Dispatcher
+from memsim.kernels.dispatch import Choice, Dispatcher, Sum
+from memsim.kernels.pace import Adding, Pace
 from memsim.kernels.spec import REFERENCES, Family, Spec
 from memsim.launch import dim3
 
@@ -33,7 +35,7 @@ TABLES = {"articles", "families", "kernels"}
 FAMILY_KEYS = {"sizes", "inputs", "outputs"}
 NEEDED = {"story", "article", "family", "source", "entry", "arguments", "grid", "block"}
 OPTIONAL = {"says", "options", "shared_bytes", "requires", "scalars", "textures"}
-DISPATCHER_KEYS = {"story", "article", "says", "small", "large", "below"}
+DISPATCHER_KEYS = {"story", "article", "says", "family", "choices"}
 
 _EXTENT = re.compile(r"(\w+)/([1-9]\d*)")
 _MULTIPLE = re.compile(r"(\w+) % ([1-9]\d*) == 0")
@@ -59,7 +61,7 @@ def read_catalog(path: Path) -> dict[str, Spec | Dispatcher]:
         name: _spec(path, name, table, families, articles) for name, table in tables["kernels"].items()
     }
     dispatchers = {
-        name: _dispatcher(path, name, table, kernels, articles)
+        name: _dispatcher(path, name, table, kernels, families, articles)
         for name, table in tables.get("dispatchers", {}).items()
     }
     return {**kernels, **dispatchers}
@@ -119,25 +121,51 @@ def _spec(
 
 
 def _dispatcher(
-    path: Path, name: str, table: Mapping[str, Any], kernels: Mapping[str, Spec], articles: Mapping[str, str]
+    path: Path,
+    name: str,
+    table: Mapping[str, Any],
+    kernels: Mapping[str, Spec],
+    families: Mapping[str, Family],
+    articles: Mapping[str, str],
 ) -> Dispatcher:
     where = f"dispatchers.{name}"
-    _check_keys(path, where, table, needed=DISPATCHER_KEYS)
+    _check_keys(path, where, table, needed=DISPATCHER_KEYS, optional={"sum"})
     _check_names(path, f"{where}.article", [table["article"]], articles)
-    _check_names(path, where, [table["small"], table["large"]], kernels)
-    small, large = kernels[table["small"]], kernels[table["large"]]
-    if small.family != large.family:
-        _fail(path, where, f"{small.name} and {large.name} compute different things")
-    _check_names(path, f"{where}.below", table["below"], small.family.sizes)
+    _check_names(path, f"{where}.family", [table["family"]], families)
+    family = families[table["family"]]
+    if not table["choices"]:
+        _fail(path, f"{where}.choices", "there is none")
     return Dispatcher(
         name=name,
         story=table["story"],
         article=articles[table["article"]],
         says=table["says"],
-        small=small,
-        large=large,
-        below=dict(table["below"]),
+        family=family,
+        choices=tuple(_choice(path, where, row, kernels, family) for row in table["choices"]),
+        sum=_sum(path, f"{where}.sum", table["sum"], kernels) if "sum" in table else None,
     )
+
+
+def _choice(
+    path: Path, where: str, row: Mapping[str, Any], kernels: Mapping[str, Spec], family: Family
+) -> Choice:
+    _check_keys(path, f"{where}.choices", row, needed={"kernel"}, optional={"below", "start", "line"})
+    _check_names(path, where, [row["kernel"]], kernels)
+    spec = kernels[row["kernel"]]
+    if any(spec.family.arrays.get(array) is None for array in family.arrays):
+        _fail(path, where, f"{spec.name} computes something else")
+    _check_names(path, f"{where}.below", row.get("below", {}), family.sizes)
+    pace = None
+    if "line" in row:
+        _check_keys(path, f"{where}.choices", row, needed={"kernel", "start"}, optional={"below", "line"})
+        pace = Pace(float(row["start"]), tuple(map(float, row["line"])))
+    return Choice(spec, dict(row.get("below", {})), pace)
+
+
+def _sum(path: Path, where: str, table: Mapping[str, Any], kernels: Mapping[str, Spec]) -> Sum:
+    _check_keys(path, where, table, needed={"kernel", "start", "each"})
+    _check_names(path, where, [table["kernel"]], kernels)
+    return Sum(kernels[table["kernel"]], Adding(float(table["start"]), float(table["each"])))
 
 
 def _rules(

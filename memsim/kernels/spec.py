@@ -7,8 +7,9 @@ Left out on purpose: reading the file (`memsim.kernels.file`), and what a launch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import prod
 from operator import index
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.arch import Arch
+from memsim.arch import SM_90, Arch
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel, PtxKernel, SassKernel
@@ -34,9 +35,24 @@ Size = str | Sequence[int] | None  # "512,512,256", (512, 512, 256), or None for
 
 MAX_ELEMENTS = 2**31 - 1  # the kernels' index math is done in int
 
-# What a family computes: from the inputs by name to the outputs by name, in float64.
+PART_UNIT = 32  # lines: K is divided among parts in such units, the first of which need not be whole
+
+
+def _product_of_parts(arrays: Mapping[str, np.ndarray]) -> Arrays:
+    """A times B over each part of K. The first parts have a unit more where it does not divide."""
+    a, b = (arrays[name].astype(np.float64) for name in "AB")
+    (parts, *_), lines = arrays["C"].shape, a.shape[1]
+    units = -(-lines // PART_UNIT)
+    cuts = [part * (units // parts) + min(part, units % parts) for part in range(parts + 1)]
+    starts = [max(0, cut * PART_UNIT - (units * PART_UNIT - lines)) for cut in cuts]
+    return {"C": np.stack([a[:, i:j] @ b[i:j] for i, j in pairwise(starts)])}
+
+
+# What a family computes: from all arrays by name to the outputs by name, in float64.
 REFERENCES: dict[str, Callable[[Mapping[str, np.ndarray]], Arrays]] = {
     "sgemm": lambda arrays: {"C": arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)},
+    "sgemm_parts": _product_of_parts,
+    "sum_of_parts": lambda arrays: {"C": arrays["P"].astype(np.float64).sum(axis=0)},
     "transpose": lambda arrays: {"C": arrays["A"].T.astype(np.float64)},
 }
 
@@ -55,6 +71,29 @@ class Family:
         """All arrays, inputs first."""
         return {**self.inputs, **self.outputs}
 
+    def named(self, size: Size, kernel: str, fixed: Collection[str] = ()) -> dict[str, int]:
+        """The sizes by name, but for those that are fixed; `kernel` is who asks.
+
+        Raises:
+            MemsimError: not as many positive integers as are asked for.
+        """
+        defaults = {name: value for name, value in self.sizes.items() if name not in fixed}
+        if size is None:
+            return defaults
+        given = size.split(",") if isinstance(size, str) else size
+        try:
+            values = [int(value) if isinstance(value, str) else index(value) for value in given]
+        except (TypeError, ValueError):
+            values = []
+        if len(values) != len(defaults) or min(values) < 1:
+            shown = ",".join(map(str, given)) if isinstance(given, (list, tuple)) else given
+            raise MemsimError(
+                f"{kernel} takes a size {','.join(defaults)} of {len(defaults)} positive integers, "
+                f"and not {shown!r}",
+                hint=f"the default is {','.join(map(str, defaults.values()))}",
+            )
+        return dict(zip(defaults, values))
+
 
 @dataclass(frozen=True, slots=True)
 class Spec:
@@ -64,7 +103,7 @@ class Spec:
     what is true of it. `grid` names the size and the tile of each dimension: `("N", 128)` for ceil(N / 128)
     blocks. `requires` names the sizes that must be multiples of a number. `scalars` are arguments that are
     neither sizes nor arrays: numbers, or names of sizes. `textures` names the arrays passed as textures.
-    `code`: what is read of it, as in `kernel`.
+    `code`: what is read of it, as in `kernel`. `fixed`: sizes that are decided, and not asked for.
     """
 
     name: str
@@ -83,6 +122,7 @@ class Spec:
     scalars: dict[str, float | str]
     textures: tuple[str, ...]
     code: str | None = None
+    fixed: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Spec {self.name}: {self.story}>"
@@ -97,7 +137,7 @@ class Spec:
         Raises:
             MemsimError: not as many positive integers as the family has, or a size that the kernel refuses.
         """
-        sizes = self._named(size)
+        sizes = self.family.named(size, self.name, self.fixed)
         for name, divisor in self.requires:
             if sizes[name] % divisor:
                 raise MemsimError(
@@ -105,31 +145,13 @@ class Spec:
                     hint=f"the next one is {-(-sizes[name] // divisor) * divisor}",
                 )
         for array, shape in self.family.arrays.items():
-            elements = prod(sizes[extent] for extent in shape)
+            elements = prod({**sizes, **self.fixed}[extent] for extent in shape)
             if elements > MAX_ELEMENTS:
                 raise MemsimError(
                     f"{array} would have {elements} elements, and {self.name} indexes with 32-bit integers",
                     hint=f"an array can have {MAX_ELEMENTS} elements",
                 )
         return sizes
-
-    def _named(self, size: Size) -> dict[str, int]:
-        defaults = self.family.sizes
-        if size is None:
-            return dict(defaults)
-        given = size.split(",") if isinstance(size, str) else size
-        try:
-            values = [int(value) if isinstance(value, str) else index(value) for value in given]
-        except (TypeError, ValueError):
-            values = []
-        if len(values) != len(defaults) or min(values) < 1:
-            shown = ",".join(map(str, given)) if isinstance(given, (list, tuple)) else given
-            raise MemsimError(
-                f"{self.name} takes a size {','.join(defaults)} of {len(defaults)} positive integers, "
-                f"and not {shown!r}",
-                hint=f"the default is {','.join(map(str, defaults.values()))}",
-            )
-        return dict(zip(defaults, values))
 
     def job(self, size: Size = None, seed: int = 0) -> Job:
         """The launch for a size. Arrays are described, not made; inputs are random by `seed`.
@@ -138,16 +160,21 @@ class Spec:
             MemsimError: as `sizes`; a grid larger than the hardware takes.
         """
         sizes = self.sizes(size)
-        arguments: dict[str, Argument] = dict(sizes)
+        extents = {**sizes, **self.fixed}
+        arguments: dict[str, Argument] = dict(extents)
         for name, value in self.scalars.items():
-            arguments[name] = sizes[value] if isinstance(value, str) else value
-        for number, (name, extents) in enumerate(self.family.arrays.items()):
-            shape = tuple(sizes[extent] for extent in extents)
+            arguments[name] = extents[value] if isinstance(value, str) else value
+        for number, (name, names) in enumerate(self.family.arrays.items()):
+            shape = tuple(extents[extent] for extent in names)
             fill = "zeros" if name in self.family.outputs else "random"
             arguments[name] = ArrayArg(shape, "float32", fill, seed=seed * len(self.family.arrays) + number)
-        grid = [-(-sizes[name] // tile) for name, tile in self.grid]
-        launch = Launch(dim3(grid, "grid"), self.block, self.shared_bytes)
+        launch = Launch(dim3(self.blocks(sizes), "grid"), self.block, self.shared_bytes)
         return Job(self, launch, self._in_order(arguments), name=self.name, size=sizes)
+
+    def blocks(self, sizes: Mapping[str, int]) -> list[int]:
+        """How many blocks there are in each dimension of the grid, for sizes by name."""
+        extents = {**sizes, **self.fixed}
+        return [-(-extents[name] // tile) for name, tile in self.grid]
 
     def _in_order(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         """Arguments by name as the kernel takes them."""
@@ -216,8 +243,19 @@ class Spec:
         return compile_cuda(self.source, self.options, name=self.file)
 
     def load(self, arch: Arch) -> Kernel:
-        """The kernel, as a `memsim.job.Source`. What ships of it is for the one chip there is so far."""
-        return self.kernel()
+        """The kernel, as a `memsim.job.Source`; for another chip than sm_90 it is compiled."""
+        return self.kernel() if arch.name == SM_90.name else self._compiled_for(arch)
+
+    def _compiled_for(self, arch: Arch) -> Kernel:
+        """The kernel for a chip that no machine code ships for.
+
+        Raises:
+            MemsimError: no compiler that makes code for it.
+        """
+        from memsim.api import load
+
+        module = load(self.source, self.options, code=self.code, arch=arch.name, name=self.file)
+        return replace(module[self.entry], sources=self.source_texts())
 
     def kernel(self, code: str | None = None) -> Kernel:
         """The kernel as machine code, or as PTX where `code` is "ptx"; loaded once.
@@ -231,12 +269,13 @@ class Spec:
 
     def machine(self) -> MachineModule:
         """The kernel's cubin."""
-        from memsim.compile import compile_cubin
         from memsim.sass.kernel import read_module
 
         shipped = self._shipped()
         if shipped is not None:
             return read_module(shipped.code, shipped.listing, str(self.compiled_path), shipped.made.compiler)
+        from memsim.compile import compile_cubin
+
         done = self._anew(lambda: compile_cubin(self.source, self.options, name=self.file))
         return read_module(done.code, None, self.file, done.compiler, done.names)
 
@@ -272,10 +311,11 @@ class Spec:
 
         return analyze_trace(self.trace(size, blocks))
 
-    def run(self, size: Size = None, seed: int = 0) -> Arrays:
+    def run(self, size: Size = None, seed: int = 0, given: Mapping[str, np.ndarray] | None = None) -> Arrays:
         """Executes everything on random inputs; all arrays by name, the outputs as the kernel leaves them.
 
-        Outputs are NaN before the run, so that an element that the kernel leaves out is seen.
+        Outputs are NaN before the run, so that an element that the kernel leaves out is seen. given: inputs
+        that are not to be random.
         """
         from memsim import api
 
@@ -285,6 +325,7 @@ class Spec:
             for name, value in zip(self.arguments, job.args)
         }
         arrays = {name: value.make() for name, value in arguments.items() if isinstance(value, ArrayArg)}
+        arrays |= given or {}
         for name in self.family.outputs:
             arrays[name].fill(np.nan)
         api.run_job(replace(job, args=self._in_order({**arguments, **arrays})))

@@ -3,9 +3,9 @@
 Left out on purpose: where the addresses come from. Rules and sources: docs/model.md.
 """
 
-from memsim.model.copies import bypass_access, copy_access
+from memsim.model.coalescing import GlobalCost, global_access
 from memsim.model.counters import COUNTERS, Counter, totals
-from memsim.model.globalmem import GlobalCost, global_access
+from memsim.model.cp_async import bypass_access, copy_access
 from memsim.model.shared import SharedCost, shared_access
 from memsim.model.sourcepage import (
     bypass_source_page,

@@ -11,9 +11,11 @@ import numpy as np
 
 from memsim.arch import Arch
 from memsim.model.choice import global_cost, shared_cost
-from memsim.model.copies import is_certain, overlaps
+from memsim.model.constant import constant_access
+from memsim.model.cp_async import is_certain, overlaps
+from memsim.model.local import local_access
 from memsim.model.operations import operation
-from memsim.model.shared import Counts
+from memsim.model.shared import Counts, shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
 
 
@@ -37,8 +39,10 @@ def alike(
         MemsimError: an active lane that is not aligned to the width.
     """
     asked = operation(space, op)
-    read = active & (partner >= 0)
-    columns: list[np.ndarray] = [np.count_nonzero(active, axis=1), np.count_nonzero(read, axis=1)]
+    columns: list[np.ndarray] = [np.count_nonzero(active, axis=1)]
+    if asked.is_copy:
+        read = active & (partner >= 0)
+        columns.append(np.count_nonzero(read, axis=1))
     if asked.why or (asked.is_counted and width not in arch.widths(space, op)):
         return _stacked(columns)
     request = addresses, width, op, active, partner, arch
@@ -47,17 +51,25 @@ def alike(
         shared, outside = bypass_source_page(to, source, active, read, arch)
         columns += [overlaps(to, active), shared.wavefronts, shared.ideal]
         columns += [outside.sectors, outside.ideal, outside.tag_requests]
-    if space == "global":
+    if space == "local":
+        local = local_access(addresses, width, op, active, arch)
+        return _stacked([*columns, local.requests, local.sectors, local.ideal_sectors])
+    if space == "constant":
+        return _stacked([*columns, constant_access(addresses, width, op, active, arch)])
+    if asked.grouped:
+        return _stacked(columns)  # the lanes of a request decide nothing but whether it is made
+    if space == "global" or asked.remote:
         cost = global_cost(*request)
         columns += [cost.sectors, cost.lines, cost.ideal_sectors]
     elif asked.is_counted:
-        page = (
-            copy_source_page(addresses, partner, width, active, read, arch)
-            if asked.is_copy
-            else shared_source_page(addresses, width, op, active, arch)
-        )
         own = shared_cost(*request)
-        columns += [page.wavefronts, page.ideal, own.wavefronts, own.conflicts, own.ways, own.ideal]
+        columns += [own.wavefronts, own.conflicts, own.ways, own.ideal]
+        if asked.is_copy:
+            page = copy_source_page(addresses, partner, width, active, read, arch)
+            columns += [page.wavefronts, page.ideal]
+        elif shared_rule(op, width, arch).merges:  # else the profiler shows what the chip counts
+            page = shared_source_page(addresses, width, op, active, arch)
+            columns += [page.wavefronts, page.ideal]
     if space == "shared" and asked.is_copy and asked.is_counted:
         columns.append(is_certain(partner, width, active, read, arch))
     return _stacked(columns)

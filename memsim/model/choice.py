@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import Arch
-from memsim.model.copies import bypass_access, copy_access, overlaps
-from memsim.model.globalmem import GlobalCost, global_access
+from memsim.model.coalescing import GlobalCost, global_access
+from memsim.model.cp_async import bypass_access, copy_access, overlaps
 from memsim.model.operations import operation
 from memsim.model.shared import SharedCost, shared_access
 
@@ -31,6 +31,8 @@ def global_cost(
     """Cost of requests to global memory; `partner`: of a copy where each lane writes."""
     if operation("global", op).bypass:
         return bypass_access(partner, addresses, active, arch)
+    if op.startswith("cluster_"):
+        return global_access(addresses, width, op.removeprefix("cluster_"), active, arch)
     return global_access(addresses, width, op, active, arch)
 
 
@@ -44,7 +46,15 @@ def why_no_cost(
     if asked.why:
         return asked.why
     if width not in arch.widths(space, op):
-        return f"{space} {op} of {width} bytes a lane was not measured on {arch.name}"
+        return f"{space} {op} of {width} bytes a lane has no rule on {arch.name}"
     if asked.bypass and overlaps(partner, active).any():
         return "lanes of a cp.async.cg write to the same place, and its sectors were not measured then"
     return None
+
+
+def group_wavefronts(width: int) -> int:
+    """What four warps take that read operands of a product together, `width` bytes for each of 32 lanes.
+
+    128 bytes are one, wherever they lie: no layout makes a conflict. Source: docs/model.md.
+    """
+    return 32 * width // 128

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch
-from memsim.model.copies import copy_turns
+from memsim.model.cp_async import copy_turns
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
-from memsim.model.shared import Counts, Rule, partners_agree, shared_rule
+from memsim.model.shared import Counts, SharedRule, partners_agree, shared_rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,7 +116,7 @@ def bank_load(
     return BankLoad(words.reshape(by_bank), ways.reshape(by_bank))
 
 
-def _pair_distance(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
+def _pair_distance(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
     """Where groups merge: the distance of the lanes that agree; else 0."""
     if not rule.merges:
         return np.zeros(len(units), np.int64)
@@ -124,7 +124,7 @@ def _pair_distance(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
     return np.where(near, 1, np.where(far, 2, 0))
 
 
-def _units_in_slots(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -> NDArray[np.int64]:
+def _units_in_slots(units: Lanes, active: Mask | None, rule: SharedRule, lanes: int) -> NDArray[np.int64]:
     """How many units each slot serves in each group of `lanes` lanes [m, groups, slots]."""
     slots = rule.lanes
     rows = units.reshape(-1, lanes)
@@ -141,7 +141,7 @@ def _units_in_slots(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -
     return counts.reshape(len(units), units.shape[1] // lanes, slots)
 
 
-def _wavefronts(units: Lanes, group: Counts, rule: Rule) -> Counts:
+def _wavefronts(units: Lanes, group: Counts, rule: SharedRule) -> Counts:
     """The wavefront of each lane [m, 32]; `group` is 0 where a lane is idle."""
     warp = units.shape[1]
     on = group > 0

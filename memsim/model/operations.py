@@ -14,7 +14,7 @@ class Operation:
     """One kind of access to one space.
 
     Attributes:
-        space: "shared" or "global".
+        space: "shared", "global", "local" or "constant".
         name: as traces, budgets and JSON call it.
         verb: what its lanes do: "load", "store", "update" or "copy".
         counter: the end of ncu's counters that it is in, `ld` of `..._op_ld.sum`; "" if it is in none.
@@ -24,6 +24,9 @@ class Operation:
         passes: how often every wavefront is taken; those of the second time are no conflicts.
         matrix: whether a lane gives the row of a matrix, and all of a warp take part.
         bypass: whether it goes past the L1 cache: in shared memory the chip counts nothing for it.
+        remote: whether it is to shared memory of another block, which the chip counts like global memory.
+        engine: whether the engine beside the threads (TMA) does it: in shared memory the chip counts nothing.
+        grouped: whether four warps read together: a request is theirs, of the first one's lanes.
         why: why it has no rule at any width; "" if it has one.
         counted_as: the operations whose counters it is in, where it has no rule of its own.
     """
@@ -38,6 +41,9 @@ class Operation:
     passes: int = 1
     matrix: bool = False
     bypass: bool = False
+    remote: bool = False
+    engine: bool = False
+    grouped: bool = False
     why: str = ""
     counted_as: tuple[str, ...] = ()
 
@@ -49,7 +55,12 @@ class Operation:
     @property
     def is_counted(self) -> bool:
         """Whether the chip counts anything for it on this side."""
-        return not (self.bypass and self.space == "shared")
+        return not ((self.bypass or self.engine) and self.space == "shared")
+
+    @property
+    def is_of_lanes(self) -> bool:
+        """Whether where each lane asks in the banks decides what the chip counts for it on this side."""
+        return self.is_counted and not (self.remote or self.grouped)
 
     @property
     def access(self) -> str:
@@ -59,9 +70,15 @@ class Operation:
         return f"{self.space} {'atomic' if self.verb == 'update' else self.name}"
 
 
-_LOOP = "this atomic on shared memory is a loop of loads and compare-and-swaps, whose rounds depend on time"
+_LOOP = (
+    "this atomic on shared memory is a compare-and-swap loop, whose number of iterations depends on timing"
+)
 _GENERIC = (
     "this atomic on shared memory through a generic address is another instruction, which was not measured"
+)
+_REMOTE = (
+    "this atomic is on shared memory of another block, where the chip counts lanes at one place by a rule"
+    " that is not known"
 )
 
 OPERATIONS = {
@@ -79,12 +96,23 @@ OPERATIONS = {
         Operation("shared", "atomic_cas", "update", "atom", ("ATOMS",), shares=False, passes=2),
         Operation("shared", "atomic_loop", "update", why=_LOOP, counted_as=("load", "atomic")),
         Operation("shared", "atomic_generic", "update", why=_GENERIC, counted_as=("atomic",)),
+        Operation("shared", "wgmma", "load", "gmma", grouped=True),
+        Operation("shared", "cluster_load", "load", "dshared_ld", remote=True),
+        Operation("shared", "cluster_store", "store", "dshared_st", remote=True),
+        Operation("shared", "cluster_atomic", "update", why=_REMOTE, counted_as=("atomic",)),
+        Operation("shared", "bulk_load", "load", engine=True),
+        Operation("shared", "bulk_store", "store", engine=True),
+        Operation("global", "bulk_load", "load", "tma_ld", engine=True),
+        Operation("global", "bulk_store", "store", "tma_st", engine=True),
         Operation("global", "load", "load", "ld", ("LDG",)),
         Operation("global", "store", "store", "st", ("STG",)),
         Operation("global", "atomic", "update", "atom", ("ATOMG",)),
         Operation("global", "reduction", "update", "red", ("RED", "REDG")),
         Operation("global", "cp_async", "copy", "ld", ("LDGSTS",)),
         Operation("global", "cp_async_cg", "copy", "ld", ("LDGSTS",), bypass=True),
+        Operation("local", "load", "load", "ld", ("LDL",)),
+        Operation("local", "store", "store", "st", ("STL",)),
+        Operation("constant", "load", "load", opcodes=("LDC",)),
     )
 }
 

@@ -6,7 +6,7 @@ names, and the cycles that they take of each pipe of a scheduler's partition.
 Source: an H200. Which pipe: ncu's `sm__inst_executed_pipe_*` beside the executed instructions of 385
 kernels, equal in each. Cycles: a loop of one instruction in all warps (`traces/nvidia-h200/rates/`).
 Left out on purpose: LSU, ADU, CBU and texture pipes, whose counters also count what an instruction is split
-into; the cycles of the uniform pipe and of HGMMA, which were not measured; latencies.
+into; the cycles of the uniform pipe, which were not measured; latencies.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _FMA = "FADD FFMA FMUL HADD2 HFMA2 HMUL2 IDP IMAD VIADD"
 _FP64 = "DADD DFMA DMUL DSETP"
 _XU = "BREV F2F F2I FCHK FLO FRND I2F MUFU POPC"
 _UNIFORM = "UBREV UFLO UIADD3 UIMAD UISETP ULEA ULOP3 UPLOP3 UPOPC UPRMT USEL USGXT USHF"
-_TENSOR = {"HMMA": "hmma", "HGMMA": "gmma", "IMMA": "imma", "DMMA": "dmma"}
+_TENSOR = ("HMMA", "HGMMA", "QGMMA", "IGMMA", "IMMA", "DMMA")
+_OF_A_WARPGROUP = ("HGMMA", "QGMMA", "IGMMA")
 _OTHERS = """ACQBULK ARRIVES ATOM ATOMG ATOMS B2R BAR BRA BREAK BSSY BSYNC CALL CCTL CGAERRBAR DEPBAR ERRBAR
 EXIT FENCE LD LDC LDG LDGDEPBAR LDGSTS LDL LDS LDSM MATCH MEMBAR MOVM NANOSLEEP NOP PREEXIT QSPC REDG REDUX
 RET S2R S2UR SHFL ST STG STL STS STSM SYNCS UBLKCP UCGABAR_ARV UCGABAR_WAIT ULDC UMOV VOTEU WARPGROUP
@@ -130,6 +131,16 @@ def tensor_cycles(opcode: str, modifiers: list[str]) -> int | None:
     """Cycles that the tensor pipe takes for an instruction; None where that was not measured."""
     if opcode == "HFMA2":
         return 2
+    if opcode in _OF_A_WARPGROUP:
+        return _cycles_of_warpgroup(modifiers)
     if opcode == "HMMA" and modifiers[:1] == ["1688"] and "TF32" in modifiers:
         return 6
     return TENSOR_CYCLES.get((opcode, modifiers[0])) if modifiers else None
+
+
+def _cycles_of_warpgroup(modifiers: list[str]) -> int | None:
+    """Of `64x128x16`: half a cycle for each column, of any type; sparse ones were not measured."""
+    shape = modifiers[0].split("x") if modifiers else []
+    if len(shape) != 3 or "SP" in modifiers or not shape[1].isdigit():
+        return None
+    return int(shape[1]) // 2

@@ -19,6 +19,9 @@ from memsim.errors import MemsimError
 # Requests worked on at a time: their keys and flags then stay in the second-level cache.
 CHUNK = 4096
 
+#: Bits of a unit that say where in a line, or in which bank, it lies; no rule looks at more.
+LOW_BITS = 2**12 - 1
+
 Lanes = NDArray[np.unsignedinteger]
 Mask = NDArray[np.bool_]
 
@@ -38,8 +41,9 @@ class Requests:
     def chunks(self, unit: int) -> Iterator[tuple[slice, Lanes, Mask | None]]:
         """(rows, units, active) of a few requests at a time; a unit is `address // unit`, unsigned.
 
-        Equal addresses give equal units and the low bits are exact for any address, negative
-        ones too (they wrap). Units are 32 bits wide where they fit, because that sorts faster.
+        Equal addresses give equal units and the 12 low bits are exact for any address, negative
+        ones too (they wrap). Units are 32 bits wide where they fit, counted from some place, because that
+        sorts faster.
 
         Raises:
             MemsimError: an active lane is not aligned to the width.
@@ -48,12 +52,10 @@ class Requests:
             rows = slice(start, start + CHUNK)
             addresses = self.addresses[rows].view(np.uint64)
             active = None if self.active is None else self.active[rows]
+            active = None if active is None or active.all() else active
             self._check_alignment(start, addresses, active)
             units = addresses >> np.uint64(unit.bit_length() - 1)
-            if units.max() < 2**32:
-                yield rows, units.astype(np.uint32), active
-            else:
-                yield rows, units, active
+            yield rows, _narrow(units, active), active
 
     def _check_alignment(self, start: int, addresses: Lanes, active: Mask | None) -> None:
         if self.width == 1:
@@ -86,7 +88,7 @@ def check_requests(
     widths = arch.widths(space, op)
     if width not in widths:
         raise MemsimError(
-            f"{space} {op} of {width!r} bytes a lane is not modelled on {arch.name}",
+            f"{space} {op} of {width!r} bytes per lane is not modelled on {arch.name}",
             hint=f"measured: {', '.join(map(str, widths))} bytes",
         )
 
@@ -98,11 +100,23 @@ def check_requests(
     if lanes.ndim == 0 or lanes.shape[-1] != arch.warp:
         raise MemsimError(
             f"addresses have shape {lanes.shape}; the last axis must be the {arch.warp} lanes of a warp",
-            hint="one row of 32 byte addresses for each warp request; mark lanes that are off in active=",
+            hint="one row of 32 byte addresses per warp request; mark inactive lanes with active=",
         )
     shape = lanes.shape[:-1]
     flat = np.ascontiguousarray(lanes.reshape(-1, arch.warp)).astype(np.int64, copy=False)
     return Requests(flat, _check_active(active, lanes.shape), shape, int(width))
+
+
+def _narrow(units: Lanes, active: Mask | None) -> Lanes:
+    """Units as 32 bits, if those of active lanes lie near enough to each other; the low bits stay."""
+    if units.max() < 2**32:
+        return units.astype(np.uint32)
+    first = int(units.flat[0 if active is None else active.argmax()])
+    start = ((first & ~LOW_BITS) - 2**31) % 2**64
+    from_here = units - np.uint64(start)  # wraps, as it should
+    if active is not None and from_here.max() >= 2**32:
+        from_here *= active
+    return from_here.astype(np.uint32) if from_here.max() < 2**32 else units
 
 
 def fill_idle(units: Lanes, active: Mask) -> Lanes:
@@ -110,8 +124,11 @@ def fill_idle(units: Lanes, active: Mask) -> Lanes:
 
     A row with no active lane keeps what it had; the caller counts it as nothing.
     """
-    first = units[np.arange(len(units)), active.argmax(axis=1)]
-    return np.where(active, units, first[:, None])
+    first = units[np.arange(len(units)), active.argmax(axis=1)][:, None]
+    off = active.astype(units.dtype)
+    off -= off.dtype.type(1)  # all bits of an idle lane; four times as fast as np.where
+    filled: Lanes = units ^ ((units ^ first) & off)
+    return filled
 
 
 def _check_op(op: str, arch: Arch, space: str) -> None:

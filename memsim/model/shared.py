@@ -40,7 +40,7 @@ class SharedCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SharedRule:
     """How one instruction is served.
 
     lanes: how many lanes make a group. merges: two neighbouring groups become one where the pair
@@ -61,10 +61,10 @@ class Rule:
         return 2 * self.lanes if self.merges else self.lanes
 
 
-def shared_rule(op: str, width: int, arch: Arch) -> Rule:
+def shared_rule(op: str, width: int, arch: Arch) -> SharedRule:
     """The rule for `op` at `width` bytes a lane (both measured on `arch`). Source: docs/model.md."""
     unit, operation = max(width, arch.bank_bytes), OPERATIONS["shared", op]
-    return Rule(
+    return SharedRule(
         lanes=arch.banks * arch.bank_bytes // unit,
         unit=unit,
         merges=operation.merges and width >= 8,
@@ -117,7 +117,7 @@ def shared_access(
     return SharedCost(*(column.reshape(requests.shape) for column in (wavefronts, conflicts, ways, ideal)))
 
 
-def serve(units: Lanes, active: Mask | None, rule: Rule) -> tuple[Small, Counts]:
+def serve(units: Lanes, active: Mask | None, rule: SharedRule) -> tuple[Small, Counts]:
     """Cost of each group [m, 32 / lanes] and how many groups are served [m], for units [m, 32].
 
     Where groups merge, the costs of the merged groups stand first and the rest of the row is 0.
@@ -157,7 +157,7 @@ def partners_agree(units: Lanes, active: Mask | None, distance: int) -> Mask:
     return agree
 
 
-def group_costs(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -> Small:
+def group_costs(units: Lanes, active: Mask | None, rule: SharedRule, lanes: int) -> Small:
     """Cost of each group of `lanes` lanes, uint8 [m, groups]; 0 where no lane is active.
 
     A unit is as wide as a lane's access, and aligned, so the banks under it always fill alike:
@@ -184,9 +184,9 @@ def _most_in_a_slot(units: Lanes, slots: int) -> Small:
     word_bits = units.dtype.type(units.dtype.itemsize * 8 - slot_bits)
     keys = units << word_bits | units >> units.dtype.type(slot_bits)  # slot first, then which unit of it
     keys.sort(axis=1)
-    change = keys[:, 1:] ^ keys[:, :-1]
-    new_unit = np.ascontiguousarray((change != 0).T)
-    same_slot = np.ascontiguousarray((change >> word_bits == 0).T)
+    lanes = np.ascontiguousarray(keys.T)
+    change = lanes[1:] ^ lanes[:-1]
+    new_unit, same_slot = change != 0, change >> word_bits == 0
 
     count: Small = np.ones(len(units), np.uint8)
     most: Small = count.copy()
@@ -197,7 +197,7 @@ def _most_in_a_slot(units: Lanes, slots: int) -> Small:
     return most
 
 
-def _ideal(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
+def _ideal(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
     """max(ceil(distinct words / 32), groups that the hardware never merges and that have an active lane)."""
     groups = np.full(len(units), units.shape[1] // rule.widest)
     if active is not None:

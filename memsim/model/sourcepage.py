@@ -1,6 +1,6 @@
 """What the profiler's Source page prints for a request, where that is not what the hardware does.
 
-In: a request, as in `memsim.model.shared` and `.globalmem`. Out: the numbers of ncu's SourceCounters
+In: a request, as in `memsim.model.shared` and `.coalescing`. Out: the numbers of ncu's SourceCounters
 section. They are themselves a model that the profiler computes from addresses; here so that a
 recording of them can be compared exactly. Left out on purpose: `cp.async.cg` behind a guard. What ncu
 2025.3.1 prints for it depends on lanes that the guard switches off.
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
-from memsim.model.copies import check_copies, distinct
-from memsim.model.globalmem import global_access
+from memsim.model.coalescing import global_access
+from memsim.model.cp_async import check_copies, distinct
 from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
-from memsim.model.shared import Counts, Rule, group_costs, pair_rule, shared_rule
+from memsim.model.shared import Counts, SharedRule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1
 BYPASS_BYTES = 16  # of a lane of `cp.async.cg`
@@ -172,7 +172,7 @@ def _same_slot(units: Lanes, active: Mask | None, slots: int) -> Mask:
     return same & on[..., :, None] & on[..., None, :]
 
 
-def _wavefronts(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
+def _wavefronts(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
     """As the hardware, but a merge happens only where the merged group has no conflict."""
     apart = group_costs(units, active, rule, rule.lanes).astype(np.int64)
     if not rule.merges:
@@ -189,7 +189,7 @@ def _wavefronts(units: Lanes, active: Mask | None, rule: Rule) -> Counts:
 
 
 def _with_idle_lanes(
-    units: Lanes, active: Mask, rule: Rule, paired: Mask, apart: Counts, together: Counts
+    units: Lanes, active: Mask, rule: SharedRule, paired: Mask, apart: Counts, together: Counts
 ) -> Counts:
     """16-byte loads, where the profiler looks at the pair rule in each half-warp by itself [m].
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import Arch
-from memsim.model.copies import is_certain
+from memsim.model.cp_async import is_certain
 from memsim.model.operations import Operation
 
 COPY_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
@@ -19,7 +19,7 @@ BY_HITS = (
     "wavefronts of cp.async are for data in the L1 cache; lanes that read from several lines take more or "
     "fewer where they miss"
 )
-BY_ZEROS = "where lanes of a cp.async.cg write zeros, they can meet other writes"
+BY_ZEROS = "lanes of a cp.async.cg that write zeros can collide with other writes"
 
 
 def undecided(

@@ -100,6 +100,9 @@ class BodyParser:
         start = match.start(3) if guard is None else match.start() + match[0].index("@")
         line, column = cursor.source.position(start)
         values: tuple[Operand, ...]
+        if no_operands and parts[0] in (*_BRANCHES, "call"):
+            cursor.position = match.start(4)
+            raise cursor.expected(f"what {parts[0]} goes to")
         if no_operands:
             values = ()
         elif parts[0] in _BRANCHES:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memsim.ptx.blocks import Block
+from memsim.ptx.basic_blocks import Block
 
 
 def meeting_points(onward: list[list[int]], loops: dict[int, int]) -> tuple[int, ...]:

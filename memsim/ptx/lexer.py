@@ -19,6 +19,8 @@ NAME = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
 # Strings are listed so that a `//` inside one is kept.
 _UNREAD = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*|\#[^\n]*|@@DWARF[^\n]*', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
+# No number of PTX has so many digits; Python reads at most 4,300.
+_TOO_LONG = re.compile(r"\d{1000}", re.ASCII)
 
 _TOKEN = re.compile(
     rf"""\s*(?:
@@ -45,6 +47,8 @@ class Source:
         self.path = path
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.text = _UNREAD.sub(self._blank, text)
+        if too_long := _TOO_LONG.search(self.text):
+            raise self.error("a number of a thousand digits is not PTX", too_long.start())
 
     def _blank(self, match: re.Match[str]) -> str:
         unread = match[0]

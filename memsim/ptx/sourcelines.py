@@ -86,8 +86,13 @@ class SourceLines:
         return self.strings[start:].partition(b"\0")[0].decode(errors="replace")
 
 
+def is_of_toolkit(file: str) -> bool:
+    """Whether a file, by its path, is a header of the CUDA toolkit."""
+    return _TOOLKIT.search(file.replace("\\", "/")) is not None
+
+
 def _outside_the_toolkit(line: SourceLine) -> SourceLine:
-    while line.inlined_at is not None and _TOOLKIT.search(line.file.replace("\\", "/")):
+    while line.inlined_at is not None and is_of_toolkit(line.file):
         line = line.inlined_at
     return line
 

@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The ini options."""
     parser.addini("memsim_budgets", "budgets where a marker gives none", type="linelist", default=[])
     parser.addini("memsim_config", "the configuration that has the targets and the baseline", default="")
-    parser.addini("memsim_arch", "the chip whose measured rules to use", default="sm_90")
+    parser.addini("memsim_arch", "the chip whose rules to use", default="")
     parser.addini("memsim_cache", "keep traces between runs", type="bool", default=True)
 
 

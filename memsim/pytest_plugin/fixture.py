@@ -6,6 +6,7 @@ or nothing could be judged, with a message and no traceback.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,11 +16,13 @@ from typing import Any
 import pytest
 
 from memsim.analysis import Analysis
+from memsim.captured.launched import Launched
+from memsim.captured.session import capture
 from memsim.errors import MemsimError
 from memsim.guard.baseline import Entry
 from memsim.guard.budget import parse_budget
 from memsim.guard.check import Subject
-from memsim.guard.judge import Acceptance, Rule, judge
+from memsim.guard.judge import Acceptance, DeclaredBudget, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import parse_selector
 from memsim.job import Job
@@ -28,7 +31,7 @@ from memsim.store import cache_folder
 from memsim.targets.check import check_project, read_baseline
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.run import analyze_job
-from memsim.targets.target import catalogue_job, file_job, function_job, is_file
+from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job
 
 
 class Guard:
@@ -43,19 +46,34 @@ class Guard:
         self._markers = markers
         self._targets: list[tuple[Analysis, Job]] = []
 
-    def analyze(self, source: str | Path | Callable[..., object], **launch: Any) -> Analysis:
+    @contextmanager
+    def capture(self, arch: str | None = None) -> Iterator[list[Launched]]:
+        """Keeps launches of Triton, Numba, Warp and CuTe DSL within the block, as `memsim.capture` does.
+
+        Behind the block the budgets of the test's marker, if it has one, judge each of them.
+        """
+        chip = arch or self._item.config.getini("memsim_arch")
+        with _plain_failures(), capture(chip) if chip else capture() as launches:
+            yield launches
+        if self._markers:
+            for launched in launches:
+                self.analyze(launched)
+
+    def analyze(self, source: str | Path | Launched | Callable[..., object], **launch: Any) -> Analysis:
         """What a kernel costs, judged by the budgets of the test's marker if it has one.
 
         Args:
-            source: a kernel of the catalogue, a `.cu` or `.ptx` file, or index math in Python: a function, or
-                its name as `layouts.py:transpose`.
+            source: a kernel of the catalogue, a `.cu` or `.ptx` file, a launch that was captured, or index
+                math in Python: a function, or its name as `layouts.py:transpose`.
             launch: `size` for the catalogue; `grid`, `block`, `args`, `kernel`, `options` and
                 `shared_bytes` for a file; `grid`, `block` and `args` for a function; `blocks`, `arch` and
-                `name` for all.
+                `name` for all, and for a launch that was captured these alone.
         """
         key = "file" if is_file(str(source)) else "kernel"
         with _plain_failures():
-            if callable(source):
+            if isinstance(source, Launched):
+                job = launched_job(source, self._said(launch), spell="{}=".format)
+            elif callable(source):
                 job = function_job(source, self._said(launch), spell="{}=".format)
             else:
                 job = self._job({**launch, key: str(source)})
@@ -88,7 +106,8 @@ class Guard:
         return catalogue_job(said.pop("kernel"), said, spell="{}=".format)
 
     def _said(self, launch: dict[str, Any]) -> dict[str, Any]:
-        return {"arch": self._item.config.getini("memsim_arch"), **launch}
+        arch = self._item.config.getini("memsim_arch")
+        return {**({"arch": arch} if arch else {}), **launch}
 
     def _analyze(self, job: Job) -> Analysis:
         analysis = analyze_job(job, self._cache)
@@ -135,6 +154,8 @@ class Guard:
 
     def _settle(self, outcome: Outcome) -> None:
         self.judged = True
+        for note in outcome.notes:
+            warnings.warn(note, stacklevel=2)
         if outcome.problems:
             raise outcome.problems[0].error
         broken = [finding for finding in outcome.findings if finding.breaks]
@@ -142,10 +163,10 @@ class Guard:
             _fail(f"{outcome.verdict}\n\n{text(broken, lambda kernel, file: file or kernel)}")
 
 
-def _rules(budgets: Sequence[str], name: str) -> list[Rule]:
+def _rules(budgets: Sequence[str], name: str) -> list[DeclaredBudget]:
     if not budgets:
         raise MemsimError("there is no budget, so nothing can fail", hint="such as 'ways <= 1'")
-    return [Rule(parse_budget(text), [name]) for text in budgets]
+    return [DeclaredBudget(parse_budget(text), [name]) for text in budgets]
 
 
 def _acceptances(accept: Sequence[str], name: str) -> list[Acceptance]:

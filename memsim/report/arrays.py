@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memsim.details.layout import BANKS, Layout
+from memsim.inspect.layout import BANKS, Layout
 from memsim.launch import WARP
 
 MOST_ROWS, MOST_COLUMNS = 64, 144  # a picture shows the first of them and says so
-CAPTION = "colour: bank; in a cell: warp.lane of the thread that wrote the word first"
+CAPTION = "colour: bank; in a cell: warp:lane of the thread that wrote the word first"
 
 
 def shown(layout: Layout, most_words: int = MOST_ROWS * MOST_COLUMNS) -> Layout:
@@ -36,5 +36,5 @@ def caption(layout: Layout, part: Layout) -> str:
 
 
 def owner(writer: int) -> str:
-    """`3.17` for lane 17 of warp 3; "" where nobody wrote."""
-    return f"{writer // WARP}.{writer % WARP}" if writer >= 0 else ""
+    """`3:17` for lane 17 of warp 3; "" where nobody wrote."""
+    return f"{writer // WARP}:{writer % WARP}" if writer >= 0 else ""

@@ -13,24 +13,33 @@ from memsim.guard.outcome import Finding, Outcome
 from memsim.report.findings import TITLES, Locate, limit, now, place, was
 from memsim.report.hints import hint_of_findings
 from memsim.report.labels import access
-from memsim.report.plain import plain_console
+from memsim.report.plain import coloured, plain, plain_console
+from memsim.report.tables import UNLIMITED, Column, Row, fitted, room_of
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-COLUMNS = ("where", "code", "access", "array", "count")
-NUMBERS = ("was", "is", "limit")
-GAP = 2
+COLUMNS = (
+    Column(""),
+    Column("where"),
+    Column("code", is_code=True),
+    Column("access", keep=2),
+    Column("array", keep=1),
+    Column("count"),
+    *(Column(name, right=True) for name in ("was", "is", "limit")),
+)
 INDENT = "  "
-UNLIMITED = 1_000_000  # a console this wide never cuts
 
 
 def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "") -> None:
     """Prints the report on `stream`; `explanation`: the command that shows more of what failed."""
+    if not (outcome.problems or outcome.findings or coloured(stream)):
+        stream.write("".join(plain(f"{line}\n") for line in (outcome.verdict, explanation) if line))
+        return
     from rich.text import Text
 
-    console = _console(stream)
+    console, room = _console(stream)
     for problem in outcome.problems:
         who = f"{problem.kernel}: " if problem.kernel else ""
         console.print(Text(f"error: {who}{problem.error}", style="red"))
@@ -39,7 +48,7 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "
         first = findings[0]
         style = "bold red" if first.breaks else "bold green"
         console.print(Text(f"{first.kernel}: {TITLES[first.kind]}: {first.budget}", style=style))
-        console.print(table(findings, locate))
+        console.print(table(findings, locate, room))
         for line in filter(None, (*remarks(findings, locate), hint_of_findings(findings))):
             console.print(Text(f"{INDENT}{line}"))
         console.print()
@@ -53,34 +62,26 @@ def text(findings: Sequence[Finding], locate: Locate) -> str:
     from io import StringIO
 
     stream = StringIO()
-    console = _console(stream)
+    console, room = _console(stream)
     for group in _groups(findings):
         console.print(f"{group[0].kernel}: {TITLES[group[0].kind]}: {group[0].budget}")
-        console.print(table(group, locate))
+        console.print(table(group, locate, room))
         for line in remarks(group, locate):
             console.print(f"{INDENT}{line}")
     return stream.getvalue()
 
 
-def table(findings: Iterable[Finding], locate: Locate) -> Table:
+def table(findings: Iterable[Finding], locate: Locate, room: int) -> Table:
     """A row for each figure."""
-    from rich.table import Table
-    from rich.text import Text
-
-    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    made.add_column("")
-    for name in COLUMNS:
-        made.add_column(name)
-    for name in NUMBERS:
-        made.add_column(name, justify="right")
+    rows = []
     for finding in findings:
         site = finding.site
-        shown = [str(place(finding, locate)), site.source, access(site), site.array]
+        shown = ["", str(place(finding, locate)), site.source, access(site), site.array]
         figures = [[f.quantity, was(f), now(f), limit(f)] for f in finding.figures] or [["", "-", "-", "-"]]
         for figure in figures:
-            made.add_row("", *(Text(cell) for cell in (*shown, *figure)))
+            rows.append(Row((*shown, *figure)))
             shown = [""] * len(shown)
-    return made
+    return fitted(COLUMNS, rows, room)
 
 
 def remarks(findings: Iterable[Finding], locate: Locate) -> list[str]:
@@ -98,7 +99,9 @@ def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
     return [list(group) for _, group in groupby(findings, lambda f: (f.kernel, f.budget, f.kind))]
 
 
-def _console(stream: TextIO) -> Console:
+def _console(stream: TextIO) -> tuple[Console, int]:
+    """A console that cuts nothing, and how wide a table may be."""
     console = plain_console(stream)
+    room = room_of(console)
     console.width = UNLIMITED
-    return console
+    return console, room

@@ -1,8 +1,9 @@
-"""The colours of every picture: one scale for counts from 1 to 32, one for banks, and a few inks.
+"""The colours of every picture: scales for trouble, for the order of wavefronts and for banks; inks.
 
-In: a number. Out: a colour as `#rrggbb`. A count has the same colour in every picture: words that a bank
-serves, the number of a wavefront, ways. Scales get darker all the way, so that they can be read in grey and
-by the colour-blind; what is wrong is never said by colour alone.
+A number in, a colour as `#rrggbb` out. Trouble is what costs more than it has to: ways of a bank conflict, or
+how many times as many wavefronts or sectors as needed. What is clean is pale, however much of it there is.
+Scales get darker all the way, so that they can be read in grey and by the colour-blind; what is wrong is
+never said by colour alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from math import log2
 MOST = 32
 BANKS = 32
 
+# 1 (clean), 2, 4, 8, 16, 32: after a pale grey the five of ColorBrewer's YlOrRd, the last one darker.
+TROUBLE = ("#e6edf0", "#fecc5c", "#fd8d3c", "#f03b20", "#bd0026", "#67000d")
 # 1, 2, 4, 8, 16, 32: the last six of ColorBrewer's seven YlGnBu, made for the colour-blind and for print.
 COUNTS = ("#c7e9b4", "#7fcdbb", "#41b6c4", "#1d91c0", "#225ea8", "#0c2c84")
 # Banks 0 to 31, another hue, so that nobody takes a bank for a count.
@@ -25,8 +28,13 @@ FAINT = "#d0d0d0"
 UNUSED = "#f2f2f2"
 
 
+def colour_of_trouble(times: float) -> str:
+    """The colour of 1 (clean) to 32 ways, or times what is needed, by its logarithm; "" for less than 1."""
+    return "" if times < 1 else _between(TROUBLE, log2(min(times, MOST)) / log2(MOST))
+
+
 def colour_of_count(count: float) -> str:
-    """The colour of a count of 1 to 32, by its logarithm; "" for less than 1."""
+    """The colour of a wavefront's number, 1 to 32, by its logarithm; "" for less than 1."""
     return "" if count < 1 else _between(COUNTS, log2(min(count, MOST)) / log2(MOST))
 
 

@@ -15,21 +15,29 @@ from memsim.analysis import SiteCounts
 from memsim.guard.compare import Comparison, Comparisons, Line, Side
 from memsim.guard.outcome import Figure
 from memsim.report.findings import amount, plain
-from memsim.report.labels import access
+from memsim.report.labels import access, count
 from memsim.report.markdown import code, escaped
 from memsim.report.plain import plain_console
+from memsim.report.tables import UNLIMITED, Column, Row, fitted, room_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA = 1
-HEADINGS = ("change", "where", "code", "access", "array", "count", "A", "B", "difference")
+COLUMNS = (
+    Column("change"),
+    Column("where"),
+    Column("code", is_code=True),
+    Column("access", keep=2),
+    Column("array", keep=1),
+    Column("count"),
+    *(Column(name, right=True) for name in ("A", "B")),
+    Column("difference", right=True, keep=3),
+)
 SHORT_HEADINGS = ("change", "where", "code", "access", "array", "counts")  # a row for each access
-TEXTS = 6  # so many of them are texts, the rest numbers
 TOTALS = ("ncu metric", "A", "B", "difference")
 SAME = "="
 STYLES = {"worse": "red", "new": "yellow", "vanished": "yellow", "improved": "green", "changed": "cyan"}
-UNLIMITED = 1_000_000  # a console this wide never cuts
 
 
 def write(comparisons: Comparisons, stream: TextIO) -> None:
@@ -37,6 +45,7 @@ def write(comparisons: Comparisons, stream: TextIO) -> None:
     from rich.text import Text
 
     console = plain_console(stream)
+    room = room_of(console)
     console.width = UNLIMITED
     console.print(Text(comparisons.verdict, style="bold"))
     for pair in comparisons.pairs:
@@ -44,31 +53,34 @@ def write(comparisons: Comparisons, stream: TextIO) -> None:
         if not alone:
             console.print(Text(f"\n{pair.verdict}" if pair.differs else pair.verdict, style="bold"))
         if pair.differs or alone:
-            _write_pair(pair, console)
+            _write_pair(pair, console, room)
 
 
-def _write_pair(pair: Comparison, console: Console) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
+def _write_pair(pair: Comparison, console: Console, room: int) -> None:
     for launch in _launches(pair):
         console.print(launch)
     console.print()
-    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, name in enumerate(HEADINGS):
-        lines.add_column(name, justify="left" if number < TEXTS else "right")
+    files = _files(pair)
+    where = Column("where" if files is None else "line")
+    if files is not None:
+        console.print(f"Files: {files}")
+        console.print()
+    rows = []
     for line in pair.lines:
-        for row in _rows(line):
-            style = STYLES.get(line.change.kind, "") if line.change else "dim"
-            lines.add_row(*(Text(cell) for cell in row), style=style)
-    console.print(lines)
+        style = STYLES.get(line.change.kind, "") if line.change else "dim"
+        for number, (change, place, _, *rest) in enumerate(_rows(line)):
+            named = ("", "") if number else (place if files is None else _lines(line), _code_now(line))
+            rows.append(Row((change, *named, *rest), style))
+    console.print(fitted((COLUMNS[0], where, *COLUMNS[2:]), rows, room))
     console.print()
-    totals = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for number, name in enumerate(TOTALS):
-        totals.add_column(name, justify="right" if number else "left")
-    for cells in _total_rows(pair):
-        totals.add_row(*cells)
-    console.print(totals)
+    columns = [Column(name, right=number > 0) for number, name in enumerate(TOTALS)]
+    totals = list(_total_rows(pair))
+    differing = [Row(cells) for cells in totals if cells[-1]]
+    if differing:
+        console.print(fitted(columns, differing, room))
+        console.print()
+    same = len(totals) - len(differing)
+    console.print(f"{count(same, 'other total')} of ncu's {'is' if same == 1 else 'are'} equal.")
 
 
 def as_markdown(comparisons: Comparisons) -> str:
@@ -80,7 +92,7 @@ def as_markdown(comparisons: Comparisons) -> str:
         if len(comparisons.pairs) > 1:
             parts.append(f"#### {escaped(pair.verdict)}")
         parts += [escaped(launch) for launch in _launches(pair)]
-        rows = [_one_row(line) for line in pair.lines if line.change]
+        rows = changed_rows(pair)
         if rows:
             parts.append(_markdown_table(SHORT_HEADINGS, len(SHORT_HEADINGS), rows, code_column=2))
         differing = [total.metric for total in pair.totals if total.before != total.now]
@@ -169,6 +181,19 @@ def _rows(line: Line) -> Iterator[list[str]]:
         yield [*head, *_unchanged(site)]
 
 
+def changed_rows(pair: Comparison, *, short: bool = False) -> list[list[str]]:
+    """(change, where, code, access, array, counts) of each access whose counts or code differ.
+
+    short: lines without their files where each side has one.
+    """
+    rows = []
+    for line in pair.lines:
+        if line.change:
+            change, where, *rest = _one_row(line)
+            rows.append([change, _lines(line) if short and _files(pair) is not None else where, *rest])
+    return rows
+
+
 def _one_row(line: Line) -> list[str]:
     """The access with all counts that differ: `wavefronts 1,024 -> 32 (-992); ways 32 -> 1 (-31)`."""
     (*head, _, _, _, _), *_ = _rows(line)
@@ -191,6 +216,28 @@ def _where(line: Line) -> str:
     return " -> ".join(dict.fromkeys(places))
 
 
+def _files(pair: Comparison) -> str | None:
+    """The one file of each side; None where lines of several files are compared."""
+    sides = [
+        {PurePath(site.file).name for line in pair.lines if (site := getattr(line.pair, side)) is not None}
+        for side in ("before", "now")
+    ]
+    if any(len(side) > 1 for side in sides):
+        return None
+    return " -> ".join(dict.fromkeys(name for side in sides for name in side))
+
+
+def _lines(line: Line) -> str:
+    """`12 -> 14`."""
+    sites = (line.pair.before, line.pair.now)
+    return " -> ".join(dict.fromkeys(str(site.line) for site in sites if site is not None))
+
+
+def _code_now(line: Line) -> str:
+    site = line.pair.now or line.pair.before
+    return site.source if site is not None else ""
+
+
 def _code(line: Line) -> str:
     codes = [site.source for site in (line.pair.before, line.pair.now) if site is not None]
     return " -> ".join(dict.fromkeys(" ".join(text.split()) for text in codes))
@@ -200,7 +247,7 @@ def _unchanged(site: SiteCounts) -> list[str]:
     """The count that says most about an access that is equal."""
     if site.unresolved is not None:
         return ["not analyzed", "?", "?", ""]
-    name = "wavefronts" if site.space == "shared" else "sectors"
+    name = {"shared": "wavefronts", "constant": "requests"}.get(site.space, "sectors")
     count = f"{getattr(site, name) or 0:,}"
     return [name, count, count, ""]
 

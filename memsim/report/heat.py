@@ -9,16 +9,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.details.banks import BankUse, bank_use
 from memsim.errors import MemsimError
+from memsim.inspect.banks import BankUse, bank_use
 from memsim.report.labels import access, each, file_names
 
-SCALE = "words that a bank serves for one request, in requests that use it"
-SHARE = "bar below a cell: share of the requests that use the bank"
-MARK = "number in a cell: words that meet in the bank at once (n-way conflict)"
+SCALE = "ways: different words in the same bank; 1 is conflict-free"
+SHARE = "bar below a cell: share of requests that use the bank"
 WAYS = "ways"
-WAVEFRONTS = "wavefronts a request"
-NOTHING = "This kernel does not touch shared memory."
+WAVEFRONTS = "wavefronts per request"
+NOTHING = "This kernel does not access shared memory."
 PARTS = ("ideal", "above ideal, no conflict", "bank conflicts")
 
 
@@ -38,6 +37,12 @@ class HeatRow:
         return " · ".join(part for part in (f"site {self.number}", self.place, what, self.site.array) if part)
 
     @property
+    def short_title(self) -> str:
+        """`line 43 · store 4 B · s_a`, for where the file is known."""
+        what = access(self.site).removeprefix("shared ")
+        return " · ".join(part for part in (f"line {self.site.line}", what, self.site.array) if part)
+
+    @property
     def parts(self) -> tuple[float, float, float]:
         """Wavefronts a request: ideal, above the ideal without conflict, conflicts. They add up to all."""
         site = self.site
@@ -51,7 +56,7 @@ class HeatRow:
     def answer(self) -> str:
         """`clean`, `2-way conflict`, or why there is no answer."""
         if self.use is None:
-            missing = "no wavefront counted" if self.site.requests else "no request"
+            missing = "wavefronts not counted" if self.site.requests else "no request"
             return "not analyzed" if self.site.unresolved else missing
         return f"{self.site.max_ways}-way conflict" if self.site.conflicts else "clean"
 
@@ -103,9 +108,9 @@ def heat_panels(analyses: Sequence[Analysis]) -> list[list[HeatRow]]:
     panels = [heat_rows(analysis) for analysis in analyses]
     if not any(panels):
         names = list(dict.fromkeys(analysis.trace.kernel for analysis in analyses))
-        touch = "do not touch" if len(names) > 1 else "does not touch"
+        verb = "do not access" if len(names) > 1 else "does not access"
         raise MemsimError(
-            f"{' and '.join(names)} {touch} shared memory, so there are no banks to show",
-            hint="memsim explain shows what accesses to global memory ask for",
+            f"{' and '.join(names)} {verb} shared memory, so there are no banks to show",
+            hint="memsim explain shows accesses to global memory",
         )
     return panels

@@ -6,7 +6,8 @@ In: an `Analysis` and the number of a row. Out: lines. `memsim.report.suggestion
 from __future__ import annotations
 
 from memsim.analysis import Analysis
-from memsim.report.suggestions import change_name
+from memsim.report.layout_changes import change_name
+from memsim.suggest.looks import Look
 from memsim.suggest.proposals import Advice, Proposal, advise
 
 
@@ -25,16 +26,47 @@ def advice_lines(entry: Advice) -> list[str]:
     if entry.why_not:
         return [f"{entry.tile.name}: no other layout was tried: {entry.why_not}"]
     if not entry.proposals:
-        return [f"{entry.tile.name}: no layout that was tried takes fewer wavefronts"]
+        return [f"{entry.tile.name}: no layout tried takes fewer wavefronts"]
     return [proposal_line(each, entry) for each in entry.proposals]
 
 
+def look_name(look: Look) -> str:
+    """`as it is`, or the change."""
+    return "as it is" if look.proposal is None else change_name(look.proposal.change, look.proposal.tile)
+
+
+def look_costs(look: Look, entry: Advice) -> str:
+    """`1,081,344 wavefronts in all, 32 for this request; 128 B more shared memory`."""
+    each = look.proposal
+    if each is None:
+        wavefronts, room = f"{entry.wavefronts:,}", ""
+    else:
+        wavefronts, room = wavefronts_after(each), f"; {room_of(each)}"
+    return f"{wavefronts} wavefronts in all, {look.request.wavefronts:,} for this request{room}"
+
+
+def room_of(each: Proposal) -> str:
+    """`128 B more shared memory`, and what that does to the occupancy."""
+    room = f"{each.extra:,} B more shared memory" if each.extra else "no extra memory"
+    before, after = each.blocks
+    if after < before:
+        return f"{room}; occupancy falls: {after} blocks per multiprocessor instead of {before}"
+    return room
+
+
 def proposal_line(each: Proposal, entry: Advice) -> str:
-    """`s_a, padding: 16 B behind every 512 B: 2,621,440 -> 2,359,296 wavefronts in all its accesses`."""
-    after = f"{each.cost.most:,}" if each.cost.certain else f"at most {each.cost.most:,}"
+    """As `counted_change`, with the lines that change."""
     lines = [str(line.line) for line in each.edit.lines] if each.edit is not None else []
     where = f"; changes line{'s' * (len(lines) > 1)} {', '.join(lines)}" if lines else ""
-    return (
-        f"{entry.tile.name}, {change_name(each.change, each.tile)}: "
-        f"{entry.wavefronts:,} -> {after} wavefronts in all its accesses{where}"
-    )
+    return counted_change(each, entry) + where
+
+
+def counted_change(each: Proposal, entry: Advice) -> str:
+    """`s_a, padding: 16 B after every 512 B: 2,621,440 -> 2,359,296 wavefronts in all its accesses`."""
+    change = f"{entry.tile.name}, {change_name(each.change, each.tile)}"
+    return f"{change}: {entry.wavefronts:,} -> {wavefronts_after(each)} wavefronts in all its accesses"
+
+
+def wavefronts_after(each: Proposal) -> str:
+    """`65,536`, or at most so many."""
+    return f"{each.cost.most:,}" if each.cost.certain else f"at most {each.cost.most:,}"

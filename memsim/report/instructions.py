@@ -58,7 +58,7 @@ def _parts(comparison: CodeComparison) -> str:
     if comparison.totals:
         parts.append("every counter")
     if comparison.rows:
-        parts.append(f"all {len(comparison.rows):,} instructions that touch memory")
+        parts.append(f"all {len(comparison.rows):,} memory instructions")
     return " and ".join(parts)
 
 
@@ -91,7 +91,7 @@ def write(subject: Subject, comparison: CodeComparison, stream: TextIO, everythi
         console.print(_row_table(shown, everything))
     console.print()
     if len(shown) < len(comparison.rows):
-        others = "the others" if shown else "the instructions that touch memory"
+        others = "the others" if shown else "the memory instructions"
         console.print(
             f"Equal: {others} ({len(comparison.rows) - len(shown):,}); --instructions shows them all."
         )

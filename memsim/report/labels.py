@@ -15,9 +15,10 @@ from memsim.launch import WARP, Launch
 
 
 def access(site: SiteCounts) -> str:
-    """`shared load 16 B`; no width where it is not known."""
+    """`shared load 16 B`, `spill store 4 B`; no width where it is not known."""
     width = f" {site.width} B" if site.width else ""
-    return f"{site.space} {site.op.replace('_', '.')}{width}"
+    space = "spill" if site.is_spill else site.space
+    return f"{space} {site.op.replace('_', '.')}{width}"
 
 
 def lanes_of_warp_0(launch: Launch) -> str:
@@ -78,6 +79,18 @@ def size(number: int) -> str:
     power = min(len(units) - 1, max(0, (number.bit_length() - 1) // 10))
     text = f"{number / 1024**power:,.1f}"
     return f"{text.removesuffix('.0')} {units[power]}"
+
+
+def share(part: int, whole: int) -> str:
+    """`3.7 %`: one decimal, and neither 0.0 nor 100.0 for what is only near."""
+    if not whole:
+        return "0 %"
+    percent = f"{100 * part / whole:.1f}"
+    if percent == "0.0" and part:
+        return "< 0.1 %"
+    if percent == "100.0":
+        return "100 %" if part == whole else "> 99.9 %"
+    return f"{percent} %"
 
 
 def percent(share: float) -> str:

@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.analysis import Analysis
-from memsim.details.flow import Place, flow
+from memsim.inspect.flow import Place, flow
 from memsim.report.labels import access, count, file_names, percent, size
 
 SIDES = ("global", "shared")
 CAPTIONS = ("global arrays", "registers", "shared arrays")
+UNNAMED = {"constant": "constants"}
 KINDS = {
-    "good": "as good as it gets",
+    "good": "at the ideal",
     "above": "above the ideal, no conflict",
-    "waste": "bank conflicts, or sectors that nobody needs",
+    "waste": "bank conflicts, or unneeded sectors",
     "unknown": "not analyzed",
 }
 
@@ -71,16 +72,23 @@ def ladder(analysis: Analysis) -> Ladder:
     rows: dict[tuple[Place, int], int] = {}
     boxes, height = [], 0
     for side in SIDES:
-        places = dict.fromkeys(place for edge in edges for place in edge[:2] if place.space == side)
+        places = dict.fromkeys(place for edge in edges for place in edge[:2] if _side(place) == side)
         row = 0
         for place in places:
             sites = [site for source, target, site, _ in edges if place in (source, target)]
-            boxes.append(Box(side, place.name or "unknown", range(row, row + len(sites))))
+            boxes.append(
+                Box(side, place.name or UNNAMED.get(place.space, "unknown"), range(row, row + len(sites)))
+            )
             rows |= {(place, site): row + i for i, site in enumerate(sites)}
             row += len(sites) + 1  # a gap between two arrays
         height = max(height, row - 1)
     rungs = [_rung(analysis, rows, *edge) for edge in edges]
     return Ladder(tuple(boxes), tuple(rungs), height)
+
+
+def _side(place: Place) -> str:
+    """Where a place stands: local memory and constants stand with the global arrays."""
+    return "global" if place.space in ("local", "constant") else place.space
 
 
 def _rung(
@@ -103,8 +111,8 @@ def _rung(
         figures += f", {percent(edge['efficiency'])} of ideal"
     return Rung(
         site=site,
-        source=source.space,
-        target=target.space,
+        source=_side(source),
+        target=_side(target),
         source_row=ends[0] if ends[0] is not None else known[0],
         target_row=ends[1] if ends[1] is not None else known[0],
         kind=_kind(row.unresolved, row.space, edge),

@@ -37,6 +37,12 @@ def plain(text: str) -> str:
     return shown
 
 
+def coloured(stream: TextIO) -> bool:
+    """Whether rich may add colours to what is written there: a terminal, or who asks for them."""
+    asked = any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
+    return asked or stream.isatty()
+
+
 def plain_console(stream: TextIO, **options: Any) -> Console:
     """A console that prints text as it is, cut nowhere, and plain."""
     from rich.console import Console, RenderHook

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.details.choose import worst_site
-from memsim.details.layout import layouts
-from memsim.details.request import SharedRequest, take_apart
 from memsim.errors import MemsimError
+from memsim.inspect.choose import worst_site
+from memsim.inspect.layout import layouts
+from memsim.inspect.request import SharedRequest, take_apart
 from memsim.launch import shown
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ class Plots:
             MemsimError: none of the kernels touches shared memory, or `compare` is no analysis.
         """
         if compare is not None and not isinstance(compare, Analysis):
-            hint = "heatmap(other) takes what memsim.analyze gives"
+            hint = "heatmap(other) takes the result of memsim.analyze"
             raise MemsimError(
-                f"a heatmap is compared with an analysis, and not with {shown(compare)}", hint=hint
+                f"a heatmap can only be compared with an analysis, not with {shown(compare)}", hint=hint
             )
         from memsim.report.figures.heatmap import heatmap
 
@@ -54,7 +54,10 @@ class Plots:
         from memsim.report.figures.sectors import sectors
 
         request = take_apart(self.analysis, worst_site(self.analysis) if site is None else site)
-        return lanes(request) if isinstance(request, SharedRequest) else sectors(request)
+        kernel = self.analysis.trace.kernel
+        if isinstance(request, SharedRequest):
+            return lanes(kernel, request)
+        return sectors(kernel, request)
 
     def layout(self, array: str | None = None) -> Figure:
         """Where the words of a shared array lie and who wrote them. `array`: its name, the first if None.
@@ -69,10 +72,12 @@ class Plots:
         if name not in arrays:
             kernel = self.analysis.trace.kernel
             raise MemsimError(
-                f"{kernel} touches no shared array {array}" if array else f"{kernel} touches no shared array",
+                f"{kernel} accesses no shared array {array}"
+                if array
+                else f"{kernel} accesses no shared array",
                 hint=f"there are {', '.join(arrays)}" if arrays else None,
             )
-        return layout(arrays[name])
+        return layout(self.analysis.trace.kernel, arrays[name])
 
     def flow(self) -> Figure:
         """What moves between global arrays, registers and shared arrays."""

@@ -11,10 +11,18 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from memsim.report.plain import plain_console
+from memsim.report.tables import UNLIMITED, Column, Row, fitted, room_of
 from memsim.validate.probe.judge import Held
 from memsim.validate.probe.recording import ProbeRecording
 
 SCHEMA = 1
+COLUMNS = (
+    Column("instruction"),
+    Column("access"),
+    Column("patterns equal", keep=2),
+    Column("counters equal", keep=1),
+    Column(""),
+)
 
 
 def headline(recording: ProbeRecording, found: Sequence[Held]) -> str:
@@ -26,20 +34,19 @@ def headline(recording: ProbeRecording, found: Sequence[Held]) -> str:
 
 def write(recording: ProbeRecording, found: Sequence[Held], stream: TextIO) -> None:
     """The answer, a row for each instruction, and what was compared of those where something differs."""
-    from rich.table import Table
     from rich.text import Text
 
-    console = plain_console(stream, width=1_000_000)
+    console = plain_console(stream)
+    room = room_of(console)
+    console.width = UNLIMITED
     console.print(Text(headline(recording, found), style="bold"))
     console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in ("instruction", "access", "patterns: figures equal", "launches: counters equal", ""):
-        table.add_column(name)
+    rows = []
     for held in found:
         cells = held.name, f"{held.space} {held.op.replace('_', '.')} {held.width} B"
         word = "holds" if held.holds else "differs"
-        table.add_row(*cells, _of(held.figures), _of(held.counters), word, style="" if held.holds else "red")
-    console.print(table)
+        rows.append(Row((*cells, _of(held.figures), _of(held.counters), word), "" if held.holds else "red"))
+    console.print(fitted(COLUMNS, rows, room))
     console.print()
     for held in found:
         for metric, (equal, compared) in {**held.figures, **held.counters}.items():

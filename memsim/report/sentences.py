@@ -1,6 +1,6 @@
 """A request in plain words: what it asks for, how it is served, what collides, and what would help.
 
-In: a request taken apart (`memsim.details.request`). Out: sentences, the same for the terminal, the
+In: a request taken apart (`memsim.inspect.request`). Out: sentences, the same for the terminal, the
 pictures and the page. Left out on purpose: tables and pictures.
 """
 
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from memsim.details.request import GlobalRequest, Meeting, Origin, SharedRequest
+from memsim.inspect.request import GlobalRequest, Meeting, Origin, SharedRequest
+from memsim.launch import WARP
 from memsim.report.labels import count, dim3, ranges
 
 BANKS = 32
@@ -49,16 +50,16 @@ def _how_shared(request: SharedRequest) -> Iterator[str]:
         yield _clean(request, words)
     sharing = max(len(seat.lanes) for meeting in request.meetings() for seat in meeting.seats)
     if request.shares and sharing > 1:
-        yield f"Lanes that want the same word share it (here up to {sharing}): that is no conflict."
+        yield f"Lanes that access the same word share it (here up to {sharing}); that is not a conflict."
     if request.passes > 1:
-        yield "A compare-and-swap takes every wavefront twice."
+        yield "A compare-and-swap issues every wavefront twice."
     if request.groups > 1:
         yield _no_false_alarm(request, words)
     if request.wavefronts - request.conflicts * request.passes > request.ideal:
         yield (
-            f"The same words would fit into {count(request.ideal, 'wavefront')} if lanes that want the same "
-            "word were neighbours in the warp. That is no conflict, and no padding changes it: another order "
-            "of the threads would."
+            f"The same words would need only {count(request.ideal, 'wavefront')} if lanes that access the "
+            "same word were neighbours in the warp. This is not a bank conflict, so padding does not help; a "
+            "different mapping of threads to elements would."
         )
 
 
@@ -77,19 +78,19 @@ def _grouping(request: SharedRequest) -> str:
     """Which rule grouped the lanes, and which merged the groups."""
     row, lanes = request.origin.row, request.lanes
     kind = f"A {row.width}-byte {row.op.replace('_', '.')} is served"
-    alone = "" if request.shares else " Each lane counts for itself: equal addresses are not shared."
+    alone = "" if request.shares else " Lanes with equal addresses do not share an access."
     if row.operation.matrix:
-        return f"{row.op} is served in groups of 8 lanes, one for each matrix; a lane stands for 16 bytes."
+        return f"{row.op} is served in groups of 8 lanes, one for each matrix; each lane addresses 16 bytes."
     if request.merged:
         return (
             f"{kind} in groups of {lanes // 2} lanes. Here every active lane i has lane i^{request.merged} "
             f"idle or at the same address (the pair rule), so two groups become one of {lanes} lanes."
         )
     if lanes == BANKS:
-        return f"{kind} for the whole warp at once, as one group.{alone}"
+        return f"{kind} for the whole warp as one group.{alone}"
     return (
         f"{kind} in groups of {lanes} lanes, because {lanes} x {row.width} bytes are the {WAVEFRONT_BYTES} "
-        f"that {BANKS} banks give in one wavefront.{alone}"
+        f"that {BANKS} banks deliver in one wavefront.{alone}"
     )
 
 
@@ -102,7 +103,7 @@ def _collisions(request: SharedRequest, collisions: Sequence[Meeting]) -> Iterat
     waiting = "1 of them waits" if request.ways == 2 else f"{request.ways - 1} of them wait"
     waste = f" while {count(idle, 'bank')} {'stays' if idle == 1 else 'stay'} idle" if idle else ""
     yield (
-        f"A bank serves one {unit} in a wavefront. Here {request.ways} {unit}s meet in {where}, "
+        f"A bank serves one {unit} per wavefront. Here {request.ways} {unit}s fall into {where}, "
         f"so {waiting}{waste}."
     )
     first, second = worst[0].seats[:2]
@@ -120,34 +121,38 @@ def _read_together(request: SharedRequest) -> Iterator[str]:
     groups = request.read_together()
     worst = max(groups, key=len)
     yield (
-        "Its lanes read from the L1 cache, where a 128-byte line lies over the same 32 banks. A lane comes "
-        "one wavefront after the last lane before it, in its group, that reads from one of its banks or "
-        "writes to one."
+        "Its lanes read from the L1 cache, where a 128-byte line spans the same 32 banks. Within a group, a "
+        "lane is served one wavefront after the last earlier lane that reads from, or writes to, one of its "
+        "banks."
     )
     first = int(request.origins[worst[0]]) % WAVEFRONT_BYTES // WORD
     banks = range(first, first + request.origin.row.width // WORD)
     yield (
         f"Here {lane_names(worst)} all read from bank{'s' * (len(banks) > 1)} {ranges(banks)} of the cache"
-        f"{', and lanes meet where they write as well' if request.collisions() else ''}."
+        f"{'; their writes collide as well' if request.collisions() else ''}."
     )
 
 
 def _clean(request: SharedRequest, words: int) -> str:
     if request.groups > 1 or not request.shares:
-        return "In each group every bank is asked for one word at most, so nothing has to wait."
+        return "Within each group no bank is asked for more than one word, so no lane waits."
     banks = len({bank for meeting in request.meetings() for bank in meeting.banks})
-    lie = f"The {words} words lie in {banks} different banks" if words > 1 else "It is one word in one bank"
-    return f"{lie}, so no bank is asked for two, and nothing has to wait."
+    lie = (
+        f"The {words} words lie in {banks} different banks"
+        if words > 1
+        else "All lanes access one word in one bank"
+    )
+    return f"{lie}, so no bank is asked for more than one, and no lane waits."
 
 
 def _no_false_alarm(request: SharedRequest, words: int) -> str:
     groups, asked = request.groups, words * WORD
-    why = f"Why {groups} wavefronts are no conflict by themselves: "
+    why = f"Why {groups} wavefronts are not a conflict in themselves: "
     if asked > WAVEFRONT_BYTES:
-        why += f"the lanes ask for {asked} different bytes, and a wavefront moves at most {WAVEFRONT_BYTES}; "
+        why += f"the lanes access {asked} different bytes, and a wavefront moves at most {WAVEFRONT_BYTES}; "
     why += f"the lanes are served in {groups} groups, and each group needs a wavefront of its own."
     if not request.conflicts:
-        why += f" Dividing wavefronts by requests would call this a {groups}-way conflict; it is none."
+        why += f" Dividing wavefronts by requests would wrongly call this a {groups}-way conflict."
     return why
 
 
@@ -155,9 +160,9 @@ def global_answer(request: GlobalRequest) -> str:
     """The answer in a line."""
     sectors = f"{count(request.sectors, 'sector')} of 32 bytes"
     if request.sectors == request.ideal_sectors:
-        return f"Coalesced: {sectors}, all needed."
+        return f"Coalesced: {sectors}, the minimum."
     return (
-        f"Not coalesced: {sectors} where {request.ideal_sectors} would do; "
+        f"Not coalesced: {sectors} instead of {request.ideal_sectors}; "
         f"{request.bytes_used:,} of the {request.sectors * 32:,} bytes moved are used."
     )
 
@@ -166,31 +171,42 @@ def _how_global(request: GlobalRequest) -> Iterator[str]:
     row, lanes = request.origin.row, _lanes(request)
     who, lines = _who(request.origin, len(lanes)), count(len(request.lines), "line")
     yield f"{who} {request.bytes_used:,} different bytes in {lines} of 128 bytes."
-    yield "Global memory moves whole sectors: 32 bytes, aligned, four to a line."
+    if request.is_local:
+        yield (
+            "Local memory interleaves the 4-byte words of the 32 lanes: a 128-byte line holds one word of "
+            "each lane, a sector those of eight lanes."
+        )
+        if request.sectors != request.ideal_sectors:
+            yield (
+                "The lanes access different indices. With the same index in all lanes, "
+                f"{count(request.ideal_sectors, 'sector')} would be enough."
+            )
+        return
+    yield "Global memory is accessed in whole sectors: 32 aligned bytes, four to a line."
     if row.operation.bypass:
         yield (
-            "A cp.async.cg goes past the L1 cache, and the chip counts a sector for each pair of a sector of "
-            "shared memory that is written and a line that is read."
+            "A cp.async.cg bypasses the L1 cache; the chip counts one sector for each pair of a "
+            "shared-memory sector written and a line read."
         )
         if request.sectors != request.touched.sum():
             return
     if request.sectors == request.ideal_sectors:
         if request.stride == 0:
-            yield "All lanes ask for the same address: one access serves them all."
+            yield "All lanes access the same address, which one sector serves."
         elif request.stride == row.width:
-            yield "Each lane asks for what follows the lane before it: nothing is moved that nobody wants."
+            yield "The lanes access consecutive addresses, so every byte moved is used."
         return
-    then = f"then {count(request.ideal_sectors, 'sector')} would hold all."
+    then = f"{count(request.ideal_sectors, 'sector')} would be enough."
     if request.stride == row.width:
         start = int(request.addresses[lanes[0]]) % 32
-        yield f"Lanes lie side by side, but {start} bytes into a sector. From a multiple of 32 on, {then}"
+        yield f"The lanes are consecutive but start {start} bytes into a sector. Aligned to 32 bytes, {then}"
     elif request.stride:
         yield (
-            f"Each lane is {request.stride:,} bytes after the lane before it. Coalescing needs neighbouring "
-            f"lanes at neighbouring addresses, {row.width} bytes apart, from a multiple of 32 on: {then}"
+            f"Consecutive lanes are {request.stride:,} bytes apart. If they were {row.width} bytes apart and "
+            f"aligned to 32 bytes, {then}"
         )
     else:
-        yield f"Coalescing needs the same bytes side by side, from a multiple of 32 on: {then}"
+        yield f"If the same bytes were contiguous and aligned to 32 bytes, {then}"
 
 
 def collision_line(origin: Origin, meeting: Meeting, most: int = 8) -> str:
@@ -212,6 +228,8 @@ def line_name(request: GlobalRequest, line: int) -> str:
     """`A + 2048 B`: where a line of the request begins."""
     address = int(request.lines[line])
     array = request.origin.array
+    if request.is_local:
+        return f"{array.name if array is not None else 'local memory'} + {address // WARP:,} B"
     if array is None:
         return hex(address)
     offset = address - array.first

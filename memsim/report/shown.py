@@ -11,8 +11,8 @@ from html import escape
 from io import StringIO
 
 from memsim.analysis import Analysis
-from memsim.details.choose import sites_on_line, worst_site
-from memsim.details.request import take_apart
+from memsim.inspect.choose import sites_on_line, worst_site
+from memsim.inspect.request import take_apart
 from memsim.report.html import fragment
 from memsim.report.labels import access
 from memsim.report.terminal import heatmap as terminal_heatmap

@@ -8,25 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from memsim.report.by_hand import ARROW, by_hand
+from memsim.report.help import room_of
 from memsim.report.labels import access, count
+from memsim.report.layout_changes import change_name, formula
 from memsim.suggest.edit import Edit
-from memsim.suggest.maps import Map, Padding
 from memsim.suggest.picture import BANKS, Picture, picture
 from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.prove import Proof
-from memsim.suggest.roles import Exchange
 from memsim.suggest.suggestions import Suggestions
-from memsim.suggest.tiles import Tile
-from memsim.suggest.wider import Wider
+from memsim.suggest.threads import Remapped
 
-ARROW = "->"
 MOST_LINES = 24  # changed lines that are shown of a proposal
 MOST_SITES = 12  # rows of the table before and after
 
 
 def render(found: Suggestions) -> str:
     """The whole answer: the first line says what can be saved, the last what was proven."""
-    lines = [headline(found)]
+    lines = [headline(found), *_worth(found)]
     numbers = {id(each): number for number, each in enumerate(found.proposals, 1)}
     for entry in found.advice:
         if entry.conflicts or entry.why_not:
@@ -34,10 +33,10 @@ def render(found: Suggestions) -> str:
         for each in entry.proposals:
             first = each is entry.proposals[0]
             lines += ["", *_proposal(each, numbers[id(each)], whole=first)]
-    if found.exchange is not None:
-        lines += ["", *_exchange(found.exchange, len(found.proposals) + 1)]
-    for other in found.wider:
-        lines += ["", *_wider(found, other)]
+    for number, remap in enumerate(found.remapped, len(found.proposals) + 1):
+        lines += ["", *_remapped(remap, number)]
+    for cure in by_hand(found):
+        lines += ["", *cure]
     ending = list(_ending(found))
     lines += ["", *ending] if ending else []
     return "\n".join(line.rstrip() for line in lines)
@@ -50,8 +49,8 @@ def headline(found: Suggestions) -> str:
     conflicts = sum(entry.conflicts for entry in found.advice)
     kernel = found.analysis.trace.kernel
     if not conflicts:
-        nothing = "no bank conflict, so no other layout of an array saves a wavefront"
-        return f"{kernel}: {nothing if found.exchange is None else _saved_sectors(found.exchange)}"
+        nothing = "no bank conflict, so no other layout saves a wavefront"
+        return f"{kernel}: {'; '.join([nothing, *map(_saved_by_threads, found.remapped)])}"
     forecast = {
         entry.tile.name: entry.wavefronts - entry.proposals[0].cost.most
         for entry in found.advice
@@ -62,42 +61,25 @@ def headline(found: Suggestions) -> str:
     names = " and ".join(forecast if proof is None else proof.counted)
     of = f"{conflicts:,} of {wavefronts:,} shared wavefronts are bank conflicts"
     if not saved:
-        return f"{kernel}: {of}, and no layout that was tried saves one"
+        return f"{kernel}: {of}, and no layout tried saves any"
     all_of = "all of them" if saved == conflicts else f"{saved:,} of them"
     return f"{kernel}: {of}; another layout of {names} saves {all_of}"
 
 
-def _saved_sectors(found: Exchange) -> str:
-    before, after = found.sectors
-    return f"{before - after:,} of {before:,} global sectors are saved by exchanging x and y of the threads"
+def _worth(found: Suggestions) -> Iterator[str]:
+    """What bounds the launch, and whether a cure can shorten it at all."""
+    bound = found.analysis.bound
+    if bound.has_instructions and bound.units:
+        yield f"Bound: {bound.verdict}"
 
 
-def change_name(change: Map, tile: Tile) -> str:
-    """`padding: 4 B behind every 128 B`, `swizzle: ... (Swizzle<1,2,3>)`."""
-    if isinstance(change, Padding):
-        return f"padding: {change.by} B behind every {change.every} B"
-    element = tile.element.bit_length() - 1
-    name = f"swizzle: XOR of {count(change.bits, 'bit')} of the {_counted(change.every, tile)}"
-    if change.every & (change.every - 1):
-        return name
-    chunk, shift = change.base - element, change.every.bit_length() - 1 - change.base
-    return f"{name}, CUTLASS's Swizzle<{change.bits},{chunk},{shift}>" if chunk >= 0 else name
-
-
-def formula(change: Map) -> str:
-    """Where the byte at offset `o` from the array's start goes."""
-    if isinstance(change, Padding):
-        return f"o + o / {change.every} * {change.by}"
-    return f"o ^ (o / {change.every} % {1 << change.bits} << {change.base})"
-
-
-def _counted(every: int, tile: Tile) -> str:
-    """What a swizzle counts: rows, groups of rows, or pieces of a row."""
-    shape = tile.shape
-    row = shape.extents[-1] * shape.element if shape is not None and len(shape.extents) > 1 else 0
-    if row and every % row == 0:
-        return "row's number" if every == row else f"number of every {every // row} rows"
-    return f"number of every {every} B"
+def _saved_by_threads(found: Remapped) -> str:
+    (sectors, sectors_now), (wavefronts, wavefronts_now) = found.sectors, found.wavefronts
+    if sectors_now < sectors:
+        saved = f"{sectors - sectors_now:,} of {sectors:,} global sectors are"
+    else:
+        saved = f"{wavefronts - wavefronts_now:,} of {wavefronts:,} shared wavefronts are"
+    return f"{saved} saved with {found.name}"
 
 
 def _array(entry: Advice) -> Iterator[str]:
@@ -110,7 +92,7 @@ def _array(entry: Advice) -> Iterator[str]:
     if entry.why_not:
         yield f"  No other layout was tried: {entry.why_not}."
     elif entry.least == entry.wavefronts:
-        yield "  No layout takes fewer: these lanes wait for each other wherever the data lie."
+        yield "  No layout can take fewer: these lanes conflict wherever the data is placed."
     elif not entry.proposals:
         yield (
             f"  None of {entry.tried:,} layouts takes fewer; no layout at all can take fewer than "
@@ -119,17 +101,17 @@ def _array(entry: Advice) -> Iterator[str]:
     else:
         best = entry.proposals[0].cost.most
         limit = (
-            "no layout takes fewer with these requests"
+            "no layout can take fewer for these requests"
             if best == entry.least
             else f"no layout at all can take fewer than {entry.least:,}"
         )
-        yield f"  {entry.tried:,} layouts tried; the best takes {best:,}: {limit}."
+        yield f"  {entry.tried:,} layouts tried; the best takes {best:,} wavefronts: {limit}."
 
 
 def _proposal(each: Proposal, number: int, whole: bool) -> Iterator[str]:
     after = f"{each.cost.most:,}" if each.cost.certain else f"{each.cost.wavefronts:,} to {each.cost.most:,}"
     yield f"{number}. {each.tile.name}, {change_name(each.change, each.tile)}"
-    yield f"   {each.now.most:,} {ARROW} {after} wavefronts, {_bytes(each)}"
+    yield f"   {each.now.most:,} {ARROW} {after} wavefronts, {room_of(each)}"
     if each.cost.sectors != each.now.sectors:
         yield f"   {each.now.sectors:,} {ARROW} {each.cost.sectors:,} global sectors of its copies"
     if whole:
@@ -139,14 +121,6 @@ def _proposal(each: Proposal, number: int, whole: bool) -> Iterator[str]:
         yield from (f"   {line}" for line in _drawing(picture(each)))
     yield ""
     yield from (f"   {line}" for line in _paste(each))
-
-
-def _bytes(each: Proposal) -> str:
-    room = f"{each.extra:,} B more shared memory" if each.extra else "no byte more"
-    before, after = each.blocks
-    if after < before:
-        return f"{room}; {after} blocks on a multiprocessor instead of {before}"
-    return room
 
 
 def _table(each: Proposal) -> list[str]:
@@ -172,14 +146,14 @@ def _table(each: Proposal) -> list[str]:
 def _drawing(drawn: Picture) -> Iterator[str]:
     """The worst request in the banks, then the layout around it; both before and after."""
     site = drawn.request.origin.row
-    yield f"Words that each bank serves for one request, the worst of line {site.line}:"
+    yield f"Words each bank serves for the worst request of line {site.line}:"
     yield "bank    " + "".join(f"{'' if bank % 4 else bank:>3}" for bank in range(BANKS))
     for label, words in zip(("before", "after"), drawn.words.tolist(), strict=True):
         yield f"{label:8}" + "".join(f"{word or '.':>3}" for word in words)
     yield ""
     side = 4 * len(drawn.columns)
     piece = "word" if drawn.unit == 4 else f"{drawn.unit} B"
-    yield f"The bank of each {piece}; * what that request asks for:"
+    yield f"The bank of each {piece}; * accessed by that request:"
     yield f"{'row':>8}  {'before':{side}}  {'after':{side}}"
     for row, old, new, asked in zip(
         drawn.rows.tolist(), *drawn.banks.tolist(), drawn.asked.tolist(), strict=True
@@ -200,11 +174,11 @@ def _paste(each: Proposal) -> Iterator[str]:
         lines = dict.fromkeys((each.before.sites[n].file, each.before.sites[n].line) for n in each.tile.sites)
         yield f"  {', '.join(f'{PurePath(file).name}:{line}' for file, line in lines)}"
         if each.extra:
-            yield f"The array needs {each.extra:,} B more."
+            yield f"The array grows by {each.extra:,} B."
         return
     yield from _lines(each.edit)
     if each.more_dynamic:
-        yield f"Launch it with {each.more_dynamic:,} B more of dynamic shared memory."
+        yield f"Launch it with {each.more_dynamic:,} B more dynamic shared memory."
 
 
 def _lines(edit: Edit) -> Iterator[str]:
@@ -218,30 +192,20 @@ def _lines(edit: Edit) -> Iterator[str]:
         yield f"and {count(more, 'line')} more"
 
 
-def _exchange(found: Exchange, number: int) -> Iterator[str]:
-    """Threads that change places."""
-    yield f"{number}. x and y of the threads exchanged"
-    sectors, wavefronts = found.sectors, found.wavefronts
-    also = f", {wavefronts[0]:,} {ARROW} {wavefronts[1]:,} wavefronts" if any(wavefronts) else ""
-    yield f"   {sectors[0]:,} {ARROW} {sectors[1]:,} global sectors{also}; compiled and replayed"
+def _remapped(found: Remapped, number: int) -> Iterator[str]:
+    """Threads that do each other's work."""
+    yield f"{number}. {found.name}"
+    counts = [
+        f"{before:,} {ARROW} {after:,} {what}"
+        for (before, after), what in ((found.sectors, "global sectors"), (found.wavefronts, "wavefronts"))
+        if before != after
+    ]
+    yield f"   {', '.join(counts)}; compiled and replayed"
     block = found.job.launch.block
     if block != found.before.trace.launch.block:
         yield f"   Launch it with a block of {block[0]} x {block[1]} x {block[2]}."
     yield ""
     yield from (f"   {line}" for line in _lines(found.edit))
-
-
-def _wider(found: Suggestions, each: Wider) -> Iterator[str]:
-    """Accesses that would be better as one."""
-    site = found.analysis.sites[each.site]
-    before, after = each.sectors
-    yield (
-        f"{site.array or 'Global memory'}, {PurePath(site.file).name}:{site.line}: "
-        f"{each.times} neighbouring {site.op}s of {site.width} B as one of {each.width} B"
-    )
-    yield f"   {before:,} {ARROW} {after:,} global sectors, counted on these requests"
-    yield f"   {site.source}"
-    yield f"   By hand: every recorded address allows it, as all are multiples of {each.width}."
 
 
 def _ending(found: Suggestions) -> Iterator[str]:
@@ -252,20 +216,27 @@ def _ending(found: Suggestions) -> Iterator[str]:
     if proof is None:
         if found.proposals:
             yield f"Not proven by replay: {found.unproven}."
-        elif found.analysis.excess_wavefronts:
+        elif found.analysis.excess_wavefronts and not (found.remapped or found.lanes):
             yield (
                 f"{found.analysis.excess_wavefronts:,} shared wavefronts above the ideal are no conflicts; "
                 "another arrangement of the lanes could save them, and no layout can."
             )
+        yield from _least_cycles(found)
         return
     yield from _proof(proof, found)
-    if found.least_cycles is not None:
-        before, after = found.least_cycles
-        yield f"Lower bound of the launch (memsim bound): {before:,} {ARROW} {after:,} cycles."
+    yield from _least_cycles(found)
     if proof.edit.unseen:
         lines = ", ".join(map(str, proof.edit.unseen))
-        yield f"Line {lines} hands on an address of the array: --run says whether results stay the same."
+        yield f"Line {lines} passes the array's address on; --run checks that the results stay the same."
     yield f"{proof.analysis.verdict}"
+
+
+def _least_cycles(found: Suggestions) -> Iterator[str]:
+    """What the change that is taken does to the lower bound."""
+    if found.least_cycles is not None:
+        before, after = found.least_cycles
+        which = f" with {found.taken.name}" if isinstance(found.taken, Remapped) else ""
+        yield f"Lower bound of the launch{which} (memsim bound): {before:,} {ARROW} {after:,} cycles."
 
 
 def _proof(proof: Proof, found: Suggestions) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from memsim.report.labels import number
+from memsim.report.labels import count, number
 from memsim.report.terminal.screen import open_console
 from memsim.sweep.results import Result, cost_name, frontier, groups
 
@@ -36,18 +36,21 @@ def write(results: Sequence[Result], stream: TextIO) -> None:
     console.print(_table(results, best))
     console.print()
     same = "" if len(groups(results)) == 1 else " of the same work"
-    console.print(f"{MARK} no other variant{same} takes fewer {cost_name(results)} in as few shared bytes")
+    console.print(
+        f"{MARK} no other variant{same} has fewer {cost_name(results)} with as little shared memory"
+    )
 
 
 def headline(results: Sequence[Result], best: Sequence[int]) -> str:
     """How many there are, and the one that costs least."""
     failed = sum(bool(result.counts.error) for result in results)
-    parts = [f"{len(results):,} variants"] + ([f"{failed} could not be analyzed"] if failed else [])
+    parts = [count(len(results), "variant")] + ([f"{failed} could not be analyzed"] if failed else [])
     if best and len(groups(results)) == 1:
         name = cost_name(results)
         least = results[best[-1]]
         cost, needed = getattr(least.counts, name), least.counts.shared_bytes
-        parts.append(f"fewest {name}: {cost:,} with {_values(least)}, {needed:,} shared bytes")
+        which = f" with {_values(least)}" if least.values else ""
+        parts.append(f"fewest {name}: {cost:,}{which}, {needed:,} shared bytes")
     return "; ".join(parts)
 
 

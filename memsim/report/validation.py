@@ -1,6 +1,6 @@
 """A comparison of predictions with measurements: as text for people, and as records for JSON.
 
-In: a `Comparison` and what is known of its differences. Out: text on a stream, or plain dicts.
+In: a `Comparison`. Out: text on a stream, or plain dicts.
 Left out on purpose: deciding what is equal (`memsim.validate`).
 """
 
@@ -23,16 +23,15 @@ from memsim.validate.compare import (
     Figure,
     LineComparison,
 )
-from memsim.validate.gaps import Judgement
 from memsim.validate.predict import WAVEFRONTS
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-SCHEMA = 1
+SCHEMA = 2
 STYLES = {EXACT: "", NOISE: "cyan", UNMODELLED: "dim", DIFFERENT: "red"}
-COLUMNS = ("predicted", "compiled", "measured", "difference", "arbitration")
+COLUMNS = ("predicted", "measured", "difference", "arbitration")
 IDEAL = "_ideal"
 NOT_OURS = (
     f"*{IDEAL} is the profiler's formula: it counts the same bytes once for each lane that asks for them. "
@@ -41,38 +40,33 @@ NOT_OURS = (
 UNLIMITED = 1_000_000
 
 
-def headline(comparison: Comparison, judgement: Judgement) -> str:
+def headline(comparison: Comparison) -> str:
     """The answer in a line: equal or not, and how many figures of which kind."""
     recording = comparison.recording
     count = Counter(figure.verdict for figure in comparison.figures)
     counts = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
-    if judgement.unexplained:
-        answer = f"different from the prediction: {', '.join(judgement.unexplained)}"
-    elif judgement.gone:
-        answer = f"a known difference is gone: {', '.join(judgement.gone)}"
-    elif judgement.known:
-        answer = f"as predicted, but for {len(judgement.known)} known differences"
-    else:
-        answer = "as predicted"
+    answer = "as predicted"
+    if comparison.differences:
+        answer = f"different from the prediction: {', '.join(comparison.differences)}"
     size = ",".join(map(str, recording.size))
     return f"{recording.kernel} {size} on {recording.device.gpu}: {answer} ({counts})"
 
 
-def summary(pairs: Sequence[tuple[Comparison, Judgement]]) -> str:
+def summary(comparisons: Sequence[Comparison]) -> str:
     """All launches in a line: how many figures of which kind."""
-    count = Counter(figure.verdict for comparison, _ in pairs for figure in comparison.figures)
+    count = Counter(figure.verdict for comparison in comparisons for figure in comparison.figures)
     counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
-    passed = sum(judgement.passed for _, judgement in pairs)
-    return f"{passed} of {len(pairs)} launches as predicted or with known differences: {counts}"
+    passed = sum(comparison.passed for comparison in comparisons)
+    return f"{passed} of {len(comparisons)} launches as predicted: {counts}"
 
 
-def write(comparison: Comparison, judgement: Judgement, stream: TextIO) -> None:
+def write(comparison: Comparison, stream: TextIO) -> None:
     """Prints the whole comparison."""
     from rich.text import Text
 
     console = plain_console(stream)
     console.width = UNLIMITED
-    console.print(Text(headline(comparison, judgement), style="bold"))
+    console.print(Text(headline(comparison), style="bold"))
     console.print()
     console.print(_line_table(comparison))
     if any(figure.metric.endswith(IDEAL) for line in comparison.lines for figure in line.figures):
@@ -80,10 +74,10 @@ def write(comparison: Comparison, judgement: Judgement, stream: TextIO) -> None:
     console.print()
     console.print(total_table(comparison.totals))
     console.print()
-    _write_footer(console, comparison, judgement)
+    _write_footer(console, comparison)
 
 
-def to_dict(comparison: Comparison, judgement: Judgement) -> dict[str, Any]:
+def to_dict(comparison: Comparison) -> dict[str, Any]:
     """The same as plain dicts, lists, texts and numbers."""
     recording = comparison.recording
     return {
@@ -93,14 +87,12 @@ def to_dict(comparison: Comparison, judgement: Judgement) -> dict[str, Any]:
         "device": asdict(recording.device),
         "ncu": recording.ncu,
         "date": recording.date,
-        "verdict": headline(comparison, judgement),
-        "passed": judgement.passed,
+        "verdict": headline(comparison),
+        "passed": comparison.passed,
         "lines": [_line_to_dict(line) for line in comparison.lines],
         "totals": [figure_to_dict(figure) for figure in comparison.totals],
         "notes": list(comparison.notes),
-        "known": judgement.known,
-        "unexplained": judgement.unexplained,
-        "gone": judgement.gone,
+        "differences": list(comparison.differences),
     }
 
 
@@ -109,7 +101,6 @@ def _line_to_dict(line: LineComparison) -> dict[str, Any]:
         "where": line.where,
         "places": [asdict(place) for place in line.places],
         "hardware_wavefronts": line.wavefronts,
-        "change": line.change,
         "figures": [figure_to_dict(figure) for figure in line.figures],
     }
 
@@ -140,7 +131,7 @@ def total_table(totals: Sequence[Figure]) -> Table:
         else:
             add_figure(table, (figure.metric,), figure)
     if zeros:
-        add_figure(table, (f"the others ({zeros})",), Figure("", 0, 0, 0))
+        add_figure(table, (f"the others ({zeros})",), Figure("", 0, 0))
     return table
 
 
@@ -161,19 +152,18 @@ def add_figure(table: Table, names: tuple[str, ...], figure: Figure) -> None:
     """A row of a `figure_table`."""
     from rich.text import Text
 
-    changed = figure.compiled if figure.compiled != figure.predicted else None
     known = figure.predicted is not None and figure.measured is not None
     difference = (figure.measured or 0) - (figure.predicted or 0) if known else None
-    numbers = (figure.predicted, changed, figure.measured, difference or None, figure.arbitration or None)
+    numbers = (figure.predicted, figure.measured, difference or None, figure.arbitration or None)
     shown = ("" if number is None else f"{number:,}" for number in numbers)
     style = STYLES.get(figure.verdict, "yellow")
     table.add_row(*(Text(cell) for cell in (*names, *shown, figure.verdict)), style=style)
 
 
-def _write_footer(console: Console, comparison: Comparison, judgement: Judgement) -> None:
+def _write_footer(console: Console, comparison: Comparison) -> None:
     recording, profile = comparison.recording, comparison.recording.profiles[0]
     for note in comparison.notes:
-        console.print(f"Compiler: {_short(note)}")
+        console.print(_short(note))
     for line in comparison.lines:
         page = next((figure for figure in line.figures if figure.metric == WAVEFRONTS), None)
         if page is not None and page.predicted is not None and page.predicted != line.wavefronts:
@@ -181,10 +171,6 @@ def _write_footer(console: Console, comparison: Comparison, judgement: Judgement
                 f"{_short(line.where)}: the hardware takes {line.wavefronts:,} wavefronts; "
                 f"{page.predicted:,} is the profiler's own formula."
             )
-    for where, reason in judgement.known.items():
-        console.print(f"Known: {_short(where)}: {reason}")
-    for where in judgement.gone:
-        console.print(f"Gone: {_short(where)} is a known difference that is no longer there")
     result = recording.result
     console.print(
         f"Recorded {recording.date} on {recording.device.gpu} (driver {recording.device.driver}, CUDA "

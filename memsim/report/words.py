@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import cos, pi, sin
 
-from memsim.details.request import SharedRequest
+from memsim.inspect.request import SharedRequest
 
 BANKS = 32
 WARP = 32

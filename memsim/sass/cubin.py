@@ -51,9 +51,13 @@ FRAME_SIZE, MIN_STACK, MAX_STACK = 0x11, 0x12, 0x23
 KPARAM_INFO, KPARAM_INFO_V2 = 0x17, 0x45
 CBANK_PARAM_SIZE = 0x19
 REGISTERS = 0x2F
+NUM_BARRIERS = 0x4C
 API_VERSION = 0x37
 CLUSTER, MAX_CLUSTER_RANK = 0x3D, 0x3F
 SIZED = 4  # the format of a record whose payload follows it
+
+#: Where the flags of a kernel's text section have the number of its barriers.
+BARRIERS_AT, BARRIERS_MASK = 20, 0x7F
 
 _CONSTANT = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?$")
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
@@ -256,6 +260,9 @@ def _image(elf: Elf, named: dict[str, Section], kernel: Symbol, about: dict[int,
         static_shared=static,
         reserved_shared=reserved,
         registers=about.get(REGISTERS, 0),
+        barriers=last[NUM_BARRIERS].value
+        if NUM_BARRIERS in last
+        else text.flags >> BARRIERS_AT & BARRIERS_MASK,
         local_bytes=max(bounded, default=0),
         stack_bounded=len(bounded) == len(stacks),
         constants=constants,

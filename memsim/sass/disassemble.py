@@ -1,31 +1,27 @@
 """The listing of a cubin: the text of NVIDIA's `nvdisasm`, with labels, source lines and who inlined them.
 
 In: the bytes of a cubin. Out: text. A listing takes nvdisasm half a second, so listings are kept in the
-user's cache folder by the cubin and the tool's release; a file that is damaged, cannot be read or cannot be
-written is as good as none. Left out on purpose: what a listing means (`memsim.sass.listing`), and taking old
-files away; the folder may be deleted at any time.
+user's store (`memsim.store`) by the cubin and the tool's release. Left out on purpose: what a listing means
+(`memsim.sass.listing`).
 """
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import hashlib
-import os
 import subprocess
 import tempfile
 import zlib
 from collections.abc import Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from memsim.compile.toolkit import find_tool, tool_release
 from memsim.errors import MemsimError
+from memsim.store import Store, cache_folder
 
 WHEEL = "nvidia-cuda-nvdisasm"
 OPTIONS = ("-c", "-gi")
 PTX_LINES = "-gp"
-FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
 TIMEOUT = 600  # seconds; the largest libraries take some
 
 
@@ -37,11 +33,13 @@ def disassemble(cubin: bytes, file: str | None = None, *, ptx_lines: bool = Fals
     """
     tool = _tool()
     options = (*OPTIONS, PTX_LINES) if ptx_lines else OPTIONS
-    kept = _folder() / f"{_key(cubin, version(), options)}.sass.gz"
-    text = _read(kept)
-    if text is None:
-        text = _run(tool, cubin, file, options)
-        _write(kept, text)
+    store = Store(cache_folder())
+    key = f"listing {version()} {' '.join(options)} {sha256(cubin).hexdigest()}"
+    kept = store.get(key)
+    if kept is not None:
+        return zlib.decompress(kept).decode()
+    text = _run(tool, cubin, file, options)
+    store.put(key, zlib.compress(text.encode(), 3))
     return text
 
 
@@ -89,40 +87,3 @@ def _run(tool: Path, cubin: bytes, file: str | None, options: Sequence[str]) -> 
                 hint=f"{log.strip()}\nA newer chip needs a newer nvdisasm: pip install -U {WHEEL}",
             )
         return done.stdout.decode(errors="replace").replace("\r\n", "\n")
-
-
-# --- listings that were made before
-
-
-def _folder() -> Path:
-    if os.environ.get(FOLDER_VARIABLE):
-        return Path(os.environ[FOLDER_VARIABLE]) / "listings"
-    from platformdirs import user_cache_path
-
-    return user_cache_path("memsim", appauthor=False) / "listings"
-
-
-def _key(cubin: bytes, release: str, options: Sequence[str]) -> str:
-    return hashlib.sha256(f"{release} {' '.join(options)} ".encode() + cubin).hexdigest()
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return gzip.decompress(path.read_bytes()).decode() or None
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError):
-        return None
-
-
-def _write(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    scratch = None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
-            file.write(gzip.compress(text.encode(), 3, mtime=0))
-        Path(scratch).replace(path)
-    except OSError:
-        if scratch is not None:
-            with contextlib.suppress(OSError):
-                Path(scratch).unlink()

@@ -66,6 +66,7 @@ class Image:
         parameter_base: where parameters start in constant bank 0.
         static_shared: with the chip's reserved part; the part of the program is the rest.
         reserved_shared: 0x400 as of sm_90, where a program's first array has this address, else 0.
+        barriers: named barriers that a block takes; `__syncthreads` is one.
         local_bytes: stack of a thread, device functions that it calls included; `stack_bounded` is False
             if the compiler could not tell (recursion).
         constants: by bank; 3 and 4 are the module's, the others the kernel's. Bank 0 holds zeros as long as
@@ -84,6 +85,7 @@ class Image:
     static_shared: int
     reserved_shared: int
     registers: int
+    barriers: int
     local_bytes: int
     stack_bounded: bool
     constants: dict[int, bytes] = field(repr=False)

@@ -21,6 +21,11 @@ from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_lis
 from memsim.sass.places import Frame, assembly_places
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
+#: Registers of a thread, at least: ncu's launch__registers_per_thread of 441 kernels on an H200.
+LEAST_REGISTERS, SYSTEM_REGISTERS = 16, 32
+#: Functions of the driver that take so many.
+SYSTEM_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+
 
 @dataclass(frozen=True, eq=False)
 class MachineKernel:
@@ -46,6 +51,14 @@ class MachineKernel:
         return tuple(
             shared_arrays(cubin.ptx or "", image.name, image.static_shared, image.reserved_shared, linked)
         )
+
+    @property
+    def registers(self) -> int:
+        """Of a thread, as the driver gives them: no fewer than the system's functions need that it calls."""
+        calls = {place.symbol for place in self.image.relocations}
+        calls |= {place.symbol for place in self.image.constant_relocations.get(4, ())}
+        least = SYSTEM_REGISTERS if calls & SYSTEM_FUNCTIONS else LEAST_REGISTERS
+        return max(self.image.registers, least)
 
     @property
     def dynamic_name(self) -> str:
@@ -88,6 +101,7 @@ class MachineKernel:
             required_threads=image.required_threads,
             cluster=image.cluster,
             made_for=self.module.cubin.arch,
+            shared_base=image.reserved_shared,
         )
 
 

@@ -60,7 +60,7 @@ def read_listing(
     listing says (`memsim.sass.places`); the listing has the PTX's lines then.
 
     Raises:
-        MemsimError: it names a register that no chip has, or a number that none can hold.
+        MemsimError: it names a register that no chip has or a number that none can hold, or lacks an opcode.
     """
     impossible = _IMPOSSIBLE.search(text)
     if impossible is not None:
@@ -83,10 +83,12 @@ def read_listing(
             labels.update(dict.fromkeys(pending, end))
             found[name] = Listing(name, tuple(lines), labels)
 
-    for row in text.splitlines():
+    for at, row in enumerate(text.splitlines(), 1):
         if "/*" in row and (match := _INSTRUCTION.match(row)):
             if name is None:
                 continue
+            if not match["text"][:1].isalpha():
+                raise MemsimError(f"the listing is damaged at its line {at}: there is no opcode")
             if chain:
                 source = _place(chain)
                 chain = []

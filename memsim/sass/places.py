@@ -35,12 +35,13 @@ Frame = tuple[str, int]
 def own_frames(chain: Sequence[Frame]) -> Sequence[Frame]:
     """The chain from the innermost frame on that is of no library; all of it if every frame is of one."""
     for start, (file, _) in enumerate(chain):
-        if not _in_library(file):
+        if not in_library(file):
             return chain[start:]
     return chain
 
 
-def _in_library(file: str) -> bool:
+def in_library(file: str) -> bool:
+    """Is it a source file of a package, and not the user's?"""
     parts = PurePath(file.replace("\\", "/")).parent.as_posix() + "/"
     return any(f"/{library}/" in parts for library in LIBRARIES)
 

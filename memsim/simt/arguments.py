@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.executable import Parameter
-from memsim.launch import ArrayArg, Pointers, TensorMap, Texture1D, shown
+from memsim.launch import ArrayArg, Fields, Pointers, TensorMap, Texture1D, shown
 from memsim.ptx.demangle import demangle
+
+if TYPE_CHECKING:
+    from memsim.isa.executable import Parameter
 
 _SCALARS = {
     **{f"{kind}8": "b" for kind in "sb"},
@@ -55,17 +57,24 @@ def is_struct(parameter: Parameter) -> bool:
 
 
 def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """(name, array) for every pointer, in order; the third part of a struct v is called v.2.
+    """(name, array) for every pointer, in order; the third part of a struct v is called v.2, or by its name.
 
     Behind a table of pointers come the arrays that it points to, v[0], v[1] and so on.
     """
     for name, argument in zip(names, arguments):
-        if is_array(argument):
+        if isinstance(argument, TensorMap):
+            yield name, argument.array
+        elif is_array(argument):
             yield from _with_pointees(name, argument)
         elif is_parts(argument):
             for i, part in enumerate(argument):
                 if is_array(part):
-                    yield from _with_pointees(f"{name}.{i}", part)
+                    yield from _with_pointees(_part_name(name, argument, i), part)
+
+
+def _part_name(name: str, parts: Sequence[Any], place: int) -> str:
+    called = parts.names[place] if isinstance(parts, Fields) else str(place)
+    return f"{name}.{called}" if called else name
 
 
 def _with_pointees(name: str, array: Any) -> Iterator[tuple[str, Any]]:

@@ -7,19 +7,18 @@ for) have come. Threads that have ended do not count. Source: PTX ISA, `bar` and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
-from memsim.simt.bounds import place_in_source
-from memsim.simt.code import ANSWER_SLOT, COUNT_SLOT
+from memsim.simt.code import Code
+from memsim.simt.faults import place_in_source, refused, unknown_branch
+from memsim.simt.groups import Group, Groups
+from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
 from memsim.state.partial import merged
 from memsim.state.registers import Poisoned, both, from_array, from_bools, invert, to_array
-
-if TYPE_CHECKING:
-    from memsim.simt.engine import Engine
 
 REDUCTIONS = ("POPC", "AND", "OR")
 
@@ -41,8 +40,10 @@ class Waiting:
 class BlockBarriers:
     """The barriers of the blocks that run now."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
+        self.machine = machine
+        self.code = code
+        self.groups = groups
         self.waiting: list[Waiting] = []
         self.arrived: dict[int, np.ndarray] = {}
 
@@ -55,28 +56,26 @@ class BlockBarriers:
         """Slots that waiting lanes will read."""
         found = 0
         for entry in self.waiting:
-            found |= self.engine.code.live(entry.op.index + 1)
+            found |= self.code.live(entry.op.index + 1)
         return found
 
     def reach(self, op: Op, active: Any, rest: Any) -> int | None:
         """Lanes `active` execute a barrier; the rest of the group walks past it."""
-        from memsim.simt.engine import Group
-
-        engine, following = self.engine, op.index + 1
-        number, asked = (self.uniform(op, value) for value in engine.code.barrier_operands[op.index])
+        following = op.index + 1
+        number, asked = (self.uniform(op, value) for value in self.code.barrier_operands[op.index])
         votes = self.votes(op) if "RED" in op.form.modifiers else None
         assert number is not None
         if "ARV" in op.form.modifiers:
-            counts = self.arrived.setdefault(number, np.zeros(len(engine.blocks), np.int64))
-            counts += self.warps(engine.full(active)) * 32
+            counts = self.arrived.setdefault(number, np.zeros(len(self.machine.blocks), np.int64))
+            counts += self.warps(self.machine.full(active)) * 32
             return following
-        everybody = asked is None or asked == engine.threads
-        if everybody and rest is False and engine.is_alone() and number not in self.arrived:
+        everybody = asked is None or (asked == self.machine.threads and self.machine.alive is True)
+        if everybody and rest is False and self.groups.is_alone() and number not in self.arrived:
             if votes is not None:
-                self.give(op, votes, engine.full(active), True)
+                self.give(op, votes, self.machine.full(active), True)
             return following
         if rest is not False:
-            engine.ready.append(Group(following, rest))
+            self.groups.ready.append(Group(following, rest))
         self.waiting.append(Waiting(number, asked, op, active, votes))
         return None
 
@@ -84,25 +83,23 @@ class BlockBarriers:
         """A barrier's number or count, which has to be the same in all its threads."""
         if read is None:
             return None
-        engine = self.engine
         try:
-            value = engine.known_value(op, read)
+            value = self.machine.known_value(op, read)
         except Poisoned as unknown:
-            raise engine.unknown_branch(op, unknown.poison) from None
+            raise unknown_branch(op, unknown.poison) from None
         if type(value) is int:
             return value
-        inside = np.broadcast_to(to_array(value), engine.shape)[engine.full(engine.mask)]
+        inside = np.broadcast_to(to_array(value), self.machine.shape)[self.machine.full(self.machine.mask)]
         if inside.min() != inside.max():
-            raise engine.refused(op, "has an operand that differs between threads, which is not executed")
+            raise refused(op, "has an operand that differs between threads, which is not executed")
         return int(inside[0])
 
     def votes(self, op: Op) -> np.ndarray:
         """Each thread's predicate for a reduction."""
-        engine = self.engine
         try:
-            return engine.full(engine.known_value(op, engine.code.votes[op.index]))
+            return self.machine.full(self.machine.known_value(op, self.code.votes[op.index]))
         except Poisoned as unknown:
-            raise engine.unknown_branch(op, unknown.poison) from None
+            raise unknown_branch(op, unknown.poison) from None
 
     def warps(self, mask: np.ndarray) -> np.ndarray:
         """How many warps of each block have a thread in a mask (B, T)."""
@@ -111,13 +108,12 @@ class BlockBarriers:
 
     def release(self) -> bool:
         """Let the blocks go on whose threads have all come; True if there was one."""
-        engine = self.engine
         released = False
         for number in sorted({entry.number for entry in self.waiting}):
             entries = [entry for entry in self.waiting if entry.number == number]
-            here = np.zeros(engine.shape, bool)
+            here = np.zeros(self.machine.shape, bool)
             for entry in entries:
-                here |= engine.full(entry.mask)
+                here |= self.machine.full(entry.mask)
             complete = self.complete(number, entries, here)
             if not complete.any():
                 continue
@@ -126,7 +122,9 @@ class BlockBarriers:
                 self.arrived[number][complete] = 0
                 if not self.arrived[number].any():
                     del self.arrived[number]
-            cast = [entry.votes & engine.full(entry.mask) for entry in entries if entry.votes is not None]
+            cast = [
+                entry.votes & self.machine.full(entry.mask) for entry in entries if entry.votes is not None
+            ]
             votes = np.logical_or.reduce(cast) if cast else None
             for entry in entries:
                 self.let_go(entry, from_bools(complete[:, None]), votes, here)
@@ -134,10 +132,9 @@ class BlockBarriers:
 
     def complete(self, number: int, entries: list[Waiting], here: np.ndarray) -> np.ndarray:
         """Which blocks have all their threads at the barrier, bool (B,)."""
-        engine = self.engine
         asked = next((entry.asked for entry in entries if entry.asked is not None), None)
         if asked is None:
-            ready = ~(engine.full(engine.alive) & ~here).any(1)
+            ready = ~(self.machine.full(self.machine.alive) & ~here).any(1)
         else:
             ready = self.warps(here) * 32 + self.arrived.get(number, 0) >= asked
         complete: np.ndarray = ready & here.any(1)
@@ -145,15 +142,13 @@ class BlockBarriers:
 
     def let_go(self, entry: Waiting, complete: Any, votes: np.ndarray | None, here: np.ndarray) -> None:
         """Let the complete blocks of one waiting group go on."""
-        from memsim.simt.engine import Group
-
         going = both(entry.mask, complete)
         if going is False:
             return
         self.waiting.remove(entry)
         if votes is not None:
             self.give(entry.op, votes, here, going)
-        self.engine.ready.append(Group(entry.op.index + 1, going))
+        self.groups.ready.append(Group(entry.op.index + 1, going))
         staying = False if complete is True else both(entry.mask, invert(complete))
         if staying is not False:
             self.waiting.append(replace(entry, mask=staying))
@@ -168,7 +163,7 @@ class BlockBarriers:
             every = (votes | ~present).all(1, keepdims=True)
             found = every if "AND" in op.form.modifiers else yes.any(1, keepdims=True)
             answer, count = from_bools(found), from_array(np.where(found, -1, 0).astype(np.int64))
-        slots = self.engine.slots
+        slots = self.machine.slots
         slots[COUNT_SLOT] = merged(where, count, slots[COUNT_SLOT])
         slots[ANSWER_SLOT] = merged(where, answer, slots[ANSWER_SLOT])
 
@@ -176,15 +171,21 @@ class BlockBarriers:
         """The error for a barrier that some threads never reach; None if nobody waits at one."""
         if not self.waiting:
             return None
-        entry, engine = self.waiting[0], self.engine
-        here = np.zeros(engine.shape, bool)
+        entry = self.waiting[0]
+        here = np.zeros(self.machine.shape, bool)
         for other in self.waiting:
             if other.number == entry.number:
-                here |= engine.full(other.mask)
+                here |= self.machine.full(other.mask)
         block = int(np.argmax(here.any(1)))
-        absent = engine.full(engine.alive)[block] & ~here[block]
-        missing = f"; {engine.place((block, int(np.argmax(absent))))} does not come" if absent.any() else ""
-        wanted = entry.asked if entry.asked is not None else int(engine.full(engine.alive)[block].sum())
+        absent = self.machine.full(self.machine.alive)[block] & ~here[block]
+        missing = (
+            f"; {self.machine.place((block, int(np.argmax(absent))))} does not come" if absent.any() else ""
+        )
+        wanted = (
+            entry.asked
+            if entry.asked is not None
+            else int(self.machine.full(self.machine.alive)[block].sum())
+        )
         return MemsimError(
             f"a barrier that some threads never reach: {int(here[block].sum())} of {wanted} threads wait at"
             f" {entry.op.text}{missing}",

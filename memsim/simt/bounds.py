@@ -1,22 +1,26 @@
 """Whose bytes an access touches, and whether it may.
 
-In: an address (values.py), the threads that use it, the layout of memory. Out: the names of the
+In: an address, the threads that use it, the layout of memory. Out: the names of the
 buffers, or an error that names thread, block, buffer and source line. In global memory an access
-must stay in a buffer that its address starts from, where the program tells which (ptx/slice.py): an
+must stay in a buffer that its address starts from, where the program tells which (dataflow.py): an
 index far outside of one array does not become an access to another. Shared arrays lie side by side
 on the chip, too, so there the bytes alone count.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
 from memsim.ptx.demangle import short_name
-from memsim.simt.dataflow import ANYWHERE
+from memsim.simt.dataflow import ANYWHERE, Dataflow
+from memsim.simt.faults import place_in_source
+from memsim.simt.lanes import Lanes
 from memsim.state.memory import (
     CONSTANT_WINDOW,
     GLOBAL_BASE,
@@ -25,26 +29,33 @@ from memsim.state.memory import (
     WINDOW_SIZE,
     Buffer,
     Layout,
+    Memory,
     align,
 )
 from memsim.state.registers import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
 
-if TYPE_CHECKING:
-    from memsim.simt.engine import Engine
 
+@dataclass(frozen=True)
+class Origins:
+    """What addresses in global memory start from.
 
-def place_in_source(op: Op) -> dict[str, Any]:
-    """The place of an instruction, for errors."""
-    if op.source is not None:
-        return {"file": op.source.file or "PTX", "line": op.source.line}
-    return {"file": f"machine code at {op.address:#x}"}
+    pointers: arrays by the root (a bit of `dataflow.roots_of`) of the parameter or variable that points to
+    them. numbers: name and value of other arguments of 8 bytes, likewise.
+    """
+
+    dataflow: Dataflow
+    pointers: Mapping[int, Buffer] = field(default_factory=dict)
+    numbers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
 class Bounds:
     """Checks the accesses of the blocks that run now."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, lanes: Lanes, memory: Memory, origins: Origins, allow_out_of_bounds: bool) -> None:
+        self.lanes = lanes
+        self.memory = memory
+        self.of_program = origins
+        self.allow_out_of_bounds = allow_out_of_bounds
         self.known: dict[tuple[int, ...], tuple[int, int]] = {}
         self.origins: dict[int, tuple[Buffer, ...]] = {}
         #: Does the access that is checked write nothing, and the lanes of it that leave their arrays.
@@ -53,7 +64,7 @@ class Bounds:
 
     def layout(self, space: str) -> Layout:
         """The buffers of a state space."""
-        return self.engine.memory.layouts[space]
+        return self.memory.layouts[space]
 
     def check(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> frozenset[str]:
         """Names of the buffers that hold the access.
@@ -77,8 +88,8 @@ class Bounds:
             buffer = layout.find(low, high + width)
             if buffer is not None:
                 return frozenset((buffer.name,))
-        array = np.broadcast_to(to_array(address), self.engine.shape)
-        mask = self.engine.full(active)
+        array = np.broadcast_to(to_array(address), self.lanes.shape)
+        mask = self.lanes.full(active)
         inside = array[mask]
         end = align(layout.end, 16)
         if inside.min() < layout.base or inside.max() + width > end or (inside & (width - 1)).any():
@@ -98,11 +109,11 @@ class Bounds:
         origins = self.origins_of(op) if space == "global" else ()
         if buffer is not None and (not origins or buffer in origins):
             return frozenset((buffer.name,))
-        array = np.broadcast_to(to_array(address), self.engine.shape)
+        array = np.broadcast_to(to_array(address), self.lanes.shape)
         # A word of four bytes at an array's end is its own if its first byte is: atomics on numbers of two
         # bytes are made of it, and every allocation holds whole words.
         owners = layout.owners(array, 1 if width == 4 else width)
-        mask = self.engine.full(active)
+        mask = self.lanes.full(active)
         may = np.array([*(not origins or one in origins for one in layout.buffers), False])
         wrong = mask & ~may[owners]  # owner -1, no buffer, is the False at the end
         if wrong.any():
@@ -115,7 +126,7 @@ class Bounds:
         Raises:
             MemsimError: it is not allowed.
         """
-        if self.only_reads and self.engine.allow_out_of_bounds:
+        if self.only_reads and self.allow_out_of_bounds:
             self.outside = from_bools(wrong)
             return
         error = self.error(op, space, width, address, wrong, "out-of-bounds")
@@ -136,18 +147,20 @@ class Bounds:
         """
         if space != "global":
             return (), {}
-        code = self.engine.code
-        roots = code.dataflow.roots_of(op.index)
+        program = self.of_program
+        roots = program.dataflow.roots_of(op.index)
         if roots & ANYWHERE:
             return (), {}
-        found = [buffer for bit, buffer in code.pointers.items() if roots & bit]
-        numbers = {} if found else {name: value for bit, (name, value) in code.numbers.items() if roots & bit}
+        found = [buffer for bit, buffer in program.pointers.items() if roots & bit]
+        numbers = (
+            {} if found else {name: value for bit, (name, value) in program.numbers.items() if roots & bit}
+        )
         return tuple(found), numbers
 
     def check_alignment(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> None:
         """Is every active thread's address a multiple of the width?"""
-        off = np.broadcast_to((to_array(address) & (width - 1)) != 0, self.engine.shape)
-        wrong = self.engine.full(active) & off
+        off = np.broadcast_to((to_array(address) & (width - 1)) != 0, self.lanes.shape)
+        wrong = self.lanes.full(active) & off
         if wrong.any():
             raise self.error(op, space, width, address, wrong, "misaligned")
 
@@ -157,7 +170,7 @@ class Bounds:
         if key not in self.known:
             if len(self.known) > 4096:
                 self.known.clear()
-            inside = np.broadcast_to(address.array, self.engine.shape)[self.engine.full(active)]
+            inside = np.broadcast_to(address.array, self.lanes.shape)[self.lanes.full(active)]
             self.known[key] = int(inside.min()) - address.s, int(inside.max()) - address.s
         lo, hi = self.known[key]
         return lo + address.s, hi + address.s
@@ -174,10 +187,10 @@ class Bounds:
         """The error for the first thread whose access is wrong."""
         first = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
         position = int(first[0]), int(first[1])
-        at = int(np.broadcast_to(to_array(address), self.engine.shape)[position])
+        at = int(np.broadcast_to(to_array(address), self.lanes.shape)[position])
         where, hint = self.where(op, space, at)
         return MemsimError(
-            f"{what} {op.name} of {width} bytes{where} by {self.engine.places(from_bools(wrong))}",
+            f"{what} {op.name} of {width} bytes{where} by {self.lanes.places(from_bools(wrong))}",
             hint=hint,
             **place_in_source(op),
         )
@@ -196,14 +209,14 @@ class Bounds:
         size = buffer.end - buffer.start
         named = f"{short_name(buffer.name)} ({size} bytes)"
         hint = None
-        if space == "shared" and buffer.start == self.engine.memory.dynamic_shared:
+        if space == "shared" and buffer.start == self.memory.dynamic_shared:
             hint = "the launch has to ask for dynamic shared memory by --shared-bytes (shared_bytes)"
         if at < buffer.start:
             return f", {buffer.start - at} bytes before {named},", hint
         return f" at byte {at - buffer.start} of {named}", hint
 
 
-_WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("const", CONSTANT_WINDOW))
+_WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("constant", CONSTANT_WINDOW))
 
 
 def resolve_generic(address: int | Sum, active: Any) -> list[tuple[str, int | Sum, Any]]:

@@ -1,9 +1,8 @@
 """A program made ready for one launch: instructions as steps, constants filled in.
 
 In: a `Program`, the constant banks of a launch, and which instructions to execute. Out: `Code`: segments of
-Python closures `step(engine)`, what control instructions read, and the table of access sites. One runner
-handles guards and unknown values for all instructions. Left out: the order in which lanes run them
-(engine.py).
+Python closures `step(machine)`, what control instructions read. Left out: how a step runs (steps.py), and in
+which order (engine.py).
 """
 
 from __future__ import annotations
@@ -11,28 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.integer import Combined
-from memsim.isa.op import SLOTS, Effect, Flow, Immediate, Op, Predicate, Program, Register
-from memsim.isa.reach import spaces_written
+from memsim.isa.access import address_of, effective
+from memsim.isa.op import Effect, Flow, Immediate, Op, Predicate, Program, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.isa.results import targets_of
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.listener import Site
-from memsim.state.memory import Buffer
-from memsim.state.partial import Partial, covers, on_known_lanes
-from memsim.state.registers import Part, Poison, Poisoned, both, choose, either, plus
-
-if TYPE_CHECKING:
-    from memsim.simt.engine import Engine
-
-Step = Callable[["Engine"], None]
-#: Slots behind the registers: what the last block barrier with a reduction gave.
-COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
+from memsim.simt.faults import place_in_source
+from memsim.simt.machine import ANSWER_SLOT, Machine
+from memsim.simt.steps import Step, memory_step, unknown_effects, value_step
+from memsim.state.registers import Part, Poison, Poisoned, both, plus
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +38,8 @@ class Segment:
 class Code:
     """What a launch executes. `needed`: instructions whose values are wanted, all of them if None.
 
-    pointers: arrays by the root of the parameter that points to them; numbers: other arguments of 8 bytes,
-    likewise.
     externals: names of functions of the system, by the address that the kernel calls them by.
     """
-
-    cluster: tuple[int, int, int] = (1, 1, 1)
 
     def __init__(
         self,
@@ -61,19 +47,20 @@ class Code:
         binder: Binder,
         needed: frozenset[int] | None,
         externals: Mapping[int, str],
+        cluster: tuple[int, int, int] = (1, 1, 1),
     ) -> None:
         self.program: Program = dataflow.program
         self.slots = max(self.program.slots, ANSWER_SLOT + 1)
         self.dataflow = dataflow
         self.binder = binder
         self.externals = externals
+        self.needed = needed
+        self.cluster = cluster
         self.conditions: dict[int, Callable[[list[Any]], bool | Part]] = {}
         self.values: dict[int, Callable[[list[Any]], Any]] = {}
         self.votes: dict[int, Callable[[list[Any]], Any]] = {}
         self.barrier_operands: dict[int, tuple[Any, Any]] = {}
-        self.sites: dict[tuple[int, str, str], Site] = {}
-        self.pointers: dict[int, Buffer] = {}
-        self.numbers: dict[int, tuple[str, int]] = {}
+        self.phases: dict[int, tuple[Any, Any]] = {}
         self.segments = {start: self._segment(start, end, needed) for start, end in dataflow.blocks}
         for op in self.program.ops:
             if op.flow is not None:
@@ -83,27 +70,13 @@ class Code:
         try:
             self._bind_control(op)
         except (Unsupported, IndexError, ValueError) as error:
-            raise MemsimError(f"{op.name} has another form than is known: {error}", **_place(op)) from None
+            raise MemsimError(
+                f"{op.name} has another form than is known: {error}", **place_in_source(op)
+            ) from None
 
     def live(self, pc: int) -> int:
         """Slots that are read from a place on."""
         return self.dataflow.live.get(pc, 0)
-
-    def slots_of(self, bits: int) -> list[int]:
-        """A bit set of slots as their numbers."""
-        return slots_of(bits)
-
-    def site(self, op: Op, kind: str, space: str, width: int) -> Site:
-        """The access site of an instruction in a state space, made on first sight."""
-        key = (op.index, kind, space)
-        if key not in self.sites:
-            number = sum(one[0] == op.index for one in self.sites)
-            self.sites[key] = Site(op.index * 8 + number, op, kind, space, width)
-        return self.sites[key]
-
-    def sites_of(self, op: Op) -> list[Site]:
-        """The sites that an instruction is known to have."""
-        return [site for (index, _, _), site in self.sites.items() if index == op.index]
 
     def called(self, op: Op, registers: list[Any]) -> str | None:
         """The system's function that a call through a register leads to; None if it is none."""
@@ -149,16 +122,16 @@ class Code:
         why = "is not executed by the emulator" if op.record.known else "is in no table of instructions"
         poison = Poison(f"{op.name} {why}", op)
 
-        def run(engine: Engine) -> None:
-            active: Any = engine.mask
+        def run(machine: Machine) -> None:
+            active: Any = machine.mask
             if guard is not None:
                 with suppress(Poisoned):
-                    active = both(engine.mask, guard(engine.slots))
+                    active = both(machine.mask, guard(machine.slots))
             if active is False:
                 return
             if not op.record.known:
-                engine.listener.unsure(f"{op.name} at {op.where} {why}: it may do anything")
-            unknown_effects(engine, op, poison, active)
+                machine.listener.unsure(f"{op.name} at {op.where} {why}: it may do anything")
+            unknown_effects(machine, op, poison, active)
 
         return run
 
@@ -173,6 +146,11 @@ class Code:
             reads: list[Any] = [self.binder.word(operand) for operand in numbers[:2]]
             first, second = (*reads, None, None)[:2]
             self.barrier_operands[op.index] = first or (lambda r: 0), second
+            predicates = []
+        if op.flow is Flow.WAIT_PHASE:
+            place, operand = address_of(op.form)
+            parity = self.binder.unsigned_word(op.form.operands[place + 1])
+            self.phases[op.index] = effective(op.form, operand, self.binder, False), parity
             predicates = []
         conditions = [guard, *(self.binder.guard(predicate) for predicate in predicates)]
         present = [read for read in conditions if read is not None]
@@ -205,207 +183,3 @@ class Code:
 
 #: The guard `@!PT`, of instructions that only stand there, such as the loads of RZ before LDGSTS.
 NEVER = Predicate(None, True)
-
-
-@lru_cache(maxsize=1 << 14)
-def slots_of(bits: int) -> list[int]:
-    """A bit set of slots as their numbers."""
-    found = []
-    while bits:
-        low = bits & -bits
-        found.append(low.bit_length() - 1)
-        bits ^= low
-    return found
-
-
-def value_step(
-    op: Op,
-    guard: Callable[[list[Any]], bool | Part] | None,
-    compute: Callable[..., Any],
-    targets: list[int | None],
-) -> Step:
-    """A step that computes from registers and writes the results."""
-    lanes = op.effect is Effect.LANES
-    written = [(place, slot) for place, slot in enumerate(targets) if slot is not None]
-    many = len(targets) != 1
-    if guard is None and not lanes and not many and written:
-        return simple_step(op, compute, written[0][1])
-    whole = many or not written
-    reads = slots_of(op.reads)
-
-    def run(engine: Engine) -> None:
-        registers = engine.slots
-        active: Any = True
-        known: Any = True
-        try:
-            if guard is not None:
-                active = guard(registers)
-                if active is False:
-                    return
-            if lanes:
-                engine.executing = both(engine.mask, active)
-                if engine.executing is False:
-                    return
-                result = compute(registers, engine)
-            else:
-                result = compute(registers)
-        except Poisoned as unknown:
-            result, active, known = recovered(engine, op, guard, compute, reads, unknown)
-            if active is False:
-                return
-        if isinstance(result, Poison):
-            for _, slot in written:
-                engine.write(slot, result, active)
-            return
-        for place, slot in written:
-            value = result[place] if whole else result
-            if known is not True and not isinstance(value, Poison):
-                value = Partial(value, known, Poison("an operand is not known in some lanes", op))
-            engine.write(slot, value, active)
-
-    return run
-
-
-def recovered(
-    engine: Engine,
-    op: Op,
-    guard: Callable[[list[Any]], bool | Part] | None,
-    compute: Callable[..., Any],
-    reads: list[int],
-    unknown: Poisoned,
-) -> tuple[Any, Any, Any]:
-    """(result or poison, lanes, lanes that it is known in) of an instruction that met an unknown value."""
-    poison = unknown.poison.through(op)
-    registers = engine.slots
-    active: Any = True
-    if guard is not None:
-        with suppress(Poisoned):
-            active = guard(registers)
-
-    def lanes() -> Any:
-        return both(engine.mask, active)
-
-    def run() -> Any:
-        nonlocal active
-        if guard is not None:
-            active = guard(registers)
-            if active is False:
-                return poison
-        if op.effect is Effect.LANES:
-            engine.executing = lanes()
-            return compute(registers, engine)
-        return compute(registers)
-
-    try:
-        result, known = on_known_lanes(registers, reads, lanes, run, unknown.poison)
-    except Poisoned as still:
-        result, known = still.poison.through(op), False
-    if known is not True and isinstance(compute, Combined):
-        result, known = with_decided(compute, registers, result, known, lanes)
-    if isinstance(result, Poison):
-        return result, active, True
-    if known is not True and op.effect is Effect.LANES:
-        return poison, active, True
-    return result, active, known
-
-
-def with_decided(
-    compute: Combined, registers: list[Any], result: Any, known: Any, lanes: Callable[[], Any]
-) -> tuple[Any, Any]:
-    """(results, lanes that they are known in) with the lanes in which no comparison is needed."""
-    try:
-        decided, value = compute.decided(registers)
-    except Poisoned:
-        return result, known
-    if decided is False:
-        return result, known
-    if isinstance(result, Poison):
-        result, known = (value, value), decided
-    else:
-        result, known = tuple(choose(decided, value, one) for one in result), either(known, decided)
-    return result, True if covers(known, lanes()) else known
-
-
-def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Step:
-    """The common case: one result, no guard."""
-    bit = 1 << target
-    reads = slots_of(op.reads)
-
-    def run(engine: Engine) -> None:
-        registers = engine.slots
-        try:
-            value = compute(registers)
-        except Poisoned as unknown:
-            value, _, known = recovered(engine, op, None, compute, reads, unknown)
-            if known is not True:
-                value = Partial(value, known, Poison("an operand is not known in some lanes", op))
-        if engine.protected & bit:
-            engine.write(target, value, True)
-        else:
-            registers[target] = value
-
-    return run
-
-
-def unknown_effects(engine: Engine, op: Op, poison: Poison, active: Any) -> None:
-    """All that an instruction may write is unknown from here on, and what it accesses is listed.
-
-    For instructions that are not executed, and for those of which nobody knows in which lanes they are.
-    """
-    for slot in slots_of(op.writes):
-        engine.write(slot, poison, active)
-    for kind, space in op.touches:
-        for where in ("global", "shared") if space == "generic" else (space,):
-            engine.lose(op, kind, where, 0, poison, active)
-    for space in spaces_written(op):
-        engine.memory.spoil(space, poison)
-
-
-def memory_step(
-    op: Op, guard: Callable[[list[Any]], bool | Part] | None, access: Callable[..., None], data: bool
-) -> Step:
-    """A step that accesses memory in the lanes for which the guard holds."""
-    reads = slots_of(op.reads | op.addresses)
-    counted = any(space in ("shared", "global") for _, space in op.touches)
-
-    def run(engine: Engine) -> None:
-        registers = engine.slots
-        swapped = [(slot, registers[slot]) for slot in reads if isinstance(registers[slot], Partial)]
-        if swapped:
-            active = engine.mask
-            for slot, value in swapped:
-                registers[slot] = value.value
-            with suppress(Poisoned):
-                active = both(engine.mask, guard(registers)) if guard is not None else engine.mask
-            for slot, value in swapped:
-                if not covers(value.known, active):
-                    registers[slot] = value
-            access_lanes(engine)
-            for slot, value in swapped:
-                if registers[slot] is value.value:
-                    registers[slot] = value
-            return
-        access_lanes(engine)
-
-    def access_lanes(engine: Engine) -> None:
-        active: Any = engine.mask
-        if guard is not None:
-            try:
-                active = both(engine.mask, guard(engine.slots))
-            except Poisoned as unknown:
-                unknown_effects(engine, op, unknown.poison.through(op), engine.mask)
-                return
-            if active is False:
-                if counted and not engine.skip(op):
-                    access(engine, op, False, False)
-                return
-        access(engine, op, active, data)
-
-    return run
-
-
-def _place(op: Op) -> dict[str, Any]:
-    """Where an instruction stands, for errors."""
-    if op.source is None:
-        return {"file": f"machine code at {op.address:#x}"}
-    return {"file": op.source.file, "line": op.source.line}

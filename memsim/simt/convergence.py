@@ -8,14 +8,17 @@ Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
-from memsim.simt.bounds import place_in_source
+from memsim.simt.code import Code
 from memsim.simt.dataflow import barrier_slot
+from memsim.simt.faults import place_in_source, unknown_branch
+from memsim.simt.groups import Group, Groups
+from memsim.simt.machine import Machine
 from memsim.state.partial import Partial
 from memsim.state.registers import (
     Poison,
@@ -29,9 +32,6 @@ from memsim.state.registers import (
     to_array,
     to_bools,
 )
-
-if TYPE_CHECKING:
-    from memsim.simt.engine import Engine
 
 
 @dataclass(eq=False)
@@ -50,8 +50,10 @@ class Meeting:
 class Convergence:
     """Who waits where, in the blocks that run now."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
+        self.machine = machine
+        self.code = code
+        self.groups = groups
         self.waiting: dict[tuple[int, int], Meeting] = {}
 
     def start(self) -> None:
@@ -62,29 +64,27 @@ class Convergence:
         """Slots that waiting lanes will read."""
         found = 0
         for meeting in self.waiting.values():
-            found |= self.engine.code.live(meeting.pc)
+            found |= self.code.live(meeting.pc)
         return found
 
     # --- instructions -------------------------------------------------------------------
 
     def set(self, op: Op, active: Any, rest: Any) -> int:
         """BSSY: the group's lanes will meet."""
-        engine = self.engine
         slot = barrier_slot(op)
-        value = -1 if active is True else fit(from_array(engine.words_of(active)), 32)
-        old = engine.slots[slot]
-        if old is not None and not (rest is False and engine.is_alone()):
+        value = -1 if active is True else fit(from_array(self.machine.words_of(active)), 32)
+        old = self.machine.slots[slot]
+        if old is not None and not (rest is False and self.groups.is_alone()):
             value = from_array(np.where(to_bools(active), to_array(value), to_array(_lanes(old))))
-        engine.slots[slot] = value
+        self.machine.slots[slot] = value
         return op.index + 1
 
     def leave(self, op: Op, active: Any, rest: Any) -> int:
         """BREAK: nobody waits for these lanes any more."""
-        engine = self.engine
         slot = barrier_slot(op)
-        leaving = engine.words_of(active)
-        members = to_array(_lanes(engine.slots[slot])) & 0xFFFFFFFF
-        engine.slots[slot] = fit(from_array(members & ~leaving), 32)
+        leaving = self.machine.words_of(active)
+        members = to_array(_lanes(self.machine.slots[slot])) & 0xFFFFFFFF
+        self.machine.slots[slot] = fit(from_array(members & ~leaving), 32)
         for meeting in self.waiting.values():
             if barrier_slot(meeting.op) == slot:
                 meeting.members = meeting.members & ~leaving
@@ -93,36 +93,31 @@ class Convergence:
 
     def wait(self, op: Op, active: Any, rest: Any) -> int | None:
         """BSYNC: wait for those who are to come."""
-        engine = self.engine
-        pc = engine.code.dataflow.meeting[op.index]
-        members = to_array(_lanes(engine.slots[barrier_slot(op)])) & 0xFFFFFFFF
+        pc = self.code.dataflow.meeting[op.index]
+        members = to_array(_lanes(self.machine.slots[barrier_slot(op)])) & 0xFFFFFFFF
         return self._meet(op, pc, active, rest, members)
 
     def warp_sync(self, op: Op, active: Any, rest: Any) -> int | None:
         """WARPSYNC: wait for the lanes of the mask."""
-        engine = self.engine
-        read = engine.code.values.get(op.index)
+        read = self.code.values.get(op.index)
         try:
-            value = -1 if read is None else engine.known_value(op, read)
+            value = -1 if read is None else self.machine.known_value(op, read)
         except Poisoned as unknown:
-            raise engine.unknown_branch(op, unknown.poison) from None
-        if "EXCLUSIVE" in op.form.modifiers and not engine.is_alone():
-            others = engine.words_of(engine.alive) & ~engine.words_of(active)
+            raise unknown_branch(op, unknown.poison) from None
+        if "EXCLUSIVE" in op.form.modifiers and not self.groups.is_alone():
+            others = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
             if (others.astype(bool) & to_bools(active)).any():
-                engine.listener.unsure(f"which lanes go on together after {op.name} at {op.where}")
-        return self._meet(op, op.index + 1, active, rest, engine.lane_words(value))
+                self.machine.listener.unsure(f"which lanes go on together after {op.name} at {op.where}")
+        return self._meet(op, op.index + 1, active, rest, self.machine.lane_words(value))
 
     # --- meeting ------------------------------------------------------------------------
 
     def _meet(self, op: Op, pc: int, active: Any, rest: Any, members: np.ndarray) -> int | None:
-        from memsim.simt.engine import Group
-
-        engine = self.engine
         if rest is False and self._complete(active, members):
             ways = self._ways(op, active, members)
-            return pc if len(ways) == 1 else engine.part([(pc, mask) for mask in ways])
+            return pc if len(ways) == 1 else self.groups.part([(pc, mask) for mask in ways])
         if rest is not False:
-            engine.ready.append(Group(op.index + 1, rest))
+            self.groups.ready.append(Group(op.index + 1, rest))
         key = (pc, barrier_slot(op))
         meeting = self.waiting.get(key)
         if meeting is None:
@@ -135,21 +130,17 @@ class Convergence:
 
     def _complete(self, active: Any, members: np.ndarray) -> bool:
         """Is everybody here that any lane of the group waits for?"""
-        engine = self.engine
-        if engine.is_alone():
+        if self.groups.is_alone():
             return True
-        missing = members & engine.words_of(engine.alive) & ~engine.words_of(active)
+        missing = members & self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
         return not (missing.astype(bool) & to_bools(active)).any()
 
     def check(self) -> None:
         """Let those go on for whom nobody is missing any more."""
-        from memsim.simt.engine import Group
-
-        engine = self.engine
         for key, meeting in list(self.waiting.items()):
-            absent = engine.words_of(engine.alive) & ~engine.words_of(meeting.mask)
+            absent = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(meeting.mask)
             free = from_bools(np.atleast_2d((meeting.members & absent) == 0))
-            waiting = both(meeting.mask, engine.alive)
+            waiting = both(meeting.mask, self.machine.alive)
             going, staying = both(waiting, free), both(waiting, invert(free))
             if staying is False:
                 del self.waiting[key]
@@ -157,7 +148,7 @@ class Convergence:
                 meeting.mask = staying
             if going is not False:
                 ways = self._ways(meeting.op, going, meeting.members)
-                engine.ready.extend(Group(meeting.pc, mask) for mask in ways)
+                self.groups.ready.extend(Group(meeting.pc, mask) for mask in ways)
 
     def _ways(self, op: Op, going: Any, members: np.ndarray) -> list[Any]:
         """The groups that go on: one, but of WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
@@ -166,13 +157,12 @@ class Convergence:
 
     def _alike(self, going: Any, members: np.ndarray) -> list[Any]:
         """Lanes of a warp that waited for the same lanes go on together, others by themselves."""
-        engine = self.engine
         if members.size == 1:
             return [going]
-        rows = engine.by_warp(
+        rows = self.machine.by_warp(
             np.broadcast_to(members, (max(members.shape[0], to_bools(going).shape[0]), members.shape[1]))
         )
-        lanes = np.broadcast_to(engine.by_warp(to_bools(going)), rows.shape)
+        lanes = np.broadcast_to(self.machine.by_warp(to_bools(going)), rows.shape)
         found = []
         left = lanes.copy()
         while left.any():
@@ -186,7 +176,7 @@ class Convergence:
         """The error for lanes that wait for others that never come."""
         meeting = next(iter(self.waiting.values()))
         return MemsimError(
-            f"lanes wait for each other for ever: {self.engine.places(meeting.mask)} at {meeting.op.text}",
+            f"lanes wait for each other for ever: {self.machine.places(meeting.mask)} at {meeting.op.text}",
             **place_in_source(meeting.op),
         )
 

@@ -7,7 +7,7 @@ and branches depend on; and the parameters that an access's address starts from.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from memsim.isa.op import Address, Barrier, Constant, Effect, Flow, Op, Predicate, Program
 from memsim.isa.reach import ALL_SPACES, GLOBAL, LOCAL, spaces_read, spaces_written
@@ -123,6 +123,9 @@ class Dataflow:
             Flow.LEAVE_BARRIER,
             Flow.WARP_SYNC,
             Flow.BLOCK_BARRIER,
+            Flow.WAIT_PHASE,
+            Flow.ARRIVE_CLUSTER,
+            Flow.WAIT_CLUSTER,
             Flow.YIELD,
             Flow.SLEEP,
         ):
@@ -268,7 +271,7 @@ class Dataflow:
                     loads.update((space, roots if space == GLOBAL else 0) for space in spaces_read(op))
                     need.read(op.reads, op.guard)
                 else:
-                    need.read(op.addresses, op.guard)
+                    need.read(op.reads if op.record.steers else op.addresses, op.guard)
             return need.all()
 
         self._backward(transfer)
@@ -426,7 +429,7 @@ def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, l
         return own, [], _slots(op.writes & general), op.guard is not None, address
     for operand in op.form.operands:
         if isinstance(operand, Constant):
-            own |= _constant_root(operand)
+            own |= _constant_roots(operand, 16 if "128" in op.form.modifiers else 8)
     return own, _slots(op.reads & general), _slots(op.writes & general), op.guard is not None, []
 
 
@@ -436,17 +439,29 @@ def _loads_pointers(op: Op, written: int) -> bool:
     return bool(spaces & ALL_SPACES) and (LOCAL in spaces or written.bit_count() > 1) and written != 0
 
 
-def _constant_root(operand: Constant) -> int:
+def _constant_roots(operand: Constant, size: int) -> int:
+    """Pointers in so many bytes of a constant bank: as of sm_100, one instruction loads two of them."""
     if operand.register is not None and operand.register.slot is not None:
         return ANYWHERE
-    if operand.bank == 0 and operand.offset >= 0x160:
-        return 1 << (PARAMETER_BITS + operand.offset // 8)
-    if operand.bank == 4:
-        return 1 << (VARIABLE_BITS + operand.offset // 8)
-    return 0
+    first = {0: PARAMETER_BITS, 4: VARIABLE_BITS}.get(operand.bank)
+    if first is None or (operand.bank == 0 and operand.offset < 0x160):
+        return 0
+    word = operand.offset // 8
+    return sum(1 << (first + word + more) for more in range(size // 8))
 
 
 def _slots(bits: int) -> list[int]:
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def slots_of(bits: int) -> list[int]:
+    """A bit set of slots as their numbers."""
     found = []
     while bits:
         low = bits & -bits

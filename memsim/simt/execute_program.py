@@ -6,39 +6,42 @@ executed, the arrays written in place.
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from memsim.arch import Arch
+from memsim.arch import Arch, arch_of_code
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable, Parameter
 from memsim.isa.op import Flow
 from memsim.isa.readers import Binder
-from memsim.launch import GLOBAL_ALIGN, Launch, Texture1D
+from memsim.isa.stack import local_name
+from memsim.launch import GLOBAL_ALIGN, Launch, TensorMap, Texture1D
 from memsim.ptx.demangle import demangle
+from memsim.simt.apart import are_apart
 from memsim.simt.arguments import arrays_of, check_arguments, encode
+from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
+from memsim.simt.constant_front import front_bytes
 from memsim.simt.dataflow import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, Dataflow
 from memsim.simt.engine import Engine
 from memsim.simt.listener import Listener
 from memsim.state.memory import (
-    CONSTANT_WINDOW,
-    LOCAL_WINDOW,
-    SHARED_BASE,
+    PARAMETER_WINDOW,
     Buffer,
     Memory,
     align,
 )
 from memsim.state.registers import Poison, Poisoned
+from memsim.state.tensors import Tensor, tensor_of
 
 #: Threads that run at once. Results need every value in every thread; a trace only few of them.
 RUN_THREADS = 1 << 15
 TRACE_THREADS = 1 << 20
+#: Where they part, each holds values of its own, which are to stay in the processor's cache.
+APART_THREADS = 1 << 18
 
 #: Instructions that a chunk of blocks may execute, each fragment of its threads for itself, before it
 #: counts as endless. The longest kernel of the catalogue takes 620 thousand at 4096 cubed.
@@ -54,21 +57,6 @@ UNBOUNDED_STACK = 1024
 NEVER_WRITTEN = {
     space: Poison(f"{space} memory is read that was never written", None) for space in ("shared", "local")
 }
-
-# Constant bank 0 of sm_90, in front of the parameters, by byte offset: dimensions, windows, the stack, bytes
-# of dynamic shared memory (ptxas reads %dynamic_smem_size there), blocks of a cluster, and the descriptor of
-# global memory, which no address depends on.
-BLOCK, GRID, LOCAL_BASE, STACK, DYNAMIC, CONSTANTS, CLUSTER, DESCRIPTOR = (
-    *(0x0, 0xC, 0x20, 0x28),
-    *(0x2C, 0xD0, 0x188, 0x208),
-)
-#: The rest of it is not known.
-HOLES = (
-    range(0x18, LOCAL_BASE),
-    range(DYNAMIC + 4, CONSTANTS),
-    range(CONSTANTS + 8, CLUSTER),
-    range(CLUSTER + 4, DESCRIPTOR),
-)
 
 
 def execute_program(
@@ -102,14 +90,16 @@ def execute_program(
     _check_launch(kernel, launch)
     memory = _memory(kernel, launch, arguments, names)
     _check_shared(kernel, memory, arch)
-    code = prepare(kernel, launch, arguments, names, memory, everything)
+    code, origins = prepare(kernel, launch, arguments, names, memory, everything)
     if not everything:
         for reason in dataflow_of(kernel).uncertain():
             listener.unsure(reason)
-    engine = Engine(code, memory, launch, listener, max_steps, allow_out_of_bounds)
+    apart = are_apart(kernel.program, code.needed, memory)
+    engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, apart)
     count = launch.blocks if blocks is None else len(blocks)
-    limit = chunk_threads or (RUN_THREADS if everything else TRACE_THREADS)
-    size = whole_clusters(max(1, limit // engine.threads), launch.grid, code.cluster)
+    most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
+    limit = chunk_threads or most
+    size = whole_clusters(max(1, limit // (launch.warps * 32)), launch.grid, code.cluster)
     with np.errstate(all="ignore"):
         for start in range(0, count, size):
             end = min(start + size, count)
@@ -149,8 +139,8 @@ def prepare(
     names: Sequence[str],
     memory: Memory,
     everything: bool,
-) -> Code:
-    """The kernel as steps, with the launch's constants in it."""
+) -> tuple[Code, Origins]:
+    """The kernel as steps, with the launch's constants in it, and what its addresses start from."""
     dataflow = dataflow_of(kernel)
     addresses = iter(memory.argument_addresses)
     content = bytearray(kernel.parameter_size)
@@ -161,8 +151,10 @@ def prepare(
     for parameter, argument, name in zip(kernel.parameters, arguments, names):
         if isinstance(argument, Texture1D):
             argument = memory.bind(argument)
-        raw = encode(_typed(parameter, argument), argument, addresses)
         offset = parameter.offset
+        if isinstance(argument, TensorMap):
+            memory.tensors[PARAMETER_WINDOW + offset] = _tensor(argument, next(addresses), name)
+        raw = encode(_typed(parameter, argument), argument, addresses)
         content[offset : offset + len(raw)] = raw
         for at in range(-(-offset // 8) * 8, offset + len(raw) - 7, 8):
             value = int.from_bytes(content[at : at + 8], "little")
@@ -172,7 +164,7 @@ def prepare(
                 pointers[bit] = buffer
             elif len(raw) == 8:
                 numbers[bit] = name, value
-    banks, externals = _banks(kernel, launch, bytes(content), memory)
+    banks, holes, externals = _banks(kernel, launch, bytes(content), memory)
     for pointer in kernel.pointers.get(4, ()):
         if pointer.symbol in memory.symbols:
             buffer = layout.at(memory.symbols[pointer.symbol][1])
@@ -185,10 +177,19 @@ def prepare(
             every |= bit
         needed = dataflow.needed(every, _same(pointers, arguments, memory))
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
-    code = Code(dataflow, Binder(banks, symbols | dict(kernel.functions), HOLES), needed, externals)
-    code.pointers, code.numbers = pointers, numbers
-    code.cluster = kernel.cluster or (1, 1, 1)
-    return code
+    binder = Binder(banks, symbols | dict(kernel.functions), holes)
+    code = Code(dataflow, binder, needed, externals, cluster_of(kernel, launch) or (1, 1, 1))
+    return code, Origins(dataflow, pointers, numbers)
+
+
+def _tensor(argument: TensorMap, address: int, name: str) -> Tensor | Poison:
+    """The tensor behind a map; why it is not known where the map does not say its box."""
+    if not argument.box:
+        return Poison(f"the tensor map {name} does not say its box", None)
+    try:
+        return tensor_of(argument, address)
+    except MemsimError as error:
+        raise MemsimError(f"argument {name}: {error.message}", hint=error.hint) from None
 
 
 def _typed(parameter: Parameter, argument: Any) -> Parameter:
@@ -215,11 +216,11 @@ def _same(pointers: dict[int, Buffer], arguments: Sequence[Any], memory: Memory)
 
 def _memory(kernel: Executable, launch: Launch, arguments: Sequence[Any], names: Sequence[str]) -> Memory:
     """Memory with the kernel's shared arrays and the module's variables at their places."""
-    memory = Memory(list(arrays_of(names, arguments)))
+    memory = Memory(list(arrays_of(names, arguments)), kernel.shared_base)
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
         shared.add(name, address, size)
-    shared.end = SHARED_BASE + kernel.static_shared
+    shared.end = shared.base + kernel.static_shared
     memory.static_shared = kernel.static_shared
     if launch.shared_bytes or kernel.dynamic:
         memory.dynamic_shared = shared.end
@@ -230,7 +231,7 @@ def _memory(kernel: Executable, launch: Launch, arguments: Sequence[Any], names:
     calls = any(op.flow is Flow.CALL for op in kernel.program.ops)
     local = align(max(kernel.local_bytes, UNBOUNDED_STACK if calls else 0), 16)
     if local:
-        memory.layouts["local"].place("local memory", local, 16)
+        memory.layouts["local"].place(local_name(kernel.program), local, 16)
     return memory
 
 
@@ -252,18 +253,13 @@ def _place_variables(kernel: Executable, memory: Memory) -> None:
 
 def _banks(
     kernel: Executable, launch: Launch, parameters: bytes, memory: Memory
-) -> tuple[dict[int, bytes], dict[int, str]]:
-    """The constant banks of a launch, and the addresses that stand for functions of the system."""
-    front = bytearray(kernel.parameter_base)
-    struct.pack_into("<3I", front, BLOCK, *launch.block)
-    struct.pack_into("<3I", front, GRID, *launch.grid)
-    struct.pack_into("<Q", front, LOCAL_BASE, LOCAL_WINDOW)
-    struct.pack_into("<I", front, STACK, memory.layouts["local"].end)
-    struct.pack_into("<I", front, DYNAMIC, launch.shared_bytes)
-    struct.pack_into("<Q", front, CONSTANTS, CONSTANT_WINDOW)  # of bank 3, the user's variables
-    struct.pack_into("<I", front, CLUSTER, math.prod(kernel.cluster or (1,)))
+) -> tuple[dict[int, bytes], tuple[range, ...], dict[int, str]]:
+    """The constant banks of a launch, what of bank 0 is not known, addresses for functions of the system."""
+    stack = memory.layouts["local"].end
+    layout = arch_of_code(kernel.made_for).front
+    front, holes = front_bytes(layout, kernel.parameter_base, launch, stack, cluster_of(kernel, launch))
     banks = {bank: bytes(content) for bank, content in kernel.constants.items()}
-    banks[0] = bytes(front) + parameters
+    banks[0] = front + parameters
     externals: dict[int, str] = {}
     for bank, pointers in kernel.pointers.items():
         content = bytearray(banks.get(bank, b""))
@@ -279,7 +275,7 @@ def _banks(
             content.extend(bytes(max(0, end - len(content))))
             content[pointer.offset : end] = value.to_bytes(8, "little")
         banks[bank] = bytes(content)
-    return banks, externals
+    return banks, holes, externals
 
 
 def _check_chip(kernel: Executable, arch: Arch) -> None:
@@ -288,10 +284,10 @@ def _check_chip(kernel: Executable, arch: Arch) -> None:
     Raises:
         MemsimError: it is not.
     """
-    if not kernel.made_for.startswith(arch.name) and kernel.made_for:
+    if not arch.runs(kernel.made_for):
         raise MemsimError(
-            f"this is machine code of {kernel.made_for}; memsim executes that of {arch.name}",
-            hint=f"compile for {arch.name}, or give the PTX or the source",
+            f"this is machine code of {kernel.made_for}, which {arch.name} does not run",
+            hint=f"compile for {arch.name}, leave out --arch, or give the PTX or the source",
         )
 
 
@@ -329,7 +325,26 @@ def _check_launch(kernel: Executable, launch: Launch) -> None:
             raise MemsimError(
                 f"{name} is compiled for at most {x * y * z} threads a block, not {launch.threads}"
             )
-    if kernel.cluster and any(g % max(1, c) for g, c in zip(launch.grid, kernel.cluster)):
+    cluster = cluster_of(kernel, launch)
+    if cluster and any(g % max(1, c) for g, c in zip(launch.grid, cluster)):
         raise MemsimError(
-            f"the grid of {name} must be a multiple of its cluster {kernel.cluster}, and {launch.grid} is not"
+            f"the grid of {name} must be a multiple of its cluster {cluster}, and {launch.grid} is not"
         )
+
+
+def cluster_of(kernel: Executable, launch: Launch) -> tuple[int, int, int] | None:
+    """Blocks of a cluster, as the code or the launch says; None if neither does.
+
+    Raises:
+        MemsimError: they differ, or the chip has no clusters.
+    """
+    if launch.cluster is None or launch.cluster == kernel.cluster:
+        return kernel.cluster
+    if kernel.cluster is not None:
+        raise MemsimError(
+            f"{demangle(kernel.name)} is compiled for clusters of {kernel.cluster}, not of {launch.cluster}",
+            hint="leave the cluster out, or __cluster_dims__",
+        )
+    if arch_of_code(kernel.made_for).front.in_cluster is None:
+        raise MemsimError(f"{kernel.made_for} has no clusters", hint="leave the cluster out")
+    return launch.cluster

@@ -8,8 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memsim.isa.memory import Copy
+import numpy as np
+
+from memsim.isa.access import Copy
 from memsim.isa.op import Op
+from memsim.simt.lanes import Lanes
 from memsim.state.registers import Poison
 from memsim.state.sums import Int
 
@@ -25,10 +28,29 @@ class Site:
     width: int
 
 
+class Sites:
+    """The access sites of a program, each made on first sight."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, str, str], Site] = {}
+
+    def site(self, op: Op, kind: str, space: str, width: int) -> Site:
+        """The access site of an instruction in a state space."""
+        key = (op.index, kind, space)
+        if key not in self.known:
+            number = sum(one[0] == op.index for one in self.known)
+            self.known[key] = Site(op.index * 8 + number, op, kind, space, width)
+        return self.known[key]
+
+    def of(self, op: Op) -> list[Site]:
+        """The sites that an instruction is known to have."""
+        return [site for (index, _, _), site in self.known.items() if index == op.index]
+
+
 class Listener(Protocol):
     """Who wants to know about accesses."""
 
-    def start_chunk(self, engine: Any) -> None:
+    def start_chunk(self, engine: Lanes) -> None:
         """A new chunk of blocks begins."""
 
     def access(
@@ -44,6 +66,17 @@ class Listener(Protocol):
 
         Shared addresses count from the kernel's first byte of shared memory. `other`: a copy's other end.
         """
+
+    def stretches(
+        self,
+        site: Site,
+        arrays: frozenset[str],
+        start: np.ndarray,
+        length: np.ndarray,
+        block: np.ndarray,
+        warp: np.ndarray,
+    ) -> None:
+        """Warps [m] of blocks [m] of the chunk have `length` bytes from `start` on copied [m]."""
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """`site` ran, but its addresses are not known."""

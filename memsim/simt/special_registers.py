@@ -1,20 +1,18 @@
 """Special registers of machine code: `SR_TID.X` and its family.
 
-In: a name and the running engine. Out: a value; `Poison` where only a chip knows it.
+In: a name and the running lanes. Out: a value; `Poison` where only a chip knows it.
 Source: PTX ISA, "Special Registers", and what compilers use them for.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from memsim.simt.lanes import Lanes, coordinates
 from memsim.state.memory import SHARED_WINDOW, align
-from memsim.state.registers import Poison, Sum, fit, from_array
-
-if TYPE_CHECKING:
-    from memsim.simt.engine import Engine
+from memsim.state.registers import Poison, Sum, fit, from_array, plus
 
 #: Bytes that shared memory is given out by (PTX ISA, `%total_smem_size`).
 SHARED_UNIT = 128
@@ -28,18 +26,18 @@ _LANE_MASKS = {
 }
 
 
-def special_register(name: str, engine: Engine) -> Any:
-    """What a special register holds in the current chunk of blocks."""
-    launch, cluster = engine.launch, engine.code.cluster
-    thread = np.arange(engine.threads, dtype=np.int64)[None, :]
+def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
+    """What a special register holds in the blocks that run. shared_bytes: what a block has."""
+    launch, cluster = lanes.launch, lanes.cluster
+    thread = lanes.numbers
     base, _, axis = name.partition(".")
     if axis in _AXES:
         at = _AXES[axis]
         if base == "SR_TID":
             return coordinate(thread, launch.block, at)
         if base == "SR_CTAID":
-            return compact(coordinates(engine.blocks[:, None], launch.grid, at))
-        block = coordinates(engine.blocks[:, None], launch.grid, at)
+            return compact(coordinates(lanes.blocks[:, None], launch.grid, at))
+        block = coordinates(lanes.blocks[:, None], launch.grid, at)
         clusters = {
             "SR_CLUSTERID": block // cluster[at],
             "SR_CLUSTER_CTAID": block % cluster[at],
@@ -62,12 +60,12 @@ def special_register(name: str, engine: Engine) -> Any:
     if name == "SR_LANEID":
         return compact(thread % 32)
     if name == "SR_CgaCtaId":
-        i, j, k = (coordinates(engine.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
+        i, j, k = (coordinates(lanes.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
         return compact(i + cluster[0] * (j + cluster[1] * k))
     if name == "SR_CgaSize":
         return cluster[0] * cluster[1] * cluster[2]
     if name == "SR_SMEMSZ":
-        return align(engine.memory.shared_bytes, SHARED_UNIT)
+        return align(shared_bytes, SHARED_UNIT)
     if name == "SR_DYNAMICSMEMSZ":  # of PTX: no chip has it
         return launch.shared_bytes
     if name in ("SR_SWINHI", "SR_SWINLO"):
@@ -80,14 +78,11 @@ def coordinate(index: np.ndarray, shape: tuple[int, int, int], at: int) -> int |
     return compact(coordinates(index, shape, at))
 
 
-def coordinates(index: np.ndarray, shape: tuple[int, int, int], at: int) -> np.ndarray:
-    """The same as an array."""
-    stride = (1, shape[0], shape[0] * shape[1])[at]
-    return index // stride % shape[at]
-
-
 def compact(array: np.ndarray) -> int | Sum:
     """An index array as a value; one int where all are equal."""
     if array.min() == array.max():
         return int(array.flat[0])
+    row, lane = array[:, :1], array[:1] - array[0, 0]
+    if array.shape[0] > 1 < array.shape[1] and (row + lane == array).all():
+        return plus(from_array(row), from_array(lane))
     return from_array(np.ascontiguousarray(array))

@@ -55,15 +55,13 @@ def shared_access(
     active: ArrayLike | None = None,
     arch: Arch | str = SM_90,
 ) -> SharedAccess:
-    """Cost of warp requests to shared memory.
+    """Cost of warp requests to shared memory: `memsim.model.shared_access`, with pictures.
 
     Args:
         addresses: integers (..., 32), byte addresses or offsets, one row for each warp request.
-        width: bytes a lane: 1, 2, 4, 8 or 16; 16 for ldmatrix and stmatrix.
-        op: as `memsim.model.shared_access`: load, store, atomic, reduction, atomic_inc, atomic_cas,
-            ldmatrix, stmatrix or cp_async.
-        active: booleans that broadcast to (..., 32); None means every lane.
-        arch: the chip whose measured rules to use, or its name.
+        width: bytes a lane. op: load, store, atomic, reduction, atomic_inc, atomic_cas, ldmatrix, stmatrix or
+            cp_async. active: booleans that broadcast to (..., 32); None means every lane. arch: a chip, or
+            its name.
 
     Returns:
         int64 arrays (...): wavefronts, conflicts, ways, ideal; and `analysis`, `heatmap()`, `explain()`.
@@ -139,12 +137,6 @@ def _analyzed(
         sites=tuple(sites),
         sources={file: source} if (source := text_of(place.path)) else {},
         origin=Origin("addresses as given, a block for each request", "", "", ""),
-        site=columns["site"],
-        count=columns["count"],
-        addresses=columns["addresses"],
-        active=columns["active"],
-        partner=columns["partner"],
-        block=columns["block"],
-        warp=columns["warp"],
+        **columns,
     )
     return analyze_trace(trace, arch)

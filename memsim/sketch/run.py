@@ -65,17 +65,22 @@ class Chunk:
     blocks: NDArray[np.int64]
     threads: int
 
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """Of each block the first thread is number 0."""
+        return np.zeros((len(self.blocks), 1), np.int64)
+
 
 class Sketch:
     """A function that runs: where its arrays lie, and the accesses it made so far.
 
-    names: what files are called in the trace, by path.
+    names: what files are called in the trace, by path. recorder: keeps the requests.
     """
 
-    def __init__(self, launch: Launch, names: Mapping[str, str]) -> None:
+    def __init__(self, launch: Launch, names: Mapping[str, str], recorder: Recorder) -> None:
         self.launch = launch
         self.names = dict(names)
-        self.recorder = Recorder()
+        self.recorder = recorder
         self.thread = Thread(launch, np.zeros(1, np.int64))
         self.blocks: NDArray[np.int64] = np.zeros(1, np.int64)
         self.places: dict[str, tuple[Array, int]] = {}
@@ -209,14 +214,10 @@ class Sketch:
             sources={name: text for name, text in texts.items() if text},
             writers=self.recorder.writers.threads,
             origin=Origin(FORM, "", "", digest),
+            notes=tuple(self.recorder.notes),
             layouts={array.name: ArrayLayout(array.layout, array.itemsize) for array, _ in placed},
-            site=columns["site"],
-            count=columns["count"],
-            addresses=columns["addresses"],
-            active=columns["active"],
-            partner=columns["partner"],
-            block=columns["block"],
-            warp=columns["warp"],
+            apart=self.recorder.is_apart,
+            **columns,
         )
 
 
@@ -227,6 +228,7 @@ def trace_function(
     blocks: NDArray[np.int64] | None = None,
     progress: Progress = None,
     names: Mapping[str, str] | None = None,
+    recorder: Callable[[], Recorder] = Recorder,
 ) -> Trace:
     """The accesses that a function makes of its index math, for every thread of a launch.
 
@@ -234,6 +236,7 @@ def trace_function(
         function: takes the `Thread`, and `args`.
         blocks: linear numbers of the blocks to replay; None for all.
         names: what source files are called, by path.
+        recorder: makes what keeps the requests.
 
     Raises:
         MemsimError: it cannot be called so, or whatever goes wrong in it, with the line.
@@ -251,8 +254,11 @@ def trace_function(
     def call(thread: Thread) -> object:
         return function(thread, *args)
 
+    def new_sketch() -> Sketch:
+        return Sketch(launch, names or {}, recorder())
+
     chosen = np.arange(launch.blocks) if blocks is None else blocks
-    sketch = _run(call, launch, chosen, names or {}, progress)
+    sketch = _run(call, launch, chosen, new_sketch, progress)
     code = getattr(plain, "__code__", None)
     text = text_of(code.co_filename) if code else ""
     return sketch.trace(name, len(chosen), sha256(text.encode()).hexdigest())
@@ -262,17 +268,17 @@ def _run(
     function: Function,
     launch: Launch,
     blocks: NDArray[np.int64],
-    names: Mapping[str, str],
+    new_sketch: Callable[[], Sketch],
     progress: Progress,
 ) -> Sketch:
     at_once = max(1, CHUNK // (launch.warps * 32))
     if len(blocks) > at_once:
         # What never asks for its block does the same in all of them.
-        sketch = Sketch(launch, names)
+        sketch = new_sketch()
         sketch.run(function, blocks[:1], stand_for=len(blocks))
         if not sketch.thread.knows_block:
             return sketch
-    sketch = Sketch(launch, names)
+    sketch = new_sketch()
     for start in range(0, len(blocks), at_once):
         sketch.run(function, blocks[start : start + at_once])
         if progress is not None:

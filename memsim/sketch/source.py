@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.errors import MemsimError
+from memsim.files import file_exists
 from memsim.launch import Launch
 from memsim.sketch.place import line_of, user_mistakes
 from memsim.sketch.run import trace_function
+from memsim.trace.record import Recorder
 from memsim.trace.source import TraceSource
 from memsim.trace.trace import Trace
-
-SUFFIX = ".py"
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class PythonFunction(TraceSource):
         args: Sequence[Any],
         blocks: NDArray[np.int64] | None,
         progress: Callable[[float], None] | None,
+        recorder: Callable[[], Recorder] = Recorder,
     ) -> Trace:
         """The accesses of a launch, whose lines are called by the name of the file as it is here.
 
@@ -68,11 +69,12 @@ class PythonFunction(TraceSource):
         values = {name: value_of(value) for name, value in self.values.items()}
         called = functools.partial(function, **values) if values else function
         names = {str((self.folder / self.file).absolute()): self.file} if self.file else {}
-        return trace_function(called, launch, [value_of(arg) for arg in args], blocks, progress, names)
+        given = [value_of(arg) for arg in args]
+        return trace_function(called, launch, given, blocks, progress, names, recorder)
 
     def _load(self) -> Callable[..., object]:
         path = (self.folder / self.file).absolute()
-        if not path.is_file():
+        if not file_exists(path):
             raise MemsimError("there is no such file", file=self.file)
         module = _executed(path, self.file)
         found = {
@@ -134,11 +136,3 @@ def value_of(text: Any) -> Any:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
         return text
-
-
-def split_target(target: str) -> tuple[str, str | None] | None:
-    """`layouts.py:transpose` as file and function (None if it is not named); None if it is no such target."""
-    file, colon, function = target.rpartition(":")
-    if colon and Path(file).suffix == SUFFIX and function.isidentifier():
-        return file, function
-    return (target, None) if Path(target).suffix == SUFFIX else None

@@ -7,20 +7,18 @@ launches. Left out on purpose: what code does.
 from __future__ import annotations
 
 from memsim.source.declared import (
-    ELEMENT_BYTES,
     Declaration,
     Shape,
     array_shape,
-    constants,
     declarations,
     definition,
     is_template,
     parameter_names,
     parameter_types,
     template_constants,
-    value_of,
     without_comments,
 )
+from memsim.source.values import ELEMENT_BYTES, constants, value_of
 
 __all__ = [
     "ELEMENT_BYTES",

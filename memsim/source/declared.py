@@ -5,12 +5,12 @@ PTX numbers parameters; people know them as `A`, `B` and `C`. PTX knows an array
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
+
+from memsim.source.values import ELEMENT_BYTES, constants, split, value_of
 
 
 def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
@@ -18,9 +18,14 @@ def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
     return tuple(_last_name(part) for part in _parameters(text, kernel))
 
 
-def parameter_types(text: str, kernel: str) -> tuple[str, ...]:
-    """C types of the parameters of `kernel`, `const float *`; () if not found."""
-    return tuple(_type(part) for part in _parameters(text, kernel))
+def parameter_types(text: str, kernel: str, instance: str = "") -> tuple[str, ...]:
+    """C types of the parameters of `kernel`, `const float *`; () if not found.
+
+    instance: of a template the demangled name, `tile<float, 32>`: its arguments stand in the types then.
+    """
+    given = template_arguments(text, instance)
+    types = (_type(part) for part in _parameters(text, kernel))
+    return tuple(re.sub(r"\w+", lambda word: given.get(word[0], word[0]), kind) for kind in types)
 
 
 def _parameters(text: str, kernel: str) -> list[str]:
@@ -55,18 +60,6 @@ def closing(text: str, start: int) -> int:
     return len(text)
 
 
-def split(text: str) -> list[str]:
-    """Split at commas outside of any bracket."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "(<[{") - (character in ")>]}")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
-
-
 def _type(declaration: str) -> str:
     """`const float *__restrict__ A` -> `const float *`."""
     declared, _, extents = declaration.split("=")[0].partition("[")
@@ -79,24 +72,6 @@ def _last_name(declaration: str) -> str:
     """`const float *__restrict__ A` -> `A`."""
     names = re.findall(r"\w+", declaration.split("=")[0].split("[")[0])
     return names[-1] if names else ""
-
-
-#: Bytes of the element types that shared arrays are declared with.
-ELEMENT_BYTES = {
-    **{"char": 1, "bool": 1, "int8_t": 1, "uint8_t": 1, "half": 2, "__half": 2, "short": 2, "int16_t": 2},
-    **{"uint16_t": 2, "__nv_bfloat16": 2, "half2": 4, "__half2": 4, "int": 4, "unsigned": 4, "float": 4},
-    **{
-        "int32_t": 4,
-        "uint32_t": 4,
-        "uint": 4,
-        "double": 8,
-        "float2": 8,
-        "int2": 8,
-        "int64_t": 8,
-        "uint64_t": 8,
-    },
-    **{"float4": 16, "int4": 16, "uint4": 16, "double2": 16},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +141,13 @@ def declarations(
 
 
 def template_constants(text: str, kernel: str) -> dict[str, int]:
-    """The values of integer parameters of a template of kernels, by name, in an instance.
+    """The values of integer parameters of a template of kernels, by name, in an instance."""
+    values = template_arguments(text, kernel)
+    return {name: int(value) for name, value in values.items() if re.fullmatch(r"\d+", value)}
+
+
+def template_arguments(text: str, kernel: str) -> dict[str, str]:
+    """The arguments of a template of kernels, by the names of its parameters, in an instance.
 
     `kernel`: as demangled, `tile<float, 32>`; {} for anything but an instance of a template of the source.
     """
@@ -179,8 +160,7 @@ def template_constants(text: str, kernel: str) -> dict[str, int]:
     if head is None or not inside:
         return {}
     names = [_last_name(parameter) for parameter in split(head[1])]
-    values = {name: argument.strip() for name, argument in zip(names, arguments)}
-    return {name: int(value) for name, value in values.items() if re.fullmatch(r"\d+", value)}
+    return {name: argument.strip() for name, argument in zip(names, arguments)}
 
 
 def _end_of_block(code: str, start: int) -> int:
@@ -211,51 +191,3 @@ def without_comments(text: str) -> str:
     return re.sub(
         r"//[^\n]*|/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.DOTALL
     )
-
-
-def constants(code: str) -> dict[str, int]:
-    """Integer constants of the source by name, as far as they are known; a name defined twice is none."""
-    found: dict[str, int] = {}
-    defines = re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", code, re.MULTILINE)
-    declared = re.findall(
-        r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|unsigned|size_t|auto)\s([^;{}]*);",
-        code,
-    )
-    pairs = [
-        *defines,
-        *(tuple(part.split("=", 1)) for text in declared for part in split(text) if "=" in part),
-    ]
-    names = [name.strip() for name, _ in pairs]
-    for _ in pairs:  # a macro may use constants that come later
-        before = len(found)
-        for name, (_, expression) in zip(names, pairs):
-            value = value_of(expression, found)
-            if value is not None and names.count(name) == 1:
-                found[name] = value
-        if len(found) == before:
-            break
-    return found
-
-
-OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv},
-    **{ast.Mod: operator.mod, ast.LShift: operator.lshift, ast.RShift: operator.rshift},
-}
-
-
-def value_of(expression: str, known: Mapping[str, int]) -> int | None:
-    """The value of an arithmetic expression of positive integers; None if it is not one."""
-
-    def of(node: ast.expr) -> int:
-        if isinstance(node, ast.BinOp):
-            return OPERATIONS[type(node.op)](of(node.left), of(node.right))
-        if isinstance(node, ast.Name):
-            return known[node.id]
-        if isinstance(node, ast.Constant) and isinstance(node.value, int):
-            return node.value
-        raise KeyError(node)
-
-    try:
-        return of(ast.parse(expression.strip(), mode="eval").body)
-    except (KeyError, SyntaxError, ValueError, ZeroDivisionError, OverflowError, MemoryError):
-        return None

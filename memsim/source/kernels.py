@@ -129,7 +129,7 @@ def _kernel(
             for child in parameters.named_children
             if child.type.endswith("parameter_declaration")
         ),
-        _template(tree, template) if template is not None else (),
+        template_parameters(template) if template is not None else (),
         name.start_point.row + 1,
     )
 
@@ -163,9 +163,10 @@ def _parameter(tree: Tree, node: Node) -> Parameter:
     return Parameter(re.sub(r"\s*([*&])\s*(?=[*&]|$)", r" \1", kind + array).replace("* *", "**"), called)
 
 
-def _template(tree: Tree, node: Node) -> tuple[TemplateParameter, ...]:
+def template_parameters(node: Node) -> tuple[TemplateParameter, ...]:
+    """The parameters in `<typename T, int N = 4>`."""
     return tuple(
-        _template_parameter(tree.text(child))
+        _template_parameter((child.text or b"").decode("utf-8", "replace"))
         for child in node.named_children
         if child.type.endswith("declaration")
     )

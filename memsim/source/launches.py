@@ -13,12 +13,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from memsim.source.declared import constants, split, value_of
+from memsim.source.bindings import binding, function_around, names_of_templates, substituted
+from memsim.source.declared import without_comments
 from memsim.source.kernels import KernelSource, kernels
-from memsim.source.syntax import Tree, macro_calls, parse
+from memsim.source.syntax import Tree, macro_calls, macros, parse
+from memsim.source.values import compiled, constants, split, value_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+
+# Names that mean something in a function only; PyTorch's macros call any type scalar_t, apex's scalar_t_0.
+_LOCAL = re.compile(r"\bauto\s+(\w+)|\b(?:constexpr|const)\b[^;=({]*?\b(\w+)\s*[={]|\b(scalar_t\w*)")
+# `BOOL_SWITCH(x > 0, kEven, [&] {` gives one to kEven.
+_SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ class LaunchSource:
         shared: dynamic shared memory, bytes; None if nothing is said.
         arguments: what is passed, as it is written.
         line: where.
-        known: the template's arguments mean the same outside of the function that launches.
+        unknown: names in the template's arguments that mean nothing outside of the function that launches.
     """
 
     kernel: str
@@ -50,7 +58,7 @@ class LaunchSource:
     shared: Size | None
     arguments: tuple[str, ...]
     line: int
-    known: bool = True
+    unknown: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -84,7 +92,7 @@ def instances_of(text: str) -> tuple[str, ...]:
     found = []
     for launch in launches(text):
         kernel = templates.get(launch.plain)
-        if kernel is not None and launch.template and launch.known:
+        if kernel is not None and launch.template and not launch.unknown:
             found.append(f"{kernel.name}<{', '.join(launch.template)}>")
     return tuple(dict.fromkeys(found))
 
@@ -110,17 +118,25 @@ class _Reader:
     def __init__(
         self, tree: Tree, known: Mapping[str, KernelSource], file: Mapping[str, int], call: Node
     ) -> None:
-        self.tree, self.known, self.call = tree, known, call
-        function: Node | None = call
-        while function is not None and function.type not in ("function_definition", "translation_unit"):
-            function = function.parent
-        around = tree.content[function.start_byte : call.start_byte] if function is not None else b""
-        self.around = around.decode("utf-8", "replace")
-        self._generic = _names_of_templates(function) | set(re.findall(r"\bauto\s+(\w+)", self.around))
-        self.constants = {**file, **constants(self.around)}
+        self.tree, self.known = tree, known
+        self.call = call
+        function = function_around(call)
+        # Where the parser finds no function, such as in front of a macro's launch, all that comes before.
+        around = tree.content[function.start_byte if function is not None else 0 : call.start_byte]
+        defined = macros(tree.content.decode("utf-8", "replace"))
+        self.around = compiled(without_comments(around.decode("utf-8", "replace")), defined)
+        self.bound = binding(tree, function)
+        numbers = {name: value_of(value, file) for name, value in self.bound.items()}
+        outside = {**file, **{name: value for name, value in numbers.items() if value is not None}}
+        self.constants = {**outside, **constants(self.around, outside, last=True)}
+        names = names_of_templates(function) | {
+            name for found in _LOCAL.findall(self.around) for name in found
+        }
+        names |= {name for call in _SWITCH.findall(self.around) for name in re.findall(r"\w+", call)}
+        self._generic = names - set(self.bound) - set(self.constants)
 
     def launch(self, function: Node, arguments: Node, line: int) -> LaunchSource:
-        name, template = self._split(self.tree.text(function))
+        name, template = self._split(self._pointed_to(self.tree.text(function)))
         inside = self.tree.text(self.call).strip()[3:-3]
         configuration = [part.strip() for part in split(inside)]
         passed = tuple(part.strip() for part in split(self.tree.text(arguments)[1:-1]) if part.strip())
@@ -135,8 +151,15 @@ class _Reader:
             self._size(configuration[2]) if len(configuration) > 2 else None,
             passed,
             line or self.call.start_point.row + 1,
-            not self._generic.intersection(re.findall(r"\w+", " ".join(template))),
+            frozenset(self._generic.intersection(re.findall(r"\w+", " ".join(template)))),
         )
+
+    def _pointed_to(self, called: str) -> str:
+        """The kernel that a variable points to: `auto run = &copy<float>;`, then `run<<<...>>>(...)`."""
+        if not re.fullmatch(r"\w+", called) or called in self.known:
+            return called
+        found = re.findall(rf"\b{called}\s*=\s*&?\s*([A-Za-z_][\w:]*\s*<[^;]*>)\s*;", self.around)
+        return str(found[0]) if found else called
 
     def _split(self, text: str) -> tuple[str, list[str]]:
         """`ns::k<float, N>` -> `ns::k` and its arguments, names of constants by their values."""
@@ -154,7 +177,10 @@ class _Reader:
             rf"\b(?:using\s+{re.escape(text)}\s*=\s*([^;]+)|typedef\s+([^;]+?)\s+{re.escape(text)}\s*);",
             self.around,
         )
-        return (alias[1] or alias[2]).strip() if alias else text
+        if alias is None:
+            return substituted(text, self.bound)
+        numbers = {name: str(value) for name, value in self.constants.items()}
+        return substituted((alias[1] or alias[2]).strip(), numbers | self.bound)
 
     def _deduced(self, kernel: KernelSource, given: list[str], passed: Sequence[str]) -> list[str]:
         """The template's arguments, those that follow from what is passed included; [] where one does not."""
@@ -206,45 +232,8 @@ class _Reader:
         return (self._size(text),)
 
     def _size(self, text: str) -> Size:
-        sized = re.sub(r"\bsizeof\s*\(\s*(\w+)\s*\)", lambda found: str(_BYTES.get(found[1], found[0])), text)
-        if re.fullmatch(r"\w+", sized) and sized not in self.constants:
-            declared = re.findall(rf"\b{re.escape(sized)}\s*=\s*([^;,]+)[;,]", self.around)
-            if len(declared) == 1:
-                return Size(
-                    text,
-                    value_of(
-                        re.sub(
-                            r"\bsizeof\s*\(\s*(\w+)\s*\)", lambda f: str(_BYTES.get(f[1], f[0])), declared[0]
-                        ),
-                        self.constants,
-                    ),
-                )
-        return Size(text, value_of(sized, self.constants))
-
-
-def _names_of_templates(function: Node | None) -> set[str]:
-    """The names that stand for a template's arguments in a function, and PyTorch's name for any type."""
-    names = {"scalar_t"}
-    outside = function.parent if function is not None else None
-    while outside is not None:
-        parameters = (
-            outside.child_by_field_name("parameters") if outside.type == "template_declaration" else None
-        )
-        if parameters is not None and parameters.text is not None:
-            names.update(re.findall(r"\w+", parameters.text.decode("utf-8", "replace")))
-        outside = outside.parent
-    return names - {"typename", "class", "int", "unsigned", "bool", "float", "double", "size_t"}
-
-
-_BYTES = {
-    "char": 1,
-    "half": 2,
-    "__half": 2,
-    "short": 2,
-    "int": 4,
-    "float": 4,
-    "double": 8,
-    "float2": 8,
-    "float4": 16,
-    "size_t": 8,
-}
+        said = text
+        if re.fullmatch(r"\w+", text) and text not in self.constants:
+            declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", self.around)
+            said = declared[0] if len(declared) == 1 else text
+        return Size(text, value_of(substituted(said, self.bound), self.constants))

@@ -41,6 +41,7 @@ _LOOSE = frozenset(
         "string_literal",
     ]
 )
+_TYPEDEF = re.compile(rb"\s*typedef\b")
 _BRACE = re.compile(rb"[{}();]")
 _SCOPE = re.compile(rb"(?:inline\s+)?namespace\b[\w:\s]*|extern")
 _DIRECTIVE = re.compile(rb"[ \t]*#[ \t]*(\w+)")
@@ -105,6 +106,8 @@ def understood(tree: Tree, start: int, end: int) -> Iterator[Node]:
         depth -= found[0] in (b"}", b")")
         if depth > 0 or found[0] not in (b";", b"}"):
             continue
+        if found[0] == b"}" and _TYPEDEF.match(code, begin):
+            continue  # the name comes behind the brace
         depth = 0
         if code[begin : found.end()].strip(b"; \t\r\n}"):
             yield from _alone(content, start + begin, start + found.end())

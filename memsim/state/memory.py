@@ -43,6 +43,8 @@ SHARED_WINDOW = 0x7_0000_0000
 LOCAL_WINDOW = 0x6_0000_0000
 CONSTANT_WINDOW = 0x5_0000_0000
 WINDOW_SIZE = 1 << 24
+#: Where parameters lie for generic addresses: behind the constants, whose bytes are fewer.
+PARAMETER_WINDOW = CONSTANT_WINDOW + (1 << 23)
 #: Handles of texture objects; no address in any space.
 TEXTURE_HANDLES = 0x8_0000_0000
 
@@ -91,7 +93,7 @@ class Layout:
             MemsimError: it is larger than an address can tell.
         """
         if start + size > MOST_BYTES:
-            raise MemsimError(f"{name} is larger than any memory")
+            raise MemsimError(f"{name} is larger than any GPU's memory")
         place = bisect.bisect_right(self.starts, start)
         self.buffers.insert(place, Buffer(name, self.space, start, start + size))
         self.starts.insert(place, start)
@@ -130,6 +132,9 @@ class Store:
         #: Not 0 for bytes that hold something unknown, like `data`: the number of the reason, from 1.
         self.unknown: np.ndarray | None = None
         self.reasons: list[Poison] = []
+        #: The mark of bytes that nobody wrote.
+        self.fresh = 0
+        self.given: np.ndarray = np.zeros((1, 1), np.int64)
         self._questions = 0
         self._views: dict[type, np.ndarray] = {}
 
@@ -144,11 +149,26 @@ class Store:
         index: np.ndarray = (to_array(address) - self.base) // np.dtype(dtype).itemsize
         return index if active is True else np.where(to_bools(active), index, 0)
 
+    def of_rows(self, rows: np.ndarray) -> Store:
+        """The same bytes where each thread has those of a row of its own choice, int64 [B, T]."""
+        if self.unknown is None:
+            self.unknown = np.zeros_like(self.data)
+        found = Store(self.data, self.base, self.shape, "given")
+        found.poison, found.unknown, found.reasons, found.given = (
+            self.poison,
+            self.unknown,
+            self.reasons,
+            rows,
+        )
+        return found
+
     def row_of(self) -> np.ndarray | int:
         """The row that each thread's bytes are in."""
         blocks, threads = self.shape
         if self.rows == "one":
             return 0
+        if self.rows == "given":
+            return self.given
         if self.rows == "block":
             return np.arange(blocks)[:, None]
         return np.arange(blocks * threads).reshape(blocks, threads)
@@ -203,10 +223,48 @@ class Store:
         value = int.from_bytes(bytes([self._number(why)] * marks.itemsize), "little")
         self._write(marks, self.positions(address, dtype, active), marks.dtype.type(value), active)
 
+    def get(self, row: int, address: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, Poison] | None]:
+        """The bytes at addresses of a row, uint8 [n]; and which are not known [n], and why; None: all are."""
+        at = address - self.base
+        found = self.data[row, at]
+        if self.poison is not None:
+            return found, (np.ones(len(at), bool), self.poison)
+        if self.unknown is None:
+            return found, None
+        marks = self.unknown[row, at]
+        lost = marks != 0
+        return found, (lost, self.reasons[int(marks.max()) - 1]) if lost.any() else None
+
+    def put(
+        self, row: int, address: np.ndarray, values: np.ndarray, why: tuple[np.ndarray, Poison] | None
+    ) -> None:
+        """Write bytes, uint8 [n], to addresses of a row; some of them may not be known."""
+        at = address - self.base
+        self.data[row, at] = values
+        if why is not None:
+            if self.unknown is None:
+                self.unknown = np.zeros_like(self.data)
+            self.unknown[row, at] = np.where(why[0], self._number(why[1]), 0)
+        elif self.unknown is not None:
+            self.unknown[row, at] = 0
+
     def never_written(self, why: Poison, size: int) -> None:
         """Nothing is in its first `size` bytes yet; what lies behind them is nobody's."""
         self.unknown = np.zeros_like(self.data)
-        self.unknown[:, :size] = self._number(why)
+        self.fresh = self._number(why)
+        self.unknown[:, :size] = self.fresh
+
+    def begin_words(self, address: int | Sum, active: bool | Part) -> None:
+        """Of words that threads write a piece of, what nobody wrote is 0 from now on.
+
+        A spilled register of which the kernel uses a half is stored by that half, and loaded whole.
+        """
+        if self.unknown is None:
+            return
+        marks, index = self.unknown.view(np.uint32), self.positions(address, np.uint32, active)
+        pieces = np.ascontiguousarray(self._read(marks, index))[..., None].view(np.uint8)
+        words = np.where(pieces == self.fresh, np.uint8(0), pieces).view(np.uint32)[..., 0]
+        self._write(marks, index, words, active)
 
     def _number(self, why: Poison) -> int:
         """The mark of a reason; after 254 of them all others have the last one's."""
@@ -286,18 +344,20 @@ class Memory:
     """All state spaces of one launch.
 
     `buffers` are (name, array) for the arguments, as `memsim.simt.arguments.arrays_of` lists them; arrays
-    are only copied in when data is needed.
+    are only copied in when data is needed. `shared_base`: the address of the first shared byte.
     """
 
-    def __init__(self, buffers: Sequence[tuple[str, Any]]) -> None:
+    def __init__(self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE) -> None:
         self.layouts = {
             "global": Layout("global", GLOBAL_BASE),
-            "shared": Layout("shared", SHARED_BASE),
+            "shared": Layout("shared", shared_base),
             "local": Layout("local"),
         }
         self.symbols: dict[str, tuple[str, int]] = {}
         self._arguments: list[tuple[int, Any]] = []
         self.textures: dict[int, Texture1D] = {}
+        #: Tensors by the address of their map, or why nobody knows one.
+        self.tensors: dict[int, Any] = {}
         #: What global memory holds at first beside arguments: (address, bytes).
         self.contents: list[tuple[int, bytes]] = []
         self.static_shared = 0
@@ -348,7 +408,7 @@ class Memory:
     @property
     def shared_bytes(self) -> int:
         """Shared memory of a block that the kernel uses, in bytes."""
-        return self.layouts["shared"].end - SHARED_BASE
+        return self.layouts["shared"].end - self.layouts["shared"].base
 
     @property
     def argument_addresses(self) -> list[int]:
@@ -375,7 +435,8 @@ class Memory:
         if name == "shared":
             if self.shared is None:
                 data = np.zeros((blocks, align(self.shared_bytes + 16, 16)), np.uint8)
-                self.shared = self._fresh("shared", Store(data, SHARED_BASE, self.shape, "block"))
+                base = self.layouts["shared"].base
+                self.shared = self._fresh("shared", Store(data, base, self.shape, "block"))
             return self.shared
         if name == "local":
             if self.local is None:

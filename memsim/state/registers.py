@@ -412,3 +412,10 @@ def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
     if type(yes) is int and yes == no:
         return yes
     return from_array(np.where(condition.array, to_array(yes), to_array(no)))
+
+
+def warp_words(array: np.ndarray) -> np.ndarray:
+    """Lanes of whole warps, bool (rows, T), as a word of 32 bits for each warp: uint32 (rows, T / 32)."""
+    packed = np.packbits(array.reshape(-1), bitorder="little")
+    found: np.ndarray = packed.view("<u4").reshape(array.shape[0], -1)
+    return found

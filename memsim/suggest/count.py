@@ -84,7 +84,7 @@ def _wavefronts(
     kinds = np.array([[site.op, str(site.width)] for site in trace.sites])[trace.site[rows]]
     for op, width in np.unique(kinds, axis=0).tolist():
         some = rows[(kinds == (op, width)).all(axis=1)]
-        if not operation("shared", op).is_counted:
+        if not operation("shared", op).is_of_lanes:
             continue
         at, of = _places(analysis, tile, some, int(width), moves)
         active, partner = trace.active[some][of], trace.partner[some][of]

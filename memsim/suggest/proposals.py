@@ -32,8 +32,8 @@ class Proposal:
     """A change of one array's layout. before: the analysis that it is proposed for.
 
     now, cost: wavefronts of all the array's requests, as it is and afterwards. extra: bytes that the array
-    grows by. blocks: resident blocks of a multiprocessor (before, after), as far as shared memory, warps and
-    the chip's limit decide. edit: the change of the source, None where it cannot be written by rules.
+    grows by. blocks: resident blocks of a multiprocessor (before, after). edit: the change of the source,
+    None where it cannot be written by rules.
     more_dynamic: bytes of dynamic shared memory that the launch then has to add.
     """
 
@@ -106,11 +106,11 @@ def _advice(analysis: Analysis, tile: Tile) -> Advice:
     written = writing(analysis, tile)
     chip, launch = analysis.arch, analysis.trace.launch
     room = max(first + size for _, space, first, size in analysis.trace.arrays if space == "shared")
-    blocks = resident_blocks(launch, room, chip)
+    blocks = resident_blocks(analysis.trace, room, chip)
 
     def proposal(change: Map) -> Proposal:
         extra = growth(tile, change)
-        resident = blocks, resident_blocks(launch, room + extra, chip)
+        resident = blocks, resident_blocks(analysis.trace, room + extra, chip)
         how = None if written is None else edit(written, change, extra)
         more = extra if how is not None and written is not None and written.declaration.dynamic else 0
         return Proposal(analysis, tile, change, now, costs[change], extra, resident, how, more)

@@ -6,20 +6,24 @@ In: an `Analysis`, and its `Job` where the kernel can be made anew from its sour
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 from memsim.analysis import Analysis
-from memsim.bound import bound_of
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.suggest.edit import Edit
+from memsim.suggest.fields import Fields, fields
+from memsim.suggest.first_block import first_block
+from memsim.suggest.lanes import Renumbering, renumber
 from memsim.suggest.maps import Map, Padding
 from memsim.suggest.proposals import Advice, Proposal, advise
 from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
-from memsim.suggest.roles import Exchange, exchange
+from memsim.suggest.split import Split, split
+from memsim.suggest.staging import Staging, staging
+from memsim.suggest.threads import Remapped, remapped
 from memsim.suggest.wider import Wider, wider
 
 
@@ -29,9 +33,14 @@ class Suggestions:
 
     analysis: of the launch as it is. advice: for each shared array, those with most conflicts first.
     proof: proposals that were compiled and replayed. unproven: why there is none, "" if there is one.
-    tried: what was compiled and replayed besides. exchange: x and y of the threads exchanged, if that helps.
-    wider: neighbouring global accesses that would be better as one. taken: what was asked for by number;
-    else `proof`, or where there is none `exchange`.
+    tried: what was compiled and replayed besides. remapped: threads that do each other's work, where that
+    helps. taken: what was asked for by number; else of `proof` and
+    `remapped` the one with the lowest bound in cycles.
+
+    What is counted and not written: lanes: the best order of the lanes, where `remapped` does not have it.
+    split: wide shared accesses that would be better narrow. wider: neighbouring global accesses that would be
+    better as one. fields: arrays of records that would be better as an array for each field. staging: global
+    accesses that would be better by way of shared memory.
     """
 
     analysis: Analysis
@@ -39,9 +48,13 @@ class Suggestions:
     proof: Proof | None = None
     unproven: str = ""
     tried: tuple[Proof, ...] = ()
-    exchange: Exchange | None = None
+    remapped: tuple[Remapped, ...] = ()
+    lanes: Renumbering | None = None
+    split: tuple[Split, ...] = ()
     wider: tuple[Wider, ...] = ()
-    taken: Proof | Exchange | None = None
+    fields: tuple[Fields, ...] = ()
+    staging: tuple[Staging, ...] = ()
+    taken: Proof | Remapped | None = None
 
     @property
     def proposals(self) -> tuple[Proposal, ...]:
@@ -51,12 +64,9 @@ class Suggestions:
     @property
     def least_cycles(self) -> tuple[int, int] | None:
         """The lower bounds of the launch's cycles, before and after what was taken; None if not known."""
-        if self.taken is None:
-            return None
-        try:
-            return bound_of(self.analysis).cycles, bound_of(self.taken.analysis).cycles
-        except MemsimError:
+        if self.taken is None or self.analysis.bound.lacks:
             return None  # not all blocks were replayed, or PTX was read
+        return self.analysis.bound.cycles, self.taken.analysis.bound.cycles
 
     def __str__(self) -> str:
         """The text that `memsim suggest` prints."""
@@ -74,8 +84,13 @@ class Suggestions:
             "unproven": self.unproven,
             "least_cycles": None if self.least_cycles is None else list(self.least_cycles),
             "tried": [_proof(each, self.proposals) for each in self.tried],
+            "remapped": [_remapped(each) for each in self.remapped],
+            "lanes": None if self.lanes is None else _lanes(self.lanes),
+            "split": [_split(each) for each in self.split],
             "wider": [dataclasses.asdict(each) for each in self.wider],
-            "exchange": None if self.exchange is None else _exchange(self.exchange),
+            "bound": self.analysis.bound.to_dict(),
+            "fields": [dataclasses.asdict(each) for each in self.fields],
+            "staging": [_staging(each) for each in self.staging],
         }
 
 
@@ -107,14 +122,46 @@ def suggest(
     source = None if job is None else source_of(job)
     macros = {} if source is None else macros_of(source)
     advice = sorted(advise(analysis, arrays, macros), key=lambda entry: -entry.conflicts)
-    found = Suggestions(analysis, tuple(advice), wider=() if arrays else wider(analysis))
-    if job is not None and source is not None and not arrays:
-        found = replace(found, exchange=exchange(job, analysis))
-    chosen = tuple(take)
-    if found.exchange is not None and chosen == (len(found.proposals) + 1,):
-        return replace(found, taken=found.exchange, unproven="another proposal was taken")
+    found = Suggestions(analysis, tuple(advice), split=tuple(_splits(analysis, advice)))
+    if not arrays:
+        found = _with_other_cures(found, job)
+    chosen, proposals = tuple(take), len(found.proposals)
+    if len(chosen) == 1 and proposals < chosen[0] <= proposals + len(found.remapped):
+        remap = found.remapped[chosen[0] - proposals - 1]
+        return replace(found, taken=remap, unproven="another proposal was taken")
     proven = _proven(found, job, [_numbered(found, number) for number in chosen])
-    return proven if proven.taken is not None else replace(proven, taken=proven.exchange)
+    return proven if chosen else replace(proven, taken=_lowest(proven))
+
+
+def _lowest(found: Suggestions) -> Proof | Remapped | None:
+    """What leaves the lowest bound in cycles; of equals the layout."""
+    ways = [way for way in (found.proof, *found.remapped) if way is not None]
+    return min(ways, key=lambda way: way.analysis.bound.cycles, default=None)
+
+
+def _splits(analysis: Analysis, advice: Iterable[Advice]) -> Iterator[Split]:
+    """Arrays whose best layout is worse than another one with narrow accesses."""
+    for entry in advice:
+        best = entry.proposals[0].cost.most if entry.proposals else entry.wavefronts
+        ideal = sum(analysis.sites[number].ideal_wavefronts or 0 for number in entry.tile.sites)
+        if entry.conflicts and not entry.why_not and best > ideal:
+            found = split(analysis, entry.tile, best)
+            if found is not None:
+                yield found
+
+
+def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
+    """The same with what does not change the layout of a shared array."""
+    analysis, lanes = found.analysis, renumber(found.analysis)
+    found = replace(found, wider=wider(analysis), lanes=lanes)
+    if job is None:
+        return found
+    block = first_block(job, analysis)
+    if block is not None:
+        found = replace(found, fields=fields(block), staging=staging(block))
+    remaps = remapped(job, analysis, lanes)
+    written = lanes is not None and any(each.name == lanes.name for each in remaps)
+    return replace(found, remapped=remaps, lanes=None if written else lanes)
 
 
 def _proven(found: Suggestions, job: Job | None, chosen: list[Proposal]) -> Suggestions:
@@ -138,7 +185,7 @@ def _proven(found: Suggestions, job: Job | None, chosen: list[Proposal]) -> Sugg
 
 def _numbered(found: Suggestions, number: int) -> Proposal:
     if not 1 <= number <= len(found.proposals):
-        count = len(found.proposals) + (found.exchange is not None)
+        count = len(found.proposals) + len(found.remapped)
         raise MemsimError(
             f"there is no proposal {number}"
             if number > count
@@ -199,12 +246,36 @@ def _lines(edit: Edit) -> list[dict[str, int | str]]:
     return [{"file": each.file, "line": each.line, "old": each.old, "new": each.new} for each in edit.lines]
 
 
-def _exchange(found: Exchange) -> dict[str, Any]:
+def _remapped(found: Remapped) -> dict[str, Any]:
     return {
+        "name": found.name,
         "block": list(found.job.launch.block),
         "sectors": {"before": found.sectors[0], "after": found.sectors[1]},
         "wavefronts": {"before": found.wavefronts[0], "after": found.wavefronts[1]},
         "lines": _lines(found.edit),
+    }
+
+
+def _lanes(found: Renumbering) -> dict[str, Any]:
+    before, after = found.wavefronts
+    return {"name": found.name, "bits": list(found.order), "wavefronts": {"before": before, "after": after}}
+
+
+def _split(found: Split) -> dict[str, Any]:
+    return {
+        "array": found.tile.name,
+        "sites": list(found.sites),
+        "change": _change(found.change),
+        "wavefronts": found.cost.most,
+        "extra_bytes": found.extra,
+    }
+
+
+def _staging(found: Staging) -> dict[str, Any]:
+    site, (before, after) = found.site, found.sectors
+    return {
+        **{"file": site.file, "line": site.line, "op": site.op, "array": site.array},
+        **{"sectors": {"before": before, "after": after}, "bytes": found.room},
     }
 
 

@@ -16,6 +16,7 @@ from itertools import product
 from typing import Any
 
 from memsim.errors import MemsimError
+from memsim.files import file_exists
 from memsim.job import Job
 from memsim.targets.cache import model_version
 from memsim.targets.target import catalogue, is_file, read_job
@@ -95,6 +96,8 @@ def variants(
     texts: Mapping[str, str | Sequence[str]],
     options: Sequence[str] = (),
     spell: Callable[[str], str] = str,
+    *,
+    one_will_do: bool = False,
 ) -> list[Variant]:
     """Every combination.
 
@@ -103,6 +106,7 @@ def variants(
         texts: what is said of the launch, by the keys of `read_job`; `args` is a list.
         options: `-DNAME=VALUE`, whose values may stand for several, and others.
         spell: how the user writes a key.
+        one_will_do: a single combination is no mistake.
 
     Raises:
         MemsimError: nothing varies, too much does, or what is said makes no sense for a target.
@@ -115,7 +119,7 @@ def variants(
         raise MemsimError(
             f"{count:,} variants are too many", hint=f"at most {MOST:,}; use a step, as 0..64..8"
         )
-    if count == 1:
+    if count == 1 and not one_will_do:
         hint = "such as -D PAD=0..8, --block '16,16|32,32' or 'transpose_*'"
         raise MemsimError("nothing varies, so there is nothing to sweep", hint=hint)
     varying = [choice for choice in choices if len(choice.values) > 1]
@@ -165,7 +169,7 @@ def _said(choices: Sequence[Choice], combination: Sequence[str]) -> tuple[str, d
 def _key(target: str, said: Mapping[str, Any], job: Job) -> str:
     """A name for all that decides the counts: memsim itself, the launch, and the file's content."""
     path = job.kernel.folder / job.kernel.file
-    content = sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    content = sha256(path.read_bytes()).hexdigest() if file_exists(path) else ""
     parts = [model_version(), target, dict(said), content]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -175,4 +179,4 @@ def _integers(text: str, label: str) -> tuple[int, ...]:
     try:
         return tuple(int(item) for item in text.split(","))
     except ValueError:
-        raise MemsimError(f"{label} {text!r} is not integers with commas between, such as 8,8") from None
+        raise MemsimError(f"{label} {text!r} is not a list of integers such as 8,8") from None

@@ -18,18 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from memsim.api import SOURCE_SUFFIXES, KernelFile, Progress, trace_job
+from memsim.api import SOURCE_SUFFIXES, KernelFile, Progress, look_beside, trace_job
 from memsim.arrays import allocation, as_arguments
-from memsim.compile.build import SET_ASIDE
-from memsim.compile.kept import identity, what_is_read
 from memsim.compile.paths import resolved
-from memsim.compile.toolkit import find_tool
+from memsim.compile.toolkit import find_tool, find_tools
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.launch import Pointers, TensorMap, Texture1D
-from memsim.store import Store, kept_in
+from memsim.store import Store, current, kept_in
 from memsim.trace import storage
 from memsim.trace.source import TraceSource
 from memsim.trace.trace import Trace
@@ -37,38 +35,63 @@ from memsim.trace.trace import Trace
 _FILE = re.compile(r"@([^+]*)")  # an array from a file, in the text of an argument
 
 
-def trace_of(job: Job, folder: Path | None, progress: Progress | None = None) -> Trace:
-    """The trace of a job; `folder` None makes it anew and keeps nothing.
+def trace_of(
+    job: Job, folder: Path | None, progress: Progress | None = None, *, apart: bool = False
+) -> Trace:
+    """The trace of a job; `folder` None makes it anew and keeps nothing. apart: as `trace_job`.
 
     Raises:
         MemsimError: whatever goes wrong in the kernel.
     """
     if isinstance(job.kernel, TraceSource):  # a trace is there, or made at once
-        return trace_job(job, progress)
+        return trace_job(job, progress, apart=apart)
     with kept_in(folder) as store:
         if store is None or (isinstance(job.kernel, KernelFile) and job.kernel.text is not None):
-            return trace_job(job, progress)
-        first = key_before(job)
+            return trace_job(job, progress, apart=apart)
+        first = key_before(job, apart)
         kept = _read(store, first) if first is not None else None
         if kept is not None:
             return kept
+        if first is None and _keep_names(job, store):
+            first = key_before(job, apart)
         if first is not None and not _is_read_by_nvrtc_alone(job):
             first = None
-        key = first or key_of(job)
+        key = first or key_of(job, apart)
         kept = _read(store, key) if first is None else None
         if kept is not None:
             return kept
-        trace = trace_job(job, progress)
-        content = io.BytesIO()
-        storage.write(trace, content)
-        store.put(key, content.getvalue())
+        trace = trace_job(job, progress, apart=apart)
+        if len(trace.count) <= storage.MOST_ROWS:
+            content = io.BytesIO()
+            storage.write(trace, content)
+            store.put(key, content.getvalue())
         return trace
+
+
+def notes_of(job: Job, folder: Path | None) -> tuple[str, ...]:
+    """What people should know of how a job's kernel was compiled, which is kept beside its trace.
+
+    Raises:
+        MemsimError: as `trace_of`.
+    """
+    if isinstance(job.kernel, (TraceSource, Spec)):
+        return ()
+    with kept_in(folder) as store:
+        key = None if store is None else key_before(job)
+        if store is None or key is None or store.get(key) is None:
+            return job.loaded.notes
+        content = store.get(f"notes {key}")
+        if content is None:
+            content = json.dumps(job.loaded.notes).encode()
+            store.put(f"notes {key}", content)
+        return tuple(json.loads(content))
 
 
 def kept_trace(job: Job, folder: Path | None) -> Trace | None:
     """The trace if it is there and no compiler is needed to know it."""
-    key = None if folder is None else key_before(job)
-    return None if folder is None or key is None else _read(Store(folder), key)
+    with kept_in(folder) as store:
+        key = None if store is None else key_before(job)
+        return None if store is None or key is None else _read(store, key)
 
 
 def _is_read_by_nvrtc_alone(job: Job) -> bool:
@@ -76,21 +99,27 @@ def _is_read_by_nvrtc_alone(job: Job) -> bool:
 
     nvcc reads the system's headers as well, and with host code set aside those of other folders are found.
     """
+    if not isinstance(job.kernel, KernelFile) or _is_compiled(job.kernel):
+        return True
+    from memsim.compile.build import SET_ASIDE
+
     compiler = job.loaded.origin.compiler
-    return not isinstance(job.kernel, KernelFile) or not ("nvcc" in compiler or SET_ASIDE in compiler)
+    return not ("nvcc" in compiler or SET_ASIDE in compiler)
 
 
-def key_before(job: Job) -> str | None:
+def key_before(job: Job, apart: bool = False) -> str | None:
     """What decides the trace, known before anything is compiled; None if it is not known."""
     try:
         read = _what_is_read(job)
         arguments = _arguments(job.args, job.kernel.folder) if read is not None else []
     except (MemsimError, OSError):
         return None  # making it tells why
-    return None if read is None else _key("before", job, read, arguments)
+    return None if read is None else _key("before", job, read, arguments, apart)
 
 
 def _what_is_read(job: Job) -> list[Any] | None:
+    from memsim.compile.kept import identity, what_is_read
+
     kernel = job.kernel
     disassembler = find_tool("nvdisasm")
     if disassembler is None:
@@ -100,8 +129,10 @@ def _what_is_read(job: Job) -> list[Any] | None:
         shipped = kernel.ptx_path if kernel.code == "ptx" else kernel.compiled_path
         texts = {name: _digest(text.encode()) for name, text in kernel.source_texts().items()}
         return [kernel.name, kernel.entry, kernel.code, kernel.options, texts, _digest(read_bytes(shipped))]
-    if not isinstance(kernel, KernelFile) or Path(kernel.file).suffix not in SOURCE_SUFFIXES:
+    if not isinstance(kernel, KernelFile):
         return None
+    if _is_compiled(kernel):
+        return _read_beside(job, kernel)
     if kernel.compiler == "nvcc":
         return None
     options = resolved(kernel.options, kernel.folder)
@@ -109,18 +140,73 @@ def _what_is_read(job: Job) -> list[Any] | None:
     return None if read is None else [kernel.file, kernel.name, kernel.code, kernel.compiler, tools, read]
 
 
-def key_of(job: Job) -> str:
+def _is_compiled(kernel: KernelFile) -> bool:
+    return Path(kernel.file).suffix not in SOURCE_SUFFIXES
+
+
+def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
+    """A compiled file and the sources that it names; None before it was read once."""
+    key, store = _names_key(job, kernel), current()
+    names = store.get(key) if store is not None and key is not None else None
+    if names is None:
+        return None
+    given, sources = look_beside(kernel.folder / kernel.file, json.loads(names))
+    texts = {name: _digest(text.encode("utf-8", "surrogateescape")) for name, text in sources.items()}
+    return [key, kernel.name, kernel.options, repr(given), texts]
+
+
+def _names_key(job: Job, kernel: KernelFile) -> str | None:
+    """What decides which sources a compiled file names; None if that is not known."""
+    from memsim.compile.assemble import nvjitlink_path
+    from memsim.compile.kept import identity
+
+    tools = [find_tool("nvdisasm"), find_tool("cuobjdump")]
+    if Path(kernel.file).suffix == ".ptx" and kernel.code != "ptx":
+        assemblers = [*find_tools("ptxas", wheels_first=False), nvjitlink_path()]
+        if not any(assemblers):
+            return None  # the system's loader may find one
+        tools += assemblers
+    content = _digest(read_bytes(kernel.folder / kernel.file))
+    known = [identity(tool) for tool in tools if tool is not None]
+    return json.dumps(["names", model_version(), kernel.file, content, kernel.code, job.arch.name, known])
+
+
+def _keep_names(job: Job, store: Store) -> bool:
+    """Keeps which sources a compiled file names; False if the job has no such file.
+
+    Raises:
+        MemsimError: the kernel cannot be loaded.
+    """
+    kernel = job.kernel
+    if not isinstance(kernel, KernelFile) or not _is_compiled(kernel):
+        return False
+    given, key = job.loaded.given, _names_key(job, kernel)
+    if given is None or key is None:
+        return False
+    store.put(key, json.dumps(given.named).encode())
+    return True
+
+
+def key_of(job: Job, apart: bool = False) -> str:
     """What decides the trace: code, sources, launch, arguments and memsim itself."""
     kernel = job.loaded
     read = [kernel.code.key, kernel.name, dict(kernel.sources)]
-    read += [kernel.title, kernel.argument_names]
-    return _key("after", job, read, _arguments(job.values, job.kernel.folder))
+    read += [kernel.title, kernel.argument_names, repr(kernel.given)]
+    return _key("after", job, read, _arguments(job.values, job.kernel.folder), apart)
 
 
-def _key(when: str, job: Job, read: list[Any], arguments: list[Any]) -> str:
+def _key(when: str, job: Job, read: list[Any], arguments: list[Any], apart: bool) -> str:
     launch = job.launch
-    shape = [launch.grid, launch.block, launch.shared_bytes, job.blocks, job.arch.name]
-    shape += [job.allow_out_of_bounds, job.unsure]
+    shape = [
+        launch.grid,
+        launch.block,
+        launch.shared_bytes,
+        launch.cluster,
+        job.blocks,
+        job.part,
+        job.arch.name,
+    ]
+    shape += [job.allow_out_of_bounds, job.unsure, apart]
     return json.dumps([when, model_version(), read, shape, arguments], sort_keys=True, default=_plain)
 
 
@@ -151,7 +237,9 @@ def _argument(value: Any, folder: Path, allocations: dict[str, str]) -> str:
     if isinstance(value, str):
         files = [_digest(read_bytes(folder / name)) for name in _FILE.findall(value)]
         return f"text {value} {files}"
-    if isinstance(value, (Texture1D, TensorMap)):
+    if isinstance(value, TensorMap):
+        return f"map {value.box} {value.swizzle} {_argument(value.array, folder, allocations)}"
+    if isinstance(value, Texture1D):
         return f"{type(value).__name__} {_argument(value.array, folder, allocations)}"
     if isinstance(value, Pointers):
         return f"pointers {[_argument(array, folder, allocations) for array in value.arrays]}"

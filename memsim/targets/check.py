@@ -14,7 +14,7 @@ from memsim.files import read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
 from memsim.guard.check import Subject
-from memsim.guard.judge import Rule, judge
+from memsim.guard.judge import DeclaredBudget, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.job import Job
 from memsim.targets.project import Project
@@ -58,7 +58,7 @@ def check_project(
     return judge(subjects, rules, project.acceptances, problems, some=some)
 
 
-def restricted(rule: Rule, names: Sequence[str]) -> Rule:
+def restricted(rule: DeclaredBudget, names: Sequence[str]) -> DeclaredBudget:
     """The rule for these targets only. Of those it was declared for, others may be what it is about."""
     inside = [name for name in rule.kernels if name in names]
     return replace(rule, kernels=inside, general=rule.general or len(inside) < len(rule.kernels))
@@ -84,7 +84,7 @@ def _left_over(project: Project, entries: dict[str, Entry], names: Sequence[str]
             MemsimError(
                 f"{name} is in the baseline, and is no target any more",
                 file=str(project.baseline),
-                hint="memsim baseline takes it out",
+                hint="memsim baseline removes it",
             ),
         )
         for name in entries

@@ -11,13 +11,15 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.source.declared import closing, constants, value_of
+from memsim.source.declared import closing
 from memsim.source.kernels import KernelSource, Parameter, kernels
 from memsim.source.launches import LaunchSource, Size, launches
+from memsim.source.values import constants, split, value_of
 
 # The element types of C, as `--arg` names them.
 TYPES = {
@@ -48,6 +50,11 @@ class Offer:
     command: tuple[str, ...]
     asked: tuple[str, ...]
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What stands behind each `--arg` of the command."""
+        return tuple(value for option, value in pairwise(self.command) if option == "--arg")
+
 
 def offers(text: str) -> tuple[Offer, ...]:
     """One for each kernel, and for each instance of it that the source launches."""
@@ -56,7 +63,7 @@ def offers(text: str) -> tuple[Offer, ...]:
         own = [launch for launch in launches(text) if launch.plain == kernel.plain]
         named: dict[str, LaunchSource] = {}
         for launch in own:
-            if not kernel.template or (launch.template and launch.known):
+            if not kernel.template or (launch.template and not launch.unknown):
                 named.setdefault(_instance(kernel, launch), launch)
         if named:
             found += [_offer(text, kernel, name, launch) for name, launch in named.items()]
@@ -66,13 +73,18 @@ def offers(text: str) -> tuple[Offer, ...]:
 
 
 def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
-    """What is said, with the kernel, the grid, the block and the shared bytes that the source's launch says.
+    """What is said, with the kernel, grid, block, shared bytes and arguments that the source's launch says.
+
+    Arguments only where the source says them all, and nothing is said of them.
 
     Raises:
         MemsimError: what is missing still, all of it, with a command line to start from.
     """
     known = offers(text)
-    chosen = [offer for offer in known if _means(offer, said.get("kernel"))]
+    wanted = said.get("kernel")
+    chosen = [offer for offer in known if _means(offer, wanted)]
+    if not chosen and wanted is not None and "<" in wanted:  # an instance that the source does not launch
+        chosen = [_offer(text, kernel, wanted, None) for kernel in kernels(text) if _makes(kernel, wanted)]
     if len(chosen) != 1:
         if said.get("grid") is not None and said.get("block") is not None:
             return dict(said)  # the code says which kernels there are
@@ -94,9 +106,11 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
                 given[key] = numbers
         if given.get("shared_bytes") is None and launch.shared is not None and launch.shared.value:
             given["shared_bytes"] = launch.shared.value
+        if given.get("args") is None and not offer.asked:
+            given["args"] = list(offer.arguments)
     missing = [spell(key) for key in ("grid", "block") if given.get(key) is None]
     arguments = given.get("args") or ()
-    if len(arguments) < len(offer.kernel.parameters) and missing:
+    if len(arguments) < len(offer.kernel.parameters):
         absent = offer.kernel.parameters[len(arguments) :]
         missing += [f"{spell('args')} for {parameter}" for parameter in absent]
     if missing:
@@ -160,6 +174,11 @@ def _means(offer: Offer, wanted: str | None) -> bool:
     return squeezed.startswith(f"{plain}<") and "<" in offer.name and _is_open(offer)
 
 
+def _makes(kernel: KernelSource, instance: str) -> bool:
+    """Is it the template of an instance that the user names?"""
+    return bool(kernel.template) and instance.partition("<")[0].strip() in (kernel.name, kernel.plain)
+
+
 def _is_open(offer: Offer) -> bool:
     """Is it a template with no instance in the source?"""
     return bool(offer.kernel.template) and offer.name == _unnamed(offer.kernel)
@@ -170,7 +189,7 @@ def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell
     if not known:
         return MemsimError(
             f"{file} needs {spell('grid')} and {spell('block')}",
-            hint="no kernel is found in its text: a macro may make them, or a header has them",
+            hint="no kernel was found in its text: a macro may make them, or a header has them",
         )
     missing = [spell(key) for key in ("kernel", "grid", "block") if said.get(key) is None]
     about = f"fits no kernel called {wanted}" if wanted else f"has {len(known)} kernels"
@@ -191,7 +210,7 @@ def _offer(text: str, kernel: KernelSource, name: str, launch: LaunchSource | No
     words: list[str] = []
     if len(kernels(text)) > 1 or kernel.template:
         words += ["--kernel", name]
-    if kernel.template and launch is None:
+    if name == _unnamed(kernel) and kernel.template and launch is None:
         asked += [parameter.name for parameter in kernel.template if parameter.default is None]
     for key, sizes in (("grid", launch.grid if launch else ()), ("block", launch.block if launch else ())):
         written = [_written(size, asked) for size in sizes] or [key.upper()]
@@ -199,7 +218,8 @@ def _offer(text: str, kernel: KernelSource, name: str, launch: LaunchSource | No
         words += [f"--{key}", ",".join(written)]
     if launch is not None and launch.shared is not None and launch.shared.value != 0:
         words += ["--shared-bytes", _written(launch.shared, asked)]
-    types = dict(zip((parameter.name for parameter in kernel.template), launch.template if launch else ()))
+    arguments = launch.template if launch else split(name.partition("<")[2].removesuffix(">"))
+    types = dict(zip((parameter.name for parameter in kernel.template), map(str.strip, arguments)))
     passed = launch.arguments if launch else ()
     for place, parameter in enumerate(kernel.parameters):
         argument = passed[place] if place < len(passed) else parameter.name

@@ -13,13 +13,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memsim.arch import SM_90
 from memsim.errors import MemsimError
+from memsim.files import file_exists
 from memsim.guard.budget import EVERY_COUNT, parse_budget
-from memsim.guard.judge import Acceptance, Rule
+from memsim.guard.judge import Acceptance, DeclaredBudget
 from memsim.guard.select import parse_selector
 from memsim.job import Job
-from memsim.launch import is_integer
 from memsim.targets.tables import File, Table, read_toml
 from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of
 
@@ -45,7 +44,7 @@ class Project:
 
     path: Path
     targets: tuple[Job, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[DeclaredBudget, ...]
     acceptances: tuple[Acceptance, ...]
     baseline: Path
 
@@ -117,7 +116,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     project.check_keys(PROJECT_KEYS)
 
     targets: dict[str, Job] = {}
-    rules: list[Rule] = []
+    rules: list[DeclaredBudget] = []
     acceptances: list[Acceptance] = []
     for entry in project.tables("targets"):
         added = list(_jobs(entry, project, kernels, tree))
@@ -137,7 +136,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     ruled = {name for rule in rules for name in rule.kernels}
     rest = tuple(name for name in targets if name not in ruled)
     if rest:  # what has no budget is held to the baseline
-        rules.append(Rule(parse_budget(EVERY_COUNT), rest, general=True))
+        rules.append(DeclaredBudget(parse_budget(EVERY_COUNT), rest, general=True))
     baseline = path.parent / project.string("baseline", BASELINE)
     return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline)
 
@@ -166,7 +165,8 @@ def _jobs(entry: Table, project: Table, kernels: Path | None, tree: Path | None)
     entry.check_keys((*keys, *GUARD_KEYS))
     if "file" not in entry.values and "kernel" not in entry.values:
         entry.fail("neither kernel nor file", EXAMPLE)
-    said = {"arch": project.string("arch", SM_90.name), **_said(entry, keys)}
+    arch = project.string("arch", "")
+    said = {**({"arch": arch} if arch else {}), **_said(entry, keys)}
     try:
         if "file" in said:
             yield from _of_file(entry, said, tree)
@@ -183,7 +183,8 @@ def _said(entry: Table, keys: Sequence[str]) -> dict[str, Any]:
     said: dict[str, Any] = {key: entry.values[key] for key in keys if key in entry.values}
     said |= {key: entry.string(key) for key in TEXTS if key in said}
     if "args" in said:
-        said["args"] = [_argument(entry, value) for value in entry.items("args")]
+        given = entry.value("args", list[str | int | float])
+        said["args"] = [value if isinstance(value, str) else repr(value) for value in given]
     if "options" in said:
         said["options"] = entry.strings("options")
     return said
@@ -208,25 +209,17 @@ def _of_catalogue(
 
 def _of_file(entry: Table, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
     file, folder = entry.string("file"), tree or entry.file.path.parent
-    if (folder / file_of(file)).is_file():
+    if file_exists(folder / file_of(file)):
         del said["file"]
         yield file_job(file, said, folder=folder, where=str(entry.file.path))
     elif tree is None:
-        hint = "it is looked for in the folder of the configuration"
+        hint = "paths are relative to the configuration file"
         entry.fail_at(file, f"there is no file {file_of(file)}", hint)
 
 
-def _argument(entry: Table, value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if not is_integer(value) and not isinstance(value, float):
-        entry.fail(f"{value!r} is no argument", "such as 1024, 1.0 or 'f32[1024,1024]'")
-    return repr(value)
-
-
-def _rules(table: Table, kernels: Sequence[str], general: bool = False) -> list[Rule]:
+def _rules(table: Table, kernels: Sequence[str], general: bool = False) -> list[DeclaredBudget]:
     budgets = _parsed(table.file, table.strings("budgets"), parse_budget)
-    return [Rule(budget, kernels, general, table.file.locate) for budget in budgets]
+    return [DeclaredBudget(budget, kernels, general, table.file.locate) for budget in budgets]
 
 
 def _acceptances(table: Table, kernels: Sequence[str], general: bool = False) -> list[Acceptance]:

@@ -5,13 +5,10 @@ In: targets. Out: for each, in order, its analysis or the error that kept it fro
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -84,6 +81,8 @@ def analyze_all(targets: Sequence[Job], cache: Path | None, jobs: int | None = N
 def _made_together(job: Job) -> object:
     """What is equal for jobs whose kernels come from one compilation."""
     kernel = job.kernel
+    if job.part is not None:
+        return id(job)  # a launch is cut so that its parts are not analyzed together
     return replace(kernel, name=None) if isinstance(kernel, KernelFile) else id(job)
 
 
@@ -94,6 +93,10 @@ def _shared_out(
     if workers <= 1:
         yield from map(one, groups)
         return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     # Spawned and not forked: the same on every system, and safe whatever threads the caller has.
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
@@ -106,7 +109,7 @@ def _shared_out(
         finished = True
     except BrokenProcessPool:
         raise MemsimError(
-            "a process that analyzed a kernel was killed", hint="was there not enough memory? try --jobs 1"
+            "a process that analyzed a kernel was killed", hint="it may have run out of memory; try --jobs 1"
         ) from None
     finally:
         if not finished:  # nobody waits for what they do
@@ -130,6 +133,8 @@ def _interrupts_held() -> Iterator[None]:
 
 def _end_with_parent() -> None:
     """In a worker: when the parent is gone, however it went, so is this."""
+    import multiprocessing
+
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

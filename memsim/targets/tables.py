@@ -19,6 +19,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+import msgspec
+
 from memsim.errors import MemsimError
 from memsim.files import read_text
 
@@ -98,33 +100,28 @@ class Table:
                 guess = f"did you mean {near[0]!r}? " if near else ""
                 self.fail(f"unknown key {key!r}", f"{guess}known: {', '.join(known)}")
 
+    def value(self, key: str, type: Any, default: Any = None) -> Any:
+        """What `key` says, of that type; it must be there if there is no default."""
+        try:
+            return msgspec.convert(self.values.get(key, default), type)
+        except msgspec.ValidationError as error:
+            what, _, place = str(error).partition(" - at `$")
+            self.fail(f"{key}{place.rstrip('`')}: {what}")
+
     def tables(self, key: str) -> list[Table]:
         """The array of tables under `key`, numbered from 1."""
-        values = self.items(key)
-        if not all(isinstance(value, dict) for value in values):
-            self.fail(f"{key} must be tables", f"[[{key}]] begins one")
+        values = self.value(key, list[dict[str, Any]], [])
         return [Table(self.file, f"{key} {number}", value) for number, value in enumerate(values, 1)]
 
     def string(self, key: str, default: str | None = None) -> str:
         """A string; it must be there if there is no default."""
-        value = self.values.get(key, default)
-        if not isinstance(value, str):
-            self.fail(f"{key} must be a string" + ("" if value is None else f", not {value!r}"))
+        value: str = self.value(key, str, default)
         return value
 
     def strings(self, key: str) -> list[str]:
         """A list of strings, empty if it is not there."""
-        values = self.items(key)
-        if not all(isinstance(value, str) for value in values):
-            self.fail(f"{key} must be a list of strings")
+        values: list[str] = self.value(key, list[str], [])
         return values
-
-    def items(self, key: str) -> list[Any]:
-        """A list, empty if it is not there."""
-        value = self.values.get(key, [])
-        if not isinstance(value, list):
-            self.fail(f"{key} must be a list")
-        return value
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
         """Something is wrong with the table."""

@@ -11,18 +11,21 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memsim import api
 from memsim.arch import get_arch
-from memsim.captured.launch_json import read_launch
-from memsim.captured.triton_cache import is_cache, read_cache
+from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
+from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
-from memsim.sketch.source import PythonFunction, split_target
 from memsim.trace.source import TraceFile, is_trace
+
+if TYPE_CHECKING:
+    from memsim.captured.launched import Launched
+    from memsim.sketch.source import PythonFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,7 @@ class Kind:
 
 
 COMMON = ("name", "arch", "blocks", "max_steps")
-LAUNCH = (*COMMON, "kernel", "grid", "block", "args", "shared_bytes", "allow_out_of_bounds")
+LAUNCH = (*COMMON, "kernel", "grid", "block", "args", "shared_bytes", "cluster", "allow_out_of_bounds")
 CATALOGUE = Kind("a catalogue kernel", (*COMMON, "size", "code"))
 CUDA = Kind("a CUDA file", (*LAUNCH, "options", "code", "compiler"))
 TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "allow_out_of_bounds", "code"))
@@ -43,8 +46,9 @@ BINARY = Kind("a file of machine code", LAUNCH)
 PYTHON_KEYS = ("name", "arch", "blocks", "kernel", "grid", "block", "args", "options")
 PYTHON = Kind("a function in Python", PYTHON_KEYS)
 SAVED = Kind("a saved trace", ("name", "arch", "kernel"))
-LAUNCHED = Kind("a launch", COMMON)
-CACHED = Kind("a folder of Triton's cache", (*COMMON, "kernel", "grid", "args"))
+LAUNCHED = Kind("a launch", (*COMMON, "allow_out_of_bounds"))
+CACHED = Kind("a folder of Triton's cache", (*COMMON, "kernel", "grid", "args", "allow_out_of_bounds"))
+FUNCTIONS = ".py"
 FILES = {
     ".json": LAUNCHED,
     **dict.fromkeys(api.SOURCE_SUFFIXES, CUDA),
@@ -67,6 +71,14 @@ def kind_of(target: str) -> Kind:
     if Path(target).suffix in FILES:
         return FILES[Path(target).suffix]
     return CACHED if is_cache(Path(target)) else CATALOGUE
+
+
+def split_target(target: str) -> tuple[str, str | None] | None:
+    """`layouts.py:transpose` as file and function (None if it is not named); None if it is no such target."""
+    file, colon, function = target.rpartition(":")
+    if colon and Path(file).suffix == FUNCTIONS and function.isidentifier():
+        return file, function
+    return (target, None) if Path(target).suffix == FUNCTIONS else None
 
 
 def file_of(target: str) -> str:
@@ -134,8 +146,9 @@ def file_job(
     if kind is PYTHON:
         return _python_job(file, said, folder, spell)
     if kind is LAUNCHED:
-        launched = read_launch(folder / file)
-        return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
+        from memsim.captured.launch_json import read_launch
+
+        return launched_job(read_launch(folder / file), said, spell)
     if said.get("grid") is None or said.get("block") is None:
         said = _completed(file, said, folder, spell)
     kernel = api.KernelFile(
@@ -145,9 +158,14 @@ def file_job(
         options=tuple(said.get("options", ())),
         compiler=said.get("compiler"),
     )
-    launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), said.get("shared_bytes", 0))
+    cluster = dim3(said["cluster"], "cluster") if said.get("cluster") is not None else None
+    shared_bytes = said.get("shared_bytes", 0)
+    launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), shared_bytes, cluster)
     name = said.get("name", kernel.name or Path(file).stem)
-    return vary(Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where), said)
+    job = Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where)
+    if "arch" not in said and Path(file).suffix in api.BINARY_SUFFIXES and file_exists(folder / file):
+        job = replace(job, arch=api.chip_in(folder / file))
+    return vary(job, said)
 
 
 def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]) -> Job:
@@ -160,6 +178,8 @@ def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Calla
             raise MemsimError(f"{option} is no parameter of a function", hint="write -D NAME=VALUE")
         values[name] = value
     name = said.get("kernel", function)
+    from memsim.sketch.source import PythonFunction
+
     source = PythonFunction(folder, Path(file).as_posix(), name, values)
     return _sketched(source, name or Path(file).stem, said, spell)
 
@@ -170,6 +190,8 @@ def function_job(
     """The job of a function that is there already; `said` as in `read_job`."""
     check_keys(PYTHON, said, spell)
     name = getattr(function, "__name__", "function")
+    from memsim.sketch.source import PythonFunction
+
     return _sketched(PythonFunction(function=function), name, said, spell)
 
 
@@ -185,7 +207,7 @@ def _completed(
 ) -> Mapping[str, Any]:
     """What is said, and what a source's own launch says besides."""
     path = folder / file
-    if Path(file).suffix in api.SOURCE_SUFFIXES and path.is_file():
+    if Path(file).suffix in api.SOURCE_SUFFIXES and file_exists(path):
         from memsim.targets.offers import completed
 
         try:
@@ -209,7 +231,15 @@ def cached_job(
     check_keys(CACHED, said, spell)
     if said.get("grid") is None:
         raise MemsimError(f"{cache} needs {spell('grid')}")
+    from memsim.captured.triton_cache import read_cache
+
     launched = read_cache(folder / cache, said["grid"], said.get("args", ()), said.get("kernel"), where)
+    return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
+
+
+def launched_job(launched: Launched, said: Mapping[str, Any], spell: Callable[[str], str] = str) -> Job:
+    """The job of a launch that was captured or read; as `read_job`."""
+    check_keys(LAUNCHED, said, spell)
     return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
 
 

@@ -10,14 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memsim.launch import Launch
-from memsim.trace.foreign import is_accelsim, is_foreign
+from memsim.trace.names import is_accelsim, is_foreign
 from memsim.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from memsim.trace.record import Recorder
 
 SUFFIX = ".npz"
 
@@ -35,8 +38,13 @@ class TraceSource(ABC):
         args: Sequence[Any],
         blocks: NDArray[np.int64] | None,
         progress: Callable[[float], None] | None,
+        recorder: Callable[[], Recorder],
     ) -> Trace:
-        """The accesses of a launch; blocks: linear numbers of those to replay, None for all.
+        """The accesses of a launch.
+
+        Args:
+            blocks: linear numbers of those to replay, None for all.
+            recorder: makes what keeps the requests.
 
         Raises:
             MemsimError: it cannot be read, or goes wrong.
@@ -60,13 +68,19 @@ class TraceFile(TraceSource):
         args: Sequence[Any],
         blocks: NDArray[np.int64] | None,
         progress: Callable[[float], None] | None,
+        recorder: Callable[[], Recorder],
     ) -> Trace:
         """What is in the file, whatever the launch.
 
         Raises:
             MemsimError: as `Trace.load`.
         """
-        return Trace.load(self.folder / self.file, self.kernel)
+        path = self.folder / self.file
+        if is_foreign(path):
+            from memsim.trace.foreign.read import read_foreign
+
+            return read_foreign(path, self.kernel, recorder)
+        return Trace.load(path)
 
 
 def can_be_written(path: Path) -> bool:

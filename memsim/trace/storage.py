@@ -23,7 +23,7 @@ from memsim.files import read_bytes, writing
 from memsim.launch import WARP, Launch, Natural, Positive
 from memsim.layout import Layout
 from memsim.npy import read_header
-from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Trace
+from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Resources, Trace
 
 FORMAT = "memsim trace"
 SCHEMA = 2
@@ -80,6 +80,8 @@ class Header(msgspec.Struct):
     listing: Packed = msgspec.field(default_factory=lambda: Packed([], []))
     apart: bool = False
     layouts: dict[str, tuple[str, Positive]] = {}
+    resources: Resources | None = None
+    blocks_alike: bool = False
 
 
 def save(trace: Trace, path: str | Path) -> None:
@@ -172,7 +174,7 @@ def _array(
             raise ValueError(f"{name} has {found[0]:,} rows")
         content = packed.read()  # as much as the file says that there is, which was looked at
     if len(content) != int(np.prod(found)) * np.dtype(dtype).itemsize:
-        raise ValueError(f"{name} is cut short")
+        raise ValueError(f"{name} is truncated")
     if dtype is np.bool_ and content.translate(None, b"\0\1"):
         raise ValueError(f"{name} is not true or false")
     return np.frombuffer(content, dtype).reshape(found)
@@ -209,6 +211,8 @@ def _header(trace: Trace) -> dict[str, Any]:
         "origin": None if trace.origin is None else dataclasses.asdict(trace.origin),
         "listing": _packed(trace.listing),
         "apart": trace.apart,
+        "resources": None if trace.resources is None else dataclasses.asdict(trace.resources),
+        "blocks_alike": trace.blocks_alike,
         "layouts": {name: [str(each.layout), each.element] for name, each in trace.layouts.items()},
     }
 
@@ -266,6 +270,8 @@ def _trace(
         listing=listing,
         executed=executed,
         apart=header.apart,
+        resources=header.resources,
+        blocks_alike=header.blocks_alike,
         layouts={
             array: ArrayLayout(Layout.parse(layout), element)
             for array, (layout, element) in header.layouts.items()

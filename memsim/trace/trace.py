@@ -23,7 +23,9 @@ class Origin:
     """What was read to make a trace. `form`: "machine code", "PTX", "index math in Python" and others.
 
     arch: the chip that it was made for, "" if it was made for none. compiler: who made it, "" if that is not
-    known. digest: SHA-256 of the cubin's code or of the text. lacks: what it does not tell, in words.
+    known. digest: SHA-256 of the cubin's code or of the text. lacks: what it does not tell, in words. files:
+    of a compiled file that was given, its digest and those of the sources beside it, by name. newer: which of
+    these were written after it.
     """
 
     form: str
@@ -31,6 +33,16 @@ class Origin:
     compiler: str
     digest: str
     lacks: tuple[str, ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
+    newer: tuple[str, ...] = ()
+
+    @property
+    def doubt(self) -> str:
+        """That it may not be of the sources that lie beside it, in words; "" if nothing says so."""
+        if not self.newer:
+            return ""
+        are = "is" if len(self.newer) == 1 else "are"
+        return f"{', '.join(self.newer)} {are} newer than {self.files[0][0]}, which may be of an older text"
 
     @property
     def is_estimate(self) -> bool:
@@ -41,6 +53,18 @@ class Origin:
         """`machine code of sm_90, made by NVRTC 12.0.140`."""
         made_for = f" of {self.arch}" if self.arch else ""
         return f"{self.form}{made_for}" + (f", made by {self.compiler}" if self.compiler else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What the code takes of a multiprocessor, as its cubin says and the driver gives it.
+
+    registers: of a thread, of 32 bits. static_shared: bytes of a block. barriers: named ones of a block.
+    """
+
+    registers: Natural
+    static_shared: Natural
+    barriers: Natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +124,8 @@ class Trace:
     empty where that is not known.
     apart: whether shared requests with a multiple of 128 bytes between them are rows of their own.
     layouts: of arrays by name, where they were said and need not be looked for in `sources`.
+    resources: what a block takes; None where no machine code was read, and in files of before.
+    blocks_alike: each replayed block was seen to execute every instruction as often as the others.
     """
 
     kernel: str
@@ -123,6 +149,8 @@ class Trace:
     executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     apart: bool = False
     layouts: dict[str, ArrayLayout] = field(default_factory=dict)
+    resources: Resources | None = None
+    blocks_alike: bool = False
 
     def __repr__(self) -> str:
         """Not the columns, which may have a million rows."""
@@ -137,12 +165,14 @@ class Trace:
         Raises:
             MemsimError: the file cannot be written, or Accel-Sim has no word for an access.
         """
-        from memsim.trace import foreign, storage
+        from memsim.trace.foreign.write import write_accelsim
+        from memsim.trace.names import is_foreign
+        from memsim.trace.storage import save
 
-        if foreign.is_foreign(Path(path)):
-            foreign.write_accelsim(self, path)
+        if is_foreign(Path(path)):
+            write_accelsim(self, path)
         else:
-            storage.save(self, path)
+            save(self, path)
 
     @staticmethod
     def load(path: str | Path, kernel: str | None = None) -> Trace:
@@ -154,8 +184,11 @@ class Trace:
         Raises:
             MemsimError: no such file, or not a whole trace of a known version.
         """
-        from memsim.trace import foreign, storage
+        from memsim.trace.names import is_foreign
+        from memsim.trace.storage import load
 
-        if foreign.is_foreign(Path(path)):
-            return foreign.read_foreign(Path(path), kernel)
-        return storage.load(path)
+        if is_foreign(Path(path)):
+            from memsim.trace.foreign.read import read_foreign
+
+            return read_foreign(Path(path), kernel)
+        return load(path)

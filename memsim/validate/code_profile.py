@@ -16,8 +16,8 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.validate.report import (
+    CODE_METRICS,
     PASSES,
-    SOURCE_METRICS,
     Counted,
     counters_of,
     instances_of,
@@ -27,7 +27,7 @@ from memsim.validate.report import (
 )
 from memsim.validate.sass import access_of, opcode
 
-EVERYWHERE = SOURCE_METRICS[:2]  # figures that every instruction has; the others are of memory accesses
+EVERYWHERE = CODE_METRICS[:2]  # figures that every instruction has; the others are of memory accesses
 PADDING = ("NOP", "BRA")  # behind the last instruction that can run: a jump to itself, and nothing
 MOST_INSTRUCTIONS = 1 << 20
 AXES = ("x", "y", "z")
@@ -40,7 +40,7 @@ class CodeProfile:
 
     kernel: the name in the code. grid, block: of the launch, None where the report does not say.
     addresses: bytes from the first instruction, ascending. sass: the instructions as ncu writes them.
-    figures: by the name in `SOURCE_METRICS`, a column as long as `addresses`; None where ncu has no figure.
+    figures: by the name in `CODE_METRICS`, a column as long as `addresses`; None where ncu has no figure.
     A metric that was not collected has no column; without the section SourceCounters nothing has one.
     """
 
@@ -112,7 +112,7 @@ class CodeProfile:
         }
 
     def _is_access(self, row: int) -> bool:
-        return any(self.figure(name, row) is not None for name in SOURCE_METRICS[len(EVERYWHERE) :])
+        return any(self.figure(name, row) is not None for name in CODE_METRICS[len(EVERYWHERE) :])
 
     @staticmethod
     def from_dict(record: dict[str, Any]) -> CodeProfile:
@@ -152,7 +152,7 @@ def code_profile_of(action: Any) -> CodeProfile:
     """One launch; `action` is ncu_report's `IAction`."""
     names = set(action.metric_names())
     collected = {name: found for name, found in instances_of(action).items() if name in names}
-    executed = sorted(collected.get(SOURCE_METRICS[0], ()))
+    executed = sorted(collected.get(CODE_METRICS[0], ()))
     first = executed[0] if executed else 0
     return CodeProfile(
         kernel=str(action.name(action.NameBase_MANGLED)),

@@ -1,7 +1,7 @@
 """A recording of machine code: what a GPU counted for one launch, by instruction, and what it was made with.
 
-In: profiles of a launch, or a file. Out: `CodeRecording`, and its file, which `code_recording.schema.json`
-beside this file describes. Recordings are never changed: a file that exists is never written again.
+In: profiles of a launch, or a file. Out: `CodeRecording`, and its file, which
+`documents.CodeRecording` describes. Recordings are never changed: a file that exists is never written again.
 Left out on purpose: the code itself, of which only the digest is kept, and what the figures mean.
 """
 
@@ -11,13 +11,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from memsim.validate.code_profile import CodeProfile
+from memsim.errors import MemsimError
+from memsim.validate import documents
+from memsim.validate.code_profile import EVERYWHERE, CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.files import check_record, read_record, write_record
 from memsim.validate.recording import Result
 
 SCHEMA = 1
-SCHEMA_FILE = Path(__file__).with_name("code_recording.schema.json")
 PLAIN = ("name", "size", "date", "ncu")
 LAUNCHED = ("kernel", "grid", "block")  # said once, and not in each profile
 
@@ -93,10 +94,14 @@ class CodeRecording:
         Raises:
             MemsimError: not as the schema says.
         """
-        check_record(record, SCHEMA, SCHEMA_FILE, file)
+        check_record(record, SCHEMA, documents.CodeRecording, file)
         launch = record["launch"]
         triples = {name: tuple(launch[name]) for name in ("grid", "block", "arguments")}
         launched = {name: launch[name] for name in LAUNCHED}
+        for one in record["profiles"]:
+            missing = {*one["collected"]} & {*EVERYWHERE} - {*one["instructions"]}
+            if missing:
+                raise MemsimError(f"not a recording: there is no {', '.join(sorted(missing))}", file=file)
         return CodeRecording(
             **{name: record[name] for name in PLAIN},
             device=Device(**record["device"]),

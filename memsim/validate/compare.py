@@ -1,8 +1,9 @@
 """Predictions beside measurements: for each source line, and for the whole launch.
 
 In: a `Recording`, the `Analysis` of the same launch, and which lines call which. Out: `Comparison`.
-Left out on purpose: tolerance. A figure is equal, or a surplus is proven to be arbitration, or equality
-holds for what ptxas is proven to have made of the PTX, or it is a difference.
+Left out on purpose: tolerance. A figure is equal, or a surplus is proven to be arbitration, or it is a
+difference. What ran was made of PTX, which does not say where ptxas switches lanes off in place of branching:
+how often an instruction is executed is compared by instruction (`memsim.validate.instructions`), not here.
 
 Arbitration. Where warps get in each other's way, shared accesses take more wavefronts. That is no property
 of addresses, comes out different in each run, and has a counter of its own,
@@ -24,27 +25,24 @@ from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.validate.live import ARBITRATION, ONE_PASS
 from memsim.validate.predict import (
+    EXECUTED,
     Access,
-    Figures,
     Place,
-    Predicted,
     accesses_by_place,
-    hardware_totals,
     predict,
 )
-from memsim.validate.ptxas import Change, agrees, find_change
 from memsim.validate.recording import Recording
 from memsim.validate.report import SOURCE_METRICS, Measured, SassRow, counted_together, counter_of
 from memsim.validate.sass import access_of, never_runs
 
 EXACT = "exact"
 NOISE = "arbitration"
-COMPILER = "ptxas"
 UNMODELLED = "not modelled"
 DIFFERENT = "difference"
-VERDICTS = (EXACT, NOISE, COMPILER, UNMODELLED, DIFFERENT)
+VERDICTS = (EXACT, NOISE, UNMODELLED, DIFFERENT)
 
-UNKNOWN = "unknown"  # a change that nobody has explained
+#: Figures of a source line that are compared: of memory, and of the lanes that ask for it.
+LINE_METRICS = tuple(metric for metric in SOURCE_METRICS if metric != EXECUTED)
 TOGETHER = "ncu shows what is inlined under its own line or under that of the call"
 
 Calls = Mapping[tuple[str, int], Set[tuple[str, int]]]
@@ -54,13 +52,11 @@ Calls = Mapping[tuple[str, int], Set[tuple[str, int]]]
 class Figure:
     """One number, predicted and measured.
 
-    predicted: from the PTX. compiled: after what ptxas is proven to have changed. Both None: no rule known.
-    arbitration: how much of the measured number is proven to be that.
+    predicted: None if no rule is known. arbitration: how much of the measured number is proven to be that.
     """
 
     metric: str
     predicted: int | None
-    compiled: int | None
     measured: int | float | None
     arbitration: int = 0
 
@@ -72,22 +68,24 @@ class Figure:
         own = self.measured - self.arbitration
         if own == self.predicted:
             return NOISE if self.arbitration else EXACT
-        return COMPILER if own == self.compiled else DIFFERENT
+        return DIFFERENT
 
 
 @dataclass(frozen=True, slots=True)
 class LineComparison:
     """The figures of one source line and kind of access, or of a few lines together.
 
-    change: "" if all is as the PTX says, what ptxas did, or "unknown"; `what` says it in words.
     wavefronts: predicted for the hardware, where the figures are by the profiler's formula; None off shared.
     """
 
     places: tuple[Place, ...]
     figures: tuple[Figure, ...]
     wavefronts: int | None
-    change: str
-    what: str
+
+    @property
+    def differs(self) -> bool:
+        """Whether a figure is not as predicted."""
+        return any(figure.verdict == DIFFERENT for figure in self.figures)
 
     @property
     def happened(self) -> bool:
@@ -96,7 +94,7 @@ class LineComparison:
 
     @property
     def where(self) -> str:
-        """`kernels/kernel_v4.cu:53 shared load`; lines that are counted together with + between."""
+        """`kernels/kernel_v4.cu:53 shared load`; lines that are counted together joined by +."""
         by_file: dict[str, list[str]] = defaultdict(list)
         for place in self.places:
             by_file[place.file].append(str(place.line))
@@ -114,10 +112,15 @@ class Comparison:
     notes: tuple[str, ...]
 
     @property
-    def differences(self) -> dict[str, str]:
-        """Where something is not as predicted from the PTX -> what ptxas did there, or "unknown"."""
-        found = {line.where: line.change for line in self.lines if line.change}
-        return found | {figure.metric: UNKNOWN for figure in self.totals if figure.verdict == DIFFERENT}
+    def differences(self) -> tuple[str, ...]:
+        """Where something is not as predicted: source lines and accesses, and names of metrics."""
+        lines = [line.where for line in self.lines if line.differs]
+        return *lines, *(figure.metric for figure in self.totals if figure.verdict == DIFFERENT)
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything is as predicted."""
+        return not self.differences
 
     @property
     def figures(self) -> Iterator[Figure]:
@@ -144,23 +147,25 @@ def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Compariso
         if not never_runs(row.sass):
             rows[Place(row.file, row.line, access_of(row.sass) or "")].append(row)
 
-    def comparison(places: Sequence[Place]) -> tuple[LineComparison, Predicted]:
+    def comparison(places: Sequence[Place]) -> LineComparison:
         together = [access for place in places for access in accesses.get(place, ())]
         ran = [row for place in places for row in rows.get(place, ())]
         return _compare_lines(places, together, ran, analysis.arch)
 
     alone = {place: comparison([place]) for place in sorted({*accesses, *rows})}
-    open_places = [place for place, (line, _) in alone.items() if line.change == UNKNOWN]
-    compared = [pair for place, pair in alone.items() if place not in open_places]
+    open_places = [place for place, line in alone.items() if line.differs]
+    compared = [line for place, line in alone.items() if place not in open_places]
     compared += [comparison(group) for group in _connected(open_places, calls)]
-    compared.sort(key=lambda pair: pair[0].places)
+    compared.sort(key=lambda line: line.places)
 
-    lines = tuple(line for line, _ in compared if line.happened)
-    predictions = (predicted for _, predicted in compared)
-    compiled = hardware_totals(predictions, analysis.undecided)
-    explained = not any(line.change == UNKNOWN for line in lines)
-    totals = tuple(counter_figures(recording.profiles, analysis.totals, compiled, explained))
-    notes = [f"{line.where}: {line.what}" for line in lines if line.what]
+    lines = tuple(line for line in compared if line.happened)
+    explained = not any(line.differs for line in lines)
+    totals = tuple(
+        figure
+        for figure in counter_figures(recording.profiles, analysis.totals, explained)
+        if counter_of(recording.profiles, figure.metric) is not None  # else it was not collected
+    )
+    notes = [f"{line.where}: {TOGETHER}" for line in lines if len(line.places) > 1]
     if fillers:
         notes.append(f"{fillers} instructions that never run (@!PT) were put in by ptxas")
     return Comparison(recording, lines, totals, tuple(notes))
@@ -183,27 +188,15 @@ def _check_same_launch(recording: Recording, analysis: Analysis) -> None:
 
 def _compare_lines(
     places: Sequence[Place], accesses: Sequence[Access], rows: Sequence[SassRow], arch: Arch
-) -> tuple[LineComparison, Predicted]:
-    """The comparison, and the prediction for what was compiled."""
-    measured: Figures = {metric: sum(row.count(metric) or 0 for row in rows) for metric in SOURCE_METRICS}
+) -> LineComparison:
+    measured = {metric: sum(row.count(metric) or 0 for row in rows) for metric in LINE_METRICS}
     predicted = predict(accesses, arch)
-    change = None
-    if not agrees(predicted.figures, measured):
-        change = find_change(accesses, rows, measured, arch) or Change(UNKNOWN, "", predicted)
-    compiled = change.predicted if change else predicted
-    names = [name for name in SOURCE_METRICS if name in predicted.figures or measured[name]]
     figures = tuple(
-        Figure(name, predicted.figures.get(name, 0), compiled.figures.get(name, 0), measured[name])
-        for name in names
+        Figure(name, predicted.figures.get(name, 0), measured[name])
+        for name in LINE_METRICS
+        if name in predicted.figures or measured[name]
     )
-    line = LineComparison(
-        places=tuple(places),
-        figures=figures,
-        wavefronts=predicted.wavefronts,
-        change=change.kind if change else "",
-        what=change.what if change else TOGETHER * (len(places) > 1),
-    )
-    return line, compiled
+    return LineComparison(tuple(places), figures, predicted.wavefronts)
 
 
 def _connected(places: Sequence[Place], calls: Calls) -> list[list[Place]]:
@@ -223,29 +216,26 @@ def _connected(places: Sequence[Place], calls: Calls) -> list[list[Place]]:
 def counter_figures(
     profiles: Sequence[Measured],
     predicted: Mapping[str, int | None],
-    compiled: Mapping[str, int | None],
     explained: bool,
 ) -> Iterator[Figure]:
     """The hardware's counters.
 
-    predicted, compiled: by ncu's names; before and after what ptxas is proven to have changed.
-    explained: the source counters show the predicted figures for every access.
+    predicted: by ncu's names. explained: the source counters show the predicted figures for every access.
     """
     one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
-    for metric, first in predicted.items():
-        expected = compiled.get(metric)
+    for metric, expected in predicted.items():
         measured = counter_of(profiles, metric)
         surplus = 0
-        if first is not None and expected is not None and metric in one_pass:
+        if expected is not None and metric in one_pass:
             together = counted_together(profiles, set(one_pass[metric]))
             measured = together[metric] if together else measured
-            surplus = _arbitration(together, compiled) if together and explained else 0
-        yield Figure(metric, first, expected, measured, surplus)
+            surplus = _arbitration(together, predicted) if together and explained else 0
+        yield Figure(metric, expected, measured, surplus)
 
 
-def _arbitration(together: Mapping[str, int | float], compiled: Mapping[str, int | None]) -> int:
+def _arbitration(together: Mapping[str, int | float], predicted: Mapping[str, int | None]) -> int:
     """The surplus that is proven to be arbitration, by counters of one pass; else 0."""
-    expected = {metric: compiled.get(metric) for metric in together if metric != ARBITRATION}
+    expected = {metric: predicted.get(metric) for metric in together if metric != ARBITRATION}
     surplus = {together[metric] - count for metric, count in expected.items() if count is not None}
     proven = (
         None not in expected.values() and len(surplus) == 1 and 0 <= max(surplus) <= together[ARBITRATION]

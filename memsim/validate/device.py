@@ -70,7 +70,7 @@ def check_chip(device: Device) -> None:
     """
     if device.arch not in ARCHS:
         raise MemsimError(
-            f"there are no measured rules for {device.gpu} ({device.arch}), only for {', '.join(ARCHS)}",
+            f"there are no rules for {device.gpu} ({device.arch}), only for {', '.join(ARCHS)}",
             hint="memsim probe --live says which of them hold on this GPU",
         )
 

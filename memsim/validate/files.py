@@ -1,4 +1,4 @@
-"""The file of a recording: JSON that a schema describes, written once and never again.
+"""The file of a recording: JSON that types describe, written once and never again.
 
 In: a record of plain values, or a file. Out: the file, or the record that it holds, checked.
 Left out on purpose: what a record means.
@@ -7,10 +7,11 @@ Left out on purpose: what a record means.
 from __future__ import annotations
 
 import json
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from memsim.errors import MemsimError
 from memsim.files import read_text, write_text
@@ -30,8 +31,8 @@ def read_record(path: Path) -> Any:
         raise MemsimError(f"not a JSON file: {error}", file=str(path)) from None
 
 
-def check_record(record: Any, version: int, schema: Path, file: str | None = None) -> None:
-    """That a record is of schema `version`, which the file `schema` describes.
+def check_record(record: Any, version: int, document: Any, file: str | None = None) -> None:
+    """That a record is of schema `version`, which the type `document` describes.
 
     Raises:
         MemsimError: it is not.
@@ -41,13 +42,10 @@ def check_record(record: Any, version: int, schema: Path, file: str | None = Non
         raise MemsimError(
             f"a recording of schema {found!r}, and this memsim reads schema {version}", file=file
         )
-    import fastjsonschema
-
     try:
-        _validator(schema)(record)
-    except fastjsonschema.JsonSchemaException as error:
-        message = str(error).removeprefix("data.")
-        raise MemsimError(f"not a recording: {message}", file=file, hint=f"see {schema.name}") from None
+        msgspec.convert(record, document)
+    except msgspec.ValidationError as error:
+        raise MemsimError(f"not a recording: {error}", file=file) from None
 
 
 def write_record(record: dict[str, Any], path: Path) -> None:
@@ -69,13 +67,6 @@ def free_path(home: Path, stem: str) -> Path:
     """`STEM.json` in the folder `home`, or the first of `STEM.run2.json` and so on that is not there yet."""
     names = (f"{stem}.json" if run == 1 else f"{stem}.run{run}.json" for run in count(1))
     return next(home / name for name in names if not (home / name).exists())
-
-
-@cache
-def _validator(schema: Path) -> Any:
-    import fastjsonschema
-
-    return fastjsonschema.compile(json.loads(schema.read_text("utf-8")))
 
 
 def _text(value: Any, indent: str = "") -> str:

@@ -33,7 +33,7 @@ from memsim.validate.predict import (
     accesses_of,
     predict,
 )
-from memsim.validate.report import SOURCE_METRICS, counter_of
+from memsim.validate.report import CODE_METRICS, counter_of
 from memsim.validate.sass import access_of
 
 # What a launch is, best first; "not certain" where something differs and the analysis says what may.
@@ -133,14 +133,14 @@ def compare_code(profiles: Sequence[CodeProfile], analysis: Analysis) -> CodeCom
     rows = tuple(_rows(first, trace, analysis.arch))
     explained = bool(first.figures) and not any(row.differs for row in rows)
     predicted = analysis.totals | _sums(rows, analysis.totals)
-    totals = counter_figures(profiles, predicted, predicted, explained)
+    totals = counter_figures(profiles, predicted, explained)
     known = [figure for figure in totals if counter_of(profiles, figure.metric) is not None]
     return CodeComparison(rows, tuple(known), "; ".join(trace.unsure))
 
 
 def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[InstructionRow]:
-    """A row for each instruction that touches shared or global memory, by address."""
-    collected = [name for name in SOURCE_METRICS if name in profile.figures]
+    """A row for each instruction that touches memory, by address."""
+    collected = [name for name in CODE_METRICS if name in profile.figures]
     if not collected:
         return
     measured = dict(zip(profile.addresses, range(len(profile.addresses)), strict=True))
@@ -189,7 +189,7 @@ def _figures(collected: Iterable[str], predicted: Figures, measured: Figures) ->
     for name in collected:
         expected = predicted.get(name, 0)
         if name in predicted or measured[name]:
-            yield Figure(name, expected, expected, measured[name])
+            yield Figure(name, expected, measured[name])
 
 
 def accesses_by_address(trace: Trace) -> dict[int, list[Access]]:

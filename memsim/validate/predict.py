@@ -2,12 +2,12 @@
 
 In: a trace. Out: for each source line and kind of access, a prediction for every figure that the
 profiler gives for instructions, and the model's quantities that make the hardware's totals; None where no
-rule is known. Left out on purpose: what the compiler makes of the PTX (`memsim.validate.ptxas`).
+rule is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,10 +18,11 @@ from memsim.model import (
     copy_source_page,
     global_source_page,
     shared_source_page,
-    totals,
 )
 from memsim.model.choice import global_cost, shared_cost, why_no_cost
+from memsim.model.constant import constant_access
 from memsim.model.counters import QUANTITIES
+from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.trace.trace import AccessSite, Trace
@@ -32,10 +33,13 @@ THREADS = "thread_inst_executed_true"
 WAVEFRONTS = "memory_l1_wavefronts_shared"
 SECTORS = "memory_l2_theoretical_sectors_global"
 TAGS = "memory_l1_tag_requests_global"
+LOCAL_SECTORS = "memory_l2_theoretical_sectors_local"
 # Figures of the Source page for each space, beside the two of every instruction.
 FIGURES = {
     "shared": (WAVEFRONTS, f"{WAVEFRONTS}_ideal"),
     "global": (SECTORS, f"{SECTORS}_ideal", TAGS),
+    "local": (LOCAL_SECTORS,),
+    "constant": (),
 }
 
 Figures = dict[str, int | None]
@@ -65,10 +69,9 @@ class Requests:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """One instruction: its site, and what it asked for; `width` and `requests` may be ptxas's instead."""
+    """One instruction: its site, and what it asked for."""
 
     site: AccessSite
-    width: int
     requests: Requests
 
 
@@ -106,16 +109,16 @@ def access_name(site: AccessSite) -> str:
 
 
 def accesses_of(trace: Trace) -> Iterator[Access]:
-    """The instructions of a launch that touch shared or global memory; of a copy one for each side."""
+    """The instructions of a launch that touch memory; of a copy one for each side."""
     by_site = np.argsort(trace.site, kind="stable")
     ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
     for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
         columns = trace.addresses, trace.active, trace.partner, trace.count
-        yield Access(site, site.width, Requests(*(column[rows] for column in columns)))
+        yield Access(site, Requests(*(column[rows] for column in columns)))
 
 
 def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
-    """The instructions of a launch that touch shared or global memory."""
+    """The instructions of a launch that touch memory."""
     places: dict[Place, list[Access]] = {}
     for access in accesses_of(trace):
         place = Place(access.site.file, access.site.line, access_name(access.site))
@@ -131,14 +134,6 @@ def predict(accesses: Iterable[Access], arch: Arch) -> Predicted:
     return predicted
 
 
-def hardware_totals(predictions: Iterable[Predicted], undecided: Collection[str] = ()) -> dict[str, int]:
-    """Totals under ncu's names, as `memsim.model.totals`."""
-    everything = Predicted()
-    for predicted in predictions:
-        everything.add(predicted)
-    return totals(everything.quantities, undecided)
-
-
 def _predict_one(access: Access, arch: Arch) -> Predicted:
     site, requests = access.site, access.requests
     figures: Figures = {}
@@ -151,19 +146,29 @@ def _predict_one(access: Access, arch: Arch) -> Predicted:
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
     key = site.space, site.op
     none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
-    kind = access.width, site.op, site.space
+    kind = access.site.width, site.op, site.space
     if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, arch):
         return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
-    if not operation(*key).is_counted:
+    asked = operation(*key)
+    if asked.grouped or asked.remote or (asked.engine and site.space == "shared"):
+        return Predicted(_of_engine(site), none)
+    if not asked.is_counted:
         return Predicted({**figures, **_bypass(access, arch)}, none)
 
-    model = _shared if site.space == "shared" else _global
+    model = {"shared": _shared, "global": _global, "local": _local, "constant": _constant}[site.space]
     page, quantities = model(access, arch)
+    if operation(*key).engine:
+        return Predicted(_of_engine(site), {key: quantities})
     return Predicted({**figures, **page}, {key: quantities})
 
 
+def _of_engine(site: AccessSite) -> Figures:
+    """Copies of an engine, operands of four warps, memory of other blocks: by no rule that is known."""
+    return {EXECUTED: site.instructions, THREADS: None, **dict.fromkeys(FIGURES[site.space])}
+
+
 def _shared(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
-    requests, width, op = access.requests, access.width, access.site.op
+    requests, width, op = access.requests, access.site.width, access.site.op
     if operation("shared", op).is_copy:
         read = requests.partner >= 0
         page = copy_source_page(requests.addresses, requests.partner, width, requests.active, read, arch)
@@ -179,7 +184,7 @@ def _shared(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
 
 
 def _global(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
-    requests, width, op = access.requests, access.width, access.site.op
+    requests, width, op = access.requests, access.site.width, access.site.op
     page = global_source_page(requests.addresses, width, op, requests.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
     figures: Figures = {name: _sum(requests, column) for name, column in columns}
@@ -194,6 +199,20 @@ def _global(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
             "lines": _sum(requests, cost.lines),
         },
     )
+
+
+def _local(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
+    requests = access.requests
+    cost = local_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
+    sectors = _sum(requests, cost.sectors)
+    return {LOCAL_SECTORS: sectors}, {"requests": _sum(requests, cost.requests), "sectors": sectors}
+
+
+def _constant(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
+    """The page has nothing of constants."""
+    requests = access.requests
+    made = constant_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
+    return {}, {"requests": _sum(requests, made)}
 
 
 def _bypass(access: Access, arch: Arch) -> Figures:

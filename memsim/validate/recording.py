@@ -1,8 +1,8 @@
 """A recording: what a GPU counted for one launch of a kernel, and all that it was made with.
 
-In: profiles of a launch, or a file. Out: `Recording`, and its file. `recording.schema.json` beside
-this file describes it. Recordings are never changed: a file that exists is never written again.
-Left out on purpose: which recordings there are (`memsim.validate.shelf`), and what they mean.
+In: profiles of a launch, or a file. Out: `Recording`, and its file, which `documents.Recording`
+describes. Recordings are never changed: a file that exists is never written again.
+Left out on purpose: which recordings there are (`memsim.validate.recordings`), and what they mean.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from memsim.validate import documents
 from memsim.validate.device import Device
 from memsim.validate.files import check_record, read_record, write_record
 from memsim.validate.report import Profile, SassRow, counter_of
 
 SCHEMA = 1
-SCHEMA_FILE = Path(__file__).with_name("recording.schema.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Recording:
         Raises:
             MemsimError: not as the schema says.
         """
-        check_record(record, SCHEMA, SCHEMA_FILE, file)
+        check_record(record, SCHEMA, documents.Recording, file)
         launch = record["launch"]
         triples = {name: tuple(launch[name]) for name in ("options", "grid", "block")}
         return Recording(

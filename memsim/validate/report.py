@@ -34,9 +34,18 @@ SOURCE_METRICS = (
     "memory_l2_theoretical_sectors_global_ideal",
     "memory_l1_tag_requests_global",
 )
+# Recordings of code have this one too; those by source line are of kernels without local memory.
+CODE_METRICS = (*SOURCE_METRICS, "memory_l2_theoretical_sectors_local")
 COLUMNS = ("offset", "file", "line", "sass", *SOURCE_METRICS)
 PASSES = "profiler__replayer_passes"
 # Of all that a report holds: what counts something. The rest describes the chip, or is sampled.
+UNITS = {
+    "gpu__time": "ns",
+    "cycles_": "cycle",
+    "inst_executed": "inst",
+    "t_sectors": "sector",
+    "memory_l": "sectors",
+}
 COUNTERS = (
     "l1tex__",
     "smsp__inst_executed",
@@ -226,17 +235,23 @@ def counters_of(action: Any) -> dict[str, Counted]:
     counters = {}
     for name in sorted(action.metric_names()):
         if name.startswith(COUNTERS) and ("." not in name or name.endswith((".sum", "_active.max"))):
-            metric = action.metric_by_name(name)
-            counters[name] = Counted(whole(metric.as_double()), metric.unit())
+            counters[name] = Counted(whole(action.metric_by_name(name).as_double()), unit_of(name))
     return counters
 
 
+def unit_of(name: str) -> str:
+    """The unit of a counter, as ncu has it; "" for what is only counted.
+
+    From the name: asked for a unit, `ncu_report` of Nsight Compute 2025.3 may crash.
+    """
+    return next((unit for part, unit in UNITS.items() if part in name), "")
+
+
 def instances_of(action: Any) -> dict[str, dict[int, int]]:
-    """`SOURCE_METRICS` of a launch: each by the address of the instruction; empty if it was not collected."""
+    """`CODE_METRICS` of a launch: each by the address of the instruction; empty if it was not collected."""
     names = set(action.metric_names())
     return {
-        name: dict(_instances(action.metric_by_name(name))) if name in names else {}
-        for name in SOURCE_METRICS
+        name: dict(_instances(action.metric_by_name(name))) if name in names else {} for name in CODE_METRICS
     }
 
 

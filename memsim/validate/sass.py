@@ -1,7 +1,7 @@
 """What a machine instruction does to memory, as far as its name says it.
 
 In: SASS text as ncu prints it. Out: which kind of access it is, and bytes a lane.
-Left out on purpose: local memory (spills), constants and textures, which memsim does not predict.
+Left out on purpose: textures, which memsim does not predict.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ ACCESSES = {
 }
 MATRICES = tuple(opcode for op in OPERATIONS.values() if op.matrix for opcode in op.opcodes)
 BITS = re.compile(r"\.(?:[US]?(8|16)|(64|128))(?![0-9])")
+INDEXED = re.compile(r"\]\[R[0-9]")  # c[0x3][R4+0x10]
 MATRIX_ROW = 16
 
 
@@ -27,8 +28,9 @@ def opcode(sass: str) -> str:
 
 
 def access_of(sass: str) -> str | None:
-    """ "shared load" and the like; None for what touches neither shared nor global memory."""
-    return ACCESSES.get(opcode(sass).partition(".")[0])
+    """ "shared load" and the like; None for what is no access to memory."""
+    name = opcode(sass).partition(".")[0]
+    return None if name == "LDC" and not INDEXED.search(sass) else ACCESSES.get(name)
 
 
 def is_memory_access(sass: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from memsim.kernels import Spec
 
 RAGGED = "ragged"
-ODD = (331, 269, 147)  # no multiple of any tile
+ODD = (331, 269, 147, 3)  # no multiple of any tile; K in three parts, where a kernel divides it
 
 
 def size_of(spec: Spec, wanted: str | None) -> tuple[int, ...]:

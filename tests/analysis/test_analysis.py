@@ -11,6 +11,7 @@ from memsim.arch import SM_90
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.model import SharedCost, bypass_access, copy_access, global_access, shared_access
+from memsim.model.operations import operation
 from memsim.trace.trace import AccessSite, Trace
 from tests.traces import LANES, Request, make_trace, site, traces
 
@@ -101,27 +102,62 @@ def copy_of(
     return copy_access(addresses, origins, width, active, origins >= 0)
 
 
+COUNTS_OF = {
+    "shared": ("wavefronts", "conflicts", "max_ways"),
+    "global": ("sectors", "lines"),
+    "local": ("sectors",),
+    "constant": (),
+}
+COUNTS = ("requests", "wavefronts", "conflicts", "max_ways", "sectors", "lines")
+
+
+def requests_of(one: AccessSite, addresses: np.ndarray, active: np.ndarray) -> int:
+    """Of constants one for each address, to local memory one for each word of a lane."""
+    if one.space == "constant":
+        return len(set(addresses[active].tolist()))
+    return bool(active.any()) * (max(1, one.width // 4) if one.space == "local" else 1)
+
+
+def local_sectors(addresses: np.ndarray, width: int, active: np.ndarray) -> int:
+    """Eight lanes beside each other have the same word of theirs in one sector."""
+    words = {(lane // 8, int(addresses[lane]) // max(4, width)) for lane in LANES[active]}
+    return len(words) * max(1, width // 4)
+
+
 @given(trace=traces())
 def test_every_row_is_the_sum_of_its_requests_one_by_one(trace: Trace) -> None:
     analysis = analyze_trace(trace)
     seen = 0
     for row in analysis.sites:
         key = (row.file, row.line, row.op, row.space, row.width, row.array)
-        sums: dict[str, int] = dict.fromkeys(("wavefronts", "conflicts", "sectors", "lines", "max_ways"), 0)
+        sums: dict[str, int] = dict.fromkeys(COUNTS, 0)
         for i in range(len(trace.site)):
             one = trace.sites[trace.site[i]]
             if key != (one.file, one.line, one.op, one.space, one.width, one.array):
                 continue
             seen += 1
+            sums["requests"] += int(trace.count[i]) * requests_of(one, trace.addresses[i], trace.active[i])
             request = (trace.addresses[i], one.width, one.op, trace.active[i])
             partner = trace.partner[i]
-            if one.space == "shared":
+            if operation(one.space, one.op).remote:
+                cost = global_access(request[0], one.width, one.op.removeprefix("cluster_"), request[3])
+                sums["sectors"] += int(trace.count[i]) * int(cost.sectors)
+                sums["lines"] += int(trace.count[i]) * int(cost.lines)
+            elif not operation(one.space, one.op).is_counted:
+                continue
+            elif operation(one.space, one.op).grouped:
+                made = int(trace.count[i]) * bool(trace.active[i].any())
+                sums["wavefronts"] += made * one.width // 4
+                sums["max_ways"] = max(sums["max_ways"], int(made > 0))
+            elif one.space == "shared":
                 copies = one.op == "cp_async"
                 shared = copy_of(*request, partner) if copies else shared_access(*request)
                 sums["wavefronts"] += int(trace.count[i]) * int(shared.wavefronts)
                 sums["conflicts"] += int(trace.count[i]) * int(shared.conflicts)
                 sums["max_ways"] = max(sums["max_ways"], int(shared.ways))
-            else:
+            elif one.space == "local":
+                sums["sectors"] += int(trace.count[i]) * local_sectors(*request[:2], request[3])
+            elif one.space == "global":
                 past = one.op == "cp_async_cg"
                 cost = (
                     bypass_access(partner, trace.addresses[i], trace.active[i])
@@ -130,9 +166,10 @@ def test_every_row_is_the_sum_of_its_requests_one_by_one(trace: Trace) -> None:
                 )
                 sums["sectors"] += int(trace.count[i]) * int(cost.sectors)
                 sums["lines"] += int(trace.count[i]) * int(cost.lines)
-        names = ("wavefronts", "conflicts", "max_ways") if row.space == "shared" else ("sectors", "lines")
-        for name in names:
-            assert getattr(row, name) == (sums[name] if row.unresolved is None else None)
+        space = "global" if row.operation.remote else row.space
+        for name in COUNTS:
+            known = row.unresolved is None and name in ("requests", *COUNTS_OF[space])
+            assert getattr(row, name) == (sums[name] if known else None), name
     assert seen == len(trace.site)
 
 
@@ -156,13 +193,13 @@ def test_one_unresolved_instruction_makes_the_row_unresolved() -> None:
 def test_a_width_that_was_not_measured_is_unresolved() -> None:
     row = only_site((site(op="atomic", width=2), [TWO_WAY]))
     assert row.wavefronts is None
-    assert row.unresolved == "shared atomic of 2 bytes a lane was not measured on sm_90"
+    assert row.unresolved == "shared atomic of 2 bytes a lane has no rule on sm_90"
     assert only_site((site(op="atomic", width=4), [TWO_WAY])).unresolved is None
 
 
 @pytest.mark.parametrize(
     ("op", "why"),
-    [("atomic_loop", "a loop of loads and compare-and-swaps"), ("atomic_generic", "not measured")],
+    [("atomic_loop", "a compare-and-swap loop"), ("atomic_generic", "not measured")],
 )
 def test_an_atomic_without_a_rule_takes_the_totals_that_it_counts_in(op: str, why: str) -> None:
     analysis = analyze_trace(make_trace((site(op=op), [TWO_WAY]), (LOAD, [CLEAN])))
@@ -296,14 +333,14 @@ FOUR_BLOCKS = {"launch": Launch((2000, 2, 1), (32, 1, 1)), "blocks_replayed": 4}
         (
             [READ_CLEAN, (site(space="global", op="store", line=7), [SCATTERED])],
             {},
-            "worst is the store at kernel.cu:7: 32.0 sectors a request where 4.0 would do; "
+            "worst is the store at kernel.cu:7: 32.0 sectors per request instead of 4.0; "
             "280 of 360 global sectors are not needed (77.8 %)",
         ),
         (
             [LOAD_CLEAN, (READ, [SCATTERED])],
             {},
-            "conflict-free: 10 shared wavefronts, none wasted by bank conflicts; global access is badly "
-            "coalesced: worst is the load at kernel.cu:4: 32.0 sectors a request where 4.0 would do; "
+            "conflict-free: 10 shared wavefronts, none wasted by bank conflicts; global accesses are not "
+            "coalesced: worst is the load at kernel.cu:4: 32.0 sectors per request instead of 4.0; "
             "280 of 320 global sectors are not needed (87.5 %)",
         ),
         (

@@ -20,7 +20,7 @@ def recording() -> RateRecording:
 
 def test_every_counter_is_as_recorded_and_every_bound_holds(recording: RateRecording) -> None:
     found = judge_rates(recording)
-    assert len(found) == 83
+    assert len(found) == 90
     assert {rated.launch.name: rated.different for rated in found if rated.different} == {}
     assert [rated.launch.name for rated in found if not rated.holds] == []
 
@@ -81,7 +81,14 @@ def test_where_lanes_meet_not_all_instructions_are_counted_for_certain() -> None
 
 
 def test_an_instruction_of_the_tensor_pipe_whose_cycles_are_not_known_is_named() -> None:
-    use = pipe_use({"HGMMA.64x128x16.F32": 3, "HMMA.16816.F32": 2})
-    assert use.unknown == ("HGMMA.64x128x16.F32",)
+    use = pipe_use({"HGMMA.SP.64x128x32.F32": 3, "HMMA.16816.F32": 2})
+    assert use.unknown == ("HGMMA.SP.64x128x32.F32",)
     assert use.counters[TENSOR] == 5
     assert use.cycles["tensor"] == 12
+
+
+def test_a_product_of_a_warpgroup_takes_half_a_cycle_for_each_column() -> None:
+    use = pipe_use({"HGMMA.64x128x16.F32": 3, "QGMMA.64x64x32.F32.E4M3.E4M3": 1, "IGMMA.64x8x32.S8.S8": 1})
+    assert use.unknown == ()
+    assert use.cycles["tensor"] == 3 * 64 + 32 + 4
+    assert use.counters[TENSOR] == 5

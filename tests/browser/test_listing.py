@@ -15,6 +15,8 @@ from memsim.report.html import report_page
 from tests.browser.conftest import Page
 from tests.report.test_listing import long
 
+pytestmark = pytest.mark.slow
+
 Made = Callable[..., Path]
 BAD = ("report", "kernel_v4_colmajor", "--size", "256,256,16")
 

@@ -1,7 +1,8 @@
-"""What README.md and docs/python_kernels.md show of Triton, Numba and CuPy runs as it stands there."""
+"""What README.md and docs/python_kernels.md show of packages runs as it stands there."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from docs.capture import folded
 from docs.python_kernels import RECORDED, printed
 from memsim.captured.launch_json import read_launch
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 PAGE = (ROOT / "docs" / "python_kernels.md").read_text("utf-8")
+OWN = (ROOT / "docs" / "own_kernels.md").read_text("utf-8")
 
 
 def block(document: str, language: str, words: str) -> str:
@@ -27,7 +30,12 @@ def block(document: str, language: str, words: str) -> str:
 
 def run(folder: Path, *command: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", *command], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-W", "ignore", *command],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -35,7 +43,7 @@ def run(folder: Path, *command: str) -> str:
 
 def test_the_recorded_launch_is_of_the_readmes_kernel() -> None:
     assert (RECORDED / "add" / "add.py").read_text("utf-8") == block(README, "python", "import triton")
-    assert printed("add") in README
+    assert folded(printed("add")) in PAGE
 
 
 def test_the_readmes_kernel(tmp_path: Path) -> None:
@@ -48,7 +56,7 @@ def test_the_readmes_kernel(tmp_path: Path) -> None:
         and f"Triton {triton.__version__} " in recorded.trace.origin.compiler
     ):
         assert shown == printed("add")
-    assert shown.startswith("add: worst is the load at add.py:9: 15.8 sectors a request where 4.0 would do")
+    assert shown.startswith("add: worst is the load at add.py:9: 15.8 sectors per request instead of 4.0")
     script = block(README, "python", "import triton").replace("n = 9_999", "n = 10_000")
     (tmp_path / "add.py").write_text(script)
     assert run(tmp_path, "add.py").startswith("add: coalesced: 3,750 global sectors, all needed")
@@ -85,8 +93,22 @@ def test_the_pages_kernel_of_cupy(tmp_path: Path) -> None:
     assert len(shown) == 2 and all(line.startswith("scale: coalesced: ") for line in shown)
 
 
+def test_the_pages_kernel_of_warp(tmp_path: Path) -> None:
+    pytest.importorskip("warp")
+    (tmp_path / "lengths.py").write_text(block(PAGE, "python", "import warp"))
+    shown = run(tmp_path, "lengths.py").splitlines()[-1]
+    assert "worst is the load at lengths.py:8: 12.0 sectors per request instead of 4.0" in shown
+
+
+def test_the_pages_kernel_of_cute(tmp_path: Path) -> None:
+    pytest.importorskip("cutlass")
+    (tmp_path / "transpose.py").write_text(block(PAGE, "python", "import cutlass"))
+    shown = run(tmp_path, "transpose.py")
+    assert shown.startswith("transpose_kernel: worst is the load at transpose.py:15: 32-way bank conflict")
+
+
 def test_the_pages_launch(tmp_path: Path) -> None:
-    (tmp_path / "scale.cu").write_text(block(README, "cuda", "scale"))
+    (tmp_path / "scale.cu").write_text(block(OWN, "cuda", "scale"))
     (tmp_path / "launch.json").write_text(block(PAGE, "json", "scale.cu"))
     assert run(tmp_path, "-m", "memsim", "analyze", "launch.json").startswith(
         "scale: worst is the load at scale.cu:3"

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.api import from_cubin
-from memsim.captured.launch_json import SCHEMA_FILE, read_launch, write_launch
+from memsim.captured.launch_document import schema
+from memsim.captured.launch_json import read_launch, write_launch
 from memsim.captured.launched import Launched, kept
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
@@ -62,7 +63,7 @@ def test_what_is_written_is_what_is_read(cubin: bytes, tmp_path: Path) -> None:
     before = launch(cubin)
     path = write_launch(before, tmp_path / "run")
     record = json.loads(path.read_text("utf-8"))
-    jsonschema.validate(record, json.loads(SCHEMA_FILE.read_text("utf-8")))
+    jsonschema.validate(record, schema())
     after = read_launch(path)
     assert rows(after) == rows(before)
     assert after.kernel.origin == before.kernel.origin
@@ -169,22 +170,28 @@ def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"grid": [0]}, r"this is no launch: data\.grid\[0\] must be bigger than or equal to 1"),
+        ({"grid": [0]}, r"this is no launch: Expected `int` >= 1 - at `\$.grid\[0\]`"),
         ({"arguments": [{"kind": "matrix"}]}, "this is no launch"),
+        ({"arguments": [{"kind": "scalar", "dtype": "int8", "value": 300}]}, "300 is no int8"),
+        ({"size": 1}, "this is no launch: Object contains unknown field `size`"),
         ({"code": "other.cubin"}, "there is no other.cubin beside it"),
         ({"kernel": "other"}, "no kernel 'other'"),
         ({"arguments": []}, "takes 1 arguments, 0 given"),
         (
             {"arguments": [{"kind": "array", "dtype": "int8", "shape": [4], "values": "x.npy"}]},
-            "cannot read x.npy",
+            "there is no x.npy beside it",
         ),
         (
             {"arguments": [{"kind": "array", "dtype": "int8", "shape": [5], "values": "four.npy"}]},
             "does not hold",
         ),
         (
+            {"arguments": [{"kind": "array", "dtype": "int8", "shape": [5], "values": "huge.npy"}]},
+            "cannot read huge.npy: it is truncated",
+        ),
+        (
             {"arguments": [{"kind": "array", "dtype": "intact", "shape": [4]}]},
-            "no array has elements of 'intact'",
+            "unknown element type 'intact'",
         ),
     ],
 )
@@ -192,6 +199,9 @@ def test_what_is_wrong_is_said(tmp_path: Path, change: dict[str, Any], message: 
     array = ArrayArg((4,), "int8")
     path = write_launch(_of(from_cubin(_pointer_kernel())["k"], array), tmp_path)
     np.save(tmp_path / "four.npy", np.zeros(4, np.int8))
+    (tmp_path / "huge.npy").write_bytes(
+        (tmp_path / "four.npy").read_bytes().replace(b"(4,), }        ", b"(1099511627776,), }")
+    )
     record = json.loads(path.read_text("utf-8"))
     assert read_launch(path).analyze().sites
     path.write_text(json.dumps({**record, **change}))
@@ -207,7 +217,38 @@ def test_a_file_that_is_no_json_is_said(tmp_path: Path) -> None:
         read_launch(tmp_path / "half.json")
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5_000, '{"grid": "\\ud800"}', ""])
+def test_what_is_hardly_json_is_said(tmp_path: Path, text: str) -> None:
+    (tmp_path / "launch.json").write_text(text)
+    with pytest.raises(MemsimError, match="this is no launch"):
+        read_launch(tmp_path / "launch.json")
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1.5, 3, True])
+def test_a_number_comes_back(tmp_path: Path, value: Any) -> None:
+    kernel = from_cubin(_pointer_kernel())["k"]
+    found = read_launch(write_launch(Launched(kernel, (1, 1, 1), (1, 1, 1), (value,)), tmp_path)).args
+    assert found == (value,) and type(found[0]) is type(value)
+
+
 def test_the_published_schema_is_the_one_that_is_used() -> None:
     published = Path(__file__).parents[2] / "docs" / "launch.schema.json"
-    assert published.read_text("utf-8") == SCHEMA_FILE.read_text("utf-8")
-    jsonschema.Draft7Validator.check_schema(json.loads(SCHEMA_FILE.read_text("utf-8")))
+    assert json.loads(published.read_text("utf-8")) == json.loads(json.dumps(schema())), (
+        "run python docs/generate.py"
+    )
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_names_of_a_structs_parts_come_back(tmp_path: Path) -> None:
+    from memsim.launch import Fields
+
+    kernel = from_cubin(_pointer_kernel())["k"]
+    array = np.arange(4, dtype=np.float32)
+    for names in (("", "inner"), ("", "")):
+        given = Fields((array, np.int64(3)), names)
+        found = read_launch(write_launch(Launched(kernel, (1, 1, 1), (1, 1, 1), (given,)), tmp_path)).args[0]
+        assert isinstance(found, Fields) and found.names == names
+        np.testing.assert_array_equal(found[0], array)
+        assert found[1] == 3
+    plain = Launched(kernel, (1, 1, 1), (1, 1, 1), ((array, np.int64(3)),))
+    assert not isinstance(read_launch(write_launch(plain, tmp_path)).args[0], Fields)

@@ -211,7 +211,7 @@ def test_the_command_line_captures_a_script_and_analyzes_it(tmp_path: Path) -> N
     done = command("analyze", paths[0])
     assert done.returncode == 0, done.stderr
     # 1000 is no multiple of 16: Triton reads 4 bytes at a time, every other element, and each sector twice.
-    assert done.stdout.startswith("scale: worst is the load at scale.py:8: 7.8 sectors a request")
+    assert done.stdout.startswith("scale: worst is the load at scale.py:8: 7.8 sectors per request")
     done = command("analyze", paths[1])
     assert done.stdout.startswith("scale: coalesced: 128 global sectors")
     assert command("capture", "-o", run, script, 1000).returncode == 2  # there is something in it
@@ -228,5 +228,5 @@ def test_a_script_that_fails_is_told_where(tmp_path: Path) -> None:
 
 
 def test_a_chip_without_rules_is_refused() -> None:
-    with pytest.raises(MemsimError, match="sm_80"), memsim.capture("sm_80"):
+    with pytest.raises(MemsimError, match="sm_70"), memsim.capture("sm_70"):
         pass

@@ -14,7 +14,8 @@ from memsim.errors import MemsimError
 from memsim.kernels import Spec, compiled
 from memsim.kernels.shipped import Shipped, read_shipped, write_shipped
 from memsim.sass.cubin import read_cubin
-from tests.catalog.test_ptx import ARM, RELEASE, nvrtc_is_absent
+from tests.catalog.test_ptx import ARM, RELEASE, REPEATED, nvrtc_is_absent
+from tests.few import few
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def copied(tmp_path: Path) -> Spec:
 
 
 @pytest.mark.skipif(ARM, reason=f"NVRTC {RELEASE} is not made for Arm")
-@pytest.mark.parametrize("name", compiled())
+@pytest.mark.parametrize("name", few(REPEATED))
 def test_regenerated_code_is_the_shipped_code(name: str) -> None:
     if absent := nvrtc_is_absent():
         pytest.skip(absent)

@@ -8,6 +8,7 @@ import pytest
 from memsim.api import run
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
+from tests.few import few
 
 NAME = "sgemm_tuned"
 SIZES = {
@@ -19,10 +20,10 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES.keys())
+@pytest.mark.parametrize("shape", few(SIZES, ("one tile", "wide")))
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (-1.5, 0.25), (0.0, 1.0), (3.0, -1.0)])
-def test_alpha_and_beta(size: tuple[int, int, int], alpha: float, beta: float) -> None:
-    m, n, k = size
+def test_alpha_and_beta(shape: str, alpha: float, beta: float) -> None:
+    m, n, k = size = SIZES[shape]
     rng = np.random.default_rng(7)
     a, b, c = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((m, k), (k, n), (m, n)))
     result = c.copy() if beta else np.full_like(c, np.nan)  # which is not read then

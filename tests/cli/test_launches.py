@@ -35,7 +35,7 @@ def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Pa
     scale.unlink()
     assert counts(memsim("analyze", saved / "launch.json", "--json")) == counts(first)
     shown = memsim("analyze", saved / "launch.json").out
-    assert "scale.cu:6" in shown and "data[i] = factor * tile[threadIdx.x];" in shown
+    assert "(scale.cu):" in shown and "if (i < n) data[i] = factor *" in shown
     assert "1 of 4 blocks replayed" in memsim("analyze", saved / "launch.json", "--blocks", "1").out
 
 
@@ -48,6 +48,20 @@ def test_a_launch_has_its_own_shape(
     done = memsim("analyze", tmp_path / "l" / "launch.json", *option)
     assert (done.code, done.out) == (2, "")
     assert f"{option[0]} makes no sense with a launch" in done.err
+
+
+def test_a_launch_that_reads_a_little_too_far(memsim: Run, tmp_path: Path) -> None:
+    source, saved = tmp_path / "far.cu", tmp_path / "saved"
+    source.write_text(
+        'extern "C" __global__ void far(const float *in, float *out)'
+        "{ out[threadIdx.x] = in[threadIdx.x + 1]; }"
+    )
+    launch = ("--grid", "1", "--block", "32", "--arg", "f32[32]", "--arg", "f32[32]")
+    allow = "--allow-out-of-bounds"
+    first = memsim("analyze", source, *launch, allow, "--json", "--save-launch", saved)
+    done = memsim("analyze", saved / "launch.json")
+    assert done.code == 2 and "out-of-bounds" in done.err and allow in done.err
+    assert counts(memsim("analyze", saved / "launch.json", allow, "--json")) == counts(first)
 
 
 def test_a_saved_trace_has_no_launch_to_save(memsim: Run, tmp_path: Path) -> None:
@@ -65,7 +79,7 @@ def test_a_launch_of_ptx_stays_one_of_ptx(memsim: Run, scale: Path, tmp_path: Pa
     record = json.loads((tmp_path / "launch.json").read_text("utf-8"))
     assert record["code"] == "kernel.ptx" and (tmp_path / "kernel.ptx").is_file()
     again = memsim("analyze", tmp_path / "launch.json")
-    assert "Read: PTX of sm_90" in again.out and "an estimate" in again.out.splitlines()[0]
+    assert "Code: PTX of sm_90" in again.out and "estimate" in again.out.splitlines()[0]
 
 
 # --- Triton's cache, as it lies on disk
@@ -192,6 +206,6 @@ def test_a_script_that_ends_badly(memsim: Run, tmp_path: Path, text: str, code: 
 def test_a_folder_with_something_in_it_is_not_written_to(memsim: Run, tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text("")
     done = memsim("capture", "-o", tmp_path, tmp_path / "s.py")
-    assert done.code == 2 and "the folder is not empty" in done.err
+    assert done.code == 2 and "the output folder is not empty" in done.err
     done = memsim("capture", "-o", tmp_path / "run", tmp_path / "none.py")
     assert done.code == 2 and "there is no file" in done.err

@@ -21,7 +21,10 @@ Run = Callable[..., Done]
 MEMSIM = (sys.executable, "-m", "memsim")
 
 
-def test_the_list_has_every_kernel_with_its_story_under_its_article(memsim: Run) -> None:
+def test_the_list_has_every_kernel_with_its_story_under_its_article(
+    memsim: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     done = memsim("list")
     assert done.code == 0
     groups = [group.splitlines() for group in done.out.split("\n\n")]
@@ -34,6 +37,10 @@ def test_the_list_has_every_kernel_with_its_story_under_its_article(memsim: Run)
         assert title == spec.article
         assert line.endswith(spec.story)
     assert sum(len(group) - 1 for group in groups) == len(catalog())  # and each kernel
+
+    monkeypatch.setenv("COLUMNS", "80")
+    stories = [line for line in memsim("list").out.splitlines() if line.startswith(" ")]
+    assert max(map(len, stories)) <= 80
 
 
 def test_version_and_help(memsim: Run) -> None:
@@ -56,8 +63,8 @@ def test_an_unknown_verb_is_a_usage_error(memsim: Run) -> None:
         (MemsimError("it is wrong", hint="mend it"), 2, "error: it is wrong\nhint: mend it\n"),
         (MemsimError("a check failed", exit_code=1), 1, "error: a check failed\n"),
         (KeyboardInterrupt(), 130, "interrupted\n"),
-        (RecursionError(), 2, "error: something is nested too deeply to be read\n"),
-        (MemoryError(), 2, "error: there is not enough memory for this\n"),
+        (RecursionError(), 2, "error: the input is nested too deeply\n"),
+        (MemoryError(), 2, "error: out of memory\n"),
         (MemsimError("\x1b[31mred\u202e\r"), 2, "error: ␛[31mred\ufffd␍\n"),
     ],
 )

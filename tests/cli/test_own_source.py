@@ -104,7 +104,7 @@ def test_an_array_of_other_elements_is_refused(file: Path, memsim: Run) -> None:
     file.write_text(OTHER)
     bad = memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f32[4]")
     assert bad.code == 2
-    assert "x is double *, and is given an array of float32" in bad.err
+    assert "x is double *, and was given an array of float32" in bad.err
     assert memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f64[4]").code == 0
 
 
@@ -112,5 +112,40 @@ def test_a_file_without_kernels_is_told(file: Path, memsim: Run) -> None:
     file.write_text("int main() {}\n")
     for verb in ("analyze", "list"):
         done = memsim(verb, "mine.cu")
-        assert done.code == 2 and "no kernel is found in it" in done.err
+        assert done.code == 2 and "no kernel was found in it" in done.err
     assert memsim("list", "absent.cu").code == 2
+
+
+def test_an_instance_that_nothing_launches_says_what_it_needs(file: Path, memsim: Run) -> None:
+    done = memsim("analyze", "mine.cu", "--kernel", "shift<double, 8>", "--grid", "4")
+    assert done.code == 2
+    assert "needs --block, --arg for const T *in, --arg for T *out, --arg for int n" in done.err
+    assert "--kernel 'shift<double, 8>' --grid GRID --block BLOCK --arg 'f64[256]'" in done.err
+    assert "fits no kernel" not in done.err
+    assert "fits no kernel called shif<int>" in memsim("analyze", "mine.cu", "--kernel", "shif<int>").err
+
+
+def test_a_templates_elements_are_those_of_the_instance(file: Path, memsim: Run) -> None:
+    arguments = ("--arg", "f32[256]", "--arg", "f32[256]", "--arg", "1")
+    assert memsim("analyze", "mine.cu", *arguments).code == 0
+    done = memsim("analyze", "mine.cu", "--arg", "f32[256]", "--arg", "f64[256]", "--arg", "1")
+    assert done.code == 2
+    assert "out is float *, and was given an array of float64" in done.err
+
+
+def test_arguments_that_are_missing_are_said_by_their_c_types(file: Path, memsim: Run) -> None:
+    done = memsim("analyze", "mine.cu", "--arg", "f32[256]")
+    assert done.code == 2 and "needs --arg for T *out, --arg for int n" in done.err
+
+
+@pytest.mark.parametrize("verb", ["analyze", "list"])
+def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
+    from memsim.compile import compile_cubin
+
+    (file.parent / "one.cubin").write_bytes(compile_cubin(OTHER).code)
+    (file.parent / "two.cubin").write_bytes(compile_cubin(OTHER + OTHER.replace("other", "more")).code)
+    one, two = (memsim(verb, f"{name}.cubin") for name in ("one", "two"))
+    assert (one.code, two.code) == (0, 0)
+    assert one.out == "other(8 B)\n  memsim analyze one.cubin --grid GRID --block BLOCK --arg ARG\n"
+    assert "memsim analyze two.cubin --kernel more --grid GRID --block BLOCK --arg ARG" in two.out
+    assert memsim(verb, "three.cubin").code == 2

@@ -75,10 +75,10 @@ def test_compare_takes_what_analyze_takes(memsim: Run, tmp_path: Path) -> None:
 def test_one_side_may_have_no_shared_memory(memsim: Run) -> None:
     for pair in (("kernel_v1", "--compare", "kernel_v4"), ("kernel_v4", "--compare", "kernel_v1")):
         lines = fine(memsim("heatmap", *pair, *SMALL))
-        assert lines.count("This kernel does not touch shared memory.") == 1
+        assert lines.count("This kernel does not access shared memory.") == 1
         assert sum(line.startswith("site ") for line in lines) == 1
     both = memsim("heatmap", "kernel_v1", "--compare", "opt_2_naive", *SMALL)
-    refused(both, "kernel_v1 and opt_2_naive do not touch shared memory")
+    refused(both, "kernel_v1 and opt_2_naive do not access shared memory")
 
 
 def test_size_and_arch_of_a_heatmap_count(memsim: Run) -> None:
@@ -87,13 +87,13 @@ def test_size_and_arch_of_a_heatmap_count(memsim: Run) -> None:
     assert small[0] != large[0]
     some = fine(memsim("heatmap", "kernel_v4_colmajor", "--size", "256,256,16", "--blocks", "2"))
     assert some[0].endswith("; 2 of 4 blocks replayed")
-    refused(memsim("heatmap", "kernel_v4", *SMALL, "--arch", "sm_50"), "known: sm_90")
+    refused(memsim("heatmap", "kernel_v4", *SMALL, "--arch", "sm_50"), "known: sm_75")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("kernel_v1", "--size", "64,64,8"), "does not touch shared memory"),
+        (("kernel_v1", "--size", "64,64,8"), "does not access shared memory"),
         (("kernel_v4", *SMALL, "-o", "x.gif"), "known: .png, .svg, .pdf"),
         (("kernel_v4", *SMALL, "-o", "x"), "without a suffix"),
         (("kernel_v4", *SMALL, "-o", "no/x.png"), "cannot write"),
@@ -148,7 +148,7 @@ def test_explain_by_line_and_by_site(memsim: Run) -> None:
 def test_explain_answers_the_false_alarm(memsim: Run) -> None:
     text = "\n".join(fine(memsim("explain", "kernel_v4", *SMALL, "--line", "55")))
     assert text.startswith("No bank conflict: 4 wavefronts")
-    assert "would call this a 4-way conflict; it is none" in text
+    assert "would wrongly call this a 4-way conflict" in text
 
 
 def test_explain_tells_of_other_accesses_on_the_line(memsim: Run) -> None:
@@ -163,7 +163,7 @@ def test_explain_tells_of_other_accesses_on_the_line(memsim: Run) -> None:
 def test_explain_of_global_memory(memsim: Run) -> None:
     lines = fine(memsim("explain", "kernel_v1", "--size", "64,64,8"))
     assert lines[0].startswith("Not coalesced: 32 sectors")
-    assert any("Coalescing needs neighbouring lanes at neighbouring addresses" in line for line in lines)
+    assert any("Consecutive lanes are" in line for line in lines)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
@@ -181,7 +181,7 @@ def test_explain_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
         (("--line", "x"), "write 42, or FILE:42"),
         (("--site", "12"), "sites are numbered 0 to 11"),
         (("--site", "-1"), "--site"),
-        (("--line", "43", "--site", "2"), "give one"),
+        (("--line", "43", "--site", "2"), "give only one"),
         (("-o", "x.html"), "known: .png, .svg, .pdf"),
     ],
 )
@@ -219,17 +219,27 @@ def test_a_report_of_a_file_or_a_saved_trace(memsim: Run, scale: Path, tmp_path:
         "-DSTRIDE=2",
     )
     fine(memsim("report", scale, *launch, "-o", page))
-    assert "recordings are of catalogue kernels" in page.read_text("utf-8")
+    assert "only catalogue kernels have recordings" in page.read_text("utf-8")
     fine(memsim("analyze", "kernel_v4", *SMALL, "--save-trace", saved))
     fine(memsim("report", saved, "-o", page))
     assert page.read_text("utf-8") == report_page(
-        catalog()["kernel_v4"].analyze(size=SIZE), "recordings are of catalogue kernels"
+        catalog()["kernel_v4"].analyze(size=SIZE), "only catalogue kernels have recordings"
     )
+
+
+def test_a_report_may_have_before_and_after(memsim: Run, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    fine(memsim("report", "kernel_v4_colmajor", *SMALL, "--compare", "kernel_v4", "-o", page))
+    text = page.read_text("utf-8")
+    assert "kernel_v4_colmajor → kernel_v4: 4 improved, 2 changed, of 12 accesses" in text
+    assert "4 improved" not in report_page(catalog()["kernel_v4_colmajor"].analyze(size=SIZE))
+    refused(memsim("report", "kernel_v4", *SMALL, "--compare", "nowhere", "-o", page), "nowhere")
+    assert page.read_text("utf-8") == text
 
 
 def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
     refused(memsim("report", "kernel_v4", *SMALL), "Missing option '--output'")
-    refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "r.pdf"), "call it r.html")
+    refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "r.pdf"), "name it r.html")
     refused(memsim("report", "kernel_v4", *SMALL, "-o", tmp_path / "no" / "r.html"), "cannot write the page")
     assert list(tmp_path.iterdir()) == []
 
@@ -275,7 +285,7 @@ def test_a_recording_stands_beside_the_prediction(
         return re.sub(r"\s+", " ", page.read_text("utf-8"))
 
     assert "to compare with: there is no recording of kernel_v4 at 128,128,16" in text_of(*SMALL)
-    assert "to compare with: a recording is of all blocks" in text_of("--size", "256,128,16", "--blocks", "1")
+    assert "to compare with: recordings cover all blocks" in text_of("--size", "256,128,16", "--blocks", "1")
 
     predicted = catalog()["kernel_v4"].analyze(size=SIZE).totals[REQUESTS]
     assert predicted is not None

@@ -42,7 +42,9 @@ def test_live_and_record(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert memsim("probe", "--live", "--traces", tmp_path).code == 0
     assert not list(tmp_path.iterdir())
     done = memsim("probe", "--live", "--record", "--traces", tmp_path)
-    assert done.err == f"recorded: {tmp_path / H100 / 'probe.npz'}\n"
+    files = [tmp_path / H100 / name for name in ("probe.npz", "rules.json")]
+    assert done.err.splitlines() == [f"recorded: {file}" for file in files]
+    assert all(file.is_file() for file in files)
     assert memsim("probe", "--traces", tmp_path).out == done.out
 
     counters = few.probed["STS8"].counters + 1
@@ -56,8 +58,8 @@ def test_live_and_record(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 def test_bad_input(memsim: Run, tmp_path: Path) -> None:
     for arguments, says in (
-        (("--record",), "--record makes no sense without --live"),
-        (("--live", "--gpu", "x"), "--gpu chooses among recordings"),
+        (("--record",), "--record needs --live"),
+        (("--live", "--gpu", "x"), "--gpu selects among recordings"),
         (("--traces", tmp_path), "memsim probe --live --record makes one"),
     ):
         done = memsim("probe", *arguments)

@@ -40,7 +40,9 @@ def test_a_kernel_of_the_catalogue(memsim: Memsim) -> None:
         "Proven by replay: 1 in kernel_v4_colmajor.cu, compiled and replayed: "
         "s_a 640 -> 576 wavefronts, as forecast."
     )
-    assert bounds.startswith("Lower bound of the launch (memsim bound): ")
+    assert bounds.startswith(
+        "Lower bound of the launch with lanes transposed, as 2 x 16 become 16 x 2 (memsim bound): "
+    )
     assert last.startswith("kernel_v4_colmajor: conflict-free: 1,664 shared wavefronts")
 
 
@@ -75,7 +77,7 @@ def test_apply_writes_the_change_that_was_proven_and_run(memsim: Memsim, tile: P
     tile.chmod(0o640)
     done = memsim("suggest", tile, *LAUNCH, "--take", "2", "--apply")
     assert (done.code, done.err) == (0, "")
-    assert "every array comes out the same, bit for bit" in done.out
+    assert "every array is bit-for-bit identical" in done.out
     assert "\n+    __shared__ float tile[32][32 + 1];\n" in done.out
     assert done.out.endswith("Written: tile.cu\n")
     assert tile.read_text() == before.replace("tile[32][32]", "tile[32][32 + 1]")
@@ -84,14 +86,14 @@ def test_apply_writes_the_change_that_was_proven_and_run(memsim: Memsim, tile: P
 
     again = memsim("suggest", tile, *LAUNCH, "--apply")
     assert again.code == 1
-    assert again.err == "error: there is no proven change to run\nhint: there is nothing to prove\n"
+    assert again.err == "error: there is no proven change to apply or run\nhint: there is nothing to prove\n"
 
 
 def test_without_apply_nothing_is_written(memsim: Memsim, tile: Path) -> None:
     before = tile.read_text("utf-8")
     done = memsim("suggest", tile, *LAUNCH, "--run")
     assert done.code == 0
-    assert "bit for bit" in done.out
+    assert "bit-for-bit" in done.out
     assert "Written" not in done.out
     assert tile.read_text() == before
 
@@ -109,8 +111,8 @@ def test_a_change_that_alters_results_is_refused(memsim: Memsim, tile: Path) -> 
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        ("kernel_v4_colmajor", "kernel_v4_colmajor ships with memsim, and --apply changes your own source"),
-        ("saved.npz", "--apply changes a CUDA source, and saved.npz is none"),
+        ("kernel_v4_colmajor", "kernel_v4_colmajor ships with memsim; --apply only edits your own source"),
+        ("saved.npz", "--apply edits CUDA source, and saved.npz is not CUDA source"),
     ],
 )
 def test_apply_changes_sources_of_the_user_alone(memsim: Memsim, tile: Path, target: str, says: str) -> None:
@@ -144,7 +146,11 @@ def test_a_target_of_a_project(memsim: Memsim, tile: Path) -> None:
 
 def test_analyze_says_what_to_type_where_there_are_conflicts(memsim: Memsim, tile: Path) -> None:
     last = memsim("analyze", tile, *LAUNCH).out.splitlines()[-1]
-    assert last == "`memsim suggest tile.cu`, with the same options, tries other layouts of tile."
+    assert last == (
+        "What would help: tile, swizzle: XOR of 5 bits of the row's number, CUTLASS's Swizzle<5,0,5>: "
+        "1,056 -> 64 wavefronts in all its accesses. "
+        "`memsim suggest tile.cu`, with the same options, shows how."
+    )
     assert "memsim suggest" not in memsim("analyze", "transpose_xor", "--size", "32,32").out
 
 
@@ -152,7 +158,7 @@ def test_explain_says_what_would_help(memsim: Memsim, tile: Path) -> None:
     lines = memsim("explain", tile, *LAUNCH).out.splitlines()
     found = lines[lines.index("What would help:") :]
     assert found[2] == (
-        "  tile, padding: 4 B behind every 128 B: 1,056 -> 64 wavefronts in all its accesses; changes line 3"
+        "  tile, padding: 4 B after every 128 B: 1,056 -> 64 wavefronts in all its accesses; changes line 3"
     )
     assert "What would help" not in memsim("explain", "transpose_xor", "--size", "32,32").out
 
@@ -173,7 +179,7 @@ def test_mistakes(memsim: Memsim, tile: Path) -> None:
     done = memsim("suggest", tile, *LAUNCH, "--take", "7")
     assert (done.code, done.err) == (2, "error: there is no proposal 7\nhint: there are 2\n")
     assert memsim("suggest", tile).code == 2  # no launch
-    assert "--size makes no sense" in memsim("suggest", tile, *LAUNCH, "--size", "3").err
+    assert "--size makes no sense with a CUDA file" in memsim("suggest", tile, *LAUNCH, "--size", "3").err
 
 
 def test_without_a_compiler_the_catalogue_still_gets_proposals(
@@ -184,3 +190,50 @@ def test_without_a_compiler_the_catalogue_still_gets_proposals(
     assert done.code == 0
     assert "+ __shared__ float tile[32][32 + 1];" in done.out
     assert done.out.splitlines()[-1].startswith("Not proven by replay: NVRTC")
+
+
+PROGRAM = """\
+#include <cstdio>
+
+__global__ void transpose(const float *in, float *out, int n) {
+    __shared__ float tile[32][32];
+    int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
+    tile[threadIdx.y][threadIdx.x] = in[y * n + x];
+    __syncthreads();
+    x = blockIdx.y * 32 + threadIdx.x;
+    y = blockIdx.x * 32 + threadIdx.y;
+    out[y * n + x] = tile[threadIdx.x][threadIdx.y];
+}
+
+int main() {
+    const int n = 64;
+    float *in, *out;
+    cudaMalloc(&in, n * n * sizeof(float));
+    cudaMalloc(&out, n * n * sizeof(float));
+    transpose<<<dim3(n / 32, n / 32), dim3(32, 32)>>>(in, out, n);
+    printf("%d\\n", cudaDeviceSynchronize());
+}
+"""
+
+
+def test_a_program_of_the_user_s_needs_no_option(memsim: Memsim, tile: Path) -> None:
+    """Grid, block and arguments are those of its own launch; what is written then counts as forecast."""
+    Path("program.cu").write_text(PROGRAM)
+    done = memsim("suggest", "program.cu", "--apply")
+    assert done.code == 0
+    assert done.out.startswith("transpose: 3,968 of 4,224 shared wavefronts are bank conflicts")
+    assert "tile 4,224 -> 256 wavefronts, as forecast." in done.out
+    assert done.err == (
+        "note: launch taken from the source: --grid 2,2,1 --block 32,32,1 "
+        "--arg 'f32[4096]' --arg 'f32[4096]' --arg 64\n"
+    )
+    again = memsim("explain", "program.cu", "--line", "10")
+    assert again.code == 0
+    assert memsim("suggest", "program.cu").out.startswith("transpose: no bank conflict")
+
+
+def test_what_the_source_does_not_say_is_asked_for(memsim: Memsim, tile: Path) -> None:
+    Path("program.cu").write_text(PROGRAM.replace("const int n = 64", 'int n = atoi(getenv("N"))'))
+    done = memsim("suggest", "program.cu")
+    assert done.code == 2
+    assert "needs --grid, --arg for" in done.err

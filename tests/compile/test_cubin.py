@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from memsim.compile import Compiled, compile_cubin
+from memsim.compile import Compiled, compile_cubin, compile_cuda
 from memsim.compile import nvrtc as nvrtc_module
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
@@ -55,8 +56,20 @@ def test_what_is_no_chip_is_told() -> None:
     for arch in ("compute_90", "90", "sm_90 -G"):
         with pytest.raises(MemsimError, match="for a chip such as sm_90"):
             compile_cubin(GOOD, arch=arch)
-    with pytest.raises(MemsimError, match="does not take these options"):
-        compile_cubin(GOOD, arch="sm_12")
+
+
+@pytest.mark.parametrize("with_nvcc", [False, pytest.param(True, marks=needs_nvcc)])
+@pytest.mark.parametrize("made", [compile_cubin, compile_cuda])
+def test_a_chip_that_no_compiler_knows_is_told(
+    made: Callable[..., Compiled | str], with_nvcc: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not with_nvcc:
+        monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
+    compiler = "nvcc" if with_nvcc else "NVRTC"
+    with pytest.raises(MemsimError, match=f"the {compiler} that is here makes no code for sm_12") as caught:
+        made(GOOD, arch="sm_12")
+    assert "install a release that knows the chip" in str(caught.value)
+    assert made(GOOD, arch="sm_90")
 
 
 def test_macros_reach_the_code() -> None:

@@ -229,3 +229,46 @@ def test_a_call_without_its_semicolon_is_an_error_and_not_set_aside(tmp_path: Pa
     assert error.value.line == 7
     source.write_text(BARRIER % ";")
     assert compile_cubin(source, compiler="nvrtc").compiler.endswith("host code set aside")
+
+
+LEGACY = """\ufeff#include <cstdio>
+#define EXTENSION __extension__
+const float one = 1.5f;
+const float less = -one;
+typedef struct {
+    EXTENSION union {
+        struct { float x, y; } parts;
+        float2 both;
+    };
+    int count;
+} Pair;
+__global__ void k(Pair *pairs, float *out) {
+    register float sum = pairs[0].both.x + pairs[0].parts.y;
+    out[threadIdx.x] = sum * one + less;
+}
+int main() { k<<<1, 32>>>(0, 0); }
+"""
+
+
+def test_older_code_compiles(tmp_path: Path, no_nvcc: None) -> None:
+    """A byte order mark, constants of constants, `register`, words of gcc's in front of a union."""
+    file = tmp_path / "legacy.cu"
+    file.write_text(LEGACY, encoding="utf-8")
+    assert set(read_cubin(compile_cubin(file).code).kernels) == {"_Z1kP4PairPf"}
+
+
+def test_instances_that_do_not_compile_are_told_and_the_others_are_made(no_nvcc: None) -> None:
+    code = """
+#include <cstdio>
+template <int N> __global__ void k(int *x) { static_assert(N < 8, ""); x[0] = N; }
+void run(int *x) {
+    k<1><<<1, 1>>>(x);
+    k<9><<<1, 1>>>(x);
+    k<3><<<1, 1>>>(x);
+    k<unknown><<<1, 1>>>(x);
+    k<5><<<1, 1>>>(x);
+}
+"""
+    made = compile_cubin(code)
+    assert set(read_cubin(made.code).kernels) == {f"_Z1kILi{n}EEvPi" for n in (1, 3, 5)}
+    assert made.notes[-1] == "launched in the source, and not compiled: k<9>, k<unknown>"

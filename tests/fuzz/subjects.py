@@ -6,10 +6,12 @@ Whatever it is given, memsim answers, or raises a `MemsimError` with exit code 1
 from __future__ import annotations
 
 import copy
+import gzip
 import io
 import json
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -22,26 +24,33 @@ import memsim
 from memsim.analysis import analyze_trace
 from memsim.api import KernelFile, PtxKernel, trace_job
 from memsim.arguments import describe, read_arguments
+from memsim.captured.launch_json import read_launch, write_launch
+from memsim.captured.launched import Launched
 from memsim.data import data_folder
 from memsim.guard import baseline
 from memsim.guard.budget import parse_budget
 from memsim.guard.compare import side_of_document
 from memsim.guard.select import parse_selector
-from memsim.job import Job
 from memsim.kernel import Kernel, SassKernel
 from memsim.kernels import compiled
-from memsim.launch import ArrayArg, Launch
+from memsim.launch import ArrayArg
 from memsim.ptx.parser import parse
 from memsim.ptx.program import Parameter
 from memsim.sass.kernel import read_module
 from memsim.targets.project import read_project
 from memsim.trace import storage
+from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
 from memsim.validate.recording import load_recording
 from tests.fuzz.mutate import any_value, bytes_of, text_of, value_of
 
-STEPS = 2_000  # instructions after which a launch is endless
-PTX = ("transpose_xor", "permuted_write", "opt_3_shared", "kernel_v1")
+STEPS = 5_000  # instructions after which a launch is endless
+# Kernels with tiles, loops, 16-byte accesses, XOR, PTX in the source; at a size that takes few instructions.
+SIZES = {
+    **dict.fromkeys(("transpose_naive", "transpose_xor"), (64, 64)),
+    **dict.fromkeys(("permuted_write", "permuted_write_fixed"), None),
+    **dict.fromkeys(("kernel_v1", "kernel_v4", "opt_3_shared", "guide_v4", "guide_v10"), (64, 64, 32)),
+}
 
 
 @cache
@@ -51,19 +60,10 @@ def ptx_of(name: str) -> bytes:
 
 def ptx(random: Random, folder: Path) -> None:
     """PTX text: parsed, its kernels launched."""
-    text = text_of(ptx_of(random.choice(PTX)), random).decode("utf-8", "replace")
+    name = random.choice(list(SIZES))
+    text = text_of(ptx_of(name), random).decode("utf-8", "replace")
     module = parse(text, "fuzz.ptx")
-    for name in list(module.entries)[:1]:
-        kernel = Kernel(name, PtxKernel(module, name))
-        args = [_argument(parameter) for parameter in kernel.parameters]
-        job = Job(kernel, Launch((2, 1, 1), (64, 1, 1)), args, max_steps=STEPS)
-        str(analyze_trace(trace_job(job)))
-
-
-def _argument(parameter: Parameter) -> Any:
-    if parameter.size == 8:
-        return ArrayArg((4096,))
-    return bytes(parameter.size) if parameter.size not in (1, 2, 4) else 1
+    _launched([Kernel(entry, PtxKernel(module, entry)) for entry in module.entries], name, random)
 
 
 @cache
@@ -74,17 +74,23 @@ def shipped_of(name: str) -> tuple[bytes, bytes]:
 
 def sass(random: Random, folder: Path) -> None:
     """A cubin and its listing, one of them damaged: decoded and launched."""
-    code, text = shipped_of(random.choice(PTX))
-    if random.random() < 0.3:
+    name = random.choice(list(SIZES))
+    code, text = shipped_of(name)
+    if random.random() < 0.2:
         code = bytes_of(code, random)
     else:
         text = text_of(text, random)
     module = read_module(code, text.decode("utf-8", "replace"), "fuzz.cubin")
-    for machine in list(module.kernels.values())[:1]:
-        kernel = Kernel(machine.name, SassKernel(machine))
-        args = [_argument(parameter) for parameter in kernel.parameters]
-        job = Job(kernel, Launch((2, 1, 1), (64, 1, 1)), args, max_steps=STEPS)
-        str(analyze_trace(trace_job(job)))
+    kernels = [Kernel(machine.name, SassKernel(machine)) for machine in module.kernels.values()]
+    _launched(kernels, name, random)
+
+
+def _launched(kernels: list[Kernel], name: str, random: Random) -> None:
+    """The first kernel, launched as the one that it was made from."""
+    job = compiled()[name].job(SIZES[name])
+    how = {"blocks": random.choice((1, 3)), "allow_out_of_bounds": random.random() < 0.5}
+    for kernel in kernels[:1]:
+        str(analyze_trace(trace_job(replace(job, kernel=kernel, max_steps=STEPS, **how))))
 
 
 @cache
@@ -315,6 +321,39 @@ def files(random: Random, folder: Path) -> None:
     KernelFile(folder, f"f{suffix}", code=form).load(memsim.arch.SM_90)
 
 
+FOREIGN = Path(__file__).parents[1] / "trace" / "foreign"
+
+
+def traces(random: Random, folder: Path) -> None:
+    """Traces of other tools, compressed or not."""
+    good = random.choice([FOREIGN / "transpose.traceg", FOREIGN / "two_launches.txt"])
+    content = text_of(good.read_bytes(), random)
+    path = folder / f"fuzz{good.suffix}"
+    if random.random() < 0.1:
+        path = path.with_name(f"{path.name}.gz")
+        content = bytes_of(gzip.compress(content), random)
+    path.write_bytes(content)
+    str(analyze_trace(Trace.load(path, random.choice(("0", None)) if good.suffix == ".txt" else None)))
+
+
+@cache
+def launched(folder: Path) -> tuple[Path, Any]:
+    """A folder with a launch that was captured, and its document."""
+    spec = compiled()["transpose_xor"]
+    job = spec.job((64, 64))
+    path = write_launch(Launched.of(job), folder / "launched")
+    return path, json.loads(path.read_text("utf-8"))
+
+
+def launches(random: Random, folder: Path) -> None:
+    """A `launch.json`."""
+    path, good = launched(folder)
+    document = _json(value_of(copy.deepcopy(good), random))
+    damaged = path.with_name("damaged.json")
+    damaged.write_bytes(document if random.random() < 0.8 else text_of(document, random))
+    str(analyze_trace(trace_job(replace(read_launch(damaged).job(), max_steps=STEPS))))
+
+
 SUBJECTS: dict[str, Callable[[Random, Path], None]] = {
     "ptx": ptx,
     "sass": sass,
@@ -323,4 +362,6 @@ SUBJECTS: dict[str, Callable[[Random, Path], None]] = {
     "json": documents_of_json,
     "arguments": arguments,
     "files": files,
+    "traces": traces,
+    "launches": launches,
 }

@@ -13,7 +13,7 @@ import pytest
 
 from memsim.api import KernelFile, _module_once
 from memsim.arch import Arch
-from memsim.compile import kept
+from memsim.compile import compile_cubin, compile_cuda, kept
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
@@ -40,9 +40,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     traced: list[str] = []
     real = cache.trace_job
 
-    def trace_job(job: Job, progress: Any) -> Trace:
+    def trace_job(job: Job, progress: Any, **how: Any) -> Trace:
         traced.append(job.loaded.name)
-        return real(job, progress)
+        return real(job, progress, **how)
 
     monkeypatch.setattr(cache, "trace_job", trace_job)
     return traced
@@ -331,9 +331,11 @@ def test_another_compiler_makes_it_anew(
     "unseen",
     [
         "#define WHICH <pad.h>\n#include WHICH",
-        '#if __has_include("other.h")\n#define OTHER 1\n#endif\n#include "pad.h"',
-        '#include \\\n"pad.h"',
-        '#/**/include "pad.h"',
+        pytest.param(
+            '#if __has_include("other.h")\n#define OTHER 1\n#endif\n#include "pad.h"', marks=pytest.mark.slow
+        ),
+        pytest.param('#include \\\n"pad.h"', marks=pytest.mark.slow),
+        pytest.param('#/**/include "pad.h"', marks=pytest.mark.slow),
     ],
 )
 def test_where_it_is_not_known_what_is_read_nothing_is_kept(
@@ -344,6 +346,63 @@ def test_where_it_is_not_known_what_is_read_nothing_is_kept(
     made.clear()
     assert ways(many(tmp_path, ("-I.",), text, "1"), store) == PADDED
     assert "compile_cubin" in made
+
+
+def given(folder: Path, suffix: str, name: str = "k") -> Path:
+    """A file of PTX or of machine code beside the source that it names."""
+    (folder / "pad.h").write_text("#define PAD 0\n")
+    source = folder / "k.cu"
+    source.write_text(MANY)
+    compiled = folder / f"{name}{suffix}"
+    if suffix == ".ptx":
+        compiled.write_text(compile_cuda(source))
+    else:
+        compiled.write_bytes(compile_cubin(source).code)
+    os.utime(source, (1, 1))
+    os.utime(folder / "pad.h", (1, 1))
+    return compiled
+
+
+@pytest.mark.parametrize(("suffix", "code"), [(".ptx", None), (".ptx", "ptx"), (".cubin", None)])
+def test_a_compiled_file_is_read_once_and_then_never(
+    tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch, suffix: str, code: str | None
+) -> None:
+    file, store = given(tmp_path, suffix), tmp_path / "cache"
+    launch, args = Launch((1, 1, 1), (32, 32, 1)), ("f32[1024]", "f32[1024]")
+
+    def jobs() -> list[Job]:
+        kernels = [KernelFile(tmp_path, file.name, f"k<{n}>", code=code) for n in range(3)]
+        return [Job(kernel, launch, args, name=str(kernel.name)) for kernel in kernels]
+
+    assert [max(s.max_ways or 0 for s in one.result().sites) for one in analyze_all(jobs(), store, 1)] == WAYS
+    counted.clear()
+    real = KernelFile.load
+    with monkeypatch.context() as nothing:
+        nothing.setattr(KernelFile, "load", lambda *_: pytest.fail("it was loaded"))
+        kept = [one.result() for one in analyze_all(jobs(), store, 1)]
+    assert [max(s.max_ways or 0 for s in one.sites) for one in kept] == WAYS
+    assert KernelFile.load is real and not counted
+    for changed in (tmp_path / "k.cu", tmp_path / "pad.h", file):  # whatever lies beside it is looked at
+        changed.write_bytes(changed.read_bytes() + b"\n" * 4)
+        again = analyze_job(jobs()[0], store)
+        assert len(counted) == 1
+        counted.clear()
+        assert again.to_dict() == analyze_job(jobs()[0], None).to_dict()
+        counted.clear()
+
+
+def test_a_source_that_appears_beside_a_compiled_file_is_seen(tmp_path: Path, counted: list[str]) -> None:
+    file, store = given(tmp_path, ".cubin"), tmp_path / "cache"
+    job = Job(
+        KernelFile(tmp_path, file.name, "k<0>"), Launch((1, 1, 1), (32, 32, 1)), ("f32[1024]", "f32[1024]")
+    )
+    text = (tmp_path / "k.cu").read_bytes()
+    (tmp_path / "k.cu").unlink()
+    analyze_job(job, store)
+    (tmp_path / "k.cu").write_bytes(text)
+    counted.clear()
+    analyze_job(dataclasses.replace(job), store)
+    assert len(counted) == 1
 
 
 def test_an_entry_holds_its_own_key(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
     done = project.run("check")
     assert done.code == 1
     assert "tile: access vanished: baseline" in done.out
-    assert "the kernel no longer makes it" in done.out
+    assert "the kernel no longer makes this access" in done.out
 
 
 def test_an_edited_line_is_one_access_in_the_comment(tile: Tile) -> None:

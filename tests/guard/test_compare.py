@@ -93,11 +93,14 @@ def test_two_kernels(folder: Folder) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert lines[0] == "kernel_v4_colmajor -> kernel_v4: 4 improved, 2 changed, of 12 accesses"
-    assert lines[3].split()[:2] == ["change", "where"]
-    assert lines[4].startswith("improved  kernel_v4_colmajor.cu:40 -> kernel_v4.cu:43  ")
-    assert lines[4].rstrip().endswith("-16")  # 32 wavefronts were, 16 are
+    assert lines[3] == "Files: kernel_v4_colmajor.cu -> kernel_v4.cu"
+    assert lines[5].split()[:2] == ["change", "line"]
+    assert lines[6].startswith("improved  40 -> 43  ")
+    assert lines[6].split()[-2:] == ["32", "16"]
+    assert max(map(len, lines[5:])) <= 100
     assert any(line.startswith("=  ") for line in lines)
     assert any(line.startswith("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum") for line in lines)
+    assert lines[-1] == "8 other totals of ncu's are equal."
 
 
 def test_two_files(tile: Tile) -> None:
@@ -248,19 +251,19 @@ def test_kernels_that_ship_change_with_their_own_repository(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("kernel_v4", "nothing"), "no kernel, no file"),
-        (("HEAD", "kernel_v4"), "is a whole project"),
+        (("kernel_v4", "nothing"), "not a kernel, file"),
+        (("HEAD", "kernel_v4"), "B a whole project"),
         (("HEAD:gone", "HEAD"), "HEAD has no target 'gone'"),
         (("HEAD:gone.cu", "HEAD:tile.cu", *LAUNCH), "no such file"),
         (("HEAD:tile.cu", "HEAD:tile"), "needs --grid, --block, --arg for const float *A"),
-        (("kernel_v4", "kernel_v5", "--grid", "1"), "--grid makes no sense"),
-        (("HEAD", ".", "--size", "64,64"), "--size makes no sense"),
+        (("kernel_v4", "kernel_v5", "--grid", "1"), "--grid does not apply"),
+        (("HEAD", ".", "--size", "64,64"), "--size does not apply"),
         (("gone.npz", "kernel_v4"), "no such file"),
         (("gone.json", "kernel_v4"), "there is no such file"),
-        (("memsim.toml", "kernel_v4"), "no kernel, no file"),
+        (("memsim.toml", "kernel_v4"), "not a kernel, file"),
         (("no.json", "kernel_v4"), "no saved analysis"),
         (("other.json", "kernel_v4"), "has schema 99"),
-        (("bad.json", "kernel_v4"), "no JSON"),
+        (("bad.json", "kernel_v4"), "not valid JSON"),
         (("short.json", "kernel_v4"), "short.json is damaged: Object missing required field `launch`"),
     ],
 )

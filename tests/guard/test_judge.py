@@ -10,10 +10,11 @@ import pytest
 from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
 from memsim.guard.check import Subject
-from memsim.guard.judge import Acceptance, Rule, judge
+from memsim.guard.judge import Acceptance, DeclaredBudget, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.guard.select import parse_selector
 from tests.guard.subjects import CLEAN, LOAD, STORE, TWO_WAY, entry, out, shared, subject, unresolved
+from tests.traces import LANES, Request, site
 
 SHARED = dataclasses.replace(subject(shared(CLEAN)), name="shared")
 GLOBAL = dataclasses.replace(subject(out(CLEAN)), name="global")
@@ -23,7 +24,7 @@ UNKNOWN = dataclasses.replace(subject(shared(CLEAN, STORE), unresolved()), name=
 
 def judged(subjects: Sequence[Subject], *budgets: str, some: bool = False, accept: str = "") -> Outcome:
     names = [one.name for one in subjects]
-    rules = [Rule(parse_budget(text), names, general=True) for text in budgets]
+    rules = [DeclaredBudget(parse_budget(text), names, general=True) for text in budgets]
     accepted = [Acceptance(parse_selector(accept), names, general=True)] if accept else []
     return judge(subjects, rules, accepted, some=some)
 
@@ -85,7 +86,7 @@ def test_an_acceptance_that_nothing_needs_is_a_problem() -> None:
 
 def test_a_kernel_that_could_not_be_analyzed_outweighs_a_broken_budget() -> None:
     problem = Problem("lost", MemsimError("does not compile", file="lost.cu", line=3))
-    rule = Rule(parse_budget("ways <= 1"), ["bad", "lost"])
+    rule = DeclaredBudget(parse_budget("ways <= 1"), ["bad", "lost"])
     outcome = judge([BAD], [rule], problems=[problem])
     assert outcome.exit_code == 2
     assert outcome.verdict.startswith("FAILED: 1 of 1 check failed, in bad; 1 problem")
@@ -157,3 +158,15 @@ def test_only_what_is_meant_for_certain_is_accepted(array: str, accept: str, acc
     of = dataclasses.replace(subject(shared(CLEAN, STORE), unresolved(array=array)), name="of")
     assert (judged([of], "ways <= 1", accept=accept).exit_code == 0) is accepted
     assert judged([of], "ways <= 1").exit_code == 1
+
+
+def test_local_memory_that_shall_not_be_there() -> None:
+    """Such a budget says something of a kernel without spills, and fails on one that has some."""
+    spill = site(space="local", op="store", line=2, array="spills")
+    spilling = dataclasses.replace(subject(shared(CLEAN), (spill, [Request(LANES * 0)])), name="spilling")
+    good = judged([SHARED], "local_sectors == 0")
+    assert (good.exit_code, good.verdict) == (0, "OK: 1 kernel, 1 check passed")
+    bad = judged([SHARED, spilling], "local_sectors == 0")
+    assert (bad.exit_code, bad.verdict) == (1, "FAILED: 1 of 2 checks failed, in spilling")
+    assert judged([spilling], "local_sectors <= ideal", "sites(local, store).requests <= 1").exit_code == 0
+    assert judged([SHARED], "ways <= 1", "sites(local).requests <= 1").exit_code == 2

@@ -10,6 +10,7 @@ import networkx  # noqa: F401  # imported once here, and not again by each pytes
 import pytest
 
 import memsim.pytest_plugin.fixture
+import memsim.sass.decode
 import memsim.simt.execute_program  # noqa: F401  (pytester forgets what is first imported in a session of its own)
 from memsim.cli import main
 from memsim.simt import execute_program  # noqa: F401
@@ -50,8 +51,8 @@ def test_a_marker_that_names_a_kernel(pytester: pytest.Pytester) -> None:
             "*test_bad*",
             "FAILED: 1 of 1 check failed, in transpose_naive",
             "transpose_naive: budget broken: ways <= 1",
-            "*where*code*access*array*count*was*is*limit*",
-            "*kernels/transpose_naive.cu:22*= tile[[]tx[]][[]ty[]];*shared load 4 B*tile*ways*-*32*<= 1*",
+            "*where*code*array*count*was*is*limit*",
+            "*kernels/transpose_naive.cu:22*C[[](col + ty)*tile*ways*-*32*<= 1*",
             "*lanes 0-31 of warp 0, block (0,0,0) meet in bank 0: 32 different words",
         ]
     )
@@ -111,6 +112,71 @@ def test_the_fixture_analyzes_and_checks(pytester: pytest.Pytester) -> None:
     result = run(pytester, "-rA")
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["FAILED*test_bad*", "FAILED*test_marked_bad*"])
+
+
+LAUNCHES = """
+    import contextlib, sys, types
+    import pytest
+    from pathlib import Path
+    from memsim.captured import session
+    from memsim.captured.launch_json import read_launch
+
+    @contextlib.contextmanager
+    def capturing(keep, arch):
+        package.launch = lambda: keep(read_launch(Path({file!r})))
+        yield
+
+    package = types.ModuleType("a_package")
+    package.capturing = capturing
+
+    @pytest.fixture(autouse=True)
+    def known(monkeypatch):
+        monkeypatch.setitem(sys.modules, "a_package", package)
+        monkeypatch.setattr(session, "PACKAGES", {{"a_package": "a_package"}})
+"""
+
+
+def test_the_fixture_captures(pytester: pytest.Pytester) -> None:
+    file = Path(__file__).parents[2] / "docs" / "captured" / "add" / "launch.json"
+    pytester.makepyfile(
+        LAUNCHES.format(file=str(file))
+        + """
+    @pytest.mark.memsim("sectors_per_request <= 16", "requests < 1_000")
+    def test_good(memsim):
+        with memsim.capture() as launches:
+            package.launch()
+        assert [launch.kernel.title for launch in launches] == ["add"]
+
+    @pytest.mark.memsim("sectors_per_request <= 4")
+    def test_bad(memsim):
+        with memsim.capture():
+            package.launch()
+
+    @pytest.mark.memsim("ways <= 1")
+    def test_nothing(memsim):
+        with memsim.capture() as launches:
+            assert launches == []
+
+    def test_by_hand(memsim):
+        with memsim.capture("sm_90") as launches:
+            package.launch()
+        assert memsim.analyze(launches[0], blocks=1).trace.blocks_replayed == 1
+        memsim.check(memsim.analyze(launches[0]), "sectors_per_request <= 16")
+
+    def test_grid(memsim):
+        with memsim.capture() as launches:
+            package.launch()
+        memsim.analyze(launches[0], grid=4)
+    """
+    )
+    result = run(pytester, "-rA")
+    result.assert_outcomes(passed=3, failed=2, errors=1)
+    for line in (
+        "the marker memsim checked nothing: the test analyzed no kernel",
+        "add: budget broken: sectors_per_request <= 4",
+        "error: grid= makes no sense with a launch",
+    ):
+        result.stdout.fnmatch_lines([line])
 
 
 def test_the_marker_of_a_class_and_of_a_module(pytester: pytest.Pytester) -> None:
@@ -271,7 +337,7 @@ def test_memsim_arch(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nmemsim_arch = sm_12\n")
     result = run(pytester)
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*no measured rules for architecture 'sm_12'*"])
+    result.stdout.fnmatch_lines(["*no rules for architecture 'sm_12'*"])
 
 
 def test_memsim_config(pytester: pytest.Pytester) -> None:

@@ -7,13 +7,15 @@ samples.txt: one instruction of a form, of our own kernels.
 from __future__ import annotations
 
 import csv
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from memsim.isa.op import Effect, Form
+from memsim.isa import expanded
+from memsim.isa.op import PREDICATE, SLOTS, Effect, Form
 from memsim.isa.readers import Binder
 from memsim.isa.registry import RECORDS, Unsupported
 from memsim.sass.decode import _decoded, decode
@@ -68,6 +70,28 @@ def test_a_form_builds(text: str) -> None:
         assert form.name in REFUSED
     else:
         assert form.name not in REFUSED
+
+
+EXPANDED = [f"{name}.S32 R1, R2, R3, R4, R5" for name in sorted(expanded.EXPANDED)] + [
+    *("FDIV R1, R2, R3", "FSQRT R1, R2", "DDIV R2, R4, R6", "DSQRT R2, R4")
+]
+
+
+@pytest.mark.parametrize("text", [*SAMPLES, *EXPANDED], ids=lambda text: text.split()[0])
+def test_a_form_with_too_few_operands_is_not_executed(text: str) -> None:
+    """As in a listing that is damaged: what is built can be computed, or it is not built."""
+    form, record, effect, *_ = _decoded(text)
+    if record.build is None or effect is not Effect.ALU:
+        return
+    binder = Binder({0: bytes(4096)})
+    registers: list[Any] = [3] * PREDICATE + [True] * (SLOTS - PREDICATE)
+    for count in range(len(form.operands)):
+        try:
+            compute = record.build(replace(form, operands=form.operands[:count]), binder)
+        except (Unsupported, Poisoned, IndexError, ValueError):
+            continue
+        with suppress(Poisoned):
+            compute(registers)
 
 
 def executed(*texts: str) -> list[Any]:

@@ -92,7 +92,7 @@ class Machine:
             self.slots[operand.slot] = value  # type: ignore[union-attr]
         form, record, *_ = _decoded(text)
         with np.errstate(all="ignore"):  # as a launch is executed
-            record.build(form, Binder(banks or {}))(self, Op(text), active, True)
+            record.build(form, Binder(banks or {}))(self, Op(text, record.touches), active, True)
         return self
 
     def word(self, name: str) -> list[int]:
@@ -108,8 +108,9 @@ class Machine:
 class Op:
     """An instruction as far as messages need it."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, touches: tuple[tuple[str, str], ...] = ()) -> None:
         self.name = self.text = name
+        self.touches = touches
         self.source, self.address, self.index = None, 0, 0
 
 
@@ -211,9 +212,19 @@ def test_constants_at_an_index() -> None:
     )
     for lane, found in enumerate(machine.word("R4")):
         assert found == int.from_bytes(bank[4 + 4 * (lane % 8) :][:4], "little")
+    assert machine.touched == [("load", "constant", 4)]
     machine.run("LDC R4, c[0x3][R2]", banks={3: bank[:8]}, R2=each(list(range(0, 128, 4))))
     with pytest.raises(Poisoned):
         machine.word("R4")
+    machine.run("LDC R4, c[0x3][R2]", banks={3: bank}, R2=Poison("unknown", None))
+    assert machine.touched[2:] == [("lost", "constant", 4)]
+
+
+def test_constants_at_an_index_of_the_warp_are_no_request() -> None:
+    bank = bytes(range(64))
+    machine = Machine().run("ULDC UR4, c[0x3][UR6+0x4]", banks={3: bank}, UR6=8)
+    assert machine.word("UR4")[0] == int.from_bytes(bank[12:16], "little")
+    assert machine.touched == []
 
 
 # --- copies ---------------------------------------------------------------------------------

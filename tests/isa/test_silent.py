@@ -80,7 +80,8 @@ def test_what_touches_memory_says_so() -> None:
         touches = record.touches_of(Form(name, (), ())) if record.touches_of else record.touches
         if memory in ("reads", "writes", "both") and name != "SYNCS":  # which lists its accesses itself
             assert record.effect is Effect.MEMORY or record.effect_of, name
-            assert touches or name == "CCTL", name
+            # What CCTL touches its modifiers say; for a uniform load of a constant the chip makes no request.
+            assert touches or name in ("CCTL", "ULDC"), name
         elif record.flow is None:
             assert not touches, name
 

@@ -31,6 +31,27 @@ def shared(addresses: Sequence[int], width: int, op: str, active: Sequence[bool]
     }
 
 
+def local(addresses: Sequence[int], width: int, active: Sequence[bool]) -> dict[str, int]:
+    """requests, sectors and ideal_sectors of one request to local memory."""
+    sectors, least = set(), set()
+    for lane in range(32):
+        if active[lane]:
+            first = addresses[lane] // 4
+            for word in range(first, (addresses[lane] + width - 1) // 4 + 1):
+                sectors.add((word * 128 + lane * 4) // 32)
+                least.add(((word - first) * 128 + lane * 4) // 32)
+    return {
+        "requests": ceil(width / 4) if any(active) else 0,
+        "sectors": len(sectors),
+        "ideal_sectors": len(least),
+    }
+
+
+def constant(addresses: Sequence[int], active: Sequence[bool]) -> int:
+    """Requests of one load of constants."""
+    return len({addresses[lane] for lane in range(32) if active[lane]})
+
+
 def pairs_hold(addresses: Sequence[int], active: Sequence[bool]) -> bool:
     """One distance, 1 or 2, at which every two active partner lanes have the same address."""
     return any(

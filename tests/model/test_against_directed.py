@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from memsim.model import bypass_access, copy_access, shared_access, shared_source_page
-from memsim.model.copies import overlaps
+from memsim.model.cp_async import overlaps
 from memsim.model.sourcepage import UNKNOWN
-from tests.model.recording import FOLDER
+from studies.access_patterns import FOLDER
 
 FILE = FOLDER / "directed.npz"
 SHA256 = "7c158765d96c5b3c93c02d2219089611831236626d7ca0209f1a892e91c465c3"

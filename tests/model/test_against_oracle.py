@@ -8,13 +8,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.arch import SM_90
+from memsim.errors import MemsimError
 from memsim.model import global_access, shared_access
+from memsim.model.constant import constant_access
+from memsim.model.local import local_access
+from memsim.model.operations import operation
 from memsim.model.requests import CHUNK
 from tests.model import oracle
 
 LANES = np.arange(32)
-SHARED_KINDS = [(e.op, w) for e in SM_90.measured if e.space == "shared" for w in e.widths]
-GLOBAL_KINDS = [(e.op, w) for e in SM_90.measured if e.space == "global" for w in e.widths]
+# The operands of wgmma are read for a group of warps: no lane asks for them.
+SHARED_KINDS = [
+    (e.op, w)
+    for e in SM_90.rules
+    if e.space == "shared" and not operation("shared", e.op).grouped
+    for w in e.widths
+]
+GLOBAL_KINDS = [(e.op, w) for e in SM_90.rules if e.space == "global" for w in e.widths]
 
 
 @st.composite
@@ -122,6 +132,20 @@ def test_a_batch_equals_its_requests_one_by_one(op: str, width: int) -> None:
         assert {name: int(getattr(cost, name)[row]) for name in expected} == expected
 
 
+@pytest.mark.parametrize("idle", [0, -8, 2**45, 2**62])
+@pytest.mark.parametrize("far", [0, 2**32 - 256, 2**36 + 128, 2**45, -(2**40)])
+@pytest.mark.parametrize("apart", [128, 2**31, 2**36])
+def test_addresses_far_up_count_as_those_below(far: int, idle: int, apart: int) -> None:
+    """Near each other or not, with lanes off that are somewhere else."""
+    rng = np.random.default_rng(5)
+    addresses = rng.integers(0, 64, (40, 32)) * 4 + rng.integers(0, 2, (40, 32)) * apart + far
+    active = rng.random((40, 32)) < 0.8
+    cost = global_access(np.where(active, addresses, idle), 4, "load", active)
+    for row in range(40):
+        expected = oracle.global_(addresses[row].tolist(), 4, active[row].tolist())
+        assert {name: int(getattr(cost, name)[row]) for name in expected} == expected
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint32, np.int64, np.uint64])
 def test_every_integer_type_counts_alike(dtype: type[np.generic]) -> None:
     addresses = (LANES * 36) % 112 // 4 * 4
@@ -155,3 +179,46 @@ def test_ideal_can_be_less_than_a_conflict_free_load_needs() -> None:
     neighbours = shared_access(LANES // 2 * 16, 16)
     assert (rows_of_16.wavefronts, rows_of_16.conflicts, rows_of_16.ideal) == (4, 0, 2)
     assert (neighbours.wavefronts, neighbours.conflicts, neighbours.ideal) == (2, 0, 2)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_local_memory_equals_the_oracle(data: st.DataObject) -> None:
+    op, width = data.draw(st.sampled_from(["load", "store"])), data.draw(st.sampled_from([1, 2, 4, 8, 16]))
+    addresses, active = data.draw(requests(width))
+    cost = local_access(addresses, width, op, active)
+    found = {name: int(getattr(cost, name)) for name in ("requests", "sectors", "ideal_sectors")}
+    assert found == oracle.local(addresses.tolist(), width, active.tolist())
+    moved = local_access(addresses + 128, width, op, active)  # requests that a trace takes for one
+    assert int(moved.sectors) == found["sectors"]
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_constants_equal_the_oracle(data: st.DataObject) -> None:
+    width = data.draw(st.sampled_from([1, 2, 4, 8]))
+    addresses, active = data.draw(requests(width))
+    assert int(constant_access(addresses, width, "load", active)) == oracle.constant(
+        addresses.tolist(), active.tolist()
+    )
+
+
+def test_what_a_spill_and_an_array_of_a_thread_take() -> None:
+    spill = local_access(np.full(32, 64), 4, "store")
+    assert (int(spill.requests), int(spill.sectors), int(spill.ideal_sectors)) == (1, 4, 4)
+    wide = local_access(np.full(32, 64), 16)
+    assert (int(wide.requests), int(wide.sectors), int(wide.ideal_sectors)) == (4, 16, 16)
+    scattered = local_access(LANES * 4, 4)
+    assert (int(scattered.requests), int(scattered.sectors), int(scattered.ideal_sectors)) == (1, 32, 4)
+    half = local_access(np.full(32, 0), 4, "load", LANES < 9)
+    assert (int(half.sectors), int(half.ideal_sectors)) == (2, 2)
+    many = np.repeat(LANES[None] * 4, 5000, axis=0)  # more than are worked on at a time
+    assert local_access(many, 4).sectors.tolist() == [32] * 5000
+    assert int(local_access(LANES * 4, 4, "load", np.zeros(32, bool)).requests) == 0
+    with pytest.raises(MemsimError, match="misaligned"):
+        local_access(LANES * 4 + 2, 4)
+    with pytest.raises(MemsimError, match="not modelled"):
+        local_access(LANES * 4, 4, "atomic")
+    assert constant_access(np.stack([LANES * 4, LANES * 0]), 4).tolist() == [32, 1]
+    with pytest.raises(MemsimError, match="not modelled"):
+        constant_access(LANES * 16, 16)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from memsim.arch import SM_90
-from memsim.model import globalmem, shared
+from memsim.model import coalescing, shared
 from memsim.model.requests import Lanes, Mask
-from memsim.model.shared import Rule
-from tests.model.recording import FILE, GLOBAL, SHARED, Recorded, global_errors, shared_errors
+from memsim.model.shared import SharedRule
+from studies.access_patterns import FILE, GLOBAL, SHARED, Recorded, global_errors, shared_errors
 
 SHA256 = "daf3e36e0bc28206f2816ab990a54a57b598e55c0d46555e3971bf89f233f4cb"
 RULE = shared.shared_rule
@@ -92,7 +92,9 @@ def test_a_wrong_pair_rule_is_found_out(
     assert all(shared_errors(NAMED[name]).values())
 
 
-def one_condition_for_each_half(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -> np.ndarray:
+def one_condition_for_each_half(
+    units: Lanes, active: Mask | None, rule: SharedRule, lanes: int
+) -> np.ndarray:
     """Merges each half-warp by itself, where the whole warp's condition fails."""
     costs = GROUP_COSTS(units, active, rule, lanes)
     if rule.lanes != 8 or lanes != 8:
@@ -134,7 +136,7 @@ def test_a_wrong_rule_for_an_instruction_is_found_out(
 
 
 def test_counting_idle_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def all_lanes(units: Lanes, active: Mask | None, rule: Rule, lanes: int) -> np.ndarray:
+    def all_lanes(units: Lanes, active: Mask | None, rule: SharedRule, lanes: int) -> np.ndarray:
         return GROUP_COSTS(units, None, rule, lanes)
 
     monkeypatch.setattr(shared, "group_costs", all_lanes)
@@ -144,5 +146,5 @@ def test_counting_idle_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize("change", [{"sector_bytes": 64}, {"line_bytes": 64}])
 def test_a_wrong_sector_or_line_is_found_out(monkeypatch: pytest.MonkeyPatch, change: dict[str, int]) -> None:
     assert not any(global_errors(NAMED["LDG32"]).values())
-    monkeypatch.setattr(globalmem, "get_arch", lambda name: replace(SM_90, **change))
+    monkeypatch.setattr(coalescing, "get_arch", lambda name: replace(SM_90, **change))
     assert any(global_errors(NAMED["LDG32"]).values())

@@ -28,7 +28,7 @@ EVERY = [shared_access, global_access, shared_source_page, global_source_page]
         ({"width": 3}, {"width": 4}, "load of 3 bytes", "1, 2, 4, 8, 16 bytes"),
         ({"width": 32}, {"width": 16}, "load of 32 bytes", "1, 2, 4, 8, 16 bytes"),
         ({"op": "laod"}, {"op": "load"}, "op 'laod'", "did you mean 'load'?"),
-        ({"op": "x"}, {"op": "store"}, "op 'x'", "modelled: load, store, atomic"),
+        ({"op": "x"}, {"op": "store"}, "op 'x'", "load, store, atomic"),
         ({"active": LANES}, {"active": LANES > 0}, "boolean, not int64", "astype(bool)"),
         ({"active": [True] * 31}, {"active": [True] * 32}, "active has shape (31,)", "each lane"),
         ({"active": np.ones((2, 32), bool)}, {"active": True}, "active has shape (2, 32)", "each lane"),
@@ -68,7 +68,7 @@ def test_a_misaligned_lane_is_named(call: Any, width: int) -> None:
 )
 def test_an_unmeasured_width_of_a_shared_op_is_refused(op: str, bad: int, good: int) -> None:
     shared_access(LANES * good, good, op)
-    with pytest.raises(MemsimError, match=f"shared {op} of {bad} bytes a lane is not modelled on sm_90"):
+    with pytest.raises(MemsimError, match=f"shared {op} of {bad} bytes per lane is not modelled on sm_90"):
         shared_access(LANES * bad, bad, op)
 
 
@@ -82,10 +82,10 @@ def test_every_arch_says_what_was_measured_and_where() -> None:
     for name, arch in ARCHS.items():
         assert get_arch(name) is arch
         assert arch.name == name
-        assert {entry.space for entry in arch.measured} == {"shared", "global"}
-        for entry in arch.measured:
+        assert {entry.space for entry in arch.rules} >= {"shared", "global"}
+        for entry in arch.rules:
             assert entry.where
-            assert arch.widths(entry.space, entry.op) == entry.widths
+            assert set(entry.widths) <= set(arch.widths(entry.space, entry.op))
             assert entry.op in arch.ops(entry.space)
         assert arch.widths("shared", "nothing") == ()
 
@@ -94,6 +94,6 @@ def test_every_arch_says_what_was_measured_and_where() -> None:
 def test_a_chip_goes_by_its_name_or_by_itself(call: Any) -> None:
     by_name, by_itself = call(**GOOD, arch="sm_90"), call(**GOOD, arch=SM_90)
     assert all((getattr(by_name, name) == getattr(by_itself, name)).all() for name in by_name.__slots__)
-    with pytest.raises(MemsimError, match="architecture 'sm_80'") as caught:
-        call(**GOOD, arch="sm_80")
-    assert "known: sm_90; others have not been" in str(caught.value)
+    with pytest.raises(MemsimError, match="architecture 'sm_12'") as caught:
+        call(**GOOD, arch="sm_12")
+    assert "known: sm_75, sm_80, " in str(caught.value)

@@ -15,11 +15,11 @@ from memsim.validate.sass import access_of, width_of
 from tests.model.oracle import COUNTS_LANES
 
 SAME = np.zeros(32, np.int64)
-SHARED = [row for row in OPERATIONS.values() if row.space == "shared" and row.is_counted and not row.why]
+SHARED = [row for row in OPERATIONS.values() if row.space == "shared" and row.is_of_lanes and not row.why]
 
 
 def test_what_has_a_rule_was_measured_and_the_other_way_round() -> None:
-    assert {(entry.space, entry.op) for entry in SM_90.measured} <= set(OPERATIONS)
+    assert {(entry.space, entry.op) for entry in SM_90.rules} <= set(OPERATIONS)
     for (space, name), row in OPERATIONS.items():
         assert (row.space, row.name) == (space, name)
         assert bool(SM_90.widths(space, name)) == (row.is_counted and not row.why)
@@ -31,7 +31,7 @@ def test_what_has_a_rule_was_measured_and_the_other_way_round() -> None:
 @pytest.mark.parametrize("row", SHARED, ids=lambda row: row.name)
 def test_lanes_share_a_word_where_the_table_says_so(row: Operation) -> None:
     assert row.shares == (row.name not in COUNTS_LANES)
-    if not row.is_copy:
+    if not row.is_copy and not row.remote:
         cost = shared_access(SAME, SM_90.widths("shared", row.name)[-1], row.name)
         assert (cost.conflicts == 0) == row.shares
         assert cost.wavefronts % row.passes == 0
@@ -40,7 +40,7 @@ def test_lanes_share_a_word_where_the_table_says_so(row: Operation) -> None:
 def test_each_operation_is_in_the_counters_of_its_own_end_only() -> None:
     for (space, name), row in OPERATIONS.items():
         for counter in COUNTERS:
-            if counter.metric.startswith("l1tex__") and counter.space == space:
+            if counter.metric.startswith("l1tex__") and counter.space == space and not counter.seldom:
                 end = counter.metric.removesuffix(".sum").rpartition("_")[2]
                 assert (name in counter.ops) == (row.counter == end)
         sums = {(space, name): dict.fromkeys(QUANTITIES[space], 1)}
@@ -56,12 +56,18 @@ def test_each_operation_is_in_the_counters_of_its_own_end_only() -> None:
 def test_an_opcode_is_called_what_its_operation_is() -> None:
     for row in OPERATIONS.values():
         for opcode in row.opcodes:
-            assert access_of(f"@P0 {opcode}.E R4, [R2]") == row.access
+            place = "c[0x3][R2+0x10]" if row.space == "constant" else "[R2]"
+            assert access_of(f"@P0 {opcode}.E R4, {place}") == row.access
             assert (width_of(f"{opcode} R4, [R2]") == 16) == row.matrix
-    assert access_of("LDL R4, [R2]") is None
+    assert access_of("TLD R4, [R2]") is None
 
 
 def test_a_budget_can_name_each_and_what_is_unknown_is_counted_nowhere() -> None:
     assert set(OPS) == {name for _, name in OPERATIONS}
-    strange = operation("shared", "wgmma")
-    assert (strange.counter, strange.opcodes, strange.access) == ("", (), "shared wgmma")
+    strange = operation("shared", "frob")
+    assert (strange.counter, strange.opcodes, strange.access) == ("", (), "shared frob")
+
+
+def test_a_constant_at_a_fixed_address_is_no_access() -> None:
+    assert access_of("LDC.64 R2, c[0x0][0x210]") is None
+    assert access_of("@!P1 LDC.64 R2, c[0x3][R4]") == "constant load"

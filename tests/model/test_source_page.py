@@ -7,7 +7,7 @@ import pytest
 
 from memsim.model import bypass_source_page, global_source_page, shared_access, shared_source_page
 from memsim.model.sourcepage import UNKNOWN
-from tests.model.recording import GLOBAL, SHARED, Recorded
+from studies.access_patterns import GLOBAL, SHARED, Recorded
 
 
 def by_name(recorded: Recorded) -> str:

@@ -57,6 +57,9 @@ CASES = [
     top(".section .debug_str ^{ .b8 1", "this '{' is never closed", ".section .debug_str { .b8 1 }"),
     top(".pragma ^nounroll;", "expected a pragma in quotes, found 'nounroll'", '.pragma "nounroll";'),
     top("// fine\n ^/* not\nfine", "this comment is never closed", "// fine\n /* also\nfine */"),
+    top(f".file ^{'1' * 5000} \"a.cu\"", "a number of a thousand digits", f'.file 1 "{"a" * 5000}.cu"'),
+    body("bra ^;", "expected what bra goes to, found ';'", "L: bra L;"),
+    body(f".loc 1 ^{'1' * 5000} 1", "a number of a thousand digits", ".loc 1 11 1"),
     # parameters
     top(".entry k(^.u64 a) { }", "expected '.param', found '.u64'", ".entry k(.param .u64 a) { }"),
     top(".entry k(.param .u64 a ^.param .u32 b) { }", "expected ',' or ')' after the parameter",

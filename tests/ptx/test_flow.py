@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsim.ptx.blocks import BRANCHES, Block, blocks
+from memsim.ptx.basic_blocks import BRANCHES, Block, blocks
 from memsim.ptx.convergence import flow_of, immediate_post_dominators, meeting_points, ways_on
 from memsim.ptx.registers import defs, uses
 from tests.ptx.snippets import kernel, only

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.ptx.blocks import blocks
+from memsim.ptx.basic_blocks import blocks
 from memsim.ptx.inline import inline_calls
 from memsim.ptx.lowering.lower import lower
 from memsim.ptx.parser import parse

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.details.layout import Layout
+from memsim.inspect.layout import Layout
 from memsim.report.arrays import MOST_COLUMNS, MOST_ROWS, caption, shown
 
 

@@ -10,11 +10,11 @@ import pytest
 from matplotlib.collections import PolyCollection
 from matplotlib.patches import FancyArrowPatch
 
-from memsim.details.banks import bank_use
-from memsim.details.flow import flow
-from memsim.details.layout import layouts
-from memsim.details.request import SharedRequest, take_apart
 from memsim.errors import MemsimError
+from memsim.inspect.banks import bank_use
+from memsim.inspect.flow import flow
+from memsim.inspect.layout import layouts
+from memsim.inspect.request import SharedRequest, take_apart
 from memsim.report.figures import canvas
 from tests.report.cases import kernel, mixed
 
@@ -33,8 +33,8 @@ def test_the_heatmap_draws_the_use_of_the_banks() -> None:
     analysis = mixed()
     use = bank_use(analysis)
     ((_, cells, ways, wavefronts),) = panels(analysis.plot.heatmap(), 1)
-    words = polygons(cells)[0].get_array()
-    assert np.array_equal(words.reshape(-1, 32), [one.words for one in use.values()])
+    drawn_ways = polygons(cells)[0].get_array()
+    assert np.array_equal(drawn_ways.reshape(-1, 32), [one.ways for one in use.values()])
 
     drawn, shared = [], [site for site in analysis.sites if site.space == "shared"]
     for row, one in enumerate(use.values()):
@@ -54,8 +54,9 @@ def test_rows_stand_in_the_order_of_the_sites() -> None:
     analysis = kernel("kernel_v4_colmajor")
     ((names, *_),) = panels(analysis.plot.heatmap(), 1)
     titles = [text.get_text() for text in names.texts[::2]]
-    assert [int(title.split()[1]) for title in titles] == list(bank_use(analysis))
-    assert titles[0] == "site 2 · kernel_v4_colmajor.cu:40 · store 4 B · s_a"
+    lines = [analysis.sites[number].line for number in bank_use(analysis)]
+    assert [int(title.split()[1]) for title in titles] == lines
+    assert titles[0] == "line 40 · store 4 B · s_a"
 
 
 def test_two_kernels_share_every_scale() -> None:
@@ -73,10 +74,10 @@ def test_two_kernels_share_every_scale() -> None:
 def test_a_side_without_shared_memory_is_empty_and_says_so() -> None:
     figure = kernel("kernel_v4_colmajor").plot.heatmap(kernel("kernel_v1"))
     full, empty = panels(figure, 2)
-    assert [text.get_text() for text in empty[0].texts] == ["This kernel does not touch shared memory."]
+    assert [text.get_text() for text in empty[0].texts] == ["This kernel does not access shared memory."]
     assert all(not axes.axison and not axes.collections and not axes.patches for axes in empty)
     assert polygons(full[1]) and full[1].axison
-    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not touch shared memory"):
+    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not access shared memory"):
         kernel("kernel_v1").plot.heatmap(kernel("opt_2_naive"))
 
 
@@ -87,7 +88,7 @@ def test_the_lanes_figure_draws_the_request(name: str, site: int) -> None:
     analysis = kernel(name)
     request = take_apart(analysis, site)
     assert isinstance(request, SharedRequest)
-    lanes, lines, graph = analysis.plot.lanes(site).axes
+    lanes, lines, graph, _ = analysis.plot.lanes(site).axes
     drawn = np.zeros((32, 32), int)
     for path, wavefront in zip(polygons(lanes)[0].get_paths(), polygons(lanes)[0].get_array(), strict=True):
         bank, lane = path.vertices[:4].mean(axis=0).round().astype(int)
@@ -123,7 +124,7 @@ def test_the_layout_figure_draws_banks_and_owners() -> None:
         assert np.array_equal(axes.images[0].get_array().filled(-1), array.bank)
         texts = np.array([text.get_text() for text in axes.texts]).reshape(array.bank.shape)
         assert [texts[0, 0], texts[1, 2]] == [
-            f"{w // 32}.{w % 32}" for w in (array.writer[0, 0], array.writer[1, 2])
+            f"{w // 32}:{w % 32}" for w in (array.writer[0, 0], array.writer[1, 2])
         ]
         assert (texts[array.writer < 0] == "").all()
 
@@ -138,17 +139,30 @@ def test_the_flow_figure_has_an_arrow_for_each_site() -> None:
         assert said in texts
 
 
+def test_every_picture_names_the_kernel_and_says_what_colours_mean() -> None:
+    for name in ("kernel_v4_colmajor", "kernel_v1"):
+        plot = kernel(name).plot
+        pictures = [plot.flow(), plot.lanes()]
+        if name != "kernel_v1":
+            pictures += [plot.layout(), plot.heatmap()]
+        for picture in pictures:
+            titles = " ".join(text.get_text() for text in picture.texts)
+            assert name in titles or any(name in axes.get_title(loc="left") for axes in picture.axes)
+            *_, legend = [text.get_text() for axes in picture.axes for text in axes.texts]
+            assert legend
+
+
 def test_names_that_are_not_there_are_refused() -> None:
     plot = kernel("kernel_v4").plot
     assert len(plot.layout("s_b").axes) == len(plot.layout().axes)
-    with pytest.raises(MemsimError, match="touches no shared array s_c") as error:
+    with pytest.raises(MemsimError, match="accesses no shared array s_c") as error:
         plot.layout("s_c")
     assert error.value.hint == "there are s_a, s_b"
     with pytest.raises(MemsimError, match="no access site 99"):
         plot.lanes(99)
-    with pytest.raises(MemsimError, match="does not touch shared memory"):
+    with pytest.raises(MemsimError, match="does not access shared memory"):
         kernel("kernel_v1").plot.heatmap()
-    with pytest.raises(MemsimError, match="touches no shared array"):
+    with pytest.raises(MemsimError, match="accesses no shared array"):
         kernel("kernel_v1").plot.layout()
     assert kernel("kernel_v1").plot.lanes().axes  # its worst site is in global memory
 
@@ -174,7 +188,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
     canvas._figure_class.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for draw in (analysis.plot.heatmap, analysis.plot.lanes, analysis.plot.layout, analysis.plot.flow):
-        with pytest.raises(MemsimError, match="needs matplotlib") as error:
+        with pytest.raises(MemsimError, match="pictures need matplotlib") as error:
             draw()
         assert error.value.hint == "pip install 'memsim[plot]'"
     canvas._figure_class.cache_clear()

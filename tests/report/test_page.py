@@ -10,18 +10,20 @@ from html.parser import HTMLParser
 import pytest
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.details.banks import bank_use
-from memsim.details.choose import worst_site
-from memsim.details.flow import flow
-from memsim.details.layout import layouts
 from memsim.errors import MemsimError
+from memsim.inspect.banks import bank_use
+from memsim.inspect.choose import worst_site
+from memsim.inspect.flow import flow
+from memsim.inspect.layout import layouts
 from memsim.report.html import Recorded, fragment, heatmap_page, report_page
-from memsim.report.html.page import MOST_ARRAYS, MOST_DETAILS, NUMBERS
+from memsim.report.html.accesses import FIELDS, WORDS, access_tables
+from memsim.report.html.page import MOST_ARRAYS, MOST_DETAILS
 from memsim.report.html.source import AROUND, LONG, files
+from tests.inspect.test_local import ARRAY, SPILL, TABLE
 from tests.report.cases import SOURCE, kernel, many, mixed
 from tests.traces import LANES, Request, make_trace, site
 
-VOID = {"meta", "link", "br", "rect", "path", "circle", "stop", "wbr"}
+VOID = {"meta", "link", "br", "rect", "path", "circle", "stop", "wbr", "input"}
 PAGE_BYTES = 4_000_000
 
 
@@ -80,6 +82,11 @@ def read(page: str) -> Element:
     return reader.root
 
 
+def local() -> Analysis:
+    """Local memory, spills and constants."""
+    return analyze_trace(make_trace(ARRAY, SPILL, TABLE))
+
+
 def shown(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
@@ -88,15 +95,19 @@ def shown(value: int | None) -> str:
 def test_numbers_are_those_of_the_records(name: str) -> None:
     analysis = kernel(name)
     page = read(report_page(analysis))
-    (table,) = page.all("table", class_="numbers")
-    rows = table.all("tr")[1:]
-    for row, site_ in zip(rows, analysis.sites, strict=True):
+    rows = {
+        int(row.attributes["data-site"]): row
+        for table in page.all("table", class_="accesses")
+        for row in table.all("tr")[1:]
+    }
+    assert sorted(rows) == list(range(len(analysis.sites)))
+    for number, site_ in enumerate(analysis.sites):
         cells = {
             cell.attributes["data-field"]: cell.text
-            for cell in row.all("td")
+            for cell in rows[number].all("td")
             if "data-field" in cell.attributes
         }
-        assert cells == {field: shown(getattr(site_, field)) for field in NUMBERS}
+        assert cells == {field: shown(getattr(site_, field)) for field in FIELDS[site_.space]}
     (totals,) = page.all("table", id="totals")
     found = {row.attributes["data-metric"]: row.all("td")[0].text for row in totals.all("tr")[1:]}
     assert found == {metric: shown(total) for metric, total in analysis.totals.items()}
@@ -109,7 +120,85 @@ def test_every_number_of_a_row_is_on_the_page() -> None:
     counts = {
         f.name for f in dataclasses.fields(mixed().sites[0]) if f.name not in ("line", "column", "width")
     }
-    assert set(NUMBERS) == counts - {"file", "source", "op", "space", "array", "unresolved"}
+    assert set(WORDS) == counts - {"file", "source", "op", "space", "array", "unresolved"}
+    for space, fields in FIELDS.items():
+        known = [site_ for site_ in (*mixed().sites, *local().sites) if site_.space == space]
+        assert {name for site_ in known for name in WORDS if getattr(site_, name) is not None} == set(fields)
+
+
+def test_a_table_for_each_memory_space_with_shares_of_all_it_costs_the_costliest_first() -> None:
+    for analysis in (mixed(), local(), kernel("kernel_v4_colmajor")):
+        tables = access_tables(analysis)
+        assert [table.space for table in tables] == [
+            space for space in FIELDS if any(site_.space == space for site_ in analysis.sites)
+        ]
+        page = read(report_page(analysis))
+        drawn = page.all("table", class_="accesses")
+        for table, element in zip(tables, drawn, strict=True):
+            costs = [getattr(row.site, table.cost) or 0 for row in table.rows]
+            assert costs == sorted(costs, reverse=True)
+            assert [row.part for row in table.rows] == [cost / sum(costs) for cost in costs]
+            assert all(0 <= row.waste <= row.part for row in table.rows)
+            order = [int(row.attributes["data-site"]) for row in element.all("tr")[1:]]
+            assert order == [row.number for row in table.rows]
+            assert table.heading in page.whole_text()
+
+
+def test_names_of_fields_are_words() -> None:
+    text = read(report_page(mixed())).all("main")[0].whole_text()
+    assert "most ways" in text and "ideal sectors" in text
+    assert not [name for name in WORDS if "_" in name and name in text]
+
+
+def test_before_and_after() -> None:
+    before, after = kernel("kernel_v4_colmajor"), kernel("kernel_v4")
+    page = read(report_page(before, after=after))
+    (sums,) = page.all("table", class_="sums")
+    rows = {row.all("th")[0].text: [cell.text for cell in row.all("td")] for row in sums.all("tr")[1:]}
+    wavefronts = [sum(site_.wavefronts or 0 for site_ in each.sites) for each in (before, after)]
+    conflicts = [sum(site_.conflicts or 0 for site_ in each.sites) for each in (before, after)]
+    assert wavefronts[0] - wavefronts[1] == conflicts[0] > conflicts[1] == 0
+    for name, (was, now) in (("wavefronts", wavefronts), ("of them by bank conflicts", conflicts)):
+        assert rows[f"Shared memory: {name}"] == [f"{was:,}", f"{now:,}", f"{now - was:+,}"]
+    assert rows["Global memory: sectors"][2] == "="
+    assert [row.attributes["class"] for row in sums.all("tr")[1:]][:3] == ["better", "better", ""]
+    (changes,) = page.all("table", class_="changes")
+    kinds = [row.all("th")[0].text for row in changes.all("tr")[1:]]
+    assert kinds[:4] == ["improved"] * 4
+    assert len(page.all("table", class_="heat")) == 2
+    alone = read(report_page(before))
+    assert alone.all("table", class_="sums") == [] and len(alone.all("table", class_="heat")) == 1
+
+
+def test_what_would_help_is_told_and_no_array_is_drawn_twice() -> None:
+    analysis = kernel("kernel_v4_colmajor")
+    page = read(report_page(analysis))
+    (section,) = (one for one in page.all("section") if one.attributes.get("aria-labelledby") == "help")
+    assert "padding: 16 B after every 512 B" in section.whole_text()
+    looks = [one for one in page.all("div", class_="look") if "hidden" not in one.attributes]
+    assert len(looks) == 1 and looks[0].attributes["data-look"] == "1"  # the best change
+    (arrays,) = (one for one in page.all("section") if one.attributes.get("aria-labelledby") == "arrays")
+    switch = arrays.all("div", class_="switch")
+    outside = len(arrays.all("svg", class_="layout")) - len(switch[0].all("svg", class_="layout"))
+    assert (outside, len(layouts(analysis))) == (1, 2)  # s_b; s_a can be switched
+    clean = read(report_page(kernel("kernel_v4")))
+    assert not [one for one in clean.all("section") if one.attributes.get("aria-labelledby") == "help"]
+
+
+def test_sectors_that_nobody_needs_lead_to_suggest() -> None:
+    analysis = kernel("kernel_v1")
+    needless = sum((one.sectors or 0) - (one.ideal_sectors or 0) for one in analysis.sites)
+    assert f"Not needed: {needless:,} sectors of global memory, by line" in report_page(analysis)
+    assert "Not needed:" not in report_page(kernel("kernel_v4"))
+
+
+def test_every_picture_of_the_page_has_a_name_of_its_own() -> None:
+    for analysis in (mixed(), kernel("kernel_v4_colmajor"), kernel("kernel_v1")):
+        pictures = read(report_page(analysis)).all("svg")
+        names = [one.attributes["aria-label"] for one in pictures]
+        assert names and all(names)
+        requests = [one for one in pictures if one.attributes["class"] in ("words", "sectors")]
+        assert all(re.match(r"Line \d+", one.attributes["aria-label"]) for one in requests)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +236,10 @@ def test_two_kernels_stand_side_by_side_on_one_scale() -> None:
 def test_a_side_without_shared_memory_says_so_unless_both_are() -> None:
     page = read(heatmap_page([kernel("kernel_v1"), kernel("kernel_v4")]))
     without, with_banks = (section for section in page.all("section") if section.all("h1"))
-    assert [p.text for p in without.all("p")] == ["This kernel does not touch shared memory."]
+    assert [p.text for p in without.all("p")] == ["This kernel does not access shared memory."]
     assert (without.all("table"), len(with_banks.all("table"))) == ([], 1)
-    assert "touch shared" not in with_banks.whole_text()
-    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not touch shared memory"):
+    assert "access shared" not in with_banks.whole_text()
+    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not access shared memory"):
         heatmap_page([kernel("kernel_v1"), kernel("opt_2_naive")])
 
 
@@ -193,7 +282,7 @@ def test_layouts_flow_and_graph_have_all_their_parts() -> None:
     drawn = [int(rect.attributes["class"][1:]) for rect in svg.all("rect")]
     assert drawn == array.bank.ravel().tolist()
     owners = [text.text for text in svg.all("text") if text.attributes.get("class") in (None, "w")]
-    assert owners == [f"{w // 32}.{w % 32}" if w >= 0 else "" for w in array.writer.ravel().tolist()]
+    assert owners == [f"{w // 32}:{w % 32}" if w >= 0 else "" for w in array.writer.ravel().tolist()]
     (picture,) = page.all("svg", class_="flow")
     assert len(picture.all("path", class_="rung")) == flow(analysis).number_of_edges()
     assert len(page.all("svg", class_="graph")) == sum(s.space == "shared" for s in analysis.sites)
@@ -260,7 +349,15 @@ def test_recorded_counters_stand_beside_the_predicted() -> None:
     assert "There is no recording to compare with: it was never run." in without
 
 
-@pytest.mark.parametrize("sites", [60, 400])
+@pytest.mark.parametrize("op", ["wgmma", "cluster_load"])
+def test_what_lanes_do_not_decide_has_a_row_and_no_details(op: str) -> None:
+    other = (site(line=2, op=op, width=8), [Request(LANES * 8)])
+    page = read(report_page(analyze_trace(make_trace((site(), [Request(LANES * 8)]), other))))
+    assert sum(len(table.all("tr")) - 1 for table in page.all("table", class_="accesses")) == 2
+    assert len(page.all("section", class_="detail")) == 1
+
+
+@pytest.mark.parametrize("sites", [60, pytest.param(400, marks=pytest.mark.slow)])
 def test_the_page_is_bounded(sites: int) -> None:
     analysis = many(sites)
     text = report_page(analysis)
@@ -269,7 +366,7 @@ def test_the_page_is_bounded(sites: int) -> None:
     assert len(page.all("section", class_="detail")) == MOST_DETAILS
     (first,) = [one for one in page.all("section", class_="detail") if "hidden" not in one.attributes]
     assert int(first.attributes["data-site"]) == worst_site(analysis)
-    assert len(page.all("table", class_="numbers")[0].all("tr")) == sites + 1
+    assert len(page.all("table", class_="accesses")[0].all("tr")) == sites + 1
     assert len(page.all("svg", class_="layout")) == MOST_ARRAYS
     assert "Not drawn: s4, s5, s6, s7, s8." in page.whole_text()
     lines = [line for line in files(analysis)[0].lines if line.number]
@@ -289,8 +386,8 @@ def test_real_pages_are_small() -> None:
 
 def test_a_kernel_without_any_access() -> None:
     page = read(report_page(analyze_trace(make_trace()))).whole_text()
-    assert "no shared or global access was made" in page
-    assert "This kernel does not touch shared memory." in page
+    assert "no shared or global access was made" in page and "No access to memory was made." in page
+    assert "This kernel does not access shared memory." in page
 
 
 def test_analysis_shows_itself_in_a_notebook() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from memsim.analysis import analyze_trace
-from memsim.details.request import GlobalRequest, SharedRequest, take_apart
+from memsim.inspect.request import GlobalRequest, SharedRequest, take_apart
 from memsim.report.sentences import collision_line, sentences
 from memsim.trace.trace import Trace
 from tests.report.cases import COLLIDE, kernel
@@ -30,8 +30,8 @@ def said(addresses: np.ndarray, active: Any = True, partner: Any = -1, **fields:
             [
                 "2-way bank conflict: 2 wavefronts for this request instead of 1.",
                 "32 lanes load 4 bytes each from tile, 32 different words of 4 bytes.",
-                "for the whole warp at once, as one group",
-                "2 words meet in each of the banks 0-15, so 1 of them waits while 16 banks stay idle",
+                "for the whole warp as one group",
+                "2 words fall into each of the banks 0-15, so 1 of them waits while 16 banks stay idle",
                 "lane 0 and lane 1: word 0 and word 512 are 512 words apart, a multiple of 32",
             ],
         ),
@@ -39,18 +39,18 @@ def said(addresses: np.ndarray, active: Any = True, partner: Any = -1, **fields:
             said(COLLIDE ^ (LANES % 2 * 64)),
             ["No bank conflict: 1 wavefront", "32 words lie in 32 different banks"],
         ),
-        (said(LANES * 0), ["It is one word in one bank", "share it (here up to 32)"]),
+        (said(LANES * 0), ["All lanes access one word in one bank", "share it (here up to 32)"]),
         (
             said(LANES * 128, op="store"),
-            ["32 words meet in bank 0, so 31 of them wait while 31 banks stay idle"],
+            ["32 words fall into bank 0, so 31 of them wait while 31 banks stay idle"],
         ),
         (
             said(LANES * 16, width=16),
             [
                 "No bank conflict: 4 wavefronts for this request, one for each group of lanes.",
-                "in groups of 8 lanes, because 8 x 16 bytes are the 128 that 32 banks give",
-                "Why 4 wavefronts are no conflict by themselves: the lanes ask for 512 different bytes",
-                "would call this a 4-way conflict; it is none",
+                "in groups of 8 lanes, because 8 x 16 bytes are the 128 that 32 banks deliver",
+                "Why 4 wavefronts are not a conflict in themselves: the lanes access 512 different bytes",
+                "would wrongly call this a 4-way conflict",
             ],
         ),
         (
@@ -59,9 +59,12 @@ def said(addresses: np.ndarray, active: Any = True, partner: Any = -1, **fields:
         ),
         (
             said(LANES % 16 * 16, width=16),
-            ["would fit into 2 wavefronts", "another order of the threads would"],
+            ["would need only 2 wavefronts", "a different mapping of threads"],
         ),
-        (said(LANES * 0, op="atomic"), ["32-way", "Each lane counts for itself", "32 lanes meet in bank 0"]),
+        (
+            said(LANES * 0, op="atomic"),
+            ["32-way", "Lanes with equal addresses do not share", "32 lanes fall into bank 0"],
+        ),
         (
             said(LANES * 0, op="atomic_cas"),
             ["32-way bank conflict: 64 wavefronts for this request instead of 2.", "every wavefront twice"],
@@ -78,23 +81,23 @@ def said(addresses: np.ndarray, active: Any = True, partner: Any = -1, **fields:
         ),
         (
             said(LANES * 16, op="cp_async_cg", width=16, space="global", partner=LANES * 32),
-            ["32 sectors of 32 bytes", "goes past the L1 cache", "each pair of a sector"],
+            ["32 sectors of 32 bytes", "bypasses the L1 cache", "one sector for each pair of"],
         ),
         (said(LANES * 16, width=16, op="ldmatrix"), ["groups of 8 lanes, one for each matrix"]),
         (said(LANES * 4, active=LANES == 3), ["1 lane loads 4 bytes from tile, 1 different word"]),
         (
             said(LANES * 4096, space="global"),
             [
-                "Not coalesced: 32 sectors of 32 bytes where 4 would do",
+                "Not coalesced: 32 sectors of 32 bytes instead of 4",
                 "128 of the 1,024 bytes moved are used.",
-                "Each lane is 4,096 bytes after the lane before it.",
-                "4 bytes apart, from a multiple of 32 on: then 4 sectors would hold all.",
+                "Consecutive lanes are 4,096 bytes apart.",
+                "4 bytes apart and aligned to 32 bytes, 4 sectors would be enough.",
             ],
         ),
-        (said(LANES * 4, space="global"), ["Coalesced: 4 sectors", "follows the lane before it"]),
+        (said(LANES * 4, space="global"), ["Coalesced: 4 sectors", "consecutive addresses"]),
         (said(LANES * 0, space="global"), ["Coalesced: 1 sector", "the same address"]),
         (said(LANES * 4 + 12, space="global"), ["Not coalesced: 5 sectors", "12 bytes into a sector"]),
-        (said(LANES * LANES * 32, space="global"), ["Coalescing needs the same bytes side by side"]),
+        (said(LANES * LANES * 32, space="global"), ["If the same bytes were contiguous"]),
     ],
 )
 def test_what_is_said(text: str, parts: list[str]) -> None:
@@ -107,7 +110,7 @@ def test_what_is_said(text: str, parts: list[str]) -> None:
 def test_a_conflict_is_said_where_there_is_one_and_nowhere_else(trace: Trace) -> None:
     analysis = analyze_trace(trace)
     for number, row in enumerate(analysis.sites):
-        if not (row.wavefronts or row.sectors):
+        if not ((row.wavefronts or row.sectors) and row.operation.is_of_lanes):
             continue
         request = take_apart(analysis, number)
         answer = sentences(request)[0]

@@ -8,9 +8,9 @@ import re
 import pytest
 
 from memsim.analysis import Analysis
-from memsim.details.banks import bank_use
-from memsim.details.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.errors import MemsimError
+from memsim.inspect.banks import bank_use
+from memsim.inspect.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.kernels import catalog
 from memsim.report.heat import heat_rows
 from memsim.report.terminal import heatmap, request
@@ -36,30 +36,32 @@ def explained(analysis: Analysis, site: int) -> list[str]:
     return stream.getvalue().splitlines()
 
 
-def cells(line: str, start: int) -> list[float]:
-    """The 32 numbers of two columns each."""
-    texts = [line[start + 2 * bank : start + 2 * bank + 2].strip() for bank in range(32)]
+def cells(line: str, start: int, width: int = 2) -> list[float]:
+    """The 32 numbers of `width` columns each."""
+    texts = [line[start + width * bank : start + width * (bank + 1)].strip() for bank in range(32)]
     return [0.0 if text == "." else float(text) for text in texts]
 
 
 @pytest.mark.parametrize("name", ["kernel_v4_colmajor", "kernel_v3", "transpose_naive"])
-def test_heatmap_cells_are_the_words_of_the_banks(name: str) -> None:
+def test_heatmap_cells_are_the_ways_of_the_banks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
     analysis = kernel(name)
     lines = drawn(analysis)
     assert lines[0] == analysis.verdict
-    start = lines[2].index("0") - 1
+    start = lines[2].index("0") - 2
     rows = {int(line.split()[0]): line for line in lines if re.match(r"\d+ +\S+\.cu:\d+ ", line)}
     assert list(rows) == list(bank_use(analysis))
     for number, use in bank_use(analysis).items():
         site = analysis.sites[number]
-        assert cells(rows[number], start) == [round(words) for words in use.words.tolist()]
-        right = rows[number][start + 64 :].split()
+        assert cells(rows[number], start, 3) == use.ways.tolist()
+        right = rows[number][start + 96 :].split()
         assert right[0] == f"{site.max_ways}{'!' if site.conflicts else ''}"
         assert float(right[1]) == site.wavefronts / site.requests
         assert site.source[:20] in lines[lines.index(rows[number]) + 1]
 
 
-def test_a_row_that_was_not_analyzed_is_there() -> None:
+def test_a_row_that_was_not_analyzed_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
     (line,) = [line for line in drawn(mixed()) if "not analyzed" in line]
     assert line.split()[0] == "5" and line.split()[-2:] == ["?", "?"]
 
@@ -72,9 +74,9 @@ def test_two_kernels_have_the_same_columns() -> None:
 
 def test_a_side_without_shared_memory_says_so() -> None:
     lines = drawn(kernel("kernel_v1"), kernel("kernel_v4"))
-    assert lines[0].startswith("kernel_v1: ") and lines[2] == "This kernel does not touch shared memory."
+    assert lines[0].startswith("kernel_v1: ") and lines[2] == "This kernel does not access shared memory."
     assert lines[4].startswith("kernel_v4: ") and lines[4:] == drawn(kernel("kernel_v4"))
-    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not touch shared memory"):
+    with pytest.raises(MemsimError, match="kernel_v1 and opt_2_naive do not access shared memory"):
         drawn(kernel("kernel_v1"), kernel("opt_2_naive"))
 
 
@@ -85,9 +87,10 @@ def test_a_narrow_terminal_cuts_no_cell(monkeypatch: pytest.MonkeyPatch, width: 
     stream = Terminal()
     lines = drawn(kernel("kernel_v4_colmajor"), stream=stream)
     assert "\x1b[" in stream.getvalue()
-    start = lines[2].index("0") - 1
+    wide = 3 if width == 200 else 2
+    start = lines[2].index("0") - wide + 1
     row = next(line for line in lines if line.startswith("2 "))
-    assert cells(row, start) == [2.0] * 32
+    assert cells(row, start, wide) == [2.0] * 32
     assert ("kernel_v4_colmajor.cu:40" in row) == (width == 200)
     assert any("kernel_v4_colmajor.cu:40" in line and "store 4 B s_a" in line for line in lines)
     assert max(map(len, lines[2:-2])) <= width
@@ -119,7 +122,7 @@ def test_lanes_and_their_wavefronts(name: str, site: int) -> None:
     assert len(served) == apart.wavefronts
     text = "\n".join(lines)
     assert ("Words that collide:" in text) == ("was not measured" in text) == bool(apart.conflicts)
-    assert ("no two lanes get in each other's way" in text) == (not apart.conflicts)
+    assert ("no two lanes conflict" in text) == (not apart.conflicts)
 
 
 def test_the_conflict_graph_as_text() -> None:
@@ -127,7 +130,7 @@ def test_the_conflict_graph_as_text() -> None:
     assert isinstance(apart, SharedRequest)
     lines = explained(kernel("transpose_naive"), 2)
     edges = conflict_graph(apart).number_of_edges()
-    assert f"Conflict graph of the lanes: {edges} pairs that cannot go together." in lines
+    assert f"Conflict graph of the lanes: {edges} pairs of lanes that conflict." in lines
     assert "  lanes 0-31: in bank 0 (496 pairs)" in lines
 
 
@@ -153,5 +156,5 @@ def test_sectors_of_a_global_request() -> None:
 
 def test_ways_that_are_none_are_not_unknown() -> None:
     rows = {row.site.op: row for row in heat_rows(catalog()["sgemm_tuned"].analyze("128,128,8"))}
-    assert (rows["cp_async_cg"].ways, rows["cp_async_cg"].answer) == ("0", "no wavefront counted")
+    assert (rows["cp_async_cg"].ways, rows["cp_async_cg"].answer) == ("0", "wavefronts not counted")
     assert (rows["load"].ways, rows["load"].answer) == ("1", "clean")

@@ -44,7 +44,7 @@ def test_neighbouring_reads_that_the_compiler_merges_are_one_request(source: Pat
     assert "estimate" not in analysis.verdict
     estimate = memsim.analyze(memsim.load(source, code="ptx")["merged"], 1, 128, ARGUMENTS)
     assert (estimate.totals[LOADS], estimate.totals[CONFLICTS]) == (256, 224)
-    assert "read as PTX, an estimate of what ptxas makes of it" in estimate.verdict
+    assert "estimated from PTX; ptxas may generate different accesses" in estimate.verdict
 
 
 def test_the_trace_says_what_was_read_and_keeps_it(source: Path, tmp_path: Path) -> None:
@@ -67,10 +67,10 @@ def test_a_cubin_is_read_as_it_is(source: Path, tmp_path: Path) -> None:
     analysis = memsim.analyze(memsim.load(path)["merged"], 1, 128, ARGUMENTS)
     assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
     assert [site.source for site in analysis.sites][-1] == "out[threadIdx.x] = sum;"
-    with pytest.raises(MemsimError, match="holds machine code, and no PTX is read from it"):
+    with pytest.raises(MemsimError, match="holds machine code; its PTX is not read"):
         memsim.load(path, code="ptx")
     with pytest.raises(
-        MemsimError, match=r"is compiled already: compiler options \['-DN=1'\] change nothing"
+        MemsimError, match=r"is already compiled; compiler options \['-DN=1'\] have no effect"
     ):
         memsim.load(path, ["-DN=1"])
 
@@ -87,8 +87,8 @@ def test_ptx_is_assembled_where_there_is_an_assembler(source: Path, tmp_path: Pa
 def test_without_an_assembler_ptx_is_an_estimate(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = compile_cuda(source)
     monkeypatch.setattr("memsim.compile.kept.assemble_ptx", lambda *arguments: None)
-    assert "an estimate" in memsim.analyze(memsim.load(text)["merged"], 1, 128, ARGUMENTS).verdict
-    with pytest.raises(MemsimError, match="there is no assembler for PTX here"):
+    assert "estimated from PTX" in memsim.analyze(memsim.load(text)["merged"], 1, 128, ARGUMENTS).verdict
+    with pytest.raises(MemsimError, match="no PTX assembler"):
         memsim.load(text, code="sass")
 
 
@@ -105,8 +105,10 @@ def test_without_a_disassembler_source_is_read_as_ptx(source: Path, monkeypatch:
 def test_code_of_another_chip_is_refused(source: Path, tmp_path: Path) -> None:
     path = tmp_path / "merged.cubin"
     path.write_bytes(compile_cubin(source, arch="sm_80").code)
-    with pytest.raises(MemsimError, match="holds machine code of sm_80, and none of sm_90"):
-        memsim.load(path)
+    with pytest.raises(MemsimError, match="holds machine code for sm_80, but not for sm_90"):
+        memsim.load(path, arch="sm_90")
+    assert memsim.load(path)["merged"].origin.arch == "sm_80"
+    assert memsim.load(path, arch="sm_86")["merged"].origin.arch == "sm_80"  # of its generation, and older
 
 
 def test_both_forms_compute_the_same(source: Path) -> None:
@@ -122,5 +124,5 @@ def test_both_forms_compute_the_same(source: Path) -> None:
 
 
 def test_unknown_words_are_refused(source: Path) -> None:
-    with pytest.raises(MemsimError, match="code is sass or ptx, and not 'asm'"):
+    with pytest.raises(MemsimError, match="code must be 'sass' or 'ptx', not 'asm'"):
         memsim.load(source, code="asm")

@@ -9,6 +9,7 @@ import pytest
 from memsim.api import analyze, from_cubin
 from memsim.compile import compile_cubin
 from memsim.compile.nvrtc import run_nvrtc
+from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from memsim.sass.listing import by_itself, own_text, read_listing
 from memsim.sass.places import assembly_places, own_frames
@@ -55,6 +56,13 @@ def test_a_listing_names_the_users_lines() -> None:
     lines = read_listing(LISTING)["k"].lines
     places = [(line.source.file, line.source.line) for line in lines if line.source]
     assert places == [("/home/me/kernel.py", 30), ("/home/me/kernel.py", 33), ("/home/me/kernel.py", 33)]
+
+
+@pytest.mark.parametrize("text", ["", "@P0", "@!P0 ", "0x10", "@P0 @P1 EXIT"])
+def test_a_line_without_an_opcode_is_damaged(text: str) -> None:
+    assert read_listing(LISTING.replace("EXIT", "@P0 EXIT"))["k"].lines[2].guard == "P0"
+    with pytest.raises(MemsimError, match="damaged at its line 11: there is no opcode"):
+        read_listing(LISTING.replace("EXIT", text))
 
 
 def test_what_the_ptx_knows_better_wins_for_its_lines_only() -> None:

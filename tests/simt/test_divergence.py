@@ -208,7 +208,7 @@ def test_random_programs_equal_the_scalar_interpreter(program: Any) -> None:
 
 def test_a_wrong_merge_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: waiting threads' registers are not kept."""
-    from memsim.simt.engine import Engine
+    from memsim.simt.groups import Groups
 
     program = [("if", (0, "lt", 3, 7), [("set", 1, "add", 1, 5)], [("set", 1, "add", 1, 7)])]
     out = np.zeros((BLOCKS * THREADS, REGISTERS), np.int32)
@@ -217,6 +217,6 @@ def test_a_wrong_merge_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
     assert out.tolist() == expected
-    monkeypatch.setattr(Engine, "read_by_others", lambda self: 0)
+    monkeypatch.setattr(Groups, "read_by_others", lambda self: 0)
     run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
     assert out.tolist() != expected

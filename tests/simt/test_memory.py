@@ -64,7 +64,15 @@ extern "C" __global__ void k(const int *pick, int *out) {
     run(k, 1, 64, [pick, out])
     i = np.arange(64)
     assert (out == table[(pick - i) % 8] * 10 + 100 + 100 * (i % 2)).all()
-    assert analyze(k, 1, 64, [pick, out]).trace.notes == ("local memory (18 requests)",)
+    counted = analyze(k, 1, 64, [pick, out])
+    local = [site for site in counted.sites if site.space == "local"]
+    assert {site.op for site in local} == {"load", "store"} and not counted.trace.notes
+    stores = next(site for site in local if site.op == "store")
+    assert stores.requests == 2 * 8 and stores.sectors == 2 * 8 * 32 and stores.ideal_sectors == 2 * 8 * 4
+    words = [{(pick[w * 32 + i], i // 8) for i in range(32)} for w in range(2)]
+    assert sum(site.sectors or 0 for site in local if site.op == "load") == sum(map(len, words))
+    assert counted.totals["l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"] == stores.sectors
+    assert not any(site.is_spill for site in local)
 
 
 def test_generic_pointers_find_their_space(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_each_thread_alone_gives_the_same(
     try:
         analysis = memsim.analyze(kernel, grid, block)
     except memsim.MemsimError as error:
-        assert "side by side" in error.message
+        assert "interleaves the 4-byte words" in error.message
         return
     (site,) = analysis.sites
     names = {"ways": "max_ways", "ideal": "ideal_wavefronts"}

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import memsim
-from memsim.sketch.source import PythonFunction, split_target, value_of
+from memsim.cli import main
+from memsim.sketch.source import PythonFunction, value_of
+from memsim.targets.target import split_target
 from tests.cli.conftest import Done
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line
 
@@ -42,7 +44,7 @@ def test_analyze_and_its_parameters(folder: Path, run: Any) -> None:  # noqa: F8
     done: Done = run("analyze", "layouts.py:transpose", "--block", "32,32")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("transpose: conflict-free: 64 shared wavefronts")
-    assert "layouts.py:8  tile[t.x, t.y].load()" in done.out
+    assert "8  tile[t.x, t.y].load()" in done.out
     worse = run("analyze", "layouts.py:transpose", "--block", "32,32", "-D", "pad=0")
     assert "the load at layouts.py:8: 32-way bank conflict" in worse.out
     swizzled = run(
@@ -52,7 +54,7 @@ def test_analyze_and_its_parameters(folder: Path, run: Any) -> None:  # noqa: F8
     assert json.loads(swizzled.out)["sites"][1]["max_ways"] == 1
     wide = run("analyze", "layouts.py:copy", "--grid", "4", "--block", "32", "--arg", "2", "--blocks", "2")
     assert "2 of 4 blocks replayed" in wide.out
-    assert "8.0 sectors a request" in wide.out
+    assert "8.0 sectors per request" in wide.out
 
 
 def test_pictures_and_pages(folder: Path, run: Any) -> None:  # noqa: F811
@@ -106,7 +108,7 @@ def test_what_cannot_be_run(folder: Path, run: Any) -> None:  # noqa: F811
     done = run("validate", "layouts.py:transpose", "--live", "--block", "32,32")
     assert done.code == 2
     assert "cannot be run" in done.err
-    with pytest.raises(memsim.MemsimError, match="no code that could be executed"):
+    with pytest.raises(memsim.MemsimError, match="no machine code, only recorded accesses"):
         memsim.run(lambda t: None, 1, 32)  # type: ignore[arg-type]
 
 
@@ -209,3 +211,22 @@ def test_what_lies_beside_the_file_can_be_imported(folder: Path) -> None:
 
     trace = source.trace(Launch((1, 1, 1), (32, 1, 1)), (), None, None)
     assert (trace.kernel, trace.sites[0].file, trace.sites[0].line) == ("f", "uses.py", 6)
+
+
+def test_suggestions_for_index_math_are_exact_and_look_at_global_accesses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All requests are told apart, and those of the first block are where they lie; nothing is compiled."""
+    (tmp_path / "t.py").write_text(
+        "import memsim\n"
+        "def f(t):\n"
+        "    tile, out = memsim.SharedArray('tile', (32, 48)), memsim.GlobalArray('out', (32, 32))\n"
+        "    tile[t.x, t.y].load()\n"
+        "    out[t.x, t.y].store()\n"
+    )
+    assert main(["suggest", f"{tmp_path / 't.py'}:f", "--block", "32,32", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert all(proposal["certain"] for array in found["arrays"] for proposal in array["proposals"])
+    (staging,) = found["staging"]
+    assert (staging["array"], staging["sectors"]) == ("out", {"before": 1024, "after": 128})
+    assert (found["proof"], found["remapped"]) == (None, [])

@@ -12,7 +12,7 @@ import pytest
 import memsim
 from memsim import GlobalArray, Layout, SharedArray
 from memsim.analysis import Analysis
-from memsim.details.layout import layouts
+from memsim.inspect.layout import layouts
 from memsim.report import json
 from memsim.sketch import Thread
 from memsim.trace.trace import Trace
@@ -39,7 +39,7 @@ def test_the_verdict_names_the_line_of_python(conflict: Analysis) -> None:
     assert (site.source, site.line, site.array) == ("tile[t.x, t.y].load()", line, "tile")
     text = str(conflict)
     assert "tile[t.x, t.y].load()" in text
-    assert "Read: index math in Python, each access a request as it is written" in text
+    assert "Code: index math in Python, each access a request as it is written" in text
 
 
 def test_heatmap_and_explain_show_themselves(conflict: Analysis) -> None:

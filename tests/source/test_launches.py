@@ -50,7 +50,7 @@ def test_launches_say_template_grid_block_shared_and_names() -> None:
     assert (second.name, [size.value for size in second.block]) == ("ns::copy<float>", [128])
     assert (macro.name, macro.line, macro.arguments) == ("plain", 15, ("b", "1.5f", "a"))
     assert ([size.value for size in macro.grid], [size.value for size in macro.block]) == ([7], [64])
-    assert (generic.template, generic.known) == (("T",), False)
+    assert (generic.template, generic.unknown) == (("T",), {"T"})
 
 
 def test_instances_are_those_that_mean_the_same_everywhere() -> None:
@@ -61,3 +61,89 @@ def test_instances_are_those_that_mean_the_same_everywhere() -> None:
 def test_what_is_no_launch_is_none(text: str) -> None:
     assert all(launch.plain == "k" for launch in launches(text))
     assert instances_of(text) == ()
+
+
+HOST = """\
+struct Add {};
+template <typename T, int D, int STAGES> __global__ void attention(T *q, int n) {}
+template <typename T, int D = 64, int STAGES = (D > 32) ? 1 : 2>
+void launch(T *q, int n) {
+#ifdef SLOW
+    constexpr int rows{D * 2};
+#else
+    constexpr int rows{D / 8};
+#endif
+    const int threads = rows * 32;
+    attention<T, D, STAGES><<<n / rows, threads, rows * sizeof(T)>>>(q, n);
+}
+template <int D> void choose(float *q) { launch<float, D>(q, 1024); }
+void run(float *q, int d) {
+    if (d == 32) choose<32>(q);
+    else choose<64>(q);
+}
+"""
+
+
+def test_a_template_of_host_functions_launches_what_its_calls_say() -> None:
+    (launch,) = launches(HOST)
+    assert launch.name == "attention<float, 32, 2>" and not launch.unknown
+    assert [size.value for size in launch.block] == [128]
+    assert launch.shared is not None and launch.shared.value == 16
+    assert instances_of(HOST) == ("attention<float, 32, 2>",)
+
+
+def test_what_an_explicit_instance_of_a_host_function_says() -> None:
+    code = (
+        HOST.partition("template <int D> void choose")[0] + "template void launch<double, 16>(double *, int);"
+    )
+    assert instances_of(code) == ("attention<double, 16, 2>",)
+
+
+def test_a_parameter_that_no_call_says_is_unknown() -> None:
+    code = HOST.partition("template <int D> void choose")[0] + "void run(float *q) { launch(q, 1); }"
+    (launch,) = launches(code)
+    assert (launch.name, launch.unknown) == ("attention<T, 64, 1>", {"T"})
+    assert instances_of(code) == ()
+
+
+def test_functions_that_call_each_other_end() -> None:
+    code = """
+template <int N> __global__ void k(int *x) {}
+template <int N> void one(int *x);
+template <int N> void two(int *x) { one<N>(x); }
+template <int N> void one(int *x) { two<N>(x); k<N><<<1, 32>>>(x); }
+"""
+    (launch,) = launches(code)
+    assert launch.unknown == {"N"}
+
+
+def test_a_macros_launch_sees_the_constants_around_it() -> None:
+    code = """
+template <int M, int STAGES> __global__ void k(float *x) {}
+#define LAUNCH(stages) k<M, (stages)><<<1, THREADS * (stages)>>>(x)
+void run(float *x, int stages) {
+    const int M = 16;
+    constexpr int THREADS = 64;
+    if (stages) {
+        switch (stages) {
+        case 2: LAUNCH(2); break;
+        case 3: LAUNCH(3); break;
+        }
+    }
+}
+"""
+    assert instances_of(code) == ("k<16, 2>", "k<16, 3>")
+    assert [launch.block[0].value for launch in launches(code)] == [128, 192]
+
+
+def test_a_macros_parameter_says_nothing() -> None:
+    code = """
+template <int D> __global__ void k(float *x) {}
+template <int D> void launch(float *x) { k<D><<<1, D>>>(x); }
+#define LAUNCH(D) \\\\
+    launch<D>(x)
+void run(float *x) { LAUNCH(32); }
+"""
+    (launch,) = launches(code)
+    assert launch.unknown == {"D"}
+    assert instances_of(code + "void more(float *x) { launch<64>(x); }") == ("k<64>",)

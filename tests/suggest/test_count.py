@@ -27,7 +27,16 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     return analyzed(transpose("float tile[32][32]").job(tmp_path_factory.mktemp("plain")))
 
 
-@pytest.mark.parametrize("padding", [1, 2, 4, 17, 32])
+@pytest.mark.parametrize(
+    "padding",
+    [
+        1,
+        pytest.param(2, marks=pytest.mark.slow),
+        pytest.param(4, marks=pytest.mark.slow),
+        pytest.param(17, marks=pytest.mark.slow),
+        pytest.param(32, marks=pytest.mark.slow),
+    ],
+)
 def test_a_padding(padding: int, plain: Analysis, tmp_path: Path) -> None:
     padded = analyzed(transpose(f"float tile[32][32 + {padding}]").job(tmp_path))
     (tile,) = tiles(plain)
@@ -41,9 +50,9 @@ def test_a_padding(padding: int, plain: Analysis, tmp_path: Path) -> None:
     ("index", "change"),
     [
         ("x ^ y", Swizzle(128, 5, 2)),
-        ("x ^ ((y & 7) << 2)", Swizzle(128, 3, 4)),
-        ("x ^ ((y >> 2 & 3) << 1)", Swizzle(512, 2, 3)),
-        ("x ^ (y & 1)", Swizzle(128, 1, 2)),
+        pytest.param("x ^ ((y & 7) << 2)", Swizzle(128, 3, 4), marks=pytest.mark.slow),
+        pytest.param("x ^ ((y >> 2 & 3) << 1)", Swizzle(512, 2, 3), marks=pytest.mark.slow),
+        pytest.param("x ^ (y & 1)", Swizzle(128, 1, 2), marks=pytest.mark.slow),
     ],
 )
 def test_a_swizzle(index: str, change: Map, plain: Analysis, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from memsim.trace.trace import Trace
 from tests.suggest.kernels import JOINED_LOADS, Case, analyzed, transpose
 
 
+@pytest.mark.slow
 def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) -> None:
     """Four loads side by side are one of 16 bytes until XORed columns hide that they are neighbours."""
     job = JOINED_LOADS.job(tmp_path)
@@ -49,6 +50,7 @@ def test_the_chosen_proposal_is_proven(tmp_path: Path) -> None:
         suggest(analyzed(job), job, take=[3])
 
 
+@pytest.mark.slow
 def test_of_what_saves_as_much_that_which_is_as_forecast_is_proven() -> None:
     """The loads of s_b are joined only as they are: s_a alone is as forecast, and saves as much."""
     spec = catalog()["opt_4_tile2d"].pick()
@@ -90,11 +92,12 @@ def test_a_change_that_misses_an_access_is_found_by_running_it(tmp_path: Path) -
     assert found.proof is not None
     assert found.proof.holds
     assert found.proof.edit.unseen == (5,)
-    assert "Line 5 hands on an address of the array: --run says whether" in str(found)
+    assert "Line 5 passes the array's address on; --run checks that" in str(found)
     assert differing_results(job, found.proof.job) == ("out",)
     assert differing_results(job, job) == ()
 
 
+@pytest.mark.slow
 def test_all_arrays_at_once(tmp_path: Path) -> None:
     case = Case(
         """
@@ -126,6 +129,7 @@ extern "C" __global__ void k(const float *in, float *out) {
         suggest(analyzed(job), job, arrays=["tow"])
 
 
+@pytest.mark.slow
 def test_templates_macros_and_dynamic_arrays(tmp_path: Path) -> None:
     path = tmp_path / "k.cu"
     path.write_text("""
@@ -154,7 +158,7 @@ template __global__ void k<float, 32>(const float *, float *);
         assert differing_results(job, taken.proof.job) == ()
     assert taken.proof is not None
     assert taken.proof.job.launch.shared_bytes == 4096 + 128
-    assert "Launch it with 128 B more of dynamic shared memory." in str(found)
+    assert "Launch it with 128 B more dynamic shared memory." in str(found)
     # Another instance may have more rows, so that only the bits of the 32 are taken.
     assert "tile[y][x ^ (y & 31)]" in found.proposals[0].edit.new  # type: ignore[union-attr]
 
@@ -231,7 +235,7 @@ def test_the_room_on_a_multiprocessor_is_told(tmp_path: Path) -> None:
     found = suggest(analyzed(small))
     padding = next(each for each in found.proposals if isinstance(each.change, Padding))
     assert padding.blocks == (7, 6)
-    assert "6 blocks on a multiprocessor instead of 7" in str(found)
+    assert "6 blocks per multiprocessor instead of 7" in str(found)
 
 
 def test_what_does_not_fit_is_not_proposed(tmp_path: Path) -> None:

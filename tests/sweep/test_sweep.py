@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import memsim
-from memsim.sweep import results as module
+from memsim.sweep import run as module
 from memsim.sweep.results import Counts, Result, frontier, groups
 from memsim.sweep.variants import alternatives, targets_of, variants
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line
@@ -67,7 +67,7 @@ def test_ranges_with_nothing_in_them_and_too_much() -> None:
         variants("layouts.py:f", {"block": "32"}, ["-DA=0..999", "-DB=0..999"])
     with pytest.raises(memsim.MemsimError, match="nothing varies"):
         variants("layouts.py:f", {"block": "32"}, ["-DA=1"])
-    with pytest.raises(memsim.MemsimError, match="is not integers"):
+    with pytest.raises(memsim.MemsimError, match="is not a list of integers"):
         variants("layouts.py:f", {"block": "32|x"})
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import memsim
 from memsim.analysis import Analysis, analyze_trace
-from memsim.arch import SM_90, Measured
+from memsim.arch import SM_90, Rule
 from memsim.model import alike as model
 from memsim.trace import record, writers
 from memsim.trace.trace import Trace
@@ -80,7 +80,12 @@ def test_too_many_requests_are_folded_and_no_count_is_another(
 
 
 @pytest.mark.parametrize(
-    ("where", "name"), [(record, "MOST_REMEMBERED"), (record, "MOST_MASKS"), (writers, "MOST_SEEN")]
+    ("where", "name"),
+    [
+        (record, "MOST_REMEMBERED"),
+        pytest.param(record, "MOST_MASKS", marks=pytest.mark.slow),
+        pytest.param(writers, "MOST_SEEN", marks=pytest.mark.slow),
+    ],
 )
 def test_what_is_forgotten_is_looked_at_again(
     where: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -93,8 +98,8 @@ def test_what_is_forgotten_is_looked_at_again(
     assert short.sites == whole.sites
 
 
-@given(data=st.data(), kind=st.sampled_from(SM_90.measured))
-def test_what_stands_for_another_costs_the_same(data: st.DataObject, kind: Measured) -> None:
+@given(data=st.data(), kind=st.sampled_from(SM_90.rules))
+def test_what_stands_for_another_costs_the_same(data: st.DataObject, kind: Rule) -> None:
     """Requests of equal numbers, each by itself in a trace: the analysis and the figures are equal."""
     one = site(space=kind.space, op=kind.op, width=data.draw(st.sampled_from(kind.widths)))
     made = [data.draw(any_request(one)) for _ in range(4)]

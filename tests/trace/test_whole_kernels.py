@@ -19,6 +19,7 @@ from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
 from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
+from tests.few import few
 
 NAMES = list(compiled())
 
@@ -110,14 +111,14 @@ def size_of(spec: Spec, extent: int) -> list[int]:
     return sizes
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_the_trace_equals_brute_force(name: str) -> None:
     """At 256 cubed, a block at a time for the brute force."""
     spec = compiled()[name]
     kernel, (grid, block, arguments, shared) = launch(spec, [256] * len(spec.family.sizes))
     brute = BruteForce()
     found = trace(kernel, grid, block, arguments, shared)
-    chosen = np.linspace(0, found.launch.blocks - 1, min(found.launch.blocks, 16)).astype(np.int64)
+    chosen = np.linspace(0, found.launch.blocks - 1, min(found.launch.blocks, 16)).round().astype(np.int64)
     if len(chosen) < found.launch.blocks:
         found = trace(kernel, grid, block, arguments, shared, blocks=len(chosen))
     kernel.code.execute(
@@ -149,7 +150,7 @@ def columns(found: Trace) -> list[Any]:
     return sorted(rows)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", few(NAMES))
 def test_both_ways_to_run_give_the_same_trace(name: str) -> None:
     """Everything executed, and only what addresses and branches depend on; ragged sizes."""
     spec = compiled()[name]

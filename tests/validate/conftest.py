@@ -7,7 +7,7 @@ from functools import cache
 from memsim.data import data_folder
 from memsim.kernels import catalog
 from memsim.validate.recording import Recording
-from memsim.validate.shelf import newest_recording
+from memsim.validate.recordings import newest_recording
 from tests.validate.fake_gpu import any_gpu, gpu
 
 __all__ = ["any_gpu", "gpu"]  # fixtures

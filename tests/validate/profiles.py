@@ -11,7 +11,7 @@ from memsim.validate.code_profile import CodeProfile
 from memsim.validate.instructions import accesses_by_address
 from memsim.validate.live import machine_of
 from memsim.validate.predict import predict
-from memsim.validate.report import SOURCE_METRICS, Counted
+from memsim.validate.report import CODE_METRICS, Counted
 
 PADDING = ("NOP", "BRA")
 
@@ -41,6 +41,6 @@ def profiled(job: Job, metrics: Sequence[str] | None = None) -> CodeProfile:
         sass=tuple(op.text for op in ops),
         figures={
             name: tuple(figures.get(op.address, {}).get(name, 0 if number < 2 else None) for op in ops)
-            for number, name in enumerate(SOURCE_METRICS)
+            for number, name in enumerate(CODE_METRICS)
         },
     )

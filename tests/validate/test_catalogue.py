@@ -5,35 +5,25 @@ from __future__ import annotations
 import pytest
 
 from memsim.kernels import Spec, compiled
-from memsim.validate.gaps import FILE, judge, read_gaps
+from memsim.validate.recordings import newest_recording
 from memsim.validate.replay import replay
-from memsim.validate.shelf import newest_recording
 from memsim.validate.sizes import RAGGED, size_of
+from tests.few import few
 from tests.validate.conftest import H100, TRACES
 
-GAPS = read_gaps(TRACES / FILE)
 GPUS = (H100, "nvidia-h200")
+TILES = ("sgemm_parts", "sum_of_parts")  # families of tiles, timed on an H200 and not yet counted by ncu
+COUNTED = [spec for spec in compiled().values() if spec.family.name not in TILES]
 
 
 @pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])
-@pytest.mark.parametrize("spec", compiled().values(), ids=compiled())
+@pytest.mark.parametrize("spec", few(COUNTED, name=lambda spec: spec.name))
 def test_every_kernel_is_recorded_and_as_predicted(spec: Spec, size: str | None) -> None:
     for gpu in GPUS:
         recording = newest_recording(TRACES, spec, size_of(spec, size), gpu)
-        judged = judge(replay(recording), GAPS)
-        assert not judged.unexplained
-        assert not judged.gone
+        comparison = replay(recording)
+        assert comparison.passed, comparison.differences
         assert recording.result.right
-
-
-def test_every_known_gap_speaks_of_what_was_recorded() -> None:
-    sizes = {
-        name: {",".join(map(str, size_of(s, size))) for size in (None, RAGGED)}
-        for name, s in compiled().items()
-    }
-    for gap in GAPS:
-        for kernel in gap.kernels:
-            assert set(gap.sizes) <= sizes[kernel]
 
 
 def test_ragged_sizes_fit_no_tile_where_the_kernel_allows() -> None:

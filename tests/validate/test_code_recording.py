@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
+from memsim.validate import documents
 from memsim.validate.code_profile import CodeProfile, code_profile_of, read_code_report
-from memsim.validate.code_recording import SCHEMA_FILE, CodeRecording, load_code_recording
-from memsim.validate.code_shelf import code_paths, new_code_path, newest_code, newest_code_of_each
+from memsim.validate.code_recording import CodeRecording, load_code_recording
+from memsim.validate.code_recordings import code_paths, new_code_path, newest_code, newest_code_of_each
 from memsim.validate.live import machine_of, opcodes
 from memsim.validate.report import SOURCE_METRICS
 from tests.validate import fakes
@@ -27,7 +29,7 @@ ATOMICS = (
 )
 OWN = sorted(TRACES.glob("*/own/*.json"))
 PATHS = [*code_paths(TRACES), *OWN]
-SCHEMA = json.loads(SCHEMA_FILE.read_text("utf-8"))
+SCHEMA = msgspec.json.schema(documents.CodeRecording)
 SPEC = compiled()["transpose_xor"]
 LAUNCH = SPEC.job((64, 64))
 
@@ -147,14 +149,15 @@ def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
     [
         (changed("schema", value=2), "schema 2, and this memsim reads schema 1"),
         ([], "schema None"),
-        (changed("device", "driver"), "device must contain"),
-        (changed("code", "digest", value="abc"), "code.digest must match pattern"),
-        (changed("launch", "grid", value=[8, 8]), "launch.grid must contain at least 3 items"),
-        (changed("result", "right", value=False), "result.right must be same as const"),
-        (changed("profiles", value=[]), "profiles must contain at least 1 items"),
-        (changed("profiles", 0, "collected", value=["cycles"]), r"collected\[0\] must be one of"),
-        (changed("profiles", 0, "accesses", "rows", value=[-1]), "must be bigger than or equal to 0"),
-        (changed("surprise", value=1), "must not contain"),
+        (changed("device", "driver"), "missing required field `driver`"),
+        (changed("code", "digest", value="abc"), "matching regex .*code.digest"),
+        (changed("launch", "grid", value=[8, 8]), "length 3, got 2.*grid"),
+        (changed("result", "right", value=False), "the result is not right"),
+        (changed("profiles", value=[]), "length >= 1.*profiles"),
+        (changed("profiles", 0, "collected", value=["cycles"]), "'cycles' is no metric"),
+        (changed("profiles", 0, "accesses", "rows", value=[-1]), ">= 0.*accesses"),
+        (changed("profiles", 0, "instructions", "inst_executed"), "there is no inst_executed"),
+        (changed("surprise", value=1), "unknown field `surprise`"),
     ],
 )
 def test_what_is_no_recording(record: Any, says: str, tmp_path: Path) -> None:

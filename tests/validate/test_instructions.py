@@ -14,7 +14,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog, compiled
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import CodeRecording, load_code_recording
-from memsim.validate.code_shelf import code_paths, newest_code
+from memsim.validate.code_recordings import code_paths, newest_code
 from memsim.validate.compare import DIFFERENT, NOISE, UNMODELLED
 from memsim.validate.instructions import (
     ARBITRATION,
@@ -30,11 +30,14 @@ from memsim.validate.live import ARBITRATION as CONTENDED
 from memsim.validate.replay import replay_code
 from memsim.validate.report import SOURCE_METRICS, Counted
 from memsim.validate.sizes import RAGGED, size_of
+from tests.few import KERNELS, few
 from tests.validate.conftest import TRACES
 from tests.validate.profiles import profiled
+from tests.validate.test_catalogue import COUNTED
 
 H200 = "nvidia-h200"
 PATHS = code_paths(TRACES)
+KEPT = {path.stem for path in PATHS if path.name.split(".")[0] in KERNELS}
 STORES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
@@ -55,7 +58,7 @@ def analysis(kernel: str) -> Analysis:
     return compiled()[kernel].analyze()
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
 def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     comparison = replay_code(load_code_recording(path))
     assert not comparison.differences
@@ -63,11 +66,11 @@ def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     assert open_figures <= ({BY_HITS} if "sgemm_128x256x8" in path.name else set())
     proven = {figure.metric for figure in comparison.figures if figure.verdict == NOISE}
     assert proven <= {figure.metric for figure in comparison.totals}
-    assert len(comparison.rows) >= 4 and len(comparison.totals) == 14
+    assert len(comparison.rows) >= 4 and len(comparison.totals) == 15
 
 
 @pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])
-@pytest.mark.parametrize("spec", compiled().values(), ids=compiled())
+@pytest.mark.parametrize("spec", COUNTED, ids=lambda spec: spec.name)
 def test_every_kernel_is_recorded_as_it_ships(spec: Spec, size: str | None) -> None:
     recording = newest_code(TRACES, spec, size_of(spec, size), H200)
     assert recording is not None
@@ -209,7 +212,7 @@ def test_what_was_not_collected_is_not_compared() -> None:
     good = profiled(compiled()["kernel_v4"].job((64, 64, 16)))
     small = compiled()["kernel_v4"].analyze((64, 64, 16))
     whole = compare_code([good], small)
-    assert whole.verdict == EQUAL and len(whole.totals) == 14
+    assert whole.verdict == EQUAL and len(whole.totals) == 19
     less = replace(
         good,
         counters={SECTORS: good.counters[SECTORS]},

@@ -69,7 +69,7 @@ def test_each_pattern_has_its_line_and_its_addresses(instruction: Any) -> None:
     for line, ((access,), where) in enumerate(zip(probed.values(), addresses, strict=True), 1):
         assert (access.site.file, access.site.line) == (FILE, line)
         assert access.site.op == instruction.op or instruction.counter == "atom"
-        assert (access.site.space, access.width) == (instruction.space, instruction.width)
+        assert (access.site.space, access.site.width) == (instruction.space, instruction.width)
         on = access.requests.active[0]
         assert np.array_equal(on, active[line - 1])
         moved = access.requests.addresses[0] - where
@@ -122,7 +122,7 @@ def test_a_wrong_number_is_found(name: str, array: str, where: tuple[int, ...]) 
 
 def test_an_unknown_chip_is_judged_by_the_rules_of_sm_90() -> None:
     recording = newest_probe(TRACES, H100)
-    other = replace(recording, device=replace(recording.device, compute_capability="8.9"))
+    other = replace(recording, device=replace(recording.device, compute_capability="8.7"))
     assert judge_probe(other) == judge_probe(recording)
 
 

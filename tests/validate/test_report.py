@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from memsim.errors import MemsimError
 from memsim.validate import profiler, report
-from memsim.validate.report import SOURCE_METRICS, Profile, profile_of, read_report
+from memsim.validate.report import SOURCE_METRICS, Profile, profile_of, read_report, unit_of
 from tests.validate import fakes
 
 HERE = Path(__file__)
@@ -82,3 +84,23 @@ def test_a_reader_that_fails_is_one_error(
     with pytest.raises(MemsimError, match=says) as caught:
         read_report(tmp_path / "report")
     assert "extras/python" in str(caught.value)
+
+
+def test_a_unit_is_the_one_that_ncu_gave() -> None:
+    """Those of every recording were read from ncu, before its module crashed when it was asked for them."""
+
+    def counters(value: object) -> Iterator[tuple[str, str]]:
+        if isinstance(value, dict):
+            for name, counted in value.get("counters", {}).items():
+                if isinstance(counted, list) and len(counted) == 2:
+                    yield name, counted[1]
+            for inner in value.values():
+                yield from counters(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                yield from counters(inner)
+
+    recordings = sorted((HERE.parents[2] / "traces").glob("nvidia-h*/*.json"))
+    given = set().union(*(counters(json.loads(path.read_text("utf-8"))) for path in recordings))
+    assert {"ns", "cycle", "inst", "sector", "sectors", ""} == {unit for _, unit in given}
+    assert {(name, unit_of(name)) for name, _ in given} == given

@@ -22,6 +22,9 @@ from memsim.validate.sass import access_of, is_guarded, never_runs, opcode, widt
         ("STG.E.U8 desc[UR4][R8.64], RZ", "global store", 1),
         ("ATOMG.E.ADD.64.STRONG.GPU PT, R4, desc[UR4][R6.64], R8", "global atomic", 8),
         ("REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R5", "global atomic", 4),
+        ("LDL R1, [R2]", "local load", 4),
+        ("STL.128 [R1+0x10], R4", "local store", 16),
+        ("LDC.64 R2, c[0x3][R4+0x10]", "constant load", 8),
         ("LDGSTS.E.BYPASS.128 desc[UR6][R2.64], [R7]", "cp.async", 16),
     ],
 )
@@ -30,7 +33,7 @@ def test_accesses_and_widths(sass: str, access: str, width: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "sass", ["FFMA R1, R2, R3, R4", "LDC.64 R2, c[0x0][0x210]", "LDL R1, [R2]", "BAR.SYNC.DEFER_BLOCKING 0x0"]
+    "sass", ["FFMA R1, R2, R3, R4", "LDC.64 R2, c[0x0][0x210]", "BAR.SYNC.DEFER_BLOCKING 0x0"]
 )
 def test_everything_else_is_no_access(sass: str) -> None:
     assert access_of(sass) is None

@@ -123,4 +123,13 @@ typedef float cufftReal;
 typedef double cufftDoubleReal;
 typedef float2 cufftComplex;
 typedef double2 cufftDoubleComplex;
+typedef unsigned long long CUtexObject;
+typedef unsigned long long CUsurfObject;
+typedef unsigned long long CUdeviceptr;
 #define CLOCKS_PER_SEC 1000000
+
+/* a storage class that C++17 has no more, and a word of gcc's */
+#define register
+#ifndef __extension__
+#define __extension__
+#endif

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from memsim.isa.op import Barrier, Form, Label
-from memsim.ptx.blocks import blocks
+from memsim.ptx.basic_blocks import blocks
 from memsim.ptx.convergence import flow_of
 from memsim.ptx.lowering.assembler import REFUSED, RZ, Assembler, Emitted, lower_one
 from memsim.ptx.program import Instruction

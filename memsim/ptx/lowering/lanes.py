@@ -119,17 +119,21 @@ def lower_branch(asm: Assembler, instruction: Instruction) -> None:
 
 @lowers("brx")
 def lower_indexed_branch(asm: Assembler, instruction: Instruction) -> None:
-    """A comparison and a branch for each target."""
+    """A comparison and a branch for each target; an index of none of them traps."""
     index, table = instruction.operands
     assert isinstance(table, ptx.Symbol)
-    guard = asm.guard
-    for number, label in enumerate(asm.function.tables[table.name]):
+    guard, labels = asm.guard, asm.function.tables[table.name]
+    join = PT if guard is None else guard
+    for number, label in enumerate(labels):
         here = asm.temporary_predicate()
         asm.guard = None
-        join = PT if guard is None else guard
         asm.emit("ISETP.EQ.AND", here, PT, asm.word(index), Immediate(number), join)
         asm.guard = here
         asm.emit("BRA", Label(label, None), label=label)
+    beyond, asm.guard = asm.temporary_predicate(), None
+    asm.emit("ISETP.GE.U32.AND", beyond, PT, asm.word(index), Immediate(len(labels)), join)
+    asm.guard = beyond
+    asm.emit("BPT.TRAP")
     asm.guard = guard
 
 

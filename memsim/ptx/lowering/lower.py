@@ -38,6 +38,7 @@ from memsim.state.memory import SHARED_BASE
 SYSTEM_CALLS = frozenset(("vprintf", "malloc", "free"))
 _READ_ONLY = frozenset(("ld", "ldu", "ldmatrix"))
 _WRITE_ONLY = frozenset(("st", "stmatrix", "red"))
+_SURFACES = {"suld": "surface_load", "sust": "surface_store", "sured": "surface_reduction"}
 
 
 def lower(module: Module, function: Function) -> Executable:
@@ -166,8 +167,10 @@ def touched(instruction: Instruction) -> list[tuple[str, str]]:
         return [] if is_system else list(ANY_ACCESS)
     if opcode in ("mbarrier", "tensormap"):
         return []
-    if opcode in ("tex", "tld4", "suld", "sust", "sured"):
-        return [("store" if opcode.startswith("su") and opcode != "suld" else "load", "texture")]
+    if opcode in ("tex", "tld4"):
+        return [("load", "texture")]
+    if opcode in _SURFACES:
+        return [(_SURFACES[opcode], "global")]
     if opcode == "wgmma":
         return [("wgmma", "shared")]
     if opcode == "cp":
@@ -176,7 +179,7 @@ def touched(instruction: Instruction) -> list[tuple[str, str]]:
     named: list[str] = [space for space in ("shared", "global", "local") if space in spaces]
     if not named and any(isinstance(operand, ptx.Address) for operand in instruction.operands):
         named = ["generic"]
-    reads = opcode in _READ_ONLY or (opcode == "wmma" and "load" in instruction.modifiers)
-    writes = opcode in _WRITE_ONLY or "store" in instruction.modifiers
+    reads = opcode in _READ_ONLY or not {"load", "ld_reduce"}.isdisjoint(instruction.modifiers)
+    writes = opcode in _WRITE_ONLY or not {"store", "st", "red"}.isdisjoint(instruction.modifiers)
     kinds = ["load"] if reads else ["store"] if writes else ["load", "store"]
     return [(kind, space) for kind in kinds for space in named]

@@ -5,6 +5,7 @@ In: sizes and paths. Out: matplotlib figures that belong to no window and no glo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memsim.errors import MemsimError
 from memsim.files import writing
-from memsim.report.colours import COUNTS, MOST
+from memsim.report.colours import COUNTS, MOST, TROUBLE
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize
@@ -38,7 +39,7 @@ def _figure_class() -> type[Figure]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MemsimError(
-            f"a picture needs matplotlib, which cannot be loaded: {error}", hint="pip install 'memsim[plot]'"
+            f"pictures need matplotlib, which cannot be loaded: {error}", hint="pip install 'memsim[plot]'"
         ) from None
 
     class Picture(Figure):
@@ -97,8 +98,17 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def count_colours() -> tuple[Colormap, Normalize]:
-    """`memsim.report.colours` for counts of 1 to 32, as matplotlib takes it; less than 1 has no colour."""
+    """`colour_of_count` as matplotlib takes it; less than 1 has no colour."""
+    return _from_1_to_32("counts", COUNTS)
+
+
+def trouble_colours() -> tuple[Colormap, Normalize]:
+    """`colour_of_trouble` as matplotlib takes it; less than 1 has no colour."""
+    return _from_1_to_32("trouble", TROUBLE)
+
+
+def _from_1_to_32(name: str, steps: Sequence[str]) -> tuple[Colormap, Normalize]:
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-    colours = LinearSegmentedColormap.from_list("counts", COUNTS)
+    colours = LinearSegmentedColormap.from_list(name, steps)
     return colours.with_extremes(under="none", bad="none"), LogNorm(1, MOST)

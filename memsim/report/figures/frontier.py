@@ -27,7 +27,7 @@ def frontier_figure(results: Sequence[Result]) -> Figure:
     """
     name, best = cost_name(results), frontier(results)
     if not best:
-        raise MemsimError("no variant could be analyzed, so there is nothing to draw")
+        raise MemsimError("no variant could be analyzed, so there is nothing to plot")
     known = [result for result in results if getattr(result.counts, name) is not None]
     figure = new_figure(WIDTH, HEIGHT)
     with style():

@@ -1,20 +1,20 @@
 """The bank heatmap: a row for each shared access site, a column for each bank.
 
-In: one analysis, or several to be compared. Out: a figure; panels side by side share every scale.
+One analysis in, or several to be compared; a figure out. Panels are stacked and share all scales.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from memsim.analysis import Analysis
 from memsim.report import heat
-from memsim.report.colours import CONFLICT, EXTRA, FAINT, IDEAL, colour_of_count, ink_on
-from memsim.report.figures.canvas import CODE, count_colours, new_figure, style
+from memsim.report.colours import CONFLICT, EXTRA, FAINT, IDEAL, colour_of_trouble, ink_on
+from memsim.report.figures.canvas import CODE, new_figure, style, trouble_colours
 from memsim.report.heat import HeatRow, heat_panels
 
 if TYPE_CHECKING:
@@ -25,62 +25,75 @@ BANKS = 32
 CELL = 0.88  # of the width of a column
 TOP, BOTTOM, BAR, THIN = -0.42, 0.28, 0.33, 0.09  # of the height of a row, from its middle down
 MIDDLE = (TOP + BOTTOM) / 2
+WIDTH_INCHES = 12  # 1,200 pixels
 ROW_INCHES = 0.52
-PANEL_INCHES = 15.5
+TITLE_INCHES = 0.85
+LEGEND_INCHES = 0.75
+TITLE_CHARACTERS = 125
 
 
 def heatmap(analyses: Sequence[Analysis]) -> Figure:
-    """The figure. Behind each panel's first collection are the words drawn, in the order of rows and banks.
+    """The figure. Behind each panel's first collection are the ways drawn, in the order of rows and banks.
 
     Raises:
         MemsimError: matplotlib is not installed, or none of the kernels touches shared memory.
     """
     panels = heat_panels(analyses)
-    rows = max(map(len, panels))
-    figure = new_figure(PANEL_INCHES * len(panels), 2.15 + ROW_INCHES * rows)
+    heights = [TITLE_INCHES + ROW_INCHES * max(1, len(panel)) for panel in panels]
+    height = sum(heights) + LEGEND_INCHES
+    figure = new_figure(WIDTH_INCHES, height)
+    scales = heat.scales(panels)
     with style():
-        scales = heat.scales(panels)
-        grid = figure.add_gridspec(
-            2,
-            len(panels),
-            height_ratios=[ROW_INCHES * rows, 0.9],
-            left=0.012,
-            right=0.995,
-            top=1 - 0.85 / figure.get_figheight(),
-            bottom=0.25 / figure.get_figheight(),
-            hspace=0.2 / (0.26 * rows + 0.45),
-            wspace=0.03,
-        )
-        for column, (analysis, panel) in enumerate(zip(analyses, panels, strict=True)):
-            inner = grid[0, column].subgridspec(1, 4, width_ratios=[4.3, 8, 1.1, 1.7], wspace=0.04)
-            names, cells, ways, wavefronts = (figure.add_subplot(inner[0, i]) for i in range(4))
-            _draw_names(names, panel, rows)
+        top = height
+        for analysis, panel, inches in zip(analyses, panels, heights, strict=True):
+            axes = _panel(figure, top - TITLE_INCHES, top - inches)
+            top -= inches
+            names, cells, ways, wavefronts = axes
+            _draw_names(names, panel)
             if panel:
-                _draw_cells(cells, panel, rows)
-                _draw_ways(ways, panel, rows, scales.ways)
-                _draw_wavefronts(wavefronts, panel, rows, scales.wavefronts)
+                _draw_cells(cells, panel)
+                _draw_ways(ways, panel, scales.ways)
+                _draw_wavefronts(wavefronts, panel, scales.wavefronts)
             else:
                 _draw_nothing(names, cells, ways, wavefronts)
-            verdict = textwrap.fill(analysis.verdict, 165)
+            verdict = textwrap.fill(analysis.verdict, TITLE_CHARACTERS)
             names.set_title(verdict, loc="left", fontsize=11, fontweight="bold", pad=24)
-        _draw_legend(figure.add_subplot(grid[1, :]))
+        _draw_legend(figure.add_axes((0, 0, 1, LEGEND_INCHES / height)))
     return figure
 
 
+def _panel(figure: Figure, top: float, bottom: float) -> list[Axes]:
+    """Axes for the names, the cells, the ways and the wavefronts, between two heights in inches."""
+    height = figure.get_figheight()
+    grid = figure.add_gridspec(
+        1,
+        4,
+        width_ratios=[3.9, 8, 1.3, 1.7],
+        left=0.012,
+        right=0.995,
+        top=top / height,
+        bottom=bottom / height,
+        wspace=0.04,
+    )
+    return [figure.add_subplot(grid[0, column]) for column in range(4)]
+
+
 def _frame(axes: Axes, rows: int) -> None:
-    axes.set_ylim(rows - 0.5, -0.5)
+    axes.set_ylim(max(1, rows) - 0.5, -0.5)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
 
 
-def _draw_names(axes: Axes, panel: Sequence[HeatRow], rows: int) -> None:
-    _frame(axes, rows)
+def _draw_names(axes: Axes, panel: Sequence[HeatRow]) -> None:
+    _frame(axes, len(panel))
     axes.axis("off")
     axes.set_xlim(0, 1)
     for y, row in enumerate(panel):
         clean = row.answer == "clean"
-        axes.text(0, y - 0.02, row.title, va="bottom", fontsize=9, fontweight="normal" if clean else "bold")
-        axes.text(0, y + 0.06, textwrap.shorten(row.site.source, 50, placeholder="..."), va="top", **CODE)
+        axes.text(
+            0, y - 0.02, row.short_title, va="bottom", fontsize=9, fontweight="normal" if clean else "bold"
+        )
+        axes.text(0, y + 0.06, textwrap.shorten(row.site.source, 42, placeholder="..."), va="top", **CODE)
 
 
 def _draw_nothing(names: Axes, *others: Axes) -> None:
@@ -90,10 +103,10 @@ def _draw_nothing(names: Axes, *others: Axes) -> None:
         axes.axis("off")
 
 
-def _draw_cells(axes: Axes, panel: Sequence[HeatRow], rows: int) -> None:
+def _draw_cells(axes: Axes, panel: Sequence[HeatRow]) -> None:
     from matplotlib.collections import PolyCollection
 
-    _frame(axes, rows)
+    _frame(axes, len(panel))
     axes.spines["bottom"].set_visible(False)
     axes.set_xlim(-0.5, BANKS - 0.5)
     axes.xaxis.tick_top()
@@ -104,12 +117,11 @@ def _draw_cells(axes: Axes, panel: Sequence[HeatRow], rows: int) -> None:
 
     drawn = [(y, row.use) for y, row in enumerate(panel) if row.use is not None]
     places = [(y, bank) for y, _ in drawn for bank in range(BANKS)]
-    words = np.concatenate([use.words for _, use in drawn]) if drawn else np.zeros(0)
     busy = np.concatenate([use.busy for _, use in drawn]) if drawn else np.zeros(0)
     ways = np.concatenate([use.ways for _, use in drawn]) if drawn else np.zeros(0, int)
 
-    colours, scale = count_colours()
-    cells = PolyCollection([_box(y, bank) for y, bank in places], array=words, cmap=colours, norm=scale)
+    colours, scale = trouble_colours()
+    cells = PolyCollection([_box(y, bank) for y, bank in places], array=ways, cmap=colours, norm=scale)
     cells.set_edgecolor([CONFLICT if met > 1 else FAINT for met in ways])
     cells.set_linewidth([1.4 if met > 1 else 0.6 for met in ways])
     shares = PolyCollection(
@@ -119,12 +131,11 @@ def _draw_cells(axes: Axes, panel: Sequence[HeatRow], rows: int) -> None:
     axes.add_collection(cells)
     axes.add_collection(tracks)
     axes.add_collection(shares)
-    for (y, bank), met, count in zip(places, ways, words, strict=True):
+    for (y, bank), met in zip(places, ways, strict=True):
         if met > 1:
-            ink = ink_on(colour_of_count(count))
-            axes.text(
-                bank, y + MIDDLE, str(met), ha="center", va="center", fontsize=8, fontweight="bold", color=ink
-            )
+            ink = ink_on(colour_of_trouble(met))
+            middle: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "fontweight": "bold"}
+            axes.text(bank, y + MIDDLE, str(met), color=ink, **middle)
     for y, row in enumerate(panel):
         if row.use is None:
             axes.text(BANKS / 2, y, row.answer, ha="center", va="center", style="italic")
@@ -143,8 +154,8 @@ def _bar(y: float, bank: float, share: float) -> list[tuple[float, float]]:
     return [(left, y + BAR), (right, y + BAR), (right, y + BAR + THIN), (left, y + BAR + THIN)]
 
 
-def _draw_ways(axes: Axes, panel: Sequence[HeatRow], rows: int, most: int) -> None:
-    _frame(axes, rows)
+def _draw_ways(axes: Axes, panel: Sequence[HeatRow], most: int) -> None:
+    _frame(axes, len(panel))
     ways = [row.site.max_ways or 0 for row in panel]
     conflicts = [count > 1 for count in ways]
     bars = axes.barh(
@@ -157,11 +168,11 @@ def _draw_ways(axes: Axes, panel: Sequence[HeatRow], rows: int, most: int) -> No
         axes.annotate(
             text, (bar.get_width(), bar.get_y() + 0.25), (3, 0), textcoords="offset points", va="center"
         )
-    _top_axis(axes, heat.WAYS, most * 1.9)
+    _top_axis(axes, heat.WAYS, most * 2.2)
 
 
-def _draw_wavefronts(axes: Axes, panel: Sequence[HeatRow], rows: int, most: float) -> None:
-    _frame(axes, rows)
+def _draw_wavefronts(axes: Axes, panel: Sequence[HeatRow], most: float) -> None:
+    _frame(axes, len(panel))
     left = np.zeros(len(panel))
     for label, colour, hatch, widths in zip(
         heat.PARTS,
@@ -183,7 +194,7 @@ def _draw_wavefronts(axes: Axes, panel: Sequence[HeatRow], rows: int, most: floa
         left = left + np.array(widths)
     for y, row in enumerate(panel):
         axes.annotate(row.wavefronts, (left[y], y), (3, 0), textcoords="offset points", va="center")
-    _top_axis(axes, heat.WAVEFRONTS, most * 2.1)
+    _top_axis(axes, heat.WAVEFRONTS, most * 3)
 
 
 def _top_axis(axes: Axes, label: str, limit: float) -> None:
@@ -196,23 +207,19 @@ def _top_axis(axes: Axes, label: str, limit: float) -> None:
 
 
 def _draw_legend(axes: Axes) -> None:
+    from matplotlib.patches import Rectangle
+
     axes.axis("off")
     axes.set_xlim(0, 100)
     axes.set_ylim(0, 1)
-    from matplotlib.patches import Rectangle
-
     for step in range(6):
-        count = 2**step
-        axes.add_patch(Rectangle((1 + 2.2 * step, 0.45), 2.2, 0.4, color=colour_of_count(count)))
-        axes.text(
-            2.1 + 2.2 * step, 0.65, str(count), ha="center", va="center", color=ink_on(colour_of_count(count))
-        )
-    axes.text(1, 0.3, heat.SCALE, va="top")
-    axes.text(34, 0.65, heat.SHARE, va="center")
-    axes.text(34, 0.3, heat.MARK, va="top")
-    for x, (label, colour, hatch) in zip(
-        (70, 76, 90), zip(heat.PARTS, (IDEAL, EXTRA, CONFLICT), ("", "", "////"), strict=True), strict=True
-    ):
-        axes.add_patch(Rectangle((x, 0.5), 1.2, 0.3, facecolor=colour, hatch=hatch, edgecolor="white"))
-        axes.text(x + 1.6, 0.65, label, va="center")
-    axes.text(70, 0.3, heat.WAVEFRONTS, va="top")
+        colour = colour_of_trouble(2**step)
+        axes.add_patch(Rectangle((1.2 + 2.2 * step, 0.45), 2.2, 0.3, color=colour))
+        axes.text(2.3 + 2.2 * step, 0.6, str(2**step), ha="center", va="center", color=ink_on(colour))
+    axes.text(1.2, 0.35, heat.SCALE, va="top")
+    axes.text(31, 0.35, heat.SHARE, va="top")
+    places = zip((64, 71, 87), heat.PARTS, (IDEAL, EXTRA, CONFLICT), ("", "", "////"), strict=True)
+    for x, label, colour, hatch in places:
+        axes.add_patch(Rectangle((x, 0.45), 1.4, 0.25, facecolor=colour, hatch=hatch, edgecolor="white"))
+        axes.text(x + 1.9, 0.58, label, va="center")
+    axes.text(64, 0.35, heat.WAVEFRONTS, va="top")

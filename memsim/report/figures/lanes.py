@@ -9,8 +9,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memsim.details.request import SharedRequest, conflict_graph
-from memsim.report.colours import CONFLICT, FAINT, colour_of_count, ink_on
+from memsim.inspect.request import SharedRequest, conflict_graph
+from memsim.report.colours import CONFLICT, COUNTS, FAINT, colour_of_count, ink_on
 from memsim.report.figures.canvas import CODE, count_colours, new_figure, style
 from memsim.report.labels import access, dim3, ranges
 from memsim.report.sentences import sentences, word_name
@@ -26,8 +26,10 @@ CELL = 0.9
 FEWEST_LINES, MOST_LINES = 3, 20  # in parts of the picture's height; more lines get thinner
 
 
-def lanes(request: SharedRequest) -> Figure:
-    """The figure. Behind the first collection of the first two panels are the wavefronts drawn.
+def lanes(kernel: str, request: SharedRequest) -> Figure:
+    """The figure of a request of `kernel`.
+
+    Behind the first collection of the first two panels are the wavefronts drawn.
 
     Raises:
         MemsimError: matplotlib is not installed.
@@ -41,10 +43,11 @@ def lanes(request: SharedRequest) -> Figure:
         _draw_lanes(figure.add_subplot(grid[0, 0]), request)
         _draw_lines(figure.add_subplot(right[0, 0]), request)
         _draw_graph(figure.add_subplot(right[1, 0]), request)
+        _draw_legend(figure.add_axes((0.665, 0.926, 0.32, 0.02)))
         row = request.origin.row
         answer, *story = sentences(request)
         figure.text(0.012, 0.975, answer, fontsize=14, fontweight="bold", va="top")
-        place = f"site {request.origin.site}, line {row.line}: {access(row)}"
+        place = f"{kernel}, line {row.line} (site {request.origin.site}): {access(row)}"
         figure.text(0.012, 0.945, place, va="top")
         figure.text(0.012 + 0.0049 * len(place), 0.9445, row.source, va="top", **CODE)
         figure.text(
@@ -66,7 +69,7 @@ def _draw_lanes(axes: Axes, request: SharedRequest) -> None:
     for first in range(0, 32, request.lanes):
         group = f"group {first // request.lanes + 1}"
         axes.text(31.7, first + request.lanes / 2 - 0.5, group, rotation=270, va="center", fontsize=8)
-    axes.set_title("Which bank each lane needs, and the wavefront that serves it", loc="left", pad=26)
+    axes.set_title("Bank of each lane, and the wavefront that serves it", loc="left", pad=26)
 
 
 def _draw_lines(axes: Axes, request: SharedRequest) -> None:
@@ -78,7 +81,7 @@ def _draw_lines(axes: Axes, request: SharedRequest) -> None:
     axes.set_yticks(range(rows), names, fontsize=7 if rows <= MOST_LINES else 6)
     _draw_cells(axes, cells, [_short(cell.lanes) for cell in cells])
     axes.set_title(
-        "Where the words lie (a row is 128 bytes), and the lanes that want them", loc="left", pad=26
+        "Position of the words (a row is 128 bytes), and the lanes that access them", loc="left", pad=26
     )
 
 
@@ -121,6 +124,24 @@ def _draw_cells(axes: Axes, cells: Sequence[Cell], texts: Sequence[str]) -> None
         axes.text(cell.bank, cell.row, text, ha="center", va="center", fontsize=size, color=ink)
 
 
+def _draw_legend(axes: Axes) -> None:
+    """What a colour and a rim say."""
+    from matplotlib.patches import Rectangle
+
+    axes.set_xlim(0, 16)
+    axes.set_ylim(0, 1)
+    axes.axis("off")
+    axes.text(-0.2, 0.5, "served in wavefront", ha="right", va="center")
+    steps = [2**step for step in range(len(COUNTS))]
+    for x, wavefront in enumerate(steps):
+        colour = colour_of_count(wavefront)
+        axes.add_patch(Rectangle((x, 0), 1, 1, color=colour))
+        axes.text(x + 0.5, 0.5, str(wavefront), ha="center", va="center", fontsize=7, color=ink_on(colour))
+    rim = len(steps) + 0.6
+    axes.add_patch(Rectangle((rim, 0.05), 0.9, 0.9, fill=False, edgecolor=CONFLICT, linewidth=1.6))
+    axes.text(rim + 1.2, 0.5, "collides in its bank", va="center")
+
+
 def _draw_graph(axes: Axes, request: SharedRequest) -> None:
     from matplotlib.collections import LineCollection
 
@@ -137,8 +158,8 @@ def _draw_graph(axes: Axes, request: SharedRequest) -> None:
         axes.scatter(*place, s=190, color=colour, edgecolor="black" if wavefront else FAINT, zorder=3)
         axes.text(*place, str(lane), ha="center", va="center", fontsize=7, color=ink_on(colour), zorder=4)
     if not edges:
-        axes.text(0, 0, "no two lanes get\nin each other's way", ha="center", va="center")
-    pairs = f": {len(edges)} pairs of lanes cannot go together" if edges else ""
+        axes.text(0, 0, "no two lanes conflict", ha="center", va="center")
+    pairs = f": {len(edges)} pairs of lanes conflict" if edges else ""
     axes.set_title(f"Conflict graph{pairs}", loc="center")
 
 

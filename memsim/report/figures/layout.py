@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memsim.details.layout import BANKS, Layout
+from memsim.inspect.layout import BANKS, Layout
 from memsim.report.arrays import CAPTION, caption, owner, shown
 from memsim.report.colours import BANK_STEPS, colour_of_bank, ink_on
 from memsim.report.figures.canvas import new_figure, style
@@ -22,8 +22,10 @@ CELL_INCHES = 0.25
 NARROWEST = 9.5
 
 
-def layout(array: Layout) -> Figure:
-    """The figure. Behind the first image are the banks drawn, -1 where there is no word.
+def layout(kernel: str, array: Layout) -> Figure:
+    """The figure of a shared array of `kernel`.
+
+    Behind the first image are the banks drawn, -1 where there is no word.
 
     Raises:
         MemsimError: matplotlib is not installed.
@@ -35,7 +37,7 @@ def layout(array: Layout) -> Figure:
     with style():
         box = (0.7 / width, 0.75 / height, CELL_INCHES * columns / width, CELL_INCHES * rows / height)
         _draw_words(figure.add_axes(box), part)
-        title = caption(array, part)
+        title = f"{kernel}, {caption(array, part)}"
         figure.text(0.1 / width, 1 - 0.15 / height, title, fontsize=12, fontweight="bold", va="top")
         figure.text(0.1 / width, 1 - 0.42 / height, CAPTION, va="top")
         _draw_banks(figure.add_axes((0.7 / width, 0.15 / height, BANKS * CELL_INCHES / width, 0.25 / height)))
@@ -57,6 +59,8 @@ def _draw_words(axes: Axes, part: Layout) -> None:
     axes.xaxis.tick_top()
     axes.tick_params(length=2, labelsize=7)
     axes.set_ylabel("row")
+    axes.set_xlabel("word of 4 bytes", loc="right", fontsize=8)
+    axes.xaxis.set_label_position("top")
 
 
 def _draw_banks(axes: Axes) -> None:

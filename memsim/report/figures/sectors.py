@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memsim.details.request import LINE, SECTOR, GlobalRequest
+from memsim.inspect.request import LINE, SECTOR, GlobalRequest
 from memsim.report.colours import CONFLICT, COUNTS, FAINT, IDEAL
 from memsim.report.figures.canvas import CODE, new_figure, style
 from memsim.report.labels import access, ranges
@@ -25,8 +25,10 @@ WIDTH, ROW_INCHES = 16.0, 0.27
 CELL = 0.86
 
 
-def sectors(request: GlobalRequest) -> Figure:
-    """The figure. Behind the first image is a number for each byte: 0 not moved, 1 moved, 2 used.
+def sectors(kernel: str, request: GlobalRequest) -> Figure:
+    """The figure of a request of `kernel`.
+
+    Behind the first image is a number for each byte: 0 not moved, 1 moved, 2 used.
 
     Raises:
         MemsimError: matplotlib is not installed.
@@ -45,7 +47,7 @@ def sectors(request: GlobalRequest) -> Figure:
         )
         row = request.origin.row
         figure.text(0.012, 1 - 0.25 / height, answer, fontsize=14, fontweight="bold", va="top")
-        place = f"site {request.origin.site}, line {row.line}: {access(row)}"
+        place = f"{kernel}, line {row.line} (site {request.origin.site}): {access(row)}"
         figure.text(0.012, 1 - 0.62 / height, place, va="top")
         figure.text(0.012 + 0.0049 * len(place), 1 - 0.625 / height, row.source, va="top", **CODE)
         figure.text(0.012, bottom - 0.62 / height, "\n".join(text), va="top", linespacing=1.35)
@@ -95,14 +97,14 @@ def _draw_bytes(axes: Axes, request: GlobalRequest) -> None:
     axes.xaxis.tick_top()
     axes.tick_params(length=0, labelsize=8)
     axes.set_xlabel(
-        "byte of the 128-byte line; a box is a sector of 32 bytes, in it the lanes that want it", labelpad=6
+        "byte of the 128-byte line; each box is a 32-byte sector with the lanes that access it", labelpad=6
     )
     axes.xaxis.set_label_position("top")
     for spine in axes.spines.values():
         spine.set_visible(False)
     for x, colour, label in (
         (0, USED, "used bytes"),
-        (28, "#f7e0cf", "moved, wanted by nobody"),
+        (28, "#f7e0cf", "moved but unused"),
         (76, "white", "not moved"),
     ):
         y = len(request.lines) - 0.5 + 0.75

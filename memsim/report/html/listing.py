@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.details.choose import dearer
+from memsim.inspect.choose import cost_ratio
 from memsim.report.html.source import File, mark
 from memsim.report.labels import file_names
 
@@ -45,7 +45,7 @@ class Row:
     @property
     def heat(self) -> float:
         """How many times as dear it is as without waste; 0 if it costs nothing, or that is not known."""
-        return (dearer(self.worst) or 0.0) if self.costs else 0.0
+        return (cost_ratio(self.worst) or 0.0) if self.costs else 0.0
 
     @property
     def mark(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,20 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.details.choose import by_waste, dearer
-from memsim.details.layout import layouts
-from memsim.details.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
+from memsim.inspect.choose import by_waste, cost_ratio
+from memsim.inspect.layout import Layout, layouts
+from memsim.inspect.request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.report import heat, ladder, words
+from memsim.report.accesses import needless
 from memsim.report.arrays import CAPTION, caption, owner, shown
-from memsim.report.colours import colour_of_bank, colour_of_count, ink_on
-from memsim.report.heat import HeatRow, heat_panels, heat_rows
-from memsim.report.help import advice_lines
+from memsim.report.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
+from memsim.report.heat import heat_panels, heat_rows
+from memsim.report.help import advice_lines, look_costs, look_name
+from memsim.report.html.accesses import WORDS, access_tables
+from memsim.report.html.before_after import before_after
 from memsim.report.html.listing import listing
-from memsim.report.html.source import files, mark
+from memsim.report.html.source import files
 from memsim.report.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.report.sentences import collision_line, line_name, sentences, word_name
 from memsim.report.text import LEFT_OUT
-from memsim.suggest.proposals import advise
+from memsim.suggest.looks import Look, looks
+from memsim.suggest.proposals import Advice, advise
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -42,12 +46,7 @@ MOST_DETAILS = 32
 MOST_HEAT_ROWS = 64
 MOST_ARRAYS = 4
 MOST_WORDS = 2048
-
-# The numbers of a row, in the order of `SiteCounts`.
-NUMBERS = (
-    *("instructions", "requests", "wavefronts", "conflicts", "ideal_wavefronts", "max_ways"),
-    *("sectors", "ideal_sectors", "lines"),
-)
+MOST_SWITCHED_WORDS = 1024  # drawn again for each change that helps
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,28 +62,32 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What the page shows of one access site: its row of the heatmap, and its worst request."""
+    """What the page shows of one access site: its worst request."""
 
     number: int
     site: SiteCounts
-    mark: str
     bad: bool
-    heat: HeatRow | None
     request: SharedRequest | GlobalRequest | None
 
     @property
     def story(self) -> list[str]:
         """The worst request in words, the answer first."""
         if self.request is None:
-            return [self.site.unresolved or "No lane is ever active here."]
+            return [self.site.unresolved or "No lane is ever active at this access."]
         return sentences(self.request)
 
 
-def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
-    """The whole report as one page; `recorded` may also say why there is nothing to compare with."""
+def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Analysis | None = None) -> str:
+    """The whole report as one page; `recorded` may also say why there is nothing to compare with.
+
+    after: the launch that this one is compared with: it is before, that one is after.
+    """
     rows, sources = heat_rows(analysis), files(analysis)
-    details = _details(analysis, rows)
-    arrays = layouts(analysis)
+    rows_after = heat_rows(after) if after is not None else []
+    details = _details(analysis)
+    advice = [(entry, _looks(analysis, entry)) for entry in advise(analysis) if entry.conflicts]
+    switched = {entry.tile.name for entry, looks in advice if looks}
+    arrays = [array for array in layouts(analysis) if array.name not in switched]
     return (
         _environment()
         .get_template("report.html")
@@ -95,20 +98,45 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "") -> str:
             code=listing(analysis, sources),
             details=details,
             worst=next((d for d in details if [d.number] == by_waste(analysis)[:1]), None),
+            compared=before_after(analysis, after) if after is not None else None,
+            heat_after=rows_after[:MOST_HEAT_ROWS],
             heat_rows=rows[:MOST_HEAT_ROWS],
             heat_left_out=len(rows[MOST_HEAT_ROWS:]),
-            scales=heat.scales([rows]),
+            scales=heat.scales([rows, rows_after]),
             arrays=[(array, shown(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
             arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
             ladder=ladder.ladder(analysis),
             recorded=recorded if isinstance(recorded, Recorded) else None,
             why_not=recorded,
-            advice=[entry for entry in advise(analysis) if entry.conflicts],
+            advice=advice,
+            scattered=_scattered(analysis),
+            switches=[(entry, looks) for entry, looks in advice if looks],
             left_out=[*LEFT_OUT, *analysis.trace.notes],
-            sites=[(i, site, asdict(site)) for i, site in enumerate(analysis.sites)],
+            tables=access_tables(analysis),
             json=json.dumps(analysis.to_dict()).replace("<", "\\u003c"),
         )
     )
+
+
+def _scattered(analysis: Analysis) -> str:
+    """Which global accesses move sectors that nobody needs, the worst first; "" if none does."""
+    scattered = sorted(
+        (site for site in analysis.sites if site.space == "global" and needless(site)),
+        key=needless,
+        reverse=True,
+    )
+    if not scattered:
+        return ""
+    lines = ", ".join(dict.fromkeys(str(site.line) for site in scattered))
+    moved = sum(map(needless, scattered))
+    return f"Not needed: {moved:,} sectors of global memory, by line{'s' * (',' in lines)} {lines}."
+
+
+def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, Layout]]:
+    """What the page can switch between, with the part of the layout that is drawn."""
+    if not entry.proposals:
+        return []
+    return [(look, shown(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)]
 
 
 def heatmap_page(analyses: Sequence[Analysis]) -> str:
@@ -124,22 +152,24 @@ def heatmap_page(analyses: Sequence[Analysis]) -> str:
 
 def fragment(analysis: Analysis) -> str:
     """What a notebook shows: the verdict, the heatmap and the numbers."""
-    sites, rows = [(i, site, asdict(site)) for i, site in enumerate(analysis.sites)], heat_rows(analysis)
+    rows = heat_rows(analysis)
     template = _environment().get_template("fragment.html")
     return template.render(
-        analysis=analysis, heat_rows=rows[:MOST_HEAT_ROWS], scales=heat.scales([rows]), sites=sites
+        analysis=analysis,
+        heat_rows=rows[:MOST_HEAT_ROWS],
+        scales=heat.scales([rows]),
+        tables=access_tables(analysis),
     )
 
 
-def _details(analysis: Analysis, heat_rows: Sequence[HeatRow]) -> list[Detail]:
+def _details(analysis: Analysis) -> list[Detail]:
     """The sites that have details, in order: all, or the worst of many."""
-    rows = {row.number: row for row in heat_rows}
     silent = [i for i, site in enumerate(analysis.sites) if not site.requests]
     details = []
     for i in sorted([*by_waste(analysis), *silent][:MOST_DETAILS]):
         site = analysis.sites[i]
         request = take_apart(analysis, i) if site.requests else None
-        details.append(Detail(i, site, mark(site), (dearer(site) or 0) > 1, rows.get(i), request))
+        details.append(Detail(i, site, (cost_ratio(site) or 0) > 1, request))
     return details
 
 
@@ -162,13 +192,23 @@ def _names() -> dict[str, Any]:
     """What templates may call; all of it only chooses words and colours."""
     return {
         **{"access": access, "count": count, "dim3": dim3, "number": number, "ranges": ranges, "heat": heat},
-        **{"colour_of_count": colour_of_count, "colour_of_bank": colour_of_bank, "ink_on": ink_on},
-        **{"caption": caption, "owner": owner, "ARRAY_CAPTION": CAPTION, "NUMBERS": NUMBERS},
+        **{
+            "colour_of_count": colour_of_count,
+            "colour_of_trouble": colour_of_trouble,
+            "colour_of_bank": colour_of_bank,
+            "ink_on": ink_on,
+        },
+        **{"caption": caption, "owner": owner, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS},
         **{"lanes_of_warp_0": lanes_of_warp_0, "collision_line": collision_line, "word_name": word_name},
-        **{"line_name": line_name, "lane_cells": words.lane_cells, "line_cells": words.line_cells},
+        **{
+            "line_name": line_name,
+            "sentences": sentences,
+            "lane_cells": words.lane_cells,
+            "line_cells": words.line_cells,
+        },
         **{"ring": words.ring, "conflict_graph": conflict_graph, "KINDS": ladder.KINDS},
         **{"LADDER_CAPTIONS": ladder.CAPTIONS, "zip": zip, "runs": _runs},
-        **{"advice_lines": advice_lines},
+        **{"advice_lines": advice_lines, "look_name": look_name, "look_costs": look_costs},
     }
 
 

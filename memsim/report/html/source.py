@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.details.choose import dearer
-from memsim.report.labels import file_names
+from memsim.inspect.choose import cost_ratio
+from memsim.report.labels import count, file_names
 
 LONG = 1500  # lines; of a longer file only what is around accesses is shown
 AROUND = 8
@@ -93,16 +93,20 @@ def _lines(
         else:
             unknown = any(sites[i].unresolved is not None for i in here)
             answer = "not analyzed" if unknown else mark(worst)
-            yield Line(number, code, tuple(here), dearer(worst) or 0.0, answer, made.get(number, 0))
+            yield Line(number, code, tuple(here), cost_ratio(worst) or 0.0, answer, made.get(number, 0))
 
 
 def mark(site: SiteCounts) -> str:
-    """`2-way conflict`, `8x sectors`, `clean`, `coalesced`, or what is not known."""
-    times = dearer(site)
+    """`2-way conflict`, `8x sectors`, `clean`, `coalesced`, `spill`, or what is not known."""
+    times = cost_ratio(site)
     if site.unresolved is not None:
         return "not analyzed"
+    if site.space == "constant":
+        return count(site.requests or 0, "request")
     if times is None:
         return "no request"
     if site.space == "shared":
         return f"{site.max_ways}-way conflict" if site.conflicts else "clean"
+    if site.space == "local" and times == 1:
+        return "spill" if site.is_spill else "local memory"
     return f"{times:.3g}x sectors" if times > 1 else "coalesced"

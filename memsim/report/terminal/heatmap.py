@@ -1,7 +1,7 @@
-"""The bank heatmap in a terminal: a row for each shared access site, two columns of text for each bank.
+"""The bank heatmap in a terminal: a row for each shared access site, a cell for each bank.
 
-In: analyses and a stream. Out: text. A cell holds the words that the bank serves for a request; `!` behind
-a row's ways marks a conflict. On a narrow terminal the rows' places and code stand below the cells.
+Analyses and a stream in, text out. A cell holds how many words meet in the bank at once; `!` behind a row's
+ways marks a conflict. On a narrow terminal the rows' places and code stand below the cells.
 Left out: the share of the requests that use a bank (the other formats have it).
 """
 
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis
 from memsim.report import heat
+from memsim.report.colours import colour_of_trouble
 from memsim.report.heat import HeatRow, heat_panels
 from memsim.report.labels import access
-from memsim.report.terminal.screen import cell, open_console, shorten
+from memsim.report.tables import cut
+from memsim.report.terminal.screen import cell, open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
 BANKS = 32
-CELL = 2
+CELL, NARROW_CELL = 3, 2  # columns of text; what a number leaves of them stays without colour
 LEFT = ("site", "where", "access")
 RIGHT = ("ways", "wavefronts")
 NARROWEST = 12
@@ -39,44 +41,45 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
     panels = heat_panels(analyses)
     texts = [_left(row) for panel in panels for row in panel]
     widths = [max(map(len, column)) for column in zip(LEFT, *texts, strict=True)]
-    wide = sum(widths) + 6 + BANKS * CELL + 2 + sum(map(len, RIGHT)) + 12 <= room
+    beside = sum(widths) + 6 + 2 + sum(map(len, RIGHT)) + 12
+    wide = beside + BANKS * NARROW_CELL <= room
+    cell_width = CELL if (beside if wide else widths[0] + 10) + BANKS * CELL <= room else NARROW_CELL
     for analysis, panel in zip(analyses, panels, strict=True):
         console.print(Text(analysis.verdict, style="bold"))
         console.print()
         if panel:
-            _draw(console, panel, widths, room, wide)
+            _draw(console, panel, widths, room, wide, cell_width)
         else:
             console.print(f"{heat.NOTHING}\n")
     legend = Text("")
     for step in range(6):
-        legend += cell(str(2**step), 2**step, 4)
-    console.print(legend + Text(f"  {heat.SCALE}"))
-    console.print("ways: the most words that meet in one bank at once; ! marks a bank conflict, 1 is clean")
+        legend += cell(str(2**step), colour_of_trouble(2**step), CELL)
+    console.print(legend + Text(f"  {heat.SCALE}; ! marks a bank conflict"))
 
 
-def _draw(console: Console, panel: Sequence[HeatRow], widths: Sequence[int], room: int, wide: bool) -> None:
+def _draw(
+    console: Console, panel: Sequence[HeatRow], widths: Sequence[int], room: int, wide: bool, cell_width: int
+) -> None:
     from rich.text import Text
 
     shown, beside = (len(LEFT), len(RIGHT)) if wide else (1, 1)
-    ticks = "".join(f"{'' if bank % 4 else bank:>{CELL}}" for bank in range(BANKS))
+    ticks = "".join(f"{'' if bank % 4 else bank:>{cell_width}}" for bank in range(BANKS))
     console.print(_line(LEFT[:shown], widths, Text(ticks), RIGHT[:beside], bold=True))
     indent = " " * (widths[0] + 2)
     for row in panel:
         texts = _left(row)
         right = _right(row)[:beside]
-        console.print(_line(texts[:shown], widths, _cells(row), right, bool(row.site.conflicts)))
+        console.print(_line(texts[:shown], widths, _cells(row, cell_width), right, bool(row.site.conflicts)))
         if wide:
             before = " " * (sum(widths) + 6)
             console.print(
-                Text(before + shorten(row.site.source, max(room - len(before), NARROWEST)), style="dim")
+                Text(before + cut(row.site.source, max(room - len(before), NARROWEST)), style="dim")
             )
     console.print()
     for row in () if wide else panel:
         number, where, what = _left(row)
         console.print(f"{number.ljust(widths[0])}  {where}  {what}  {RIGHT[1]}: {row.wavefronts}")
-        console.print(
-            Text(indent + shorten(row.site.source, max(room - len(indent), NARROWEST)), style="dim")
-        )
+        console.print(Text(indent + cut(row.site.source, max(room - len(indent), NARROWEST)), style="dim"))
     if not wide:
         console.print()
 
@@ -99,12 +102,12 @@ def _line(left: Sequence[str], widths: Sequence[int], cells: Text, right: Sequen
     return Text(before, style=style) + cells + Text(after, style=style)
 
 
-def _cells(row: HeatRow) -> Text:
+def _cells(row: HeatRow, width: int) -> Text:
     from rich.text import Text
 
     if row.use is None:
-        return Text(row.answer.center(BANKS * CELL), style="italic")
+        return Text(row.answer.center(BANKS * width), style="italic")
     cells = Text("")
-    for words in row.use.words.tolist():
-        cells += cell(f"{words:.0f}" if words else ".", words, CELL)
+    for ways in row.use.ways.tolist():
+        cells += cell(str(ways or "."), colour_of_trouble(ways), width)
     return cells

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
-from memsim.details.request import SECTOR, GlobalRequest, SharedRequest, conflict_graph
+from memsim.inspect.request import SECTOR, GlobalRequest, SharedRequest, conflict_graph
+from memsim.report.colours import colour_of_count
 from memsim.report.labels import access, count, dim3, number, ranges
 from memsim.report.sentences import collision_line, lane_names, line_name, sentences
 from memsim.report.terminal.screen import cell, open_console
@@ -49,9 +50,9 @@ def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
 def _how_often(request: SharedRequest | GlobalRequest) -> str:
     origin, made = request.origin, number(request.origin.row.requests, "?")
     if origin.distinct == 1:
-        return f"All {made} requests of the site are like it."
+        return f"All {made} requests of the site have this pattern."
     kinds = f"{origin.distinct:,} different requests"
-    return f"It is the worst of the site's {kinds}; {origin.times:,} of {made} are like it."
+    return f"The worst of the site's {kinds}; {origin.times:,} of {made} have this pattern."
 
 
 def _write_lanes(console: Console, request: SharedRequest) -> None:
@@ -69,9 +70,8 @@ def _write_lanes(console: Console, request: SharedRequest) -> None:
         line = Text(f"{lane:4}  {threads[lane].ljust(wide)}  ")
         for bank in range(BANKS):
             one = cells.get((lane, bank))
-            line += (
-                cell(str(one.wavefront), one.wavefront, CELL) if one else Text(".".rjust(CELL), style="dim")
-            )
+            served_by = one.wavefront if one else 0
+            line += cell(str(served_by or "."), colour_of_count(served_by), CELL)
         if request.active[lane]:
             mark = (
                 "!"
@@ -87,7 +87,7 @@ def _write_lanes(console: Console, request: SharedRequest) -> None:
         served = [lane for lane in range(BANKS) if request.wavefront[lane] == wavefront]
         console.print(f"wavefront {wavefront}: {lane_names(served)} (group {request.group[served[0]]})")
     if request.conflicts:
-        console.print("Which of colliding words goes first was not measured; here it is the lowest lane's.")
+        console.print("The order among colliding words was not measured; shown here by lowest lane.")
     console.print()
 
 
@@ -95,7 +95,7 @@ def _write_conflicts(console: Console, request: SharedRequest) -> None:
     """The words that collide, and the conflict graph."""
     collisions = request.collisions()
     if not collisions and not request.read_together():
-        console.print("Conflict graph of the lanes: no edges, no two lanes get in each other's way.")
+        console.print("Conflict graph of the lanes: no edges; no two lanes conflict.")
         return
     if collisions:
         console.print("Words that collide:")
@@ -114,7 +114,7 @@ def _graph(request: SharedRequest) -> Iterator[str]:
     import networkx as nx
 
     graph = conflict_graph(request)
-    yield f"Conflict graph of the lanes: {count(graph.number_of_edges(), 'pair')} that cannot go together."
+    yield f"Conflict graph of the lanes: {count(graph.number_of_edges(), 'pair')} of lanes that conflict."
     components = [sorted(part) for part in nx.connected_components(graph) if len(part) > 1]
     for part in sorted(components)[:MOST_LINES]:
         edges: list[tuple[int, int, range]] = list(graph.subgraph(part).edges(data="banks"))
@@ -145,7 +145,7 @@ def _write_sectors(console: Console, request: GlobalRequest) -> None:
             if request.touched[line, sector]:
                 lanes.append(ranges(request.lanes_of_sector(line, sector)))
         console.print(text + Text(" | ".join(lanes)))
-    console.print("# used   - moved, wanted by nobody   . not moved")
+    console.print("# used   - moved but unused   . not moved")
 
 
 def _sector(request: GlobalRequest, line: int, sector: int) -> Text:
@@ -157,5 +157,5 @@ def _sector(request: GlobalRequest, line: int, sector: int) -> Text:
         return Text("." * len(used), style="dim")
     waste = Text("")
     for mark in used:
-        waste += cell("#", 4, 1) if mark else Text("-", style="red")
+        waste += cell("#", colour_of_count(4), 1) if mark else Text("-", style="red")
     return waste

@@ -1,38 +1,32 @@
 """What the terminal pictures share: a console that cuts nothing, and coloured cells.
 
-In: a stream. Out: a rich console, and cells with the colours of `memsim.report.colours`.
+A stream in, a rich console out; and cells with the colours of `memsim.report.colours`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TextIO
 
-from memsim.report.colours import colour_of_count, ink_on
+from memsim.report.colours import ink_on
 from memsim.report.plain import plain_console
+from memsim.report.tables import UNLIMITED, room_of
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-UNLIMITED = 1_000_000  # a console this wide never cuts
-
 
 def open_console(stream: TextIO) -> tuple[Console, int]:
     """A console that leaves text as it is, and how many columns a reader can see."""
     console = plain_console(stream, soft_wrap=True)
-    room = console.width if console.is_terminal else UNLIMITED
+    room = room_of(console)
     console.width = UNLIMITED
     return console, room
 
 
-def cell(text: str, count: float, width: int) -> Text:
-    """`text` at the right of `width` columns, on the colour of a count."""
+def cell(text: str, colour: str, width: int) -> Text:
+    """`text` on a colour, at the right of `width` columns; neighbours touch only where it fills them."""
     from rich.text import Text
 
-    colour = colour_of_count(count)
-    return Text(text.rjust(width), style=f"{ink_on(colour)} on {colour}" if colour else "")
-
-
-def shorten(text: str, room: int) -> str:
-    """`text`, cut to `room` columns with dots at the end."""
-    return text if len(text) <= room else text[: max(room - 3, 0)] + "..."
+    style = f"{ink_on(colour)} on {colour}" if colour else ""
+    return Text(" " * (width - len(text))) + Text(text, style=style)

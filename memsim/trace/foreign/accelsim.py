@@ -7,7 +7,7 @@ line numbers. Source of the format: Accel-Sim, util/tracer_nvbit/README.md and g
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import NoReturn
@@ -18,6 +18,7 @@ from memsim.ptx.demangle import demangle
 from memsim.trace.foreign.batch import Batch
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, Instruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
+from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 
 DIM = re.compile(r"\((\d+),(\d+),(\d+)\)")
@@ -32,11 +33,12 @@ LACKS = ("names of arrays", "source lines")
 class Reader:
     """One kernel's trace while it is read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, recorder: Callable[[], Recorder] = Recorder) -> None:
         self.path = path
         self.header: dict[str, str] = {}
-        self.collector = Collector()
-        self.instructions: dict[tuple[str, str, int], Instruction | str | None] = {}
+        self.recorder = recorder
+        self.collector = Collector(recorder())
+        self.instructions: dict[tuple[str, str, int], Instruction | str] = {}
         self.number = 0
         self.block = self.warp = 0
         self.blocks: set[int] = set()
@@ -50,6 +52,13 @@ class Reader:
         Raises:
             MemsimError: a line that is none of the format's, with its number.
         """
+        try:
+            return self.read_all(lines)
+        except (IndexError, ValueError, OverflowError):
+            self.fail("this is no line of an Accel-Sim trace")
+
+    def read_all(self, lines: Iterator[tuple[int, str]]) -> Trace:
+        """As `read`, with errors of Python's for numbers that are none, are too large, or are missing."""
         inside = False
         for self.number, line in lines:
             if not line or line.isspace():
@@ -68,10 +77,10 @@ class Reader:
                 self.block = self.block_number(line)
                 self.blocks.add(self.block)
             elif line.startswith("warp"):
-                self.warp = self.integer(line.partition("=")[2])
+                self.warp = int(line.partition("=")[2])
             elif not line.startswith("insts"):
                 self.instruction(line.split())
-        if not inside:
+        if not self.blocks:
             self.fail("there is no thread block in this file: is it an Accel-Sim trace?")
         return self.trace()
 
@@ -84,35 +93,32 @@ class Reader:
         base = {name: self.header.get(f"{name} base_addr") for name in ("shmem", "local mem")}
         shared, local = (None if text is None else int(text, 16) for text in base.values())
         # A tool that writes no real base writes 0.
-        self.collector = Collector(shared or None, local or None)
+        self.collector = Collector(self.recorder(), shared or None, local or None)
 
     def instruction(self, fields: list[str]) -> None:
         """One line: `PC mask dest_num [dests] opcode src_num [srcs] mem_width [mode addresses]`."""
-        try:
-            at = 4 if self.has_places else 0
-            if self.has_places:
-                x, y, z, self.warp = map(int, fields[:4])
-                self.block = x + self.grid[0] * (y + self.grid[1] * z)
-                self.blocks.add(self.block)
-            line = int(fields[at]) if self.has_lines else 0
-            at += self.has_lines
-            pc, mask = fields[at], fields[at + 1]
-            at += 3 + int(fields[at + 2])
-            opcode = fields[at]
-            at += 2 + int(fields[at + 1])
-            if fields[at] == "0":
-                return  # no access to memory
-            found = self.found(pc, opcode, line)
-            if isinstance(found, Instruction):
-                batch = self.collector.batch(found, self.block, self.warp)
-                _add(batch, int(mask, 16), fields, at + 1)
-            elif found is not None:
-                self.collector.aside[found] += 1
-        except (IndexError, ValueError, OverflowError):
-            self.fail("this is no instruction of an Accel-Sim trace")
+        at = 4 if self.has_places else 0
+        if self.has_places:
+            x, y, z, self.warp = map(int, fields[:4])
+            self.block = x + self.grid[0] * (y + self.grid[1] * z)
+            self.blocks.add(self.block)
+        line = int(fields[at]) if self.has_lines else 0
+        at += self.has_lines
+        pc, mask = fields[at], fields[at + 1]
+        at += 3 + int(fields[at + 2])
+        opcode = fields[at]
+        at += 2 + int(fields[at + 1])
+        if fields[at] == "0":
+            return  # no access to memory
+        found = self.found(pc, opcode, line)
+        if isinstance(found, Instruction):
+            batch = self.collector.batch(found, self.block, self.warp)
+            _add(batch, int(mask, 16), fields, at + 1)
+        else:
+            self.collector.aside[found] += 1
 
-    def found(self, pc: str, text: str, line: int) -> Instruction | str | None:
-        """What an opcode does; remembered."""
+    def found(self, pc: str, text: str, line: int) -> Instruction | str:
+        """The memory instruction, or how a report calls what is none that is counted; remembered."""
         key = pc, text, line
         if key not in self.instructions:
             opcode = read_opcode(text)
@@ -120,7 +126,7 @@ class Reader:
             self.instructions[key] = (
                 Instruction(int(pc, 16), f"/*{pc}*/ {text}{place}", opcode, line)
                 if isinstance(opcode, Opcode)
-                else opcode or f"{text.partition('.')[0]}"
+                else opcode or text.partition(".")[0]
             )
         return self.instructions[key]
 
@@ -131,6 +137,9 @@ class Reader:
         shared = int(text) if text.isdecimal() else 0
         lacks = (*lacks, *(ALL_DYNAMIC if shared else ()))
         launch = Launch(self.three("grid dim"), self.three("block dim"), shared)
+        if not 0 <= min(self.blocks) <= max(self.blocks) < launch.blocks:
+            self.number = 0
+            self.fail(f"it has a thread block that the grid {launch.grid} has not")
         name = demangle(self.header.get("kernel name", self.path.name))
         return self.collector.trace(
             name, launch, len(self.blocks), made_from("Accel-Sim trace", self.path, lacks)
@@ -150,18 +159,8 @@ class Reader:
 
     def block_number(self, line: str) -> int:
         """The linear number of `thread block = x,y,z`."""
-        try:
-            x, y, z = (int(part) for part in line.partition("=")[2].split(","))
-        except ValueError:
-            self.fail("a thread block is x,y,z")
+        x, y, z = (int(part) for part in line.partition("=")[2].split(","))
         return x + self.grid[0] * (y + self.grid[1] * z)
-
-    def integer(self, text: str) -> int:
-        """A number of a line."""
-        try:
-            return int(text)
-        except ValueError:
-            self.fail(f"{text.strip()!r} is no number")
 
     def fail(self, message: str) -> NoReturn:
         """The line is wrong."""

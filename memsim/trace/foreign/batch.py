@@ -6,28 +6,32 @@ addresses and active lanes [m, 32]. A batch is written out at once, many times f
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memsim.launch import WARP
+from memsim.trace.requests import Requests
 
 LANES = np.arange(WARP)
 
 
 class Batch:
-    """Requests in the order in which they came, and who made them."""
+    """Requests in the order in which they came, and who made them.
+
+    A number that is too large for its column is an `OverflowError` when it is added.
+    """
 
     def __init__(self) -> None:
-        self.masks: list[int] = []
-        self.blocks: list[int] = []
-        self.warps: list[int] = []
-        self.in_steps: list[int] = []  # which requests have a stride
-        self.firsts: list[int] = []
-        self.strides: list[int] = []
-        self.in_full: list[int] = []  # which have all addresses
-        self.addresses: list[int] = []
+        self.masks = array("I")
+        self.blocks = array("q")
+        self.warps = array("i")
+        self.in_steps = array("q")  # which requests have a stride
+        self.firsts = array("q")
+        self.strides = array("q")
+        self.in_full = array("q")  # which have all addresses
+        self.addresses = array("q")
 
     def __len__(self) -> int:
         return len(self.masks)
@@ -53,8 +57,8 @@ class Batch:
         self.in_full.append(len(self.masks))
         self.masks.append(mask)
 
-    def written_out(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Addresses, 0 in idle lanes, and active lanes: [m, 32]."""
+    def requests(self) -> Requests:
+        """All of them; the address of an idle lane is 0."""
         masks = np.array(self.masks, np.int64)[:, None]
         active = (masks >> LANES & 1).astype(np.bool_)
         addresses = np.zeros(active.shape, np.int64)
@@ -64,14 +68,5 @@ class Batch:
         full = np.zeros((len(self.in_full), WARP), np.int64)
         full[active[self.in_full]] = self.addresses
         addresses[self.in_full] = full
-        return addresses, active
-
-    @property
-    def block(self) -> NDArray[np.int64]:
-        """Linear numbers of the blocks [m]."""
-        return np.array(self.blocks, np.int64)
-
-    @property
-    def warp(self) -> NDArray[np.int32]:
-        """Warps in their blocks [m]."""
-        return np.array(self.warps, np.int32)
+        blocks, warps = np.array(self.blocks, np.int64), np.array(self.warps, np.int32)
+        return Requests(addresses, active, None, blocks, warps)

@@ -7,19 +7,18 @@ batch of requests, and the distinct ones seen so far.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memsim.launch import WARP, Launch
+from memsim.launch import Launch
 from memsim.ptx.program import SourceLine
 from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
-from memsim.trace.record import Recorder
+from memsim.trace.record import Recorder, note_of_folded
+from memsim.trace.requests import NONE, Requests
 from memsim.trace.trace import Origin, Trace
 
 BATCH = 1 << 14
@@ -75,22 +74,26 @@ class Instruction:
 class Collector:
     """Counts what another tool's trace tells.
 
-    shared_base, local_base: where the windows of shared and local memory begin in generic addresses; None if
-    the trace does not say. zero_is_idle: a lane with the address 0 takes no part.
+    recorder: keeps the distinct requests. shared_base, local_base: where the windows of shared and local
+    memory begin in generic addresses; None if the trace does not say. zero_is_idle: a lane with the address 0
+    takes no part.
     """
 
     def __init__(
-        self, shared_base: int | None = None, local_base: int | None = None, zero_is_idle: bool = False
+        self,
+        recorder: Recorder,
+        shared_base: int | None = None,
+        local_base: int | None = None,
+        zero_is_idle: bool = False,
     ) -> None:
+        self.recorder = recorder
         self.zero_is_idle = zero_is_idle
         self.shared_base = shared_base
         self.local_base = local_base
-        self.recorder = Recorder()
         self.waiting: dict[Instruction, Batch] = {}
         self.count = 0
         self.sites: dict[tuple[Instruction, str], Site] = {}
         self.aside: Counter[str] = Counter()
-        self.unresolved: dict[int, tuple[str, int]] = {}
 
     def batch(self, instruction: Instruction, block: int, warp: int) -> Batch:
         """Where the next request of an instruction goes; those before it may be counted now."""
@@ -110,90 +113,67 @@ class Collector:
     def flush(self) -> None:
         """Counts what waits."""
         for instruction, batch in self.waiting.items():
-            addresses, active = batch.written_out()
-            if self.zero_is_idle:
-                active = active & (addresses != 0)
-            self._count(instruction, addresses, active, batch.block, batch.warp)
+            self._count(instruction, batch.requests())
         self.waiting = {}
         self.count = 0
 
-    def _count(
-        self,
-        instruction: Instruction,
-        addresses: NDArray[np.int64],
-        active: NDArray[np.bool_],
-        blocks: NDArray[np.int64],
-        warps: NDArray[np.int32],
-    ) -> None:
-        opcode = instruction.opcode
-        active = active & (opcode.lanes > LANES)
+    def _count(self, instruction: Instruction, requests: Requests) -> None:
+        opcode, active = instruction.opcode, requests.active & (instruction.opcode.lanes > LANES)
+        if self.zero_is_idle:
+            active = active & (requests.addresses != 0)
+        requests = replace(requests, active=active)
         if opcode.space == "copy":
-            self._copies(instruction, addresses, active, blocks, warps)
+            self._copies(instruction, requests)
         elif opcode.space == "generic":
-            self._generic(instruction, addresses, active, blocks, warps)
+            self._generic(instruction, requests)
         else:
-            if opcode.space == "shared":
-                addresses = addresses % WINDOW
-            self.recorder.requests(self._site(instruction, opcode.space), addresses, active, blocks, warps)
+            self._record(instruction, opcode.space, requests)
 
-    def _generic(
-        self,
-        instruction: Instruction,
-        addresses: NDArray[np.int64],
-        active: NDArray[np.bool_],
-        blocks: NDArray[np.int64],
-        warps: NDArray[np.int32],
-    ) -> None:
+    def _record(self, instruction: Instruction, space: str, requests: Requests) -> None:
+        """Requests to one space; what is shared is counted from the begin of its window."""
+        if space == "shared":
+            requests = replace(requests, addresses=requests.addresses % WINDOW)
+        self.recorder.requests(self._site(instruction, space), requests)
+
+    def _generic(self, instruction: Instruction, requests: Requests) -> None:
+        """Requests through generic addresses, each to the space in whose window they are."""
         if self.shared_base is None:
-            self._lose(instruction, "global", NO_BASE, len(addresses))
+            self.recorder.lost(self._site(instruction, "global"), len(requests), NO_BASE)
             return
-        shared = self._in_window(addresses, self.shared_base)
-        local = self._in_window(addresses, self.local_base)
-        spaces = {"shared": shared, "global": ~shared & ~local}
-        self.aside["local memory"] += int((active & local).any(1).sum())
-        for space, inside in spaces.items():
-            lanes = active & inside
-            made = lanes.any(1)
-            if made.any():
-                own = addresses[made] % WINDOW if space == "shared" else addresses[made]
-                site = self._site(instruction, space)
-                self.recorder.requests(site, own, lanes[made], blocks[made], warps[made])
+        shared = self._in_window(requests.addresses, self.shared_base)
+        local = self._in_window(requests.addresses, self.local_base)
+        self.aside["local memory"] += int((requests.active & local).any(1).sum())
+        for space, inside in (("shared", shared), ("global", ~shared & ~local)):
+            here = replace(requests, active=requests.active & inside)
+            made = np.flatnonzero(here.active.any(1))
+            if len(made):
+                self._record(instruction, space, here[made])
 
-    def _copies(
-        self,
-        instruction: Instruction,
-        addresses: NDArray[np.int64],
-        active: NDArray[np.bool_],
-        blocks: NDArray[np.int64],
-        warps: NDArray[np.int32],
-    ) -> None:
+    def _copies(self, instruction: Instruction, requests: Requests) -> None:
         """Pairs of lines: the one in the window of shared memory is written, the other read."""
-        rows = np.arange(0, len(addresses) - 1, 2)
-        shared = self._in_window(addresses, self.shared_base)
+        rows = np.arange(0, len(requests) - 1, 2)
+        shared, active = self._in_window(requests.addresses, self.shared_base), requests.active
         inside: NDArray[np.bool_] = np.asarray((shared | ~active).all(1) & active.any(1), np.bool_)
         told = inside[rows] != inside[rows + 1]
-        paired = len(addresses) % 2 == 0 and bool(told.all())
+        paired = len(requests) % 2 == 0 and bool(told.all())
         if self.shared_base is None or not paired:
             for space in ("shared", "global"):
-                self._lose(instruction, space, NO_SIDES, len(rows))
+                self.recorder.lost(self._site(instruction, space), len(rows), NO_SIDES)
             return
         to = np.where(inside[rows], rows, rows + 1)
-        source = 2 * rows + 1 - to
-        there, here = (addresses[source], active[source]), (addresses[to] % WINDOW, active[to])
-        who = blocks[rows], warps[rows]
-        self.recorder.requests(self._site(instruction, "shared"), *here, *who, there)
-        self.recorder.requests(self._site(instruction, "global"), *there, *who, (here[0], here[1] & there[1]))
+        written, read = requests[to], requests[2 * rows + 1 - to]
+        written = replace(written, addresses=written.addresses % WINDOW)
+        both = written.active & read.active
+        origins = np.where(read.active, read.addresses, NONE)
+        targets = np.where(both, written.addresses, NONE)
+        self._record(instruction, "shared", replace(written, partner=origins))
+        self._record(instruction, "global", replace(read, partner=targets))
 
     def _in_window(self, addresses: NDArray[np.int64], base: int | None) -> NDArray[np.bool_]:
         if base is None:
             return np.zeros(addresses.shape, np.bool_)
         inside: NDArray[np.bool_] = (addresses >= base) & (addresses < base + WINDOW)
         return inside
-
-    def _lose(self, instruction: Instruction, space: str, why: str, requests: int) -> None:
-        site = self._site(instruction, space)
-        before = self.unresolved.get(site.index, (why, 0))[1]
-        self.unresolved[site.index] = why, before + requests
 
     def _site(self, instruction: Instruction, space: str) -> Site:
         key = instruction, space
@@ -206,41 +186,32 @@ class Collector:
     def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> Trace:
         """All that was counted. Its "source" is the list of the memory instructions that occur."""
         self.flush()
-        for index, (_, requests) in self.unresolved.items():
-            site = next(site for site in self.sites.values() if site.index == index)
-            nothing = np.zeros((requests, WARP), np.int64)
-            who = np.zeros(requests, np.int64)
-            self.recorder.requests(site, nothing, nothing.astype(np.bool_), who, who)
         sites, columns = self.recorder.columns()
         order = sorted({instruction for instruction, _ in self.sites}, key=lambda each: (each.pc, each.text))
         line_of = {instruction: number for number, instruction in enumerate(order, 1)}
         places = {site.index: line_of[instruction] for (instruction, _), site in self.sites.items()}
         numbers = sorted(self.recorder.sites)
         named = [
-            replace(
-                site,
-                file=LISTING,
-                line=places[number],
-                unresolved=self.unresolved.get(number, (None, 0))[0],
-                unresolved_requests=self.unresolved.get(number, (None, 0))[1],
-            )
+            replace(site, file=LISTING, line=places[number])
             for number, site in zip(numbers, sites, strict=True)
         ]
+        folded = [
+            site
+            for number, site in zip(numbers, named, strict=True)
+            if self.recorder.sites[number].rows.folded
+        ]
+        aside = (f"{what} ({count:,} requests)" for what, count in self.aside.items() if count)
         return Trace(
             kernel=kernel,
             launch=launch,
             blocks_replayed=blocks,
             sites=tuple(named),
             sources={LISTING: "".join(f"{each.text}\n" for each in order)},
-            notes=tuple(f"{what} ({count:,} requests)" for what, count in self.aside.items() if count),
+            notes=(*aside, *note_of_folded(folded)),
             origin=origin,
-            **as_columns(columns),
+            apart=self.recorder.is_apart,
+            **columns,
         )
-
-
-def as_columns(columns: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """The columns of a trace by name."""
-    return dict(columns)
 
 
 def made_from(form: str, path: Path, lacks: tuple[str, ...]) -> Origin:

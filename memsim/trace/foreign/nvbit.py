@@ -16,6 +16,7 @@ from memsim.launch import WARP, Launch
 from memsim.ptx.demangle import demangle
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, Instruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
+from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 
 LAUNCH = re.compile(
@@ -37,32 +38,59 @@ LACKS = (
 
 @dataclass
 class Kernel:
-    """One launch: its name and shape as far as they are told, and the requests seen."""
+    """One launch: its name and shape as far as they are told, and who made requests."""
 
     number: int
     name: str = ""
     grid: tuple[int, ...] | None = None
     block: tuple[int, ...] | None = None
     shared_bytes: int = 0
-    collector: Collector = field(default_factory=lambda: Collector(zero_is_idle=True))
     ctas: set[tuple[int, ...]] = field(default_factory=set)
     warps: int = 1
 
 
-def read_nvbit(path: Path, lines: Callable[[], Iterator[tuple[int, str]]], kernel: str | None) -> Trace:
+def read_nvbit(
+    path: Path,
+    lines: Callable[[], Iterator[tuple[int, str]]],
+    kernel: str | None,
+    recorder: Callable[[], Recorder],
+) -> Trace:
     """The trace of one launch of the file.
 
     Args:
         lines: reads the file from its beginning; it is read twice, so that no more than one launch is held.
         kernel: which launch, by the kernel's name or the launch's number; None if there is only one.
+        recorder: makes what keeps the distinct requests.
 
     Raises:
         MemsimError: no request in the file, several launches and no choice, or a line that is cut short.
     """
-    launches, requests = _launches(lines())
-    chosen = _choose(path, launches, requests, kernel)
-    instructions: dict[str, Instruction | str | None] = {}
-    for number, line in lines():
+    number = 0
+
+    def numbered() -> Iterator[str]:
+        nonlocal number
+        for number, line in lines():  # noqa: B007, the line that an error is about
+            yield line
+
+    try:
+        launches, requests = _launches(numbered())
+        chosen = _choose(path, launches, requests, kernel)
+        collector = _collected(chosen, numbered(), Collector(recorder(), zero_is_idle=True))
+    except (ValueError, OverflowError):
+        message = f"a request has {WARP} addresses, and here are others"
+        raise MemsimError(message, file=str(path), line=number) from None
+    return _trace(chosen, path, collector)
+
+
+def _collected(chosen: Kernel, lines: Iterator[str], collector: Collector) -> Collector:
+    """The collector with the requests of a launch.
+
+    Raises:
+        ValueError: addresses that are none, or as many as a warp has not; a number of thousands of digits.
+        OverflowError: a number that no address is.
+    """
+    instructions: dict[str, Instruction | str] = {}
+    for line in lines:
         match = ACCESS.search(line)
         if match is None or int(match["id"] or 0) != chosen.number:
             continue
@@ -78,19 +106,15 @@ def read_nvbit(path: Path, lines: Callable[[], Iterator[tuple[int, str]]], kerne
         warp = int(match["warp"])
         chosen.warps = max(chosen.warps, warp + 1)
         if not isinstance(found, Instruction):
-            chosen.collector.aside[str(found)] += 1
+            collector.aside[found] += 1
             continue
         grid = chosen.grid or (1 << 16, 1 << 16, 1)
-        batch = chosen.collector.batch(found, x + grid[0] * (y + grid[1] * z), warp)
-        try:
-            batch.add_full(ALL, [int(text, 16) for text in match["addresses"].split()])
-        except ValueError:
-            message = f"a request has {WARP} addresses, and here are others"
-            raise MemsimError(message, file=str(path), line=number) from None
-    return _trace(chosen, path)
+        batch = collector.batch(found, x + grid[0] * (y + grid[1] * z), warp)
+        batch.add_full(ALL, [int(text, 16) for text in match["addresses"].split()])
+    return collector
 
 
-def _launches(lines: Iterator[tuple[int, str]]) -> tuple[dict[int, Kernel], set[int]]:
+def _launches(lines: Iterator[str]) -> tuple[dict[int, Kernel], set[int]]:
     """The launches that are told of, and the numbers of those that made requests.
 
     Versions of the tool differ in whether a launch's line has its number or the next one; the first launch of
@@ -98,7 +122,7 @@ def _launches(lines: Iterator[tuple[int, str]]) -> tuple[dict[int, Kernel], set[
     """
     found: list[tuple[int, Kernel]] = []
     requests: set[int] = set()
-    for _, line in lines:
+    for line in lines:
         match = LAUNCH.search(line)
         if match is not None:
             grid, block = (tuple(map(int, match[key].split(","))) for key in ("grid", "block"))
@@ -139,7 +163,7 @@ def _is_called(name: str, wanted: str | None) -> bool:
     return wanted in (name, demangle(name), name.partition("(")[0])
 
 
-def _trace(kernel: Kernel, path: Path) -> Trace:
+def _trace(kernel: Kernel, path: Path, collector: Collector) -> Trace:
     lacks: tuple[str, ...] = LACKS
     if kernel.grid is None or kernel.block is None:
         lacks = (*lacks, "grid and block (those that were seen are taken)")
@@ -149,4 +173,4 @@ def _trace(kernel: Kernel, path: Path) -> Trace:
     launch = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), kernel.shared_bytes)
     name = demangle(kernel.name) if kernel.name else path.name
     origin = made_from("NVBit mem_trace", path, lacks)
-    return kernel.collector.trace(name, launch, len(kernel.ctas), origin)
+    return collector.trace(name, launch, len(kernel.ctas), origin)

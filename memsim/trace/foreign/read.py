@@ -1,28 +1,24 @@
-"""Which tool wrote a file, and the trace that is in it.
+"""The trace that is in another tool's file.
 
 In: a path. Out: a `Trace`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import chain, islice
 from pathlib import Path
 
 from memsim.errors import MemsimError
 from memsim.trace.foreign.accelsim import Reader
 from memsim.trace.foreign.nvbit import read_nvbit
-from memsim.trace.foreign.stream import lines_of, plain_name
+from memsim.trace.foreign.stream import lines_of
+from memsim.trace.names import NVBIT, suffix_of
+from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 
-ACCELSIM, NVBIT = (".traceg", ".trace"), (".txt", ".log", ".memtrace")
 
-
-def is_foreign(path: Path) -> bool:
-    """Whether a file is another tool's trace, by its name."""
-    return Path(plain_name(path)).suffix in (*ACCELSIM, *NVBIT)
-
-
-def read_foreign(path: Path, kernel: str | None = None) -> Trace:
+def read_foreign(path: Path, kernel: str | None = None, recorder: Callable[[], Recorder] = Recorder) -> Trace:
     """The trace in a file of Accel-Sim (`.traceg`) or of NVBit's mem_trace (`.txt`, `.log`, `.memtrace`).
 
     The file may be compressed (`.gz`, `.xz`).
@@ -30,12 +26,13 @@ def read_foreign(path: Path, kernel: str | None = None) -> Trace:
     Args:
         kernel: which launch of an NVBit file, by the kernel's name or the launch's number; None if it has
             only one. An Accel-Sim file has one.
+        recorder: makes what keeps the distinct requests.
 
     Raises:
         MemsimError: it cannot be read, is none of them, or is damaged; with the line.
     """
-    if Path(plain_name(path)).suffix in NVBIT:
-        return read_nvbit(path, lambda: lines_of(path), kernel)
+    if suffix_of(path) in NVBIT:
+        return read_nvbit(path, lambda: lines_of(path), kernel, recorder)
     if kernel is not None:
         raise MemsimError("an Accel-Sim trace is of one kernel: none is to be chosen", file=str(path))
     lines = lines_of(path)
@@ -44,4 +41,4 @@ def read_foreign(path: Path, kernel: str | None = None) -> Trace:
         raise MemsimError(
             "this is a list of kernels", file=str(path), hint="give one of the .traceg it names"
         )
-    return Reader(path).read(chain(first, lines))
+    return Reader(path, recorder).read(chain(first, lines))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -14,11 +15,6 @@ from typing import IO
 from memsim.errors import MemsimError
 
 OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
-
-
-def plain_name(path: Path) -> str:
-    """`kernel-1.traceg` of `kernel-1.traceg.xz`."""
-    return path.stem if path.suffix in OPENERS else path.name
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -34,8 +30,8 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line.rstrip("\r\n")
     except FileNotFoundError:
         raise MemsimError("no such file", file=str(path)) from None
-    except (EOFError, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise MemsimError(f"the file is damaged or cut short: {error}", file=str(path)) from None
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise MemsimError(f"the file is damaged or truncated: {error}", file=str(path)) from None
     except UnicodeDecodeError:
         raise MemsimError("this is no text", file=str(path), line=number + 1) from None
     except OSError as error:

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE
-from memsim.trace.foreign.stream import OPENERS, plain_name
+from memsim.trace.foreign.stream import OPENERS
+from memsim.trace.names import WRITTEN, is_accelsim, plain_name
 from memsim.trace.trace import AccessSite, Trace
 
 #: Where the windows of shared and local memory are said to begin: multiples of 16 MiB, as on the chip.
 SHARED_BASE, LOCAL_BASE = 0x00007F0000000000, 0x00007F0002000000
 VERSION = 4
-SUFFIX = ".traceg"
 
 NAMES = {
     **{("shared", "load"): "LDS", ("shared", "store"): "STS"},
@@ -47,7 +47,7 @@ def write_accelsim(trace: Trace, path: str | Path) -> None:
     """
     path = Path(path)
     if not is_accelsim(path):
-        hint = f"call it {plain_name(path).partition('.')[0]}{SUFFIX}, or .npz for memsim's own format"
+        hint = f"call it {plain_name(path).partition('.')[0]}{WRITTEN}, or .npz for memsim's own format"
         raise MemsimError("a trace is written in Accel-Sim's format", file=str(path), hint=hint)
     lost = next((site for site in trace.sites if site.unresolved is not None), None)
     if lost is not None:
@@ -61,11 +61,6 @@ def write_accelsim(trace: Trace, path: str | Path) -> None:
         raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
-
-
-def is_accelsim(path: Path) -> bool:
-    """Whether a file is called as an Accel-Sim trace is."""
-    return Path(plain_name(path)).suffix == SUFFIX
 
 
 def _lines(trace: Trace) -> Iterator[str]:

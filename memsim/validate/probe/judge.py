@@ -22,7 +22,7 @@ from memsim.model import (
     shared_access,
     shared_source_page,
 )
-from memsim.model.copies import is_certain, overlaps
+from memsim.model.cp_async import is_certain, overlaps
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.validate.predict import SECTORS, TAGS

@@ -27,7 +27,7 @@ from memsim.validate.probe.instructions import (
 )
 from memsim.validate.probe.patterns import make_patterns, side_by_side
 from memsim.validate.probe.recording import Probed, ProbeRecording
-from memsim.validate.probe.target import ERROR
+from memsim.validate.probe.under_ncu import ERROR
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
 from memsim.validate.report import SOURCE_METRICS, Profile, read_report
 from memsim.validate.sass import never_runs
@@ -125,7 +125,7 @@ def _run(
         (folder / "names.json").write_text(json.dumps([i.name for i in instructions]), "utf-8")
         report = folder / f"report{REPORT_SUFFIX}"
         what = ("--section", "SourceCounters", "--metrics", ",".join(metrics))
-        command = [sys.executable, "-m", "memsim.validate.probe.target", str(folder)]
+        command = [sys.executable, "-m", "memsim.validate.probe.under_ncu", str(folder)]
         try:
             profile(profiler, report, what, command, launched)
         except MemsimError:

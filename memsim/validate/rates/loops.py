@@ -29,7 +29,9 @@ class Loop:
     """One loop. ptx: $0 is the chain's register, $1 and $2 are others of the type.
 
     unit: the name in `memsim.bound` that it keeps busy. Of `matrix`, $0 to $3 are accumulators, $4 the
-    others. Of an access, $1 is the lane's address, `stride` bytes from its neighbour's.
+    others. Of an access, $1 is the lane's address, `stride` bytes from its neighbour's. `space` "group":
+    a product of a warpgroup, on `accumulators`. `block`, `resident`: threads of a block, and how many blocks
+    of it for each multiprocessor. `arch`: the chip to compile for.
     """
 
     name: str
@@ -39,6 +41,9 @@ class Loop:
     space: str = ""
     stride: int = 0
     accumulators: int = 0
+    block: int = BLOCK
+    resident: int = BLOCKS_ON_EACH
+    arch: str = "sm_90"
 
 
 ISSUE, ALU, FMA, FP64, XU = "instruction issue", "ALU pipe", "FMA pipe", "FP64 pipe", "XU pipe"
@@ -58,6 +63,16 @@ def _matrix(name: str, kind: str, count: int, form: str, a: int, b: int) -> Loop
     factors = "{" + ",".join(["$x"] * a) + "},{" + ",".join(["$x"] * b) + "}"
     ptx = f"mma.sync.aligned.{form} {{{held}}},{factors},{{{held}}};"
     return Loop(name, kind, ptx, TENSOR, accumulators=count)
+
+
+def _group(form: str, shape: str, registers: int, kind: str = "float", more: str = ",1,1,0,0") -> Loop:
+    """A product of a warpgroup, with both factors in shared memory."""
+    held = ",".join(f"${i}" for i in range(registers))
+    ptx = f"wgmma.mma_async.sync.aligned.{shape}.{form} {{{held}}},$d,$d,1{more};"
+    name = f"gmma_{shape}_{form.replace('.', '_')}"
+    return Loop(
+        name, kind, ptx, TENSOR, "group", accumulators=registers, block=128, resident=4, arch="sm_90a"
+    )
 
 
 LOOPS = (
@@ -141,17 +156,25 @@ LOOPS = (
         8,
     ),
     Loop("ldg_lines", "unsigned", "ld.global.ca.u32 $t,[$1];", TAGS, "global", 132),
+    _group("f32.f16.f16", "m64n64k16", 32),
+    _group("f32.f16.f16", "m64n128k16", 64),
+    _group("f16.f16.f16", "m64n128k16", 32, "unsigned"),
+    _group("f32.bf16.bf16", "m64n128k16", 64),
+    _group("f32.tf32.tf32", "m64n128k8", 64, more=",1,1"),
+    _group("f32.e4m3.e4m3", "m64n128k32", 64, more=",1,1"),
+    _group("s32.s8.s8", "m64n128k32", 64, "unsigned", more=""),
 )
 
 
-def source() -> str:
-    """A CUDA file with a kernel for each loop: `loop_NAME(memory, rounds, 0)`."""
-    return "\n".join(map(_kernel, LOOPS))
+def source(arch: str) -> str:
+    """A CUDA file with a kernel for each loop for that chip: `loop_NAME(memory, rounds, 0)`."""
+    return "\n".join(_kernel(loop) for loop in LOOPS if loop.arch == arch)
 
 
 def _kernel(loop: Loop) -> str:
-    body = _matrix_body if loop.accumulators else _access_body if loop.space else _plain_body
-    head = f'extern "C" __global__ void __launch_bounds__({BLOCK})'
+    bodies = {"group": _group_body, "": _plain_body}
+    body = _matrix_body if loop.accumulators and not loop.space else bodies.get(loop.space, _access_body)
+    head = f'extern "C" __global__ void __launch_bounds__({loop.block})'
     return f"{head} loop_{loop.name}({loop.type} *memory, int rounds, int zero) {{\n{body(loop)}}}\n"
 
 
@@ -215,6 +238,30 @@ def _access_body(loop: Loop) -> str:
             )
     used = [f"a{i}" for i in range(CHAINS)]
     return _around(start, steps, [*used, "tile[threadIdx.x]"] if shared else used)
+
+
+def _group_body(loop: Loop) -> str:
+    """Products on the same accumulators; the tiles lie as eight rows of 16 bytes one behind the other."""
+    letter, _ = TYPES[loop.type]
+    count = loop.accumulators
+    names = [f"a{i}" for i in range(count)]
+    held = ", ".join(f'"+{letter}"({name})' for name in names)
+    text = loop.ptx.replace("$d", f"%{count}").replace("$", "%")
+    start = [
+        "__shared__ __align__(1024) unsigned tile[4096];",
+        f"for (int i = threadIdx.x; i < 4096; i += {loop.block}) tile[i] = 0;",
+        "__syncthreads();",
+        "unsigned long long place = (unsigned)__cvta_generic_to_shared(tile);",
+        "unsigned long long d = (place & 0x3FFFF) >> 4 | 8ull << 16 | 16ull << 32;",
+        *(f"{loop.type} {name} = memory[{n}];" for n, name in enumerate(names)),
+    ]
+    product = f'asm volatile("{text}" : {held} : "l"(d));'
+    steps = [
+        'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
+        *[product] * REPEATS,
+        'asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");',
+    ]
+    return _around(start, steps, names)
 
 
 def _around(start: list[str], steps: list[str], results: list[str]) -> str:

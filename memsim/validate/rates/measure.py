@@ -10,21 +10,48 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
+import numpy as np
+
 from memsim import api
 from memsim.analysis import analyze_trace
-from memsim.bound import MULTIPROCESSORS, executed_forms, least_wavefronts, tag_lookups
+from memsim.arch import SM_90
+from memsim.bound import executed_forms, least_wavefronts, tag_lookups
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import ArrayArg, Launch
 from memsim.model.pipes import pipe_use
 from memsim.validate.live import Progress, count, recorded_name
-from memsim.validate.rates.loops import BLOCK, BLOCKS_ON_EACH, LOOPS, ROUNDS, TYPES, source
+from memsim.validate.rates.loops import LOOPS, ROUNDS, TYPES, source
 from memsim.validate.rates.recording import RateLaunch, RateRecording
 
-ELEMENTS = 65_536
+BYTES = 1 << 18
 CYCLES = "sm__cycles_active.max"
+ELAPSED = "sm__cycles_elapsed.max"
+OCCUPANCY = (
+    "launch__registers_per_thread",
+    "launch__shared_mem_per_block_static",
+    "launch__shared_mem_per_block_driver",
+    "launch__barrier_count",
+    "launch__occupancy_limit_registers",
+    "launch__occupancy_limit_shared_mem",
+    "launch__occupancy_limit_warps",
+    "launch__occupancy_limit_blocks",
+    "launch__occupancy_limit_barriers",
+)
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts.sum"
-METRICS = (*pipe_use({}).counters, WAVEFRONTS, CYCLES)
+METRICS = (
+    *pipe_use({}).counters,
+    WAVEFRONTS,
+    CYCLES,
+    ELAPSED,
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "lts__t_sectors_srcunit_tex.sum",
+    "lts__t_sectors_srcunit_tex_op_read.sum",
+    "lts__t_sectors_srcunit_tex_op_write.sum",
+    "dram__sectors_read.sum",
+    "dram__sectors_write.sum",
+    *OCCUPANCY,
+)
 
 
 def run_rates(progress: Progress = None) -> RateRecording:
@@ -50,13 +77,16 @@ def run_rates(progress: Progress = None) -> RateRecording:
 
 
 def _loops(folder: Path) -> Iterator[Job]:
-    file = folder / "loops.cu"
-    file.write_text(source(), "utf-8")
-    module = api.load(file)
-    launch = Launch((BLOCKS_ON_EACH * MULTIPROCESSORS, 1, 1), (BLOCK, 1, 1))
+    modules = {}
+    for arch in dict.fromkeys(loop.arch for loop in LOOPS):
+        file = folder / f"loops_{arch}.cu"
+        file.write_text(source(arch), "utf-8")
+        modules[arch] = api.load(file, arch=arch)
     for loop in LOOPS:
-        memory = ArrayArg((ELEMENTS,), TYPES[loop.type][1], "zeros")
-        yield Job(module[f"loop_{loop.name}"], launch, [memory, ROUNDS, 0])
+        launch = Launch((loop.resident * SM_90.multiprocessors, 1, 1), (loop.block, 1, 1))
+        element = TYPES[loop.type][1]
+        memory = ArrayArg((BYTES // np.dtype(element).itemsize,), element, "zeros")
+        yield Job(modules[loop.arch][f"loop_{loop.name}"], launch, [memory, ROUNDS, 0])
 
 
 def _catalogue() -> Iterator[Job]:
@@ -77,7 +107,7 @@ def _recorded(job: Job, unit: str, counters: dict[str, int]) -> RateLaunch:
         grid=shape.grid,
         block=shape.block,
         executed={form: times for form, times in sorted(executed_forms(trace).items()) if times},
-        wavefronts=least_wavefronts(analysis),
-        tags=tag_lookups(analysis),
+        wavefronts=least_wavefronts(trace, analysis.sites),
+        tags=tag_lookups(analysis.sites),
         counters=counters,
     )

@@ -90,6 +90,24 @@ extern "C" __global__ void bulk(float *out, const int *index)
     out[s[threadIdx.x] * 8] = 1;
 }
 
+extern "C" __global__ void bulk_counted(float *out, const int *index)
+{
+    __shared__ __align__(128) int s[32];
+    __shared__ __align__(8) unsigned long long bar;
+    unsigned to = __cvta_generic_to_shared(s), b = __cvta_generic_to_shared(&bar);
+    if (threadIdx.x == 0) {
+        asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(b) : "memory");
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];"
+                     ::"r"(to), "l"(index), "r"(b) : "memory");
+        asm volatile("mbarrier.expect_tx.relaxed.cta.shared.b64 [%0], 128;" ::"r"(b) : "memory");
+    }
+    __syncthreads();
+    unsigned one = 1; // its register is the state's, too
+    asm volatile("{ .reg .b64 t; .reg .pred p; mbarrier.arrive.shared.b64 t, [%0], %1;"
+                 " W: mbarrier.try_wait.shared.b64 p, [%0], t; @!p bra W; }" ::"r"(b), "r"(one) : "memory");
+    out[s[threadIdx.x] * 8] = 1;
+}
+
 extern "C" __global__ void bulk_out(float *out, const int *index, int *copy)
 {
     __shared__ __align__(128) int s[32];

@@ -44,6 +44,33 @@
     stops[at + step].focus();
     stops[at + step].click();
   });
+  // An array as it is, padded or swizzled: all are drawn, and one is shown.
+  document.querySelectorAll(".switch").forEach(function (box) {
+    var looks = Array.from(box.querySelectorAll(".look"));
+    function choose() {
+      var chosen = box.querySelector("input:checked").value;
+      looks.forEach(function (look) { look.hidden = look.dataset.look !== chosen; });
+    }
+    box.addEventListener("change", choose);
+    choose();
+  });
+  // A heading of a table of accesses sorts it: numbers with the largest first, texts by the alphabet, then the other way.
+  document.querySelectorAll(".accesses thead button").forEach(function (button) {
+    button.addEventListener("click", function () {
+      var heading = button.parentElement, row = heading.parentElement, at = heading.cellIndex;
+      var body = row.closest("table").tBodies[0], rows = Array.from(body.rows);
+      function key(one) { return one.cells[at].dataset.sort || one.cells[at].textContent.trim().replace(/,/g, ""); }
+      var numeric = rows.every(function (one) { return !isNaN(key(one)) || /^[-?]$/.test(key(one)); });
+      var was = heading.getAttribute("aria-sort");
+      var order = was ? (was === "ascending" ? "descending" : "ascending") : numeric ? "descending" : "ascending";
+      var sign = order === "ascending" ? 1 : -1;
+      function value(one) { return isNaN(key(one)) ? -1 : Number(key(one)); }
+      rows.sort(function (a, b) { return sign * (numeric ? value(a) - value(b) : key(a).localeCompare(key(b))); });
+      Array.from(row.cells).forEach(function (cell) { cell.removeAttribute("aria-sort"); });
+      heading.setAttribute("aria-sort", order);
+      body.append.apply(body, rows);
+    });
+  });
   window.addEventListener("hashchange", function () { follow(false); });
   follow(true);
 })();

@@ -1,0 +1,64 @@
+"""The table of chips in README.md and docs/chips.md: what each rule is worth on which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memsim.arch import ARCHS, ASSUMED, MEASURED, PUBLISHED, Arch, get_arch
+from memsim.arch.chip import Rule
+
+
+def _accesses(chip: Arch, basis: str) -> str:
+    """`shared load 8, 16 B`."""
+    widths: dict[str, set[int]] = {}
+    for rule in chip.rules:
+        if rule.basis == basis:
+            widths.setdefault(f"{rule.space} {rule.op}", set()).update(rule.widths)
+    return "; ".join(f"{name} {', '.join(map(str, sorted(held)))} B" for name, held in widths.items()) or "-"
+
+
+def matrix() -> str:
+    """Chips, and how many kinds of access are of which worth."""
+    rows = [
+        "| `--arch` | such as | rules measured here | published | assumed as on sm_90 | rates for bounds |",
+        "|---|---|---:|---:|---:|---|",
+    ]
+    for chip in map(get_arch, ARCHS):
+        counts = [
+            sum(len(rule.widths) for rule in chip.rules if rule.basis == basis)
+            for basis in (MEASURED, PUBLISHED, ASSUMED)
+        ]
+        rates = "measured here" if chip.is_measured else "as on sm_90: an estimate"
+        figures = " | ".join(map(str, counts))
+        rows.append(f"| `{chip.name}` | {chip.chip} | {figures} | {rates} |")
+    return "\n".join([*rows, ""])
+
+
+def rules() -> str:
+    """Which accesses those are."""
+    rows = ["| `--arch` | measured here | published | assumed as on sm_90 |", "|---|---|---|---|"]
+    for chip in map(get_arch, ARCHS):
+        cells = " | ".join(_accesses(chip, basis) for basis in (MEASURED, PUBLISHED, ASSUMED))
+        rows.append(f"| `{chip.name}` | {cells} |")
+    return "\n".join([*rows, ""])
+
+
+def sources() -> str:
+    """Where published rules are from."""
+    found: dict[str, list[Rule]] = {}
+    for chip in map(get_arch, ARCHS):
+        for rule in chip.rules:
+            if rule.basis == PUBLISHED:
+                found.setdefault(rule.where, []).append(rule)
+    rows = [
+        f"- {', '.join(dict.fromkeys(f'{rule.space} {rule.op}' for rule in held))}: {where}."
+        for where, held in found.items()
+    ]
+    return "\n".join([*rows, ""])
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "chips": matrix,
+    "rules of the chips": rules,
+    "published rules": sources,
+}

@@ -1,0 +1,93 @@
+"""The generated parts of README.md: the picture, and captures cut down to what the text is about."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from docs import by_instruction
+from docs.capture import CUT, ROOT, fenced, paragraphs, printed
+from docs.pictures import PICTURES
+from memsim.data import data_folder
+from memsim.validate.compare import EXACT, NOISE
+from memsim.validate.probe.judge import judge_probe
+from memsim.validate.probe.recording import newest_probe
+
+CHIP = "nvidia-h200"
+
+
+def analyze() -> str:
+    """The verdict and the rows of shared memory."""
+    command = "memsim analyze transpose_naive"
+    answer, shared, *_ = paragraphs(printed(command))
+    rows = "\n".join(shared.splitlines()[1:])
+    return fenced(command, f"{answer.splitlines()[0]}\n{rows}\n")
+
+
+def suggest() -> str:
+    """The best proposal with its code, and what the changed kernel then costs."""
+    command = "memsim suggest transpose_naive"
+    parts = paragraphs(printed(command))
+    best = next(part for part in parts if part.startswith("1. "))
+    code = next(part for part in parts if " - " in part.splitlines()[0])
+    return fenced(command, "\n".join([CUT, best, code, CUT, parts[-1].splitlines()[-1]]) + "\n")
+
+
+def picture() -> str:
+    """The heatmap; its path as the README needs it."""
+    name = "transpose"
+    return f"![{PICTURES[name].alt()}](docs/pictures/{name}.png)\n"
+
+
+def own_file() -> str:
+    """The README's own file: what the command line that memsim lists for its kernel says."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "scale.cu").write_text(_block("cuda", "scale"), "utf-8")
+        command = printed("memsim analyze scale.cu", folder).strip().splitlines()[-1].strip()
+        answer = printed(command, folder).splitlines()[0]
+    return fenced(command, f"{answer}\n")
+
+
+def _block(language: str, words: str) -> str:
+    """The README's block of a language with these words in it."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    (found,) = [block for block in re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL) if words in block]
+    return str(found)
+
+
+def accuracy() -> str:
+    """What the rules, the catalogue and other projects' kernels come to, a line for each."""
+    recording = newest_probe(data_folder("traces"), CHIP)
+    held = judge_probe(recording)
+    launches, patterns, _ = next(iter(recording.probed.values())).addresses.shape
+    figures = _equal(pair for one in held for pair in (*one.figures.values(), *one.counters.values()))
+    kernels = Counter(kernel["outcome"] for kernel in by_instruction.foreign())
+    compared = Counter(figure.verdict for _, one in by_instruction.comparisons()[0] for figure in one.figures)
+    lines = [
+        f"- {sum(one.holds for one in held)} of {len(held)} instructions, {launches * patterns} address "
+        f"patterns each ({recording.device.gpu}): {figures} figures equal.",
+        f"- The kernels that ship: {compared[EXACT]:,} of {compared.total():,} figures are equal, "
+        f"{compared[NOISE]:,} but for arbitration.",
+        f"- {kernels.total():,} kernels of other projects: {kernels['equal']:,} equal in everything; "
+        f"of {kernels['order'] + kernels['wrong']:,} wrong, {kernels['order']:,} were reported uncertain.",
+        "- Not modelled: time, caches, arbitration between warps.",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _equal(pairs: Iterable[tuple[int, int]]) -> str:
+    held = list(pairs)
+    return f"{sum(equal for equal, _ in held):,} of {sum(compared for _, compared in held):,}"
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "first look: picture": picture,
+    "first look: analyze": analyze,
+    "first look: suggest": suggest,
+    "first look: own file": own_file,
+    "first look: accuracy": accuracy,
+}

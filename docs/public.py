@@ -1,0 +1,39 @@
+"""The table of docs/validation.md about files of public projects: how many load, and what is in others' way.
+
+In: docs/validation/public_counts.json, which `tools/load_public.py --save` writes. Out: Markdown.
+Left out on purpose: the files themselves; docs/validation/public_files.txt has their names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+COUNTS = Path(__file__).parent / "validation" / "public_counts.json"
+
+
+def table() -> str:
+    """A row for each project, and the sum."""
+    projects = json.loads(COUNTS.read_text(encoding="utf-8"))
+    files, loaded = (sum(row[column] for row in projects.values()) for column in ("files", "loaded"))
+    rows = [
+        f"| {name} | {row['files']} | {row['loaded']} | {_reasons(row['reasons'])} |"
+        for name, row in projects.items()
+    ]
+    lines = [
+        f"**{loaded} of {files} files load** with nvcc out of reach.",
+        "",
+        "| project | files | loaded | what stands in the way of the others |",
+        "|---|---:|---:|---|",
+        *rows,
+        f"| **all** | **{files}** | **{loaded}** | |",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _reasons(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
+
+
+PARTS: dict[str, Callable[[], str]] = {"public files": table}

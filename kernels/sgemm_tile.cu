@@ -1,0 +1,283 @@
+// C = alpha * A * B + beta * C, row-major, float32, any M, N and K: tiles of many shapes from one source. A kernel of
+// the catalogue that is made of it names its shape by the macros TM ... STAGES, and `sgemm` chooses among them.
+// docs/tuning.md tells how fast they are.
+//
+// A thread makes TM x TN of C, in pieces of 4 x 4; the lanes of a warp are LY x LX, in z-order; WM x WN warps make the
+// block's tile. There may be SLICES times as many, which divide the lines of a tile among them, STEP for each, and add
+// their sums in the end: so a block with a small tile has warps enough, and each warp a tile that is large enough to
+// need few reads. STAGES tiles are in shared memory: the one that is multiplied, and those that are on their way.
+//   s_a[k][m ...]     lanes that differ in x only read the same
+//   s_b[k][n ...]     lanes that differ in y only read the same
+//   s_a[k][m] = ...   a warp stores 32 floats of BK / 4 different k and 32 / (BK / 4) rows; the lines are shifted so
+//                     that they lie in 32 banks: clean
+// gridDim.z blocks divide K. Each stores its product as if C were its own, behind those of the others, and
+// sum_of_parts.cu adds them.
+//
+// Where VEC is 4, N and K are multiples of 4: A is read by 16 bytes and stored transposed, B is copied by 16 bytes.
+// Where it is 1, both are copied by floats; memsim shows that rows of A which are a multiple of 128 bytes apart then
+// conflict where they are read.
+// Block 32 * WM * WN * SLICES x 1, BLOCKS to a multiprocessor; grid.x covers N, grid.y covers M, grid.z divides K.
+// C is not read if beta is 0.
+
+constexpr int UNIT = 32;  // lines of K that are not divided: which lines a block has does not depend on its tile
+constexpr int BM = WM * LY * TM, BN = WN * LX * TN, BK = STEP * SLICES;
+constexpr int WARPS = WM * WN, THREADS = 32 * WARPS * SLICES;
+
+constexpr int GROUPS = BK / 4, A_ROWS = THREADS / GROUPS, A_LOADS = BM / A_ROWS;  // a thread brings 4 floats of a row
+constexpr int A_APART = VEC == 4 ? 1 : GROUPS;                                    // from one of them to the next
+constexpr int B_LINE = BN / VEC;
+static_assert(STAGES == 2 || VEC == 1, "A goes through registers, one tile ahead");
+static_assert(BM % A_ROWS == 0 && THREADS % GROUPS == 0 && GROUPS <= 8, "the A tile cannot be divided");
+static_assert(VEC == 4 || (BN % 32 == 0 && BK % (THREADS / 32) == 0), "the B tile cannot be divided");
+
+// Where line k of the A tile begins.
+constexpr int SHIFT = 32 / GROUPS;
+__device__ constexpr int a_line(int k)
+{
+    return VEC == 4 ? k * BM + k / 4 * SHIFT : k * (BM + SHIFT);
+}
+
+constexpr int A_FLOATS = a_line(BK), B_FLOATS = BK * BN, FLOATS = STAGES * (A_FLOATS + B_FLOATS);
+constexpr int ROWS = TM / SLICES;  // of its sums that a thread stores
+static_assert(TM % SLICES == 0 && (SLICES - 1) * WARPS * 32 * ROWS * TN <= FLOATS, "there is no room for sums");
+
+#define LOAD4(x) (*reinterpret_cast<const float4 *>(&(x)))
+#define STORE4(x) (*reinterpret_cast<float4 *>(&(x)))
+
+__device__ void copy16(float *to, const float *from)
+{
+    const unsigned address = __cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(address), "l"(from) : "memory");
+}
+
+__device__ void copy4(float *to, const float *from, bool inside)
+{
+    const unsigned address = __cvta_generic_to_shared(to);
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], 4; }"
+                 : : "r"(address), "l"(from), "r"((int)inside) : "memory");
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const float *__restrict__ B, float beta,
+           float *__restrict__ C)
+{
+    __shared__ __align__(16) float memory[FLOATS];  // STAGES of each tile; in the end, sums of the other slices
+    float *const s_a = memory, *const s_b = memory + STAGES * A_FLOATS;
+
+    const int tid = threadIdx.x, lane = tid % 32, warp = tid / 32 % WARPS, slice = tid / 32 / WARPS;
+    const int block_m = blockIdx.y * BM, block_n = blockIdx.x * BN;
+
+    // Where this thread multiplies: rows m .. m+3 and every 4 * LY further on, columns n .. n+3 and every 4 * LX.
+    const int two = lane % 2 + lane / 8 % 2 * 2, three = lane / 2 % 4 + lane / 16 * 4;  // bits 0, 3 and 1, 2, 4
+    const int x = LX == 4 ? two : three, y = LX == 4 ? three : two;
+    const int m = warp % WM * (LY * TM) + y * 4;
+    const int n = warp / WM * (LX * TN) + x * 4;
+
+    // Which lines of A and B the block has. If they do not fill its tiles, it is the first one that is not full.
+    const int units = (K + UNIT - 1) / UNIT, missing = units * UNIT - K;
+    const int fewest = units / gridDim.z, more = units % gridDim.z;  // the first `more` blocks have one unit more
+    const int before = blockIdx.z * fewest + min(blockIdx.z, more);
+    const int k_begin = max(0, before * UNIT - missing);
+    const int lines = max(0, (before + fewest + (blockIdx.z < more)) * UNIT - missing) - k_begin;
+    const int tiles = max(1, (lines + BK - 1) / BK), first = lines - (tiles - 1) * BK;
+
+    // What it brings. A row or a column outside of the matrix is the last one again, or is left as it is: what is made
+    // of it is not stored. Of the first tile only the lines that there are; the others are zero.
+    const int a_k = tid % GROUPS * (VEC == 4 ? 4 : 1), a_m = tid / GROUPS;
+    const float *from_a[A_LOADS];
+#pragma unroll
+    for (int i = 0; i < A_LOADS; ++i)
+        from_a[i] = A + (size_t)min(block_m + a_m + i * A_ROWS, M - 1) * K + k_begin + a_k;
+    const int b_line = VEC == 4 ? 0 : tid / 32;
+    const float *from_b = B + (size_t)(k_begin + b_line) * N + (VEC == 4 ? 0 : block_n + lane);
+
+    float a[A_LOADS][4];
+    auto fetch_a = [&](bool all) {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i) {
+            if (VEC == 4 && all) {
+                STORE4(a[i][0]) = LOAD4(from_a[i][0]);
+            } else {
+#pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    a[i][e] = all || a_k + A_APART * e < first ? from_a[i][A_APART * e] : 0.0f;
+            }
+        }
+    };
+    auto store_a = [&](int buffer) {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                s_a[buffer * A_FLOATS + a_line(a_k) + a_line(A_APART * e) + a_m + i * A_ROWS] = a[i][e];
+        }
+    };
+    auto copy_a = [&](int buffer) {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                copy4(s_a + buffer * A_FLOATS + a_line(a_k) + a_line(A_APART * e) + a_m + i * A_ROWS,
+                      from_a[i] + A_APART * e, true);
+        }
+    };
+    auto copy_b = [&](int buffer, bool all) {
+        float *const tile = s_b + buffer * B_FLOATS;
+        if constexpr (VEC == 4) {
+#pragma unroll
+            for (int i = 0; i < B_LINE * BK; i += THREADS) {
+                const int at = tid + i, line = at / B_LINE, col = at % B_LINE * 4;
+                if (B_LINE * BK % THREADS != 0 && at >= B_LINE * BK) break;
+                if (all || line < first)
+                    copy16(tile + at * 4, from_b + line * N + min(block_n + col, N - 4));
+                else
+                    STORE4(tile[at * 4]) = {0.0f, 0.0f, 0.0f, 0.0f};
+            }
+        } else {
+#pragma unroll
+            for (int line = 0; line < BK; line += THREADS / 32) {
+#pragma unroll
+                for (int col = 0; col < BN; col += 32) {
+                    float *const to = tile + (b_line + line) * BN + lane + col;
+                    if (all || b_line + line < first)
+                        copy4(to, from_b + (size_t)line * N + col, block_n + lane + col < N);
+                    else
+                        to[0] = 0.0f;
+                }
+            }
+        }
+    };
+    auto advance = [&](int lines) {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i) from_a[i] += lines;
+        from_b += (size_t)lines * N;
+    };
+    auto commit = [] { asm volatile("cp.async.commit_group;" : : : "memory"); };
+    auto arrive = [&] {  // the next tile is there; STAGES - 2 others may be on their way
+        asm volatile("cp.async.wait_group %0;" : : "n"(STAGES - 2) : "memory");
+        __syncthreads();
+    };
+
+    float r_a[2][TM], r_b[2][TN];  // the operands of this step of k, and of the next one
+    const float *const my_a = s_a + a_line(slice * STEP) + m, *const my_b = s_b + slice * STEP * BN + n;
+    auto load_operands = [&](int set, int buffer, int k) {
+#pragma unroll
+        for (int i = 0; i < TM; i += 4) STORE4(r_a[set][i]) = LOAD4(my_a[buffer * A_FLOATS + a_line(k) + LY * i]);
+#pragma unroll
+        for (int j = 0; j < TN; j += 4) STORE4(r_b[set][j]) = LOAD4(my_b[buffer * B_FLOATS + k * BN + LX * j]);
+    };
+
+    // Down one column and up the next: an FFMA takes an operand over from the one before it.
+    float sum[TM][TN] = {};
+    auto multiply = [&](int set) {
+#pragma unroll
+        for (int j = 0; j < TN; ++j) {
+#pragma unroll
+            for (int step = 0; step < TM; ++step) {
+                const int i = j % 2 == 0 ? step : TM - 1 - step;
+                sum[i][j] += r_a[set][i] * r_b[set][j];
+            }
+        }
+    };
+
+    fetch_a(false);
+    copy_b(0, false);
+    store_a(0);
+    commit();
+    advance(first);
+#pragma unroll
+    for (int stage = 1; stage < STAGES - 1; ++stage) {
+        if (stage < tiles) {
+            copy_a(stage);
+            copy_b(stage, true);
+            advance(BK);
+        }
+        commit();
+    }
+    arrive();
+    load_operands(0, 0, 0);
+
+    // While a tile is multiplied, one of those after it is brought.
+    int buffer = 0, empty = STAGES - 1;
+    auto next = [](int stage) { return stage + 1 == STAGES ? 0 : stage + 1; };
+#pragma unroll 1
+    for (int left = tiles - 1; left > 0; --left) {
+        const bool is_one = STAGES == 2 || left > STAGES - 2;
+#pragma unroll
+        for (int k = 0; k < STEP; ++k) {
+            if (k == 0 && VEC == 4) fetch_a(true);
+            if (k == 0 && VEC == 1 && is_one) copy_a(empty);
+            if (k == 1 && is_one) copy_b(empty, true);
+            if (k == 1) commit();
+            if (k == STEP - 3 && VEC == 4) store_a(empty);
+            if (k == STEP - 2) advance(BK);
+            if (k == STEP - 1) {
+                arrive();
+                buffer = next(buffer);
+                empty = next(empty);
+            }
+            load_operands((k + 1) % 2, buffer, (k + 1) % STEP);
+            multiply(k % 2);
+        }
+    }
+#pragma unroll 1
+    for (int k = 0; k < STEP; ++k) {  // the last tile: there is nothing to copy
+        load_operands(0, buffer, k);
+        multiply(0);
+    }
+
+    // Each slice keeps ROWS rows of its threads' sums, and adds what the other slices have of them.
+    float4 *const room = reinterpret_cast<float4 *>(memory) + tid % (WARPS * 32);
+    float kept[ROWS][TN];
+#pragma unroll
+    for (int owner = 0; owner < SLICES; ++owner) {
+        float(*const rows)[TN] = sum + owner * ROWS;
+        if (SLICES > 1) __syncthreads();
+        if (slice != owner) {
+            float4 *const to = room + (slice - (slice > owner)) * (ROWS * TN / 4) * (WARPS * 32);
+#pragma unroll
+            for (int at = 0; at < ROWS * TN; at += 4) to[at / 4 * (WARPS * 32)] = LOAD4(rows[at / TN][at % TN]);
+        }
+        if (SLICES > 1) __syncthreads();
+        if (slice == owner) {
+#pragma unroll
+            for (int at = 0; at < ROWS * TN; at += 4) {
+                float4 all = LOAD4(rows[at / TN][at % TN]);
+#pragma unroll
+                for (int other = 0; other < SLICES - 1; ++other) {
+                    const float4 its = room[(other * (ROWS * TN / 4) + at / 4) * (WARPS * 32)];
+                    all.x += its.x;
+                    all.y += its.y;
+                    all.z += its.z;
+                    all.w += its.w;
+                }
+                STORE4(kept[at / TN][at % TN]) = all;
+            }
+        }
+    }
+
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        const int mine = slice * ROWS + i, row = block_m + m + mine / 4 * (4 * LY) + mine % 4;
+        if (row >= M) continue;
+#pragma unroll
+        for (int j = 0; j < TN; j += 4) {
+            const int col = block_n + n + LX * j;
+            float *const to = C + ((size_t)blockIdx.z * M + row) * N + col;
+            if constexpr (VEC == 4) {
+                if (col >= N) continue;
+                float4 c = {0.0f, 0.0f, 0.0f, 0.0f};
+                if (beta != 0.0f) c = LOAD4(to[0]);
+                c.x = alpha * kept[i][j + 0] + beta * c.x;
+                c.y = alpha * kept[i][j + 1] + beta * c.y;
+                c.z = alpha * kept[i][j + 2] + beta * c.z;
+                c.w = alpha * kept[i][j + 3] + beta * c.w;
+                STORE4(to[0]) = c;
+            } else {
+#pragma unroll
+                for (int e = 0; e < 4; ++e)
+                    if (col + e < N) to[e] = alpha * kept[i][j + e] + (beta != 0.0f ? beta * to[e] : 0.0f);
+            }
+        }
+    }
+}

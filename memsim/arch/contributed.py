@@ -1,0 +1,60 @@
+"""What recordings of other people say of a chip's rules.
+
+In: `rules*.json` in the folders of `traces/`, which `memsim probe --live --record` writes. Out: a chip whose
+rules are measured where they were found to hold, and gone where they were found not to.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from memsim.arch.chip import MEASURED, Arch, Rule
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+
+PATTERN = "*/rules*.json"
+#: (space, op, width) -> whether the rule held, and on what.
+Findings = dict[tuple[str, str, int], tuple[bool, str]]
+
+
+def with_contributed(chip: Arch, folder: Path | None = None) -> Arch:
+    """The chip as recordings in `folder` (the one that ships if left out) say it is.
+
+    Raises:
+        MemsimError: a file there is no record of rules.
+    """
+    found = _findings(folder or data_folder("traces")).get(chip.name, {})
+    if not found:
+        return chip
+    return replace(chip, rules=tuple(rule for old in chip.rules for rule in _as_found(old, found)))
+
+
+def _as_found(rule: Rule, found: Findings) -> list[Rule]:
+    """The rule by what is known of each width; one that does not hold is none."""
+    untouched = tuple(width for width in rule.widths if (rule.space, rule.op, width) not in found)
+    held = [
+        replace(rule, widths=(width,), where=where, basis=MEASURED)
+        for width in rule.widths
+        for holds, where in [found.get((rule.space, rule.op, width), (False, ""))]
+        if holds
+    ]
+    return [replace(rule, widths=untouched), *held] if untouched else held
+
+
+@lru_cache(maxsize=4)
+def _findings(folder: Path) -> dict[str, Findings]:
+    """By chip, what the recordings of a folder found; a later file says more than an earlier one."""
+    by_chip: dict[str, Findings] = {}
+    for path in sorted(folder.glob(PATTERN)):
+        try:
+            record = json.loads(path.read_text("utf-8"))
+            chip = by_chip.setdefault(str(record["arch"]), {})
+            for rule in record["rules"]:
+                key = str(rule["space"]), str(rule["op"]), int(rule["width"])
+                chip[key] = bool(rule["holds"]), f"{record['gpu']}, {rule['compared']:,} figures"
+        except (OSError, KeyError, TypeError, ValueError) as problem:
+            raise MemsimError(f"this is no record of rules: {problem}", file=str(path)) from None
+    return by_chip

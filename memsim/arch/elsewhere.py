@@ -1,0 +1,57 @@
+"""Rules for a chip on which nothing was measured here: what is published, and the rest as on sm_90.
+
+In: which accesses a chip does not have. Out: rules. A recording that somebody made on such a
+chip makes them measured (`memsim.arch.contributed`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from memsim.arch.chip import ASSUMED, PUBLISHED, Front, Rule
+from memsim.arch.sm_90 import SM_90
+
+_GUIDE = (
+    "CUDA C++ Programming Guide, Shared Memory of compute capability 5.x and later: 32 banks of 4 bytes, no "
+    "conflict within a word"
+)
+_SECTORS = "Nsight Compute, Kernel Profiling Guide, Memory Tables: sectors of 32 bytes, lines of 128"
+#: (space, op) -> widths in bytes a lane, and where it is published.
+_PUBLISHED = {
+    ("shared", "load"): ((1, 2, 4), _GUIDE),
+    ("shared", "store"): ((1, 2, 4), _GUIDE),
+    ("global", "load"): ((1, 2, 4, 8, 16), _SECTORS),
+    ("global", "store"): ((1, 2, 4, 8, 16), _SECTORS),
+}
+
+#: What no older chip has.
+ONLY_SM_90 = ("stmatrix", "wgmma", "bulk_load", "bulk_store", "cluster_load", "cluster_store")
+
+#: As of sm_100 dimensions, stack and descriptor lie behind the rest; where the size of dynamic shared memory
+#: is depends on the cluster.
+BLACKWELL_FRONT = Front(
+    block=0x360,
+    grid=0x370,
+    shared_window=None,
+    local_base=0x2F8,
+    stack=0x37C,
+    dynamic=None,
+    constants=0x120,
+    descriptor=0x358,
+)
+
+
+def as_on_sm_90(without: tuple[str, ...] = ()) -> tuple[Rule, ...]:
+    """The rules of sm_90, each with what it is worth on another chip; without: operations that it lacks."""
+    found: list[Rule] = []
+    for rule in SM_90.rules:
+        if rule.op in without:
+            continue
+        known, where = _PUBLISHED.get((rule.space, rule.op), ((), ""))
+        published = tuple(width for width in rule.widths if width in known)
+        assumed = tuple(width for width in rule.widths if width not in known)
+        if published:
+            found.append(replace(rule, widths=published, where=where, basis=PUBLISHED))
+        if assumed:
+            found.append(replace(rule, widths=assumed, where="as on sm_90", basis=ASSUMED))
+    return tuple(found)

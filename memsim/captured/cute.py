@@ -1,0 +1,200 @@
+"""CuTe DSL's launches, by a runtime of our own for the host code that it compiles.
+
+In: a function that keeps launches, and the chip to compile for. Out: a `Launched` for each launch that the
+host code of a `cute.jit` function makes. In its parameters addresses of the caller's arrays are found again.
+Nothing is executed, with and without a GPU. Left out on purpose: functions that were compiled before.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from memsim.arrays import allocation, as_argument
+from memsim.captured.host_runtime import POINTER, RUNTIME, HostLaunch, functions
+from memsim.captured.launched import Launched, kept, loaded
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+from memsim.launch import Fields
+
+GPU = 2  # kDLCUDA of dlpack.h
+#: Engines of host code that call our runtime, by their number.
+_OURS: set[int] = set()
+
+
+@contextmanager
+def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
+    """While it holds, CuTe DSL compiles for `arch`, and launches of what it compiles are kept."""
+    from cutlass._mlir.execution_engine import ExecutionEngine  # type: ignore[import-not-found,unused-ignore]
+    from cutlass.base_dsl.jit_executor import ExecutionArgs  # type: ignore[import-not-found,unused-ignore]
+    from cutlass.cute.runtime import _Tensor  # type: ignore[import-not-found,unused-ignore]
+    from cutlass.cutlass_dsl import CuTeDSL  # type: ignore[import-not-found,unused-ignore]
+    from cutlass.cutlass_dsl.cuda_jit_executor import (  # type: ignore[import-not-found,unused-ignore]
+        CudaDialectJitCompiledFunction as Compiled,
+    )
+
+    session = Session(keep)
+    start, wrap = ExecutionEngine.__init__, _Tensor.__init__
+    call, take = CuTeDSL._func, ExecutionArgs.generate_execution_args
+    load, devices = Compiled._load_cuda_library, Compiled.__dict__["num_devices"]
+    settings = CuTeDSL._get_dsl().envar
+    before = settings._arch, settings.lineinfo
+
+    def start_with_ours(engine: Any, *args: Any, **kwargs: Any) -> None:
+        start(engine, *args, **kwargs)
+        for name, function in functions().items():
+            engine.raw_register_runtime(name, ctypes.cast(function, ctypes.c_void_p))
+        _OURS.add(id(engine))
+
+    def wrap_as_on_a_gpu(tensor: Any, array: Any, *args: Any, **kwargs: Any) -> None:
+        wrap(tensor, array, *args, **kwargs)
+        _say_gpu(tensor._dlpack_data)
+        session.arrays.append(as_argument(array))
+
+    def note(signature: inspect.Signature, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        for name, value in (*zip(signature.parameters, args), *kwargs.items()):
+            if isinstance(value, _Tensor):
+                session.name(value.data_ptr, name)
+
+    def call_named(dsl: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+        note(inspect.signature(function), args, kwargs)
+        return call(dsl, function, *args, **kwargs)
+
+    def take_named(described: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        note(described.signature, args, kwargs)
+        return take(described, args, kwargs)
+
+    def load_ours(compiled: Any) -> Any:
+        if id(compiled.engine) not in _OURS:
+            raise MemsimError(
+                f"{compiled.function_name} was compiled before the capture",
+                hint="call cute.compile, or the function itself for the first time, within the block",
+            )
+        return load(compiled)
+
+    ExecutionEngine.__init__, _Tensor.__init__ = start_with_ours, wrap_as_on_a_gpu
+    CuTeDSL._func, ExecutionArgs.generate_execution_args = call_named, take_named
+    Compiled._load_cuda_library, Compiled.num_devices = load_ours, 1
+    settings._arch, settings.lineinfo = _with_features(arch), True
+    listener, RUNTIME.listener, RUNTIME.error = RUNTIME.listener, session.launch, None
+    try:
+        yield
+    except Exception:
+        if RUNTIME.error is not None:
+            raise RUNTIME.error from None
+        raise
+    finally:
+        RUNTIME.listener = listener
+        ExecutionEngine.__init__, _Tensor.__init__ = start, wrap
+        CuTeDSL._func, ExecutionArgs.generate_execution_args = call, take
+        Compiled._load_cuda_library, Compiled.num_devices = load, devices
+        settings._arch, settings.lineinfo = before
+
+
+def _with_features(arch: str) -> str:
+    """`sm_90a` for `sm_90`: CuTe DSL writes instructions that only the very chip has."""
+    return f"{arch}a" if arch[-1].isdigit() and int(arch.removeprefix("sm_")) >= 90 else arch
+
+
+def _say_gpu(capsule: Any) -> None:
+    """Has a DLPack capsule say that its memory is a GPU's: the code's pointers to it are global ones then."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    ctypes.c_int32.from_address(get(capsule, b"dltensor") + POINTER).value = GPU
+
+
+class Session:
+    """A capture. arrays: those that became tensors of CuTe's; names: of the call's tensors, by address."""
+
+    def __init__(self, keep: Callable[[Launched], None]) -> None:
+        self.keep = keep
+        self.arrays: list[Any] = []
+        self.names: dict[int, str] = {}
+        self._kernels: dict[tuple[bytes, str], Kernel] = {}
+
+    def name(self, address: int, name: str) -> None:
+        """Has the tensor at an address its name.
+
+        Raises:
+            MemsimError: it was made before the capture.
+        """
+        self.names[address] = name
+        if self._at(address) is None:
+            raise MemsimError(
+                f"{name} was made a tensor of CuTe's before the capture, and is none of a GPU's",
+                hint="call from_dlpack within the block",
+            )
+
+    def launch(self, made: HostLaunch) -> None:
+        """Keeps one launch."""
+        if (made.code, made.name) not in self._kernels:
+            self._kernels[made.code, made.name] = loaded(made.code, made.name, f"CuTe DSL {_release()}")
+        kernel = self._kernels[made.code, made.name]
+        args, names = [], []
+        for place, parameter in enumerate(kernel.parameters):
+            address = ctypes.c_uint64.from_address(made.parameters + POINTER * place).value
+            argument, name = self._argument(ctypes.string_at(address, parameter.size))
+            args.append(argument)
+            names.append(name or f"arg{place}")
+        self.keep(
+            Launched(
+                kernel=replace(kernel, called=_short(made.name), names=tuple(names)),
+                grid=made.grid,
+                block=made.block,
+                args=kept(args),
+                shared_bytes=made.shared_bytes,
+                cluster=made.cluster,
+            )
+        )
+
+    def _argument(self, raw: bytes) -> tuple[Any, str]:
+        """(a parameter's bytes, with arrays where addresses of theirs stand; the first one's name)."""
+        parts: list[Any] = []
+        names: list[str] = []
+        end = 0
+        for start in range(0, len(raw) - POINTER + 1, POINTER):
+            found = self._at(int.from_bytes(raw[start : start + POINTER], "little"))
+            if found is None:
+                continue
+            if start > end:
+                parts.append(np.void(raw[end:start]))
+                names.append("")
+            parts.append(found[0])
+            names.append(found[1])
+            end = start + POINTER
+        if not parts:
+            return raw, ""
+        first = next(name for name in names if name)
+        if end < len(raw):
+            parts.append(np.void(raw[end:]))
+            names.append("")
+        return Fields(parts, ["" if name == first else name for name in names]), first
+
+    def _at(self, address: int) -> tuple[np.ndarray, str] | None:
+        """The array that an address lies in, from there on, and its name."""
+        for array in self.arrays:
+            memory, start = allocation(array)
+            offset = address - int(memory.__array_interface__["data"][0])
+            if 0 <= offset < memory.size:
+                inside: np.ndarray = np.ndarray((memory.size - offset,), np.uint8, memory, offset)
+                return (array if offset == start else inside), self.names.get(address, "array")
+        return None
+
+
+def _short(name: str) -> str:
+    """`scale_kernel` of `kernel_cutlass_scale_kernel_tensorptrf32gmemo20481_..._0`."""
+    plain = name.removeprefix("kernel_cutlass_")
+    for mark in ("_tensorptr", "_Tensor", "_CopyAtom", "_TiledMMA", "_TiledCopy", "_f32_", "_i32_"):
+        plain = plain.partition(mark)[0]
+    return plain
+
+
+def _release() -> str:
+    return metadata.version("nvidia-cutlass-dsl")

@@ -1,0 +1,263 @@
+"""Warp's launches, by a hook of `warp.launch`; the module of a kernel is compiled ahead of time for the chip.
+
+In: a function that keeps launches, and the chip to compile for. Out: a `Launched` for each launch. The launch
+is made as well: on the CPU where the script's arrays are there, so that a kernel reads what the one before it
+has written. Left out on purpose: launches that are recorded to be made later (`record_cmd`), in deterministic
+mode, and arrays of indexed and fabric kinds.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from memsim.arrays import allocation
+from memsim.captured.launched import Launched, kept, loaded
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+from memsim.launch import Fields, dim3
+
+Keep = Callable[[Launched], None]
+
+#: Threads of a block where the launch does not say (`warp.launch`).
+BLOCK = 256
+#: Of a kernel without a grid-stride loop (`native/warp.cu`): most threads in x, most blocks in y and z.
+LEAN_THREADS, LEAN_BLOCKS = 1 << 24, 65535
+POINTER = 8
+
+
+@contextmanager
+def capturing(keep: Keep, arch: str) -> Iterator[None]:
+    """While it holds, launches of Warp are kept, and made."""
+    import warp  # type: ignore[import-not-found,unused-ignore]
+    from warp._src import context  # type: ignore[import-not-found,unused-ignore]
+
+    inside = False  # a tiled launch makes a plain one
+    with TemporaryDirectory() as folder:
+        modules = Modules(Path(folder), arch)
+
+        def hooked(function: Callable[..., Any], tiled: bool) -> Callable[..., Any]:
+            signature = inspect.signature(context.launch)
+
+            @wraps(function)
+            def call(*args: Any, **kwargs: Any) -> Any:
+                nonlocal inside
+                if not inside:
+                    said = signature.bind(*args, **kwargs)
+                    said.apply_defaults()
+                    _keep_one(keep, modules, said.arguments, tiled)
+                before, inside = inside, True
+                try:
+                    return function(*args, **kwargs)
+                finally:
+                    inside = before
+
+            return call
+
+        originals = {"launch": context.launch, "launch_tiled": context.launch_tiled}
+        hooks = {name: hooked(function, name == "launch_tiled") for name, function in originals.items()}
+        try:
+            for place in (warp, context):
+                for name, hook in hooks.items():
+                    setattr(place, name, hook)
+            yield
+        finally:
+            for place in (warp, context):
+                for name, function in originals.items():
+                    setattr(place, name, function)
+
+
+def _keep_one(keep: Keep, modules: Modules, said: dict[str, Any], tiled: bool) -> None:
+    """Keeps a launch; one of nothing, one that is only recorded and one that Warp refuses are none."""
+    dim = said["dim"] if hasattr(said["dim"], "__iter__") else (said["dim"],)
+    extents = tuple(int(extent) for extent in dim)
+    if prod(extents) > 0 and not said["record_cmd"] and hasattr(said["kernel"], "adj"):
+        block = said["block_dim"] if said["block_dim"] and said["block_dim"] > 0 else BLOCK
+        keep(launched(modules, said, (*extents, block) if tiled else extents, block))
+
+
+def launched(modules: Modules, said: dict[str, Any], extents: tuple[int, ...], block: int) -> Launched:
+    """A launch as Warp would make it on a GPU; `said` are the arguments of `warp.launch`.
+
+    Raises:
+        MemsimError: an argument of a type that memsim does not know.
+    """
+    from warp._src.context import _build_launch_bounds_from_tuple
+
+    kernel, values = said["kernel"], [*said["inputs"], *said["outputs"]]
+    if kernel.is_generic and len(values) == len(kernel.adj.args):
+        kernel = kernel._add_normalized_overload(kernel.infer_argument_types(values))
+    direction = "backward" if said["adjoint"] else "forward"
+    code, shared = modules.code(kernel, block, direction)
+    bounds = _build_launch_bounds_from_tuple(extents, kernel.adj.kernel_dim)
+    declared = [(str(variable.label), variable.type) for variable in kernel.adj.args]
+    passed = list(zip(declared, values))
+    adjoint = list(zip(declared, [*said["adj_inputs"], *said["adj_outputs"]]))
+    names = ["dim", *(name for (name, _), _ in passed), *(f"adj_{name}" for (name, _), _ in adjoint)]
+    args = [bytes(bounds)]
+    for given, backward in ((passed, False), (adjoint, True)):
+        args += [_argument(kernel, name, kind, value, backward) for (name, kind), value in given]
+    return Launched(
+        kernel=replace(code, called=str(kernel.key), names=tuple(names)),
+        grid=_grid(int(bounds.size), block, int(said["max_blocks"]), bool(kernel.grid_stride)),
+        block=dim3(block, "block"),
+        args=kept(args),
+        shared_bytes=shared,
+        note="backward" if said["adjoint"] else "",
+    )
+
+
+def _grid(size: int, block: int, most: int, strides: bool) -> tuple[int, int, int]:
+    """The blocks of a launch of `size` threads, as `wp_cuda_launch_kernel` of `native/warp.cu` makes them."""
+    blocks = -(-size // block)
+    if strides:
+        return (min(blocks, most) if most > 0 else blocks), 1, 1
+    x = min(blocks, LEAN_THREADS // block)
+    rest = -(-blocks // x)
+    y = min(rest, LEAN_BLOCKS)
+    return x, y, -(-rest // y)
+
+
+class Modules:
+    """Warp's modules as machine code, each compiled once for each size of a block."""
+
+    def __init__(self, folder: Path, arch: str) -> None:
+        self.folder = folder
+        self.chip = int(arch.removeprefix("sm_").rstrip("af"))
+        self._kernels: dict[tuple[Path, str], Kernel] = {}
+
+    def code(self, kernel: Any, block: int, direction: str) -> tuple[Kernel, int]:
+        """(a kernel's machine code, its dynamic shared memory in bytes)."""
+        from warp._src import codegen
+
+        path, described = self._compiled(kernel.module, block)
+        name = str(getattr(codegen, f"cuda_kernel_{direction}_name")(kernel))
+        if (path, name) not in self._kernels:
+            self._kernels[path, name] = loaded(path.read_bytes(), name, f"Warp {_release()}")
+        return self._kernels[path, name], int(described.get(f"{name}_smem_bytes", 0))
+
+    def _compiled(self, module: Any, block: int) -> tuple[Path, dict[str, Any]]:
+        """(the cubin, what Warp says of it); with lines, which change no instruction."""
+        warp = sys.modules["warp"]
+        options = dict(module.options)
+        module.options.update(lineinfo=True, block_dim=block)
+        try:
+            paths = warp.compile_aot_module(module, arch=self.chip, module_dir=self.folder, use_ptx=False)
+        finally:
+            module.options.clear()
+            module.options.update(options)
+            module.mark_modified()
+        path = Path(paths[0])
+        described = path.with_name(re.sub(r"\.sm\w+\.cubin$", ".meta", path.name))
+        return path, json.loads(described.read_text("utf-8"))
+
+
+def _release() -> str:
+    return str(sys.modules["warp"].__version__)
+
+
+# --- arguments
+
+
+def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> Any:
+    """An argument as the machine code takes it: bytes, and arrays where pointers to them lie.
+
+    Raises:
+        MemsimError: of a kind that points to what memsim does not see.
+    """
+    from warp._src.context import pack_arg, runtime
+
+    packed = pack_arg(kernel, kind, name, value, _device(value, runtime), adjoint)
+    pointers = list(_pointers(kind, type(packed), value, 0, "", name))
+    raw = bytes(packed)
+    if not pointers:
+        return raw
+    parts: list[Any] = []
+    names: list[str] = []
+    end = 0
+    for offset, array, called in pointers:
+        if offset > end:
+            parts.append(np.void(raw[end:offset]))
+            names.append("")
+        parts.append(array)
+        names.append(called)
+        end = offset + POINTER
+    if end < len(raw):
+        parts.append(np.void(raw[end:]))
+        names.append("")
+    return Fields(parts, names)
+
+
+def _device(value: Any, runtime: Any) -> Any:
+    """Where an array lies; where there is a choice, the default."""
+    return getattr(value, "device", None) or runtime.get_device(None)
+
+
+def _pointers(
+    kind: Any, layout: Any, value: Any, offset: int, called: str, argument: str
+) -> Iterator[tuple[int, Any, str]]:
+    """(offset, array, name) of each array that a value of Warp's type `kind` points to.
+
+    layout: its ctypes type, `offset` bytes behind the argument's start; the argument itself has no name.
+    """
+    from warp._src import types
+    from warp._src.codegen import Struct
+
+    if types.is_array(kind):
+        if not types.matches_array_class(kind, sys.modules["warp"].array):
+            refused = types.type_repr(kind)
+            raise MemsimError(
+                f"argument {argument} is of Warp's type {refused}, which memsim does not pass on"
+            )
+        if isinstance(value, types.array_t):
+            raise MemsimError(
+                f"argument {argument} is a descriptor of an array", hint="pass the array itself"
+            )
+        array = _memory(value)
+        if array is not None:
+            yield offset + layout.data.offset, array, called
+        gradient = _memory(getattr(value, "grad", None))
+        if gradient is not None:
+            yield offset + layout.grad.offset, gradient, f"{called}.grad".lstrip(".")
+    elif isinstance(kind, Struct):
+        members = dict(layout._fields_)
+        for name, variable in kind.vars.items():
+            start = offset + getattr(layout, name).offset
+            inner = f"{called}.{name}".lstrip(".")
+            yield from _pointers(variable.type, members[name], getattr(value, name), start, inner, argument)
+
+
+def _memory(array: Any) -> np.ndarray | None:
+    """An array of Warp's in the allocation that it is a part of; None if there is none."""
+    if array is None or not getattr(array, "size", 1):
+        return None
+    if not hasattr(array, "ptr"):  # another package's
+        other: np.ndarray = np.asarray(array)
+        return other
+    owner = array
+    while hasattr(getattr(owner, "_ref", None), "ptr"):
+        owner = owner._ref
+    if not owner.is_contiguous:
+        owner = array
+    content = array.numpy()  # in place on the CPU, a copy of what is on a GPU
+    memory, first = allocation(owner.numpy())
+    inner = content.shape[array.ndim :]  # of vectors and matrices
+    strides = (*array.strides, *content.strides[array.ndim :])
+    shape, dtype = (*array.shape, *inner), content.dtype
+    if dtype.kind == "V":  # structs, as their bytes
+        shape, strides, dtype = (*shape, dtype.itemsize), (*strides, 1), np.dtype(np.uint8)
+    start = first + int(array.ptr) - int(owner.ptr)
+    view: np.ndarray = np.ndarray(shape, dtype, memory, start, strides)
+    return view

@@ -1,0 +1,48 @@
+"""`memsim doctor`: what is installed, and what is missing for what."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+
+import click
+
+import memsim
+from memsim.doctor import Part, examine
+from memsim.report.plain import plain_console
+from memsim.report.tables import UNLIMITED
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.pass_context
+def doctor(ctx: click.Context, /, as_json: bool) -> None:
+    """Shows which tools, libraries and devices memsim finds, and what the missing ones are needed for.
+
+    Exit code 1 if a part is missing without which memsim cannot analyze a CUDA file.
+    """
+    parts = examine()
+    missing = [part for part in parts if part.required and not part.found]
+    if as_json:
+        found = {"memsim": memsim.__version__, "parts": [asdict(part) for part in parts]}
+        click.echo(json.dumps(found, indent=2))
+    else:
+        _write(parts, missing)
+    ctx.exit(1 if missing else 0)
+
+
+def _write(parts: tuple[Part, ...], missing: list[Part]) -> None:
+    from rich.text import Text
+
+    console = plain_console(sys.stdout)
+    console.width = UNLIMITED
+    names = " and ".join(part.name for part in missing)
+    answer = f"cannot count without {names}" if missing else "ready to count"
+    console.print(Text(f"memsim {memsim.__version__}: {answer}", style="bold"))
+    console.print()
+    width = max(len(part.name) for part in parts)
+    for part in parts:
+        mark, style = ("+", "") if part.found else ("-", "red" if part.required else "yellow")
+        told = part.found or f"not found; for {part.needed_for}: {part.hint}"
+        console.print(Text(f"{mark} {part.name.ljust(width)}  {told}", style=style))

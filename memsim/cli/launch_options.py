@@ -1,0 +1,230 @@
+"""What a verb is about: the TARGET that most verbs take, with the options that say how it is launched.
+
+In: TARGET (a catalogue kernel, a target of a project, a file with code, a saved trace) and its options. Out:
+its job, or its trace. An option that would change nothing is refused.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from memsim import api
+from memsim.analysis import Analysis, analyze_trace
+from memsim.arch import ARCHS
+from memsim.cli.output import say
+from memsim.cli.progress import progress_bar
+from memsim.cli.project import no_cache_option, open_cache
+from memsim.errors import MemsimError
+from memsim.files import file_exists
+from memsim.job import Job
+from memsim.kernels import catalog
+from memsim.targets.cache import notes_of, trace_of
+from memsim.targets.target import TARGET, check_keys, is_file, kind_of, read_job, vary
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """`8`, `8,8` or `8x8`."""
+    try:
+        return tuple(int(item) for item in text.replace("x", ",").split(","))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of integers such as 8,8") from None
+
+
+OPTIONS = (
+    click.option("--size", metavar="M,N,K", help="Problem size of a catalogue kernel."),
+    click.option("--kernel", metavar="NAME", help="Kernel to analyze, if the file has several."),
+    click.option("--grid", type=integers, metavar="X[,Y[,Z]]", help="Grid size in blocks."),
+    click.option("--block", type=integers, metavar="X[,Y[,Z]]", help="Block size in threads."),
+    click.option(
+        "--arg",
+        multiple=True,
+        metavar="VALUE",
+        help="A kernel argument; repeat it for each parameter, in order.",
+    ),
+    click.option(
+        "-D",
+        "define",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        help="Define a macro for the compiler. Repeatable.",
+    ),
+    click.option("-I", "include", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable."),
+    click.option(
+        "--code",
+        type=click.Choice(api.FORMS),
+        help="Analyze machine code (sass), or PTX, which only approximates it. Default: sass if available.",
+    ),
+    click.option(
+        "--compiler",
+        type=click.Choice(("nvrtc", "nvcc")),
+        help="Compiler for a CUDA file. Default: NVRTC, then nvcc.",
+    ),
+    click.option(
+        "--shared-bytes", type=click.IntRange(0), default=0, help="Dynamic shared memory per block in bytes."
+    ),
+    click.option(
+        "--cluster",
+        type=integers,
+        metavar="X[,Y[,Z]]",
+        help="Blocks of a cluster, if the launch chooses it. Default: as compiled.",
+    ),
+    click.option("--blocks", type=click.IntRange(1), help="Replay only this many blocks of the grid."),
+    click.option(
+        "--max-steps",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Give up on a launch after this many instructions.",
+    ),
+    click.option(
+        "--allow-out-of-bounds",
+        is_flag=True,
+        help="Count loads outside every array instead of failing; their values are unknown.",
+    ),
+)
+ARCH = click.option(
+    "--arch",
+    metavar="CHIP",
+    help=f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}. "
+    "Default: the one the code was compiled for; sm_90 for source code.",
+)
+# What `read_job` calls what these options say.
+KEYS = {
+    **{name: name for name in ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes")},
+    "cluster": "cluster",
+    **{name: name for name in ("blocks", "max_steps", "allow_out_of_bounds", "arch")},
+    **{"arg": "args", "define": "options", "include": "options"},
+}
+
+
+def launch_options(command: Command) -> Command:
+    """The options that say how TARGET is launched."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def target_options(command: Command) -> Command:
+    """The argument TARGET, the options that say how it is launched, `--arch` and `--no-cache`."""
+    return click.argument("target")(launch_options(ARCH(no_cache_option(command))))
+
+
+def said(ctx: click.Context) -> dict[str, Any]:
+    """What the user says of a launch, as `read_job` takes it; what is only a default is not said."""
+    found: dict[str, Any] = {}
+    for name in _given(ctx):
+        key, value = KEYS[name], ctx.params[name]
+        if key == "options":
+            value = [*found.get(key, ()), *(f"-{'D' if name == 'define' else 'I'}{text}" for text in value)]
+        found[key] = value
+    return found
+
+
+def spell(ctx: click.Context, key: str) -> str:
+    """How the user writes, or wrote, a key of `said`."""
+    names = [*_given(ctx), *KEYS]
+    name = next((name for name in names if KEYS[name] == key), key)
+    return next((option.opts[0] for option in ctx.command.params if option.name == name), key)
+
+
+def _given(ctx: click.Context) -> list[str]:
+    names = [option.name or "" for option in ctx.command.params]
+    return [
+        name
+        for name in names
+        if name in KEYS and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    ]
+
+
+def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
+    """The job of TARGET, with what the command line says of its launch.
+
+    beside: it is looked at beside the TARGET that the options are for; they count as far as they make sense.
+
+    Raises:
+        MemsimError: as `read_job`.
+    """
+    project = _of_project(target) if not is_file(target) and target not in catalog() else None
+    kind, given = TARGET if project else kind_of(target), said(ctx)
+    if beside:
+        given = {key: value for key, value in given.items() if key in kind.keys}
+    if project is None:
+        job = read_job(target, given, where="--arg", spell=partial(spell, ctx))
+        if is_source(target) and "args" not in given and job.args:
+            say(f"note: launch taken from the source: {_in_words(job)}", err=True)
+        return job
+    check_keys(kind, given, partial(spell, ctx))
+    return vary(project, given)
+
+
+def _in_words(job: Job) -> str:
+    """`--grid 8 --block 32,32 --arg 'f32[1024]'`."""
+    shape = (("--grid", job.launch.grid), ("--block", job.launch.block))
+    words = [f"{option} {','.join(map(str, extents))}" for option, extents in shape]
+    return " ".join([*words, *(f"--arg {shlex.quote(str(argument))}" for argument in job.args)])
+
+
+def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analysis:
+    """The analysis of TARGET; `beside` as in `job_of`.
+
+    Raises:
+        MemsimError: as `job_of`, and whatever goes wrong in the kernel.
+    """
+    job, cache = job_of(ctx, target, beside=beside), open_cache(ctx.params.get("no_cache", False))
+    with progress_bar(target) as report:
+        trace = trace_of(job, cache, report)
+    for note in notes_of(job, cache):
+        say(f"note: {note}", err=True)
+    return analyze_trace(trace, job.arch)
+
+
+def asks_what_there_is(ctx: click.Context, target: str) -> bool:
+    """Whether TARGET is CUDA source or machine code, and nothing is said of a launch."""
+    return has_kernels(target) and not said(ctx).keys() - {"options", "code", "compiler", "arch"}
+
+
+def is_source(target: str) -> bool:
+    """Whether TARGET is a file of CUDA source that there is."""
+    return Path(target).suffix in api.SOURCE_SUFFIXES and file_exists(Path(target))
+
+
+def has_kernels(target: str) -> bool:
+    """Whether TARGET is a file that there is, of CUDA source or machine code."""
+    return is_source(target) or (Path(target).suffix in api.BINARY_SUFFIXES and file_exists(Path(target)))
+
+
+def echo_offers(target: str) -> None:
+    """Prints the kernels of a source, or of machine code, each with a command line.
+
+    Raises:
+        MemsimError: it has none.
+    """
+    from memsim.targets import compiled, offers
+
+    if Path(target).suffix in api.BINARY_SUFFIXES:
+        found = compiled.lines(target)
+    else:
+        found = offers.lines(target, Path(target).read_text(encoding="utf-8", errors="replace"))
+    if not found:
+        hint = "a kernel is a __global__ function; analyze one defined by a macro with --grid and --block"
+        raise MemsimError("no kernel was found in it", file=target, hint=hint)
+    click.echo("\n".join(found))
+
+
+def _of_project(name: str) -> Job | None:
+    """The target of that name in the project that holds here; None if there is none."""
+    from memsim.targets.project import find_project, read_project
+
+    try:
+        path = find_project(Path.cwd())
+    except MemsimError:
+        return None  # no project here
+    return next((job for job in read_project(path).targets if job.name == name), None)

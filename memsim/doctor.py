@@ -1,0 +1,120 @@
+"""What is installed that memsim can use, and what is missing for what.
+
+Nothing in; a `Part` for each tool, library or device out. Left out on purpose: installing anything.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from memsim.compile.assemble import nvjitlink_path
+from memsim.compile.nvcc import find_nvcc
+from memsim.compile.nvrtc import library_path
+from memsim.compile.toolkit import find_tool, header_folders, tool_release
+from memsim.errors import MemsimError
+from memsim.validate.profiler import find_profiler
+
+# Where the driver says whether only root may read the counters:
+# https://developer.nvidia.com/nvidia-development-tools-solutions-err_nvgpuctrperm-permission-issue-performance-counters
+DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
+ONLY_ROOT = "RmProfilingAdminOnly: 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that memsim uses where it is there.
+
+    needed_for: what does not work without it. found: version and place; "" if it is missing. hint: how to get
+    it. required: whether memsim cannot count the accesses of a CUDA file without it.
+    """
+
+    name: str
+    needed_for: str
+    found: str
+    hint: str
+    required: bool = False
+
+
+def examine() -> tuple[Part, ...]:
+    """Every part, those that counting needs first."""
+    nvrtc, disassembler = "pip install nvidia-cuda-nvrtc-cu12", "pip install nvidia-cuda-nvdisasm"
+    headers = ", ".join(map(str, header_folders()[:1]))
+    assembler = _tool("ptxas") or _path(nvjitlink_path())
+    return (
+        Part("NVRTC", "compiling .cu files", _nvrtc(), nvrtc, required=True),
+        Part("nvdisasm", "reading machine code", _tool("nvdisasm"), disassembler, required=True),
+        Part("cuobjdump", "programs and libraries", _tool("cuobjdump"), "pip install nvidia-cuda-cuobjdump"),
+        Part("CUDA headers", "cuda_fp16.h and its like", headers, "pip install nvidia-cuda-runtime-cu12"),
+        Part("nvcc", "what NVRTC cannot compile", _path(find_nvcc()), "install the CUDA toolkit"),
+        Part("ptxas, nvJitLink", "exact counts of .ptx files", assembler, "pip install 'memsim[ptx]'"),
+        Part("matplotlib", "pictures as files", _package("matplotlib"), "pip install 'memsim[plot]'"),
+        Part("CuPy", "--live", _cupy(), "pip install cupy-cuda12x, or cupy-cuda13x"),
+        Part("GPU and driver", "--live", _gpu(), "predictions need none"),
+        Part("ncu", "--live", _profiler(), "install Nsight Compute"),
+        Part("GPU counters", "--live", _counters(), "allow them to all users, or run memsim as root"),
+    )
+
+
+def _nvrtc() -> str:
+    path = library_path()
+    version = _package("nvidia-cuda-nvrtc-cu12") or _package("nvidia-cuda-nvrtc")
+    return f"{version} {path}".strip() if path is not None else ""
+
+
+def _tool(name: str) -> str:
+    return _path(find_tool(name))
+
+
+def _path(tool: Path | None) -> str:
+    return "" if tool is None else f"{tool_release(tool)} {tool}".strip()
+
+
+def _package(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _cupy() -> str:
+    names = ("cupy-cuda12x", "cupy-cuda13x", "cupy")
+    return next((f"{version} ({name})" for name in names if (version := _package(name))), "")
+
+
+def _gpu() -> str:
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return ""
+    query = [smi, "--query-gpu=name,compute_cap,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, check=False, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    if done.returncode or not done.stdout.strip():
+        return ""
+    name, capability, driver = (part.strip() for part in done.stdout.splitlines()[0].split(","))
+    return f"{name}, sm_{capability.replace('.', '')}, driver {driver}"
+
+
+def _profiler() -> str:
+    return _or_nothing(lambda: f"{(found := find_profiler()).version} {found.path}")
+
+
+def _or_nothing(find: Callable[[], str]) -> str:
+    try:
+        return find()
+    except MemsimError:
+        return ""
+
+
+def _counters() -> str:
+    try:
+        said = DRIVER_PARAMETERS.read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    return "" if ONLY_ROOT in said else "open to all users"

@@ -1,0 +1,77 @@
+"""What moves where: global arrays, shared arrays, registers, and the access sites between them.
+
+In: an `Analysis`. Out: a networkx graph. Left out on purpose: caches, and data that stays in registers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from memsim.analysis import Analysis, SiteCounts
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+class Place(NamedTuple):
+    """A node: `space` is that of a row, or registers; `name` the array ("" if it is not known)."""
+
+    space: str
+    name: str
+
+
+REGISTERS = Place("registers", "registers")
+
+
+def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
+    """The memory's flow. Nodes are `Place`s; an edge for each row of the analysis, its key the row's number.
+
+    Edges have `bytes`: what the active lanes ask for, in all requests (None where that is not known);
+    `requests`; `efficiency`: ideal sectors over sectors, or ideal wavefronts over wavefronts, 0 to 1 or None;
+    `conflicts`: wavefronts that are bank conflicts, or None.
+    A `cp.async` goes from a global array to a shared one; what else writes comes from the registers.
+    """
+    import networkx as nx
+
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    graph.add_node(REGISTERS)
+    for number, (site, rows) in enumerate(zip(analysis.sites, analysis.requests_of_sites, strict=True)):
+        source, target = _ends(analysis, site)
+        lanes = np.count_nonzero(analysis.trace.active[rows], axis=1)
+        asked = int(analysis.trace.count[rows] @ lanes) * site.width
+        graph.add_edge(
+            source,
+            target,
+            key=number,
+            bytes=asked if site.unresolved is None else None,
+            requests=site.requests,
+            efficiency=_efficiency(site),
+            conflicts=site.conflicts,
+        )
+    return graph
+
+
+def _ends(analysis: Analysis, site: SiteCounts) -> tuple[Place, Place]:
+    place = Place(site.space, site.array)
+    if site.operation.verb == "load":
+        return place, REGISTERS
+    if not site.operation.is_copy:
+        return REGISTERS, place
+    other = next((s for s in analysis.sites if _is_other_side(site, s)), None)
+    far = REGISTERS if other is None else Place(other.space, other.array)
+    return (far, place) if site.space == "shared" else (place, far)
+
+
+def _is_other_side(site: SiteCounts, other: SiteCounts) -> bool:
+    """Whether two rows are the two ends of the same `cp.async`."""
+    here = (site.file, site.line, site.op)
+    return here == (other.file, other.line, other.op) and site.space != other.space
+
+
+def _efficiency(site: SiteCounts) -> float | None:
+    for ideal, spent in ((site.ideal_wavefronts, site.wavefronts), (site.ideal_sectors, site.sectors)):
+        if ideal is not None and spent:
+            return ideal / spent
+    return None

@@ -1,0 +1,248 @@
+"""What instructions that access memory share: forms, addresses, and the frame that they run in.
+
+In: an instruction's form. Out: what its address is made of, and a function that tells the machine which
+addresses are touched and, where the data is wanted, moves it. What a request costs is not known here
+(`memsim.model`). Source: compiled CUDA code, run on an H100 and an H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from memsim.isa.op import Address, Form, Op, Operand, Predicate
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported
+from memsim.state.constants import ConstantBytes
+from memsim.state.memory import Store
+from memsim.state.registers import (
+    Poison,
+    Poisoned,
+    both,
+    fit,
+    from_bools,
+    invert,
+    plus,
+    times,
+)
+from memsim.state.sums import Int, low_bits
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The other end of a copy: its address in the other state space, and the lanes that read there."""
+
+    address: Int
+    active: Any
+
+
+class Machine(Protocol):
+    """What memory instructions need of the machine that executes them."""
+
+    slots: list[Any]
+    memory: Any
+    mask: Any
+    threads: int
+
+    def write(self, slot: int, value: Any, active: Any) -> None: ...
+
+    def touch(
+        self, op: Op, kind: str, space: str, width: int, address: Int, active: Any, other: Copy | None = None
+    ) -> Any: ...
+
+    def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None: ...
+
+    def elsewhere(self, address: Int, active: Any) -> tuple[Store, Int]: ...
+
+    def resolve(self, address: Int, active: Any) -> list[tuple[str, Int, Any]]: ...
+
+    def aside(self, what: str, active: Any) -> None: ...
+
+    def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None: ...
+
+
+#: Runs an instruction: (machine, op, lanes that execute it, whether the data is wanted).
+Run = Callable[[Machine, Op, Any, bool], None]
+
+#: Modifiers that change no address: cache policies, scopes, orders.
+HINTS = frozenset(
+    {
+        "E",
+        "CONSTANT",
+        "STRONG",
+        "WEAK",
+        "GPU",
+        "SYS",
+        "CTA",
+        "SM",
+        "CLUSTER",
+        "VC",
+        "EF",
+        "EL",
+        "LU",
+        "NA",
+        "EU",
+    }
+    | {
+        "LTC64B",
+        "LTC128B",
+        "LTC256B",
+        "PRIVATE",
+        "MMIO",
+        "RELAXED",
+        "ACQUIRE",
+        "RELEASE",
+        "U",
+        "ZD",
+        "SPARSE",
+    }
+)
+_ELEMENTS: dict[str, tuple[type, int]] = {
+    "U8": (np.uint8, 1),
+    "S8": (np.int8, 1),
+    "U16": (np.uint16, 1),
+    "S16": (np.int16, 1),
+    "64": (np.int32, 2),
+    "128": (np.int32, 4),
+    "32": (np.int32, 1),
+}
+SPACES = {"G": "global", "S": "shared", "L": "local", "": "generic"}
+#: Where a generic address may lie that is not known.
+GENERIC = ("global", "shared", "local")
+
+
+def shape_of(form: Form) -> tuple[type, int, int]:
+    """(element, registers, bytes) of what a lane loads or stores.
+
+    Raises:
+        Unsupported: a modifier that is not known to leave the address alone.
+    """
+    sized = [name for name in form.modifiers if name in _ELEMENTS]
+    if len(sized) > 1 or any(name not in HINTS and name not in _ELEMENTS for name in form.modifiers):
+        raise Unsupported(form.name)
+    element, count = _ELEMENTS[sized[0]] if sized else (np.int32, 1)
+    return element, count, np.dtype(element).itemsize * count
+
+
+def register_count(form: Form) -> int:
+    """Registers that the data takes."""
+    return 4 if "128" in form.modifiers else 2 if "64" in form.modifiers else 1
+
+
+def address_of(form: Form) -> tuple[int, Address]:
+    """The address operand and its place."""
+    for place, operand in enumerate(form.operands):
+        if isinstance(operand, Address):
+            return place, operand
+    raise Unsupported(form.name)
+
+
+def effective(form: Form, operand: Operand, binder: Binder, wide: bool) -> Callable[[list[Any]], Int]:
+    """Works out `[base + uniform + offset]`: 64 bits (`wide`), or 32."""
+    if not isinstance(operand, Address):
+        raise Unsupported(form.name)
+    base, uniform, offset, scale = operand.base, operand.uniform, operand.offset, operand.scale
+    terms: list[Callable[[list[Any]], Int]] = []
+    if wide:
+        if base is not None and base.slot is not None:
+            is_pair = operand.pair or uniform is None
+            terms.append(binder.pair(base) if is_pair else binder.unsigned_word(base))
+        if uniform is not None and uniform.slot is not None:
+            terms.append(binder.pair(uniform))
+    else:
+        if base is not None and base.slot is not None:
+            word = binder.word(base)
+            terms.append(word if scale == 1 else lambda r: times(word(r), scale))
+        if uniform is not None and uniform.slot is not None:
+            terms.append(binder.word(uniform))
+    if len(terms) == 1:
+        only = terms[0]
+        return lambda r: plus(only(r), offset) if offset else only(r)
+
+    def read(r: list[Any]) -> Int:
+        total: Int = offset
+        for term in terms:
+            total = plus(total, term(r))
+        return total
+
+    return read
+
+
+def load_widths(form: Form) -> dict[int, int]:
+    start = 1 if form.operands and isinstance(form.operands[0], Predicate) else 0
+    return {start: register_count(form)}
+
+
+def framed(
+    form: Form,
+    binder: Binder,
+    space: str,
+    kind: str,
+    width: int,
+    move: Callable[[Machine, Op, Store, Int, Any], None] | None,
+    forget: Callable[[Machine, Op, Poison, Any, tuple[str, ...]], None],
+    operand: Operand | None = None,
+    lanes: int = 32,
+    generic_kind: str | None = None,
+) -> Run:
+    """The frame that memory instructions share.
+
+    move: (machine, op, the bytes of the space, address, lanes): moves the data. forget: (machine, op, why,
+    lanes, spaces): it is not known what was accessed. lanes: only so many of a warp give an address.
+    generic_kind: what the access is called where a generic address lies in shared memory.
+    """
+    read = effective(form, operand or address_of(form)[1], binder, space in ("global", "generic"))
+    constants: Any = ConstantBytes(binder.banks.get(3, b""))
+
+    def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
+        if lanes < 32:
+            active = both(active, from_bools((np.arange(machine.threads) % 32 < lanes)[None, :]))
+        try:
+            address = read(machine.slots)
+        except Poisoned as unknown:
+            poison = unknown.poison.through(op)
+            for where in GENERIC if space == "generic" else (space,):
+                machine.lose(op, kind, where, width, poison, active)
+            if active is not False:
+                forget(machine, op, poison, active, GENERIC if space == "generic" else (space,))
+            return
+        if space == "generic":
+            pieces = machine.resolve(address, active)
+        elif space == "shared":
+            pieces = [(space, own_shared(address), active)]
+        elif space == "local":
+            pieces = [(space, fit(address, 32), active)]
+        else:
+            pieces = [(space, address, active)]
+        for name, at, part in pieces:
+            called = generic_kind if generic_kind and space == "generic" and name == "shared" else kind
+            outside = machine.touch(op, called, name, width, at, part)
+            if outside is not False:
+                forget(machine, op, Poison(OUTSIDE, op), outside, ())
+                part = both(part, invert(outside))
+            if name == "elsewhere":
+                if data and move is not None and part is not False:
+                    store, place = machine.elsewhere(at, part)
+                    move(machine, op, store, place, part)
+            elif data and move is not None and part is not False:
+                move(machine, op, constants if name == "constant" else machine.memory.space(name), at, part)
+
+    return run
+
+
+#: Why a value is not known that was read where no array is.
+OUTSIDE = "it reads outside of every array"
+
+
+def own_shared(address: Int) -> Int:
+    """A shared address without the rank of the block in its cluster, which stands in bits 24 and up."""
+    return low_bits(address, 24)
+
+
+def forget_memory(machine: Machine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+    """Nobody knows where something was written: nothing in these spaces is known any more."""
+    for name in spaces:
+        machine.memory.spoil(name, poison)

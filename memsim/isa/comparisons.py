@@ -1,0 +1,121 @@
+"""Comparisons of integers: `ISETP UISETP`.
+
+In: words as registers hold them. Out: predicates, decided by bounds wherever these suffice.
+Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.op import Form
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.state.registers import (
+    Part,
+    both,
+    bounds,
+    either,
+    from_bools,
+    invert,
+    to_array,
+)
+from memsim.state.sums import Int
+
+Registers = list[Any]
+
+
+_COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": np.not_equal,
+}
+
+
+def compare(a: Int, b: Int, how: str) -> bool | Part:
+    """`a how b`, decided by bounds where they can."""
+    if how == "F":
+        return False
+    if how == "T":
+        return True
+    if how in ("GT", "GE"):
+        a, b, how = b, a, {"GT": "LT", "GE": "LE"}[how]
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    if how == "LT" and (a_high < b_low or a_low >= b_high):
+        return a_high < b_low
+    if how == "LE" and (a_high <= b_low or a_low > b_high):
+        return a_high <= b_low
+    if how in ("EQ", "NE"):
+        if a_high < b_low or b_high < a_low:
+            return how == "NE"
+        if a_low == a_high == b_low == b_high:
+            return how == "EQ"
+    return from_bools(_COMPARE[how](to_array(a), to_array(b)))
+
+
+COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "AND": both,
+    "OR": either,
+    "XOR": lambda a, b: either(both(a, invert(b)), both(invert(a), b)),
+}
+
+
+class Combined:
+    """A comparison combined with a predicate, which alone decides in some lanes."""
+
+    def __init__(self, name: str, other: Any, compute: Compute) -> None:
+        self.name = name
+        self.other = other
+        self.compute = compute
+
+    def __call__(self, r: Registers) -> Any:
+        return self.compute(r)
+
+    def decided(self, r: Registers) -> tuple[bool | Part, bool]:
+        """(lanes in which the results do not depend on the comparison, what both are there).
+
+        Raises:
+            Poisoned: the predicate is not known.
+        """
+        if self.name == "OR":
+            return self.other(r), True
+        return invert(self.other(r)) if self.name == "AND" else False, False
+
+
+@opcode("ISETP", "UISETP", results="PP")
+def build_isetp(form: Form, binder: Binder) -> Compute:
+    how, *rest = form.modifiers
+    given = set(rest)
+    name = next((name for name in rest if name in COMBINE), "")
+    if how not in {*_COMPARE, "F", "T"} or not name or given - {"U32", "EX", *COMBINE}:
+        raise Unsupported(form.name)
+    combine = COMBINE[name]
+    a, b, joined, *lower = form.operands[2:]
+    read = binder.unsigned_word if "U32" in given else binder.word
+    x, y, other = read(a), read(b), binder.predicate(joined)
+    below = binder.predicate(lower[0]) if "EX" in given else None
+
+    def compute(r: Registers) -> Any:
+        p, q, added = x(r), y(r), other(r)
+        found = compare(p, q, how)
+        if below is not None:
+            found = extended(p, q, how, found, below(r))
+        return combine(found, added), combine(invert(found), added)
+
+    return Combined(name, other, compute)
+
+
+def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:
+    """A comparison of high words, with what that of the low words gave."""
+    if how == "EQ":
+        return both(found, below)
+    if how == "NE":
+        return either(found, below)
+    strict = compare(p, q, {"LE": "LT", "GE": "GT"}.get(how, how))
+    return either(strict, both(compare(p, q, "EQ"), below))

@@ -1,0 +1,109 @@
+"""Copies from global to shared memory: `LDGSTS`, which is `cp.async`.
+
+In: an instruction's form. Out: a function that tells the machine which addresses are touched at both ends
+and, where the data is wanted, moves it. Source: PTX ISA, `cp.async`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.access import (
+    HINTS,
+    OUTSIDE,
+    Copy,
+    Machine,
+    Run,
+    effective,
+    forget_memory,
+    own_shared,
+    register_count,
+)
+from memsim.isa.op import Address, Effect, Form, Op, Predicate
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported, opcode
+from memsim.state.registers import (
+    Poison,
+    Poisoned,
+    both,
+    invert,
+    plus,
+    times,
+    to_array,
+    to_bools,
+)
+from memsim.state.sums import Int, low_bits
+
+
+@opcode("LDGSTS", results="", effect=Effect.MEMORY, touches=(("cp_async", "global"), ("cp_async", "shared")))
+def build_copy(form: Form, binder: Binder) -> Run:
+    """`cp.async`: `.BYPASS` is `.cg`; where the operand's predicate is false, zeros are written and nothing
+    read.
+
+    `.ZFILL`: the last bits of the global address count the bytes at the end that are not read, but are zero.
+    """
+    if any(name not in HINTS | {"BYPASS", "64", "128", "ACCESS", "ZFILL"} for name in form.modifiers):
+        raise Unsupported(form.name)
+    addresses = [operand for operand in form.operands if isinstance(operand, Address)]
+    predicates = [operand for operand in form.operands if isinstance(operand, Predicate)]
+    if len(addresses) != 2 or len(addresses) + len(predicates) != len(form.operands) or len(predicates) > 1:
+        raise Unsupported(form.name)
+    to, of = addresses
+    into = effective(form, to, binder, False)
+    origin = effective(form, of, binder, True)
+    reads = binder.predicate(predicates[0]) if predicates else None
+    width = 4 * register_count(form)
+    kind = "cp_async_cg" if "BYPASS" in form.modifiers else "cp_async"
+    fills = "ZFILL" in form.modifiers
+    size = min(width, 8)
+    element: type = np.int64 if size == 8 else np.int32
+
+    def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
+        try:
+            copied = active if reads is None else both(active, reads(machine.slots))
+            destination, source = own_shared(into(machine.slots)), origin(machine.slots)
+        except Poisoned as unknown:
+            poison = unknown.poison.through(op)
+            for space in ("shared", "global"):
+                machine.lose(op, kind, space, width, poison, active)
+            if active is not False:
+                forget_memory(machine, op, poison, active, ("shared",))
+            return
+        missing: Int = 0
+        if fills:
+            missing = low_bits(source, width.bit_length() - 1)
+            source = plus(source, times(missing, -1))
+        machine.touch(op, kind, "shared", width, destination, active, Copy(source, copied))
+        outside = machine.touch(op, kind, "global", width, source, copied, Copy(destination, copied))
+        if kind == "cp_async_cg" and active is not False:
+            machine.overwritten(op, width, destination, active)
+        if not data or active is False:
+            return
+        store = machine.memory.space("shared")
+        if outside is not False:
+            for i in range(width // size):
+                store.forget(plus(destination, i * size), element, outside, Poison(OUTSIDE, op))
+            active, copied = both(active, invert(outside)), both(copied, invert(outside))
+        for i in range(width // size):
+            value: np.ndarray = np.zeros((1, 1), element)
+            try:
+                if copied is not False:
+                    found = machine.memory.space("global").load(plus(source, i * size), element, copied)
+                    value = np.where(to_bools(copied), found, element(0))
+                    if missing != 0:
+                        value = first_bytes(value, width - to_array(missing) - i * size)
+                store.store(plus(destination, i * size), value, active)
+            except Poisoned as unknown:
+                store.forget(plus(destination, i * size), element, active, unknown.poison.through(op))
+
+    return run
+
+
+def first_bytes(value: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The first `count` bytes of elements, the others zero."""
+    size = value.dtype.itemsize
+    kept = np.arange(size) < count[..., None]
+    found: np.ndarray = np.where(kept, value[..., None].view(np.uint8), np.uint8(0))
+    return np.ascontiguousarray(found).view(value.dtype)[..., 0]

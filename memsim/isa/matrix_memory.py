@@ -1,0 +1,114 @@
+"""Matrices between registers and shared memory: `LDSM STSM`, which are `ldmatrix` and `stmatrix`.
+
+In: an instruction's form. Out: a function that tells the machine which addresses are touched and, where the
+data is wanted, moves it. Source: PTX ISA, `ldmatrix`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.access import Machine, Run, forget_memory, framed
+from memsim.isa.op import Effect, Form, Op, Register
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported, opcode
+from memsim.state.memory import Store
+from memsim.state.registers import (
+    Poison,
+    Poisoned,
+    fit,
+    from_array,
+    ints,
+    to_array,
+)
+from memsim.state.sums import Int
+
+
+def _matrix_count(form: Form) -> int:
+    return next((int(name) for name in form.modifiers if name in ("2", "4")), 1)
+
+
+def _ldsm_widths(form: Form) -> dict[int, int]:
+    return {0: _matrix_count(form)}
+
+
+def _stsm_widths(form: Form) -> dict[int, int]:
+    return {1: _matrix_count(form)}
+
+
+def matrix_pieces(machine: Machine, address: Int, matrix: int, transposed: bool) -> list[tuple[Int, int]]:
+    """Where each lane's two 16-bit elements of a matrix lie, as (address, which half of the register).
+
+    PTX ISA, `ldmatrix`: row i of matrix m begins at the address of lane 8 m + i; lane l holds elements 2 (l %
+    4) and the next of row l // 4, or of the transposed matrix.
+    """
+    rows = to_array(address)
+    rows = np.broadcast_to(rows, (rows.shape[0], machine.threads))
+    lanes = np.arange(machine.threads)
+    base = (lanes & ~31) + 8 * matrix
+    if not transposed:
+        row = rows[:, base + (lanes % 32) // 4]
+        return [(from_array(row + 4 * (lanes % 4) + 2 * half), half) for half in (0, 1)]
+    return [
+        (from_array(rows[:, base + (lanes % 4) * 2 + half] + 2 * ((lanes % 32) // 4)), half)
+        for half in (0, 1)
+    ]
+
+
+@opcode("LDSM", widths=_ldsm_widths, effect=Effect.MEMORY, touches=(("ldmatrix", "shared"),))
+def build_load_matrix(form: Form, binder: Binder) -> Run:
+    count, transposed = _matrix_shape(form)
+    target = form.operands[0]
+    if not isinstance(target, Register):
+        raise Unsupported(form.name)
+    slots = [None if target.slot is None else target.slot + i for i in range(count)]
+
+    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+        for matrix, slot in enumerate(slots):
+            if slot is None:
+                continue
+            try:
+                halves = [
+                    store.load(where, np.uint16, machine.mask).astype(np.int64) << (16 * half)
+                    for where, half in matrix_pieces(machine, address, matrix, transposed)
+                ]
+                machine.write(slot, fit(from_array(halves[0] | halves[1]), 32), machine.mask)
+            except Poisoned as unknown:
+                machine.write(slot, unknown.poison.through(op), machine.mask)
+
+    def forget(machine: Machine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+        for slot in slots:
+            if slot is not None:
+                machine.write(slot, poison, machine.mask)
+
+    return framed(form, binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
+
+
+@opcode("STSM", results="", widths=_stsm_widths, effect=Effect.MEMORY, touches=(("stmatrix", "shared"),))
+def build_store_matrix(form: Form, binder: Binder) -> Run:
+    count, transposed = _matrix_shape(form)
+    source = form.operands[1]
+    if not isinstance(source, Register):
+        raise Unsupported(form.name)
+
+    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+        for matrix in range(count):
+            pieces = matrix_pieces(machine, address, matrix, transposed)
+            try:
+                value = 0 if source.slot is None else machine.slots[source.slot + matrix]
+                bits = to_array(ints(value, 32))
+                for where, half in pieces:
+                    store.store(where, (bits >> (16 * half)).astype(np.uint16), machine.mask)
+            except Poisoned as unknown:
+                for where, _ in pieces:
+                    store.forget(where, np.uint16, machine.mask, unknown.poison.through(op))
+
+    return framed(form, binder, "shared", "stmatrix", 16, move, forget_memory, lanes=8 * count)
+
+
+def _matrix_shape(form: Form) -> tuple[int, bool]:
+    if set(form.modifiers) - {"16", "M88", "MT88", "2", "4"}:
+        raise Unsupported(form.name)
+    return _matrix_count(form), "MT88" in form.modifiers

@@ -1,0 +1,215 @@
+"""Objects in shared memory that lanes wait for: `SYNCS` and `ARRIVES` (mbarriers).
+
+In: a form. Out: what it does to the object, and what it gives back. A wait that may block
+(`SYNCS.PHASECHK.TRANS64.TRYWAIT`) is a control instruction (`memsim.simt.phase_waits`); here is one that asks
+once. Requests to the objects are told beside the rows. Left out: `.noComplete` (`TMASK`).
+Source: PTX ISA, `mbarrier`, and what ptxas 13.0 makes of each of its forms for sm_90a:
+
+    init                            SYNCS.EXCH.64 URZ, [a], pair    the object's 64 bits
+    arrive                          SYNCS.ARRIVE.TRANS64.A1T0 R2, [a], RZ
+    arrive with a count             SYNCS.ARRIVE.TRANS64.ART0 R2, [a], count
+    arrive.expect_tx                SYNCS.ARRIVE.TRANS64 R2, [a], bytes
+    expect_tx, complete_tx          SYNCS.ARRIVE.TRANS64.RED.A0TR, .A0TX RZ, [a], bytes
+    arrive_drop                     .OPTOUT beside those of arrive
+    of another block                .RED: nothing is given back
+    cp.async.mbarrier.arrive        SYNCS.ARRIVE.TRANS64.RED.A0T1, then ARRIVES.LDGSTSBAR.64.TRANSCNT
+    ... .noinc                      ARRIVES.LDGSTSBAR.64.ARVCNT
+    test_wait, try_wait             SYNCS.PHASECHK.TRANS64[.TRYWAIT] P0, [a], parity in bit 31
+    inval                           SYNCS.CCTL.IV [a]
+
+An arrival gives back the upper word of the object as it was before all lanes of the instruction, and 0 below
+it: so does an H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.access import Machine, address_of, effective
+from memsim.isa.op import Effect, Flow, Form, Op, Predicate
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.results import targets_of
+from memsim.state.mbarriers import Mbarriers, upper_word
+from memsim.state.registers import Part, Poison, Poisoned, from_array, from_bools, to_array
+
+#: What the operand of an arrival counts, (arrivals, bytes): "R" stands for the operand.
+_COUNTS: dict[str, tuple[Any, Any]] = {
+    "": (1, "R"),
+    "A1T0": (1, 0),
+    "ART0": ("R", 0),
+    "A0TR": (0, "R"),
+    "A0TX": (0, "-R"),
+    "A0T1": (0, 1),
+}
+ASIDE = "mbarrier operations"
+Reader = Callable[[list[Any]], Any]
+
+
+def is_wait(form: Form) -> bool:
+    """May lanes be held there until a phase is over?"""
+    return form.modifiers == ("PHASECHK", "TRANS64", "TRYWAIT")
+
+
+def _widths(form: Form) -> dict[int, int]:
+    if "EXCH" in form.modifiers:
+        return {0: 2, 2: 2}
+    return {} if "PHASECHK" in form.modifiers else {0: 2}
+
+
+def effect(form: Form) -> Effect:
+    return Effect.CONTROL if is_wait(form) else Effect.MEMORY
+
+
+@opcode("SYNCS", results="P?R?", widths=_widths, effect_of=effect, flow=Flow.WAIT_PHASE, steers=True)
+def build_mbarrier(form: Form, binder: Binder) -> Any:
+    """What it does to the object."""
+    names = form.modifiers
+    if form.opcode == "SYNCS" and "TRANS64" not in names and names[:1] != ("EXCH",) and "CCTL" not in names:
+        return _of_ptx(form)
+    place = effective(form, address_of(form)[1], binder, False)
+    after = form.operands[address_of(form)[0] + 1 :]
+    act: Act = _forgets
+    if names == ("EXCH", "64"):
+        act = _exchange(binder.pair(after[0]))
+    elif names == ("CCTL", "IV"):
+        act = _invalidate
+    elif names == ("PHASECHK", "TRANS64"):
+        act = _test(binder.unsigned_word(after[0]))
+    elif names[:2] == ("ARRIVE", "TRANS64") and set(names[2:]) <= {"RED", "OPTOUT", *_COUNTS}:
+        counts = [name for name in names[2:] if name in _COUNTS]
+        if len(counts) <= 1:
+            act = _arrive(binder.word(after[0]), counts[0] if counts else "", "OPTOUT" in names)
+    return _run(form, place, act)
+
+
+@opcode("ARRIVES", results="", effect=Effect.MEMORY, steers=True)
+def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
+    """Copies of the lane are done when they are issued, one legal order: so is the arrival."""
+    counts = {("LDGSTSBAR", "64", "TRANSCNT"): (0, -1), ("LDGSTSBAR", "64", "ARVCNT"): (1, 0)}
+    if form.modifiers not in counts:
+        raise Unsupported(form.name)
+    arrivals, bytes = counts[form.modifiers]
+    place = effective(form, address_of(form)[1], binder, False)
+
+    def act(machine: Any, op: Op, lanes: Lanes) -> None:
+        one = np.ones_like(lanes.block)
+        machine.mbarriers.arrive(lanes.block, lanes.address, one * arrivals, one * bytes)
+
+    return _run(form, place, act)
+
+
+class Lanes:
+    """The lanes that execute, as columns: which block's object [m] and at which address [m], and a mask."""
+
+    def __init__(self, machine: Any, address: Any, active: bool | Part) -> None:
+        self.active = active
+        self.mask = machine.full(active)
+        self.block, self.address = machine.of_shared(address, self.mask)
+
+    def column(self, value: Any) -> np.ndarray:
+        """A register's value in these lanes."""
+        array: np.ndarray = np.broadcast_to(to_array(value), self.mask.shape)[self.mask]
+        return array
+
+    def spread(self, column: np.ndarray) -> np.ndarray:
+        """The column in the places of all lanes, 0 in others."""
+        found = np.zeros(self.mask.shape, column.dtype)
+        found[self.mask] = column
+        return found
+
+
+#: What an operation does, and the values that it gives back, by slot, where they are known.
+Act = Callable[[Any, Op, Lanes], "dict[int, Any] | None"]
+
+
+def _run(form: Form, place: Reader, act: Act) -> Any:
+    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+        if active is False:
+            return
+        machine.aside(ASIDE, active)
+        objects: Mbarriers = machine.mbarriers
+        given = None
+        try:
+            given = act(machine, op, Lanes(machine, place(machine.slots), active))
+        except Poisoned as unknown:
+            objects.forget(unknown.poison.through(op))
+        except MemsimError as error:
+            raise machine.at(error, op) from None
+        values = given or {}
+        poison = Poison(f"the state of an mbarrier ({form.name})", op)
+        for slot in targets_of(form, op.record):
+            if slot is not None:  # after `act`, which may read the same register
+                machine.write(slot, values.get(slot, poison), active)
+
+    return run
+
+
+def _forgets(machine: Any, op: Op, lanes: Lanes) -> None:
+    machine.mbarriers.forget(Poison(f"{op.name} is not executed by the emulator", op))
+
+
+def _exchange(read: Reader) -> Act:
+    def act(machine: Any, op: Op, lanes: Lanes) -> None:
+        bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
+        machine.mbarriers.initialise(lanes.block, lanes.address, bits)
+
+    return act
+
+
+def _invalidate(machine: Any, op: Op, lanes: Lanes) -> None:
+    machine.mbarriers.invalidate(lanes.block, lanes.address)
+
+
+def _test(read: Reader) -> Act:
+    def act(machine: Any, op: Op, lanes: Lanes) -> dict[int, Any]:
+        if machine.mbarriers.poison is not None:
+            raise Poisoned(machine.mbarriers.poison)
+        parity = lanes.column(read(machine.slots)) >> 31
+        over = machine.mbarriers.passed(lanes.block, lanes.address, parity)
+        slot = _answer(op.form)
+        return {} if slot is None else {slot: from_bools(lanes.spread(over))}
+
+    return act
+
+
+def _answer(form: Form) -> int | None:
+    operand = form.operands[0]
+    return operand.slot if isinstance(operand, Predicate) else None
+
+
+def _arrive(read: Reader, counts: str, drops: bool) -> Act:
+    arrivals, bytes = _COUNTS[counts]
+
+    def act(machine: Any, op: Op, lanes: Lanes) -> dict[int, Any]:
+        operand = lanes.column(read(machine.slots)).astype(np.int64)
+        ones = np.ones_like(operand)
+        columns = {"R": operand, "-R": -operand}
+        count, tx = (columns[one] if isinstance(one, str) else ones * one for one in (arrivals, bytes))
+        before = machine.mbarriers.arrive(lanes.block, lanes.address, count, tx, drops)
+        targets = targets_of(op.form, op.record)
+        if len(targets) != 2 or machine.mbarriers.poison is not None:
+            return {}
+        word = upper_word(*before).astype(np.uint32).view(np.int32).astype(np.int64)
+        given = zip(targets, (0, from_array(lanes.spread(word))))
+        return {slot: value for slot, value in given if slot is not None}
+
+    return act
+
+
+def _of_ptx(form: Form) -> Any:
+    """As PTX is lowered: a wait says yes, and nothing else is known."""
+    waits = "PHASECHK" in form.modifiers
+
+    def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
+        machine.aside(ASIDE, active)
+        poison = Poison(f"the state of an mbarrier ({form.name})", op)
+        for slot in targets_of(form, op.record):
+            if slot is not None:
+                machine.write(slot, True if waits and slot == _answer(form) else poison, active)
+
+    return run

@@ -1,0 +1,251 @@
+"""Selection and moves: `SEL FSEL MOV PRMT P2R R2P` and their uniform twins.
+
+In: words and predicates as registers hold them. Out: the same.
+Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.integer import as_int, known
+from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
+from memsim.isa.readers import Binder, IntReader, PredicateReader, halved
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.state.partial import or_zero
+from memsim.state.registers import (
+    choose,
+    fit,
+    from_array,
+    from_bools,
+    plus,
+    to_array,
+    unsigned,
+)
+from memsim.state.sums import (
+    Int,
+    and_ints,
+    low_bits,
+    shift_left,
+    shift_right,
+    u64,
+)
+
+Registers = list[Any]
+
+
+#: Selectors by name and by the lowest two bits of the operand (PTX ISA, `prmt`).
+_PICKS = {
+    "F4E": (0x3210, 0x4321, 0x5432, 0x6543),
+    "B4E": (0x5670, 0x6701, 0x7012, 0x0123),
+    "RC8": (0x0000, 0x1111, 0x2222, 0x3333),
+    "ECL": (0x3210, 0x3211, 0x3222, 0x3333),
+    "ECR": (0x0000, 0x1110, 0x2210, 0x3210),
+    "RC16": (0x1010, 0x3232, 0x1010, 0x3232),
+}
+
+
+def kept_word(binder: Binder, operand: Operand) -> IntReader:
+    """A word of which a piece may be kept though nobody wrote it: compilers set 16-bit halves one by one.
+
+    No program can depend on what was never written; it is taken as 0.
+    """
+    read = binder.word(operand)
+    slot = operand.slot if isinstance(operand, Register) else None
+    if slot is None:
+        return read
+
+    def or_nothing(r: Registers) -> Int:
+        value = r[slot]
+        r[slot] = or_zero(value)
+        try:
+            return read(r)
+        finally:
+            r[slot] = value
+
+    return or_nothing
+
+
+@opcode("PRMT", "UPRMT")
+def build_permute(form: Form, binder: Binder) -> Compute:
+    given = known(form, *_PICKS)
+    a, selector, c = form.operands[1:4]
+    x, s, y = kept_word(binder, a), binder.word(selector), kept_word(binder, c)
+    if len(given) > 1:
+        raise Unsupported(form.name)
+    named = _PICKS[next(iter(given))] if given else None
+
+    def compute(r: Registers) -> Int:
+        choice = s(r)
+        if named is not None:
+            choice = (
+                named[choice & 3]
+                if type(choice) is int
+                else from_array(np.array(named)[to_array(choice) & 3])
+            )
+        low, high = x(r), y(r)
+        if choice == 0x3210 or (type(choice) is int and choice & 0xFFFF == 0x3210):
+            return fit(low, 32)
+        if type(choice) is int:
+            return fit(by_constant(low, high, choice), 32)
+        picks = to_array(choice)
+        joined = u64(to_array(unsigned(fit(low, 32), 32)) | (to_array(fit(high, 32)) << 32))
+        result: np.ndarray = np.zeros((1, 1), np.int64)
+        for byte in range(4):
+            pick = (picks >> (4 * byte)) & 15
+            found = ((joined >> ((pick & 7) * 8).astype(np.uint64)) & np.uint64(255)).astype(np.int64)
+            found = np.where(pick & 8, np.where(found & 128, 255, 0), found)
+            result = result | (found << (8 * byte))
+        return fit(from_array(result), 32)
+
+    return compute
+
+
+def by_constant(low: Int, high: Int, selector: int) -> Int:
+    """Four bytes out of two words; bit 3 of a selector repeats the byte's sign."""
+    words = [unsigned(fit(value, 32), 32) for value in (low, high)]
+    total: Int = 0
+    for byte in range(4):
+        pick = selector >> (4 * byte) & 15
+        word = words[pick >> 2 & 1]
+        if type(word) is int and word == 0:
+            continue
+        found = low_bits(shift_right(word, 8 * (pick & 3), False, 32), 8)
+        if pick & 8:
+            found = from_array(np.where(to_array(found) & 128, 255, 0))
+        total = plus(total, shift_left(found, 8 * byte, 40))
+    return total
+
+
+def _selected(form: Form) -> dict[int, int]:
+    return {0: 2, 1: 2, 2: 2} if "64" in form.modifiers else {}
+
+
+@opcode("SEL", "USEL", "FSEL", widths=_selected)
+def build_select(form: Form, binder: Binder) -> Compute:
+    given = known(form, "FTZ", "64")
+    a, b, condition = form.operands[1:4]
+    if form.opcode == "FSEL":
+        return float_select(form, binder)
+    if "64" in given:
+        return _pair_select(binder.pair(a), binder.pair(b), binder.predicate(condition))
+    x, y, which = binder.word(a), binder.word(b), binder.predicate(condition)
+
+    def compute(r: Registers) -> Any:
+        choice = which(r)
+        if choice is True:
+            return fit(x(r), 32)
+        if choice is False:
+            return fit(y(r), 32)
+        return choose(choice, fit(x(r), 32), fit(y(r), 32))
+
+    return compute
+
+
+def _pair_select(x: IntReader, y: IntReader, which: PredicateReader) -> Compute:
+    def compute(r: Registers) -> Any:
+        choice = which(r)
+        if isinstance(choice, bool):
+            return halved(x(r) if choice else y(r))
+        return halved(choose(choice, fit(x(r), 64), fit(y(r), 64)))
+
+    return compute
+
+
+def float_select(form: Form, binder: Binder) -> Compute:
+    a, b, condition = form.operands[1:4]
+    x, y, which = binder.single(a), binder.single(b), binder.predicate(condition)
+
+    def compute(r: Registers) -> Any:
+        choice = which(r)
+        if choice is True:
+            return x(r)
+        if choice is False:
+            return y(r)
+        return choose(choice, x(r), y(r))
+
+    return compute
+
+
+def _moved(form: Form) -> dict[int, int]:
+    return {0: 2, 1: 2} if "64" in form.modifiers else {}
+
+
+@opcode("MOV", "UMOV", widths=_moved)
+def build_move(form: Form, binder: Binder) -> Compute:
+    given = known(form, "U32", "64")
+    source = form.operands[1]
+    if "64" in given:
+        if isinstance(source, Immediate) and isinstance(source.value, int):
+            number = halved(source.value)  # all 64 bits of it are in the instruction
+            return lambda r: number
+        pair = binder.pair(source)
+        return lambda r: halved(pair(r))
+    if (
+        isinstance(source, Register)
+        and source.slot is not None
+        and not (source.negated or source.inverted or source.part)
+    ):
+        slot = source.slot
+        return lambda r: r[slot]
+    read = binder.word(source)
+    return lambda r: fit(read(r), 32)
+
+
+@opcode("P2R", "UP2UR")
+def build_predicates_to_register(form: Form, binder: Binder) -> Compute:
+    known(form, "B0", "B1", "B2", "B3")
+    target, _, base, mask = form.operands
+    bits = binder.literal(mask) & 0x7F
+    shift = 8 * part_number(target)
+    first = PREDICATE if form.opcode == "P2R" else UNIFORM_PREDICATE
+    kept = binder.word(base)
+    readers = [
+        (number, binder.predicate(Predicate(first + number))) for number in range(7) if bits >> number & 1
+    ]
+
+    def compute(r: Registers) -> Int:
+        total: Int = and_ints(fit(kept(r), 32), ~(bits << shift))
+        for number, read in readers:
+            total = plus(total, shift_left(as_int(read(r)), number + shift, 40))
+        return fit(total, 32)
+
+    return compute
+
+
+def part_number(operand: Any) -> int:
+    """Which byte a register operand names; 0 without."""
+    part = getattr(operand, "part", "")
+    return int(part[1]) if part.startswith("B") and part[1:].isdigit() else 0
+
+
+def _predicates_written(form: Form) -> list[int]:
+    """The predicates that R2P's mask names."""
+    mask = form.operands[2]
+    bits = mask.value if isinstance(mask, Immediate) and isinstance(mask.value, int) else 0x7F
+    return [PREDICATE + number for number in range(7) if bits >> number & 1]
+
+
+@opcode("R2P", results="", written=_predicates_written)
+def build_register_to_predicates(form: Form, binder: Binder) -> Compute:
+    known(form)
+    _, source, mask = form.operands
+    if not isinstance(source, Register):
+        raise Unsupported(form.name)
+    read = binder.word(Register(source.slot))
+    shift = 8 * part_number(source)
+    bits = binder.literal(mask) & 0x7F
+    numbers = [number for number in range(7) if bits >> number & 1]
+
+    def compute(r: Registers) -> Any:
+        value = fit(read(r), 32)
+        if type(value) is int:
+            found: tuple[Any, ...] = tuple(bool(value >> (number + shift) & 1) for number in numbers)
+        else:
+            array = to_array(value)
+            found = tuple(from_bools((array >> (number + shift)) & 1 == 1) for number in numbers)
+        return found if len(found) != 1 else found[0]
+
+    return compute

@@ -1,0 +1,293 @@
+"""Products of a warpgroup (`wgmma`): `HGMMA QGMMA IGMMA`, whose operands four warps read from shared memory.
+
+In: a form. Out: a function that tells the machine how much the four warps read and, where the data is
+wanted, computes the product; each warp has 16 of its 64 rows. Where operands are read decides nothing that a
+chip counts (docs/model.md). A may be in registers. Results are bit for bit those of an H200, by the rule of
+HMMA (`memsim.isa.matrix`). Left out: `BGMMA`, sparse products. Source: PTX ISA, "Asynchronous warpgroup
+level matrix instructions", and what ptxas 13.0 makes of them: the descriptor of A is in URn and URn+1 of
+`gdesc[URn]`, that of B in the two behind, also where A is in registers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.bulk_copy import Issue, issued
+from memsim.isa.convert import byte_values
+from memsim.isa.lanes import by_warp
+from memsim.isa.matrix import cut, elements, integer_product, places, tensor_product, written
+from memsim.isa.op import UNIFORM, Effect, Form, Op, Predicate, Register, Special
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported, opcode
+from memsim.state.descriptors import Descriptor, descriptor_of
+from memsim.state.registers import Poison, Poisoned, ints, to_array, to_bools
+from memsim.state.rounding import Array
+
+#: Bits of an element of A and B, by the modifiers behind the result's type.
+_BITS = {"BF16": 16, "TF32": 32, "E4M3": 8, "E5M2": 8, "S8": 8, "U8": 8}
+_KNOWN = {"F32", "F16", "SAT", *_BITS}
+#: Exponents of their subnormal numbers.
+_LEAST = {"F16": -14, "E4M3": -6, "E5M2": -14, "BF16": -126, "TF32": -126, "F32": -126}
+#: Of the 64, a warp has so many rows.
+_ROWS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """64 x columns x k, the types of A, B and the result, bits of an element of A and B.
+
+    registers: of a lane, which hold the result. saturates: integers stay within 32 bits.
+    """
+
+    columns: int
+    k: int
+    a: str
+    b: str
+    result: str
+    bits: int
+    registers: int
+    saturates: bool
+
+
+def shape_of(form: Form) -> Shape:
+    """The shape of a product.
+
+    Raises:
+        Unsupported: a form that is not known.
+    """
+    sizes = re.fullmatch(r"64x(\d+)x(\d+)", form.modifiers[0] if form.modifiers else "")
+    names = form.modifiers[1:]
+    if sizes is None or set(names) - _KNOWN:
+        raise Unsupported(form.name)
+    types = [name for name in names if name in _BITS] or ["F16"]
+    bits = _BITS.get(types[0], 16)
+    columns, k = int(sizes[1]), int(sizes[2])
+    if bits * k != 256:
+        raise Unsupported(form.name)
+    result = "S32" if form.opcode == "IGMMA" else names[0]
+    registers = columns // 4 if result == "F16" else columns // 2
+    return Shape(columns, k, types[0], types[-1], result, bits, registers, "SAT" in names)
+
+
+def _widths(form: Form) -> dict[int, int]:
+    try:
+        registers = shape_of(form).registers
+    except Unsupported:
+        registers = 128
+    return {0: registers, 1: 4, 2: registers, 3: registers}
+
+
+def _described(form: Form) -> tuple[int, frozenset[str]] | None:
+    """The first of the four uniform registers, and what is said of A and B: `tnspA`, `negB`, ..."""
+    for operand in form.operands:
+        if isinstance(operand, Special) and (match := re.match(r"gdesc\[UR(\d+)\]", operand.name)):
+            return UNIFORM + int(match[1]), frozenset(operand.name[match.end() :].split(".")[1:])
+    return None
+
+
+def _read(form: Form) -> list[int]:
+    described = _described(form)
+    if described is None:
+        return []
+    first = described[0]
+    return list(range(first, first + 4)) if _of_memory(form) else [first + 2, first + 3]
+
+
+def _of_memory(form: Form) -> bool:
+    """Is A in shared memory too?"""
+    return isinstance(form.operands[1], Special)
+
+
+@opcode(
+    "HGMMA",
+    "QGMMA",
+    "IGMMA",
+    results="R",
+    widths=_widths,
+    effect=Effect.MEMORY,
+    touches=(("wgmma", "shared"),),
+    also_read=_read,
+)
+def build_group_product(form: Form, binder: Binder) -> Any:
+    shape = shape_of(form)
+    if _described(form) is None:
+        raise Unsupported(form.name)
+    rows = shape.columns + (64 if _of_memory(form) else 0)
+    width = rows * shape.k * shape.bits // 8 // 32
+    target = form.operands[0]
+    if not isinstance(target, Register) or target.slot is None:
+        raise Unsupported(form.name)
+    written_slots = range(target.slot, target.slot + shape.registers)
+    product: Product | str
+    try:
+        product = Product(form, shape, binder)
+    except Unsupported:
+        product = f"the product of {form.name} is not worked out by the emulator"
+
+    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+        machine.operands(op, width, active)
+        if active is False:
+            return
+        values: tuple[Any, ...]
+        try:
+            if isinstance(product, str):
+                raise Poisoned(Poison(product, op))
+            if not data:
+                raise Poisoned(Poison("a product that no address needs", op))
+            values = product.of(machine, op, active)
+        except Poisoned as unknown:
+            values = (unknown.poison.through(op),) * shape.registers
+        except MemsimError as error:
+            raise machine.at(error, op) from None
+        for slot, value in zip(written_slots, values):
+            machine.write(slot, value, active)
+
+    return run
+
+
+class Product:
+    """What a form computes.
+
+    Raises:
+        Unsupported: a form that is not computed.
+    """
+
+    def __init__(self, form: Form, shape: Shape, binder: Binder) -> None:
+        described = _described(form)
+        assert described is not None
+        _, said = described
+        behind = form.operands[2 if _of_memory(form) else 3 :]
+        if said - {"tnspA", "tnspB", "negA", "negB"} or not behind:
+            raise Unsupported(form.name)
+        self.form, self.shape, self.binder, self.said = form, shape, binder, said
+        self.slots = _read(form)
+        numbers = shape.columns // 2
+        self.addend = elements(form, behind[0], numbers, shape.result)
+        predicate = next((operand for operand in behind[1:] if isinstance(operand, Predicate)), None)
+        self.adds = (lambda r: True) if predicate is None else binder.predicate(predicate)
+        self.fragment = None if _of_memory(form) else self._fragment(form.operands[1])
+
+    def _fragment(self, operand: Any) -> Callable[[Any], Array]:
+        """A in registers: reads 16 x k numbers of each warp, float64 (rows, warps, 16, k)."""
+        if not isinstance(operand, Register) or operand.slot is None or operand.part:
+            raise Unsupported(self.form.name)
+        slot, sign = operand.slot, -1.0 if operand.negated else 1.0
+        row, column = places(self.shape.k, 32 // self.shape.bits, _ROWS)
+
+        def read(machine: Any) -> Array:
+            words = [by_warp(to_array(ints(machine.slots[slot + i], 32)), machine) for i in range(4)]
+            count = max(array.shape[0] for array in words)
+            whole = np.stack([np.broadcast_to(array, (count, *array.shape[1:])) for array in words], -1)
+            found = np.zeros((*whole.shape[:2], _ROWS, self.shape.k))
+            found[..., row, column] = numbers_of(whole.astype(np.uint32).view(np.uint8), self.shape.a)
+            return found * sign
+
+        return read
+
+    def of(self, machine: Any, op: Op, active: Any) -> tuple[Any, ...]:
+        """The registers of the result.
+
+        Raises:
+            Poisoned: something that it depends on is not known.
+            MemsimError: a descriptor that names places outside of shared memory.
+        """
+        shape = self.shape
+        issue = issued(machine, active, self.slots, self.binder)
+        blocks, warps = machine.shape[0], machine.threads // 32
+        adds = np.broadcast_to(to_bools(self.adds(machine.slots)), machine.shape)
+        adds = adds.reshape(blocks, warps, 32)[issue.block, issue.warp].any(1)
+        row, column = result_places(shape.columns)
+        addends = np.zeros((len(issue.block), _ROWS, shape.columns))
+        if adds.any():
+            found = self.addend(machine.slots, machine)
+            found = np.broadcast_to(found, (blocks, *found.shape[1:]))
+            addends[:, row, column] = found[issue.block, issue.warp]
+            addends[~adds] = 0
+        first = self._first(machine, op, issue)
+        results = np.zeros((blocks, warps, 32, shape.columns // 2))
+        known: dict[tuple[int, int], Array] = {}
+        for at, (block, warp) in enumerate(zip(issue.block.tolist(), issue.warp.tolist())):
+            word = int(issue.words[-2][at]) | int(issue.words[-1][at]) << 32
+            if (block, word) not in known:
+                columns = np.arange(shape.columns)
+                known[block, word] = self._matrix(machine, op, block, word, columns, "B")
+            sums = self._sums(first(at), known[block, word], addends[at])
+            results[block, warp] = sums[row, column]
+        return written(results, shape.result)
+
+    def _first(self, machine: Any, op: Op, issue: Issue) -> Callable[[int], Array]:
+        """Gives A of each warp, 16 x k."""
+        if self.fragment is not None:
+            whole = self.fragment(machine)
+            whole = np.broadcast_to(whole, (machine.shape[0], *whole.shape[1:]))
+            return lambda at: np.asarray(whole[issue.block[at], issue.warp[at]])
+
+        def read(at: int) -> Array:
+            word = int(issue.words[0][at]) | int(issue.words[1][at]) << 32
+            rows = _ROWS * (int(issue.warp[at]) % 4) + np.arange(_ROWS)
+            return self._matrix(machine, op, int(issue.block[at]), word, rows, "A")
+
+        return read
+
+    def _matrix(self, machine: Any, op: Op, block: int, word: int, rows: np.ndarray, name: str) -> Array:
+        """Rows of a matrix in shared memory, float64 [rows, k]."""
+        shape, described = self.shape, descriptor_of(word)
+        found = shared_bytes(machine, op, block, described, rows, shape, f"tnsp{name}" in self.said)
+        numbers = numbers_of(found, shape.a if name == "A" else shape.b)
+        return -numbers if f"neg{name}" in self.said else numbers
+
+    def _sums(self, a: Array, b: Array, c: Array) -> Array:
+        if self.shape.result == "S32":
+            total = integer_product(a, b, c)
+            return np.clip(total, -(2.0**31), 2.0**31 - 1) if self.shape.saturates else total
+        kept, rounded = (13, 14) if self.shape.bits == 8 else (25, 24)
+        least = (_LEAST[self.shape.a], _LEAST[self.shape.b], _LEAST[self.shape.result])
+        total = tensor_product(a, b, c, kept, least)
+        if self.shape.result == "F32":
+            return cut(total, rounded)
+        return total.astype(np.float16).astype(np.float64) + 0.0  # what is rounded to zero has no sign
+
+
+def shared_bytes(
+    machine: Any, op: Op, block: int, matrix: Descriptor, rows: np.ndarray, shape: Shape, side_by_side: bool
+) -> np.ndarray:
+    """The bytes of elements [rows, k] in a block's shared memory, uint8 [rows, k * bytes of one].
+
+    Raises:
+        Poisoned: they are not known.
+        MemsimError: they are outside of shared memory.
+    """
+    size = shape.bits // 8
+    places = matrix.places(rows, shape.k, size, side_by_side)[..., None] + np.arange(size)
+    store = machine.memory.space("shared")
+    if int(places.min()) < store.base or int(places.max()) >= store.base + store.data.shape[1]:
+        raise MemsimError(f"out-of-bounds {op.form.name}: a descriptor names places outside of shared memory")
+    found, lost = store.get(block, places.reshape(-1))
+    if lost is not None:
+        raise Poisoned(lost[1])
+    return np.asarray(found.reshape(len(rows), -1))
+
+
+def numbers_of(content: np.ndarray, name: str) -> Array:
+    """Elements side by side in the last dimension, uint8, as float64."""
+    content = np.ascontiguousarray(content)
+    if name in ("E4M3", "E5M2"):
+        return np.asarray(byte_values(name)[content])
+    if name == "BF16":
+        return np.asarray((content.view(np.uint16).astype(np.uint32) << 16).view(np.float32), np.float64)
+    if name == "TF32":
+        return np.asarray((content.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32), np.float64)
+    found: Array = content.view({"F16": np.float16, "S8": np.int8, "U8": np.uint8}[name]).astype(np.float64)
+    return found
+
+
+def result_places(columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """(row, column) of each lane's numbers of the result in its warp's 16 rows, int [32, columns / 2]."""
+    lane, number = np.arange(32)[:, None], np.arange(columns // 2)[None, :]
+    return lane // 4 + 8 * (number // 2 % 2), 8 * (number // 4) + 2 * (lane % 4) + number % 2

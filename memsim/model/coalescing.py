@@ -1,0 +1,86 @@
+"""What a warp's request to global memory touches: sectors and 128-byte lines.
+
+In: byte addresses of 32 lanes, width, operation. Out: `GlobalCost`, one number of each kind for
+each request. Left out on purpose: caches (hits and misses), DRAM, and `cp.async.cg`
+(`memsim.model.cp_async.bypass_access`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memsim.arch import SM_90, Arch, get_arch
+from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GlobalCost:
+    """Cost of each request; int64 arrays of the leading shape of the addresses.
+
+    sectors: distinct 32-byte sectors, as `l1tex__t_sectors_pipe_lsu_mem_global_op_*` counts.
+    lines: distinct 128-byte lines, as `l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld` counts.
+    ideal_sectors: the sectors that the same number of distinct bytes would fill, side by side.
+    """
+
+    sectors: Counts
+    lines: Counts
+    ideal_sectors: Counts
+
+
+def global_access(
+    addresses: ArrayLike,
+    width: int,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch | str = SM_90,
+) -> GlobalCost:
+    """Sectors and lines of warp requests to global memory.
+
+    Args:
+        addresses: integers (..., 32), byte addresses, one row for each warp request.
+        width: bytes a lane: 1, 2, 4, 8 or 16.
+        op: load, store, atomic, reduction or cp_async (`.ca`); all are counted alike. cp_async_cg:
+            as if it were a load, which is what the Source page shows as tag requests.
+        active: booleans that broadcast to (..., 32); None means every lane. The addresses of
+            lanes that are not active are ignored.
+        arch: the chip whose measured rules to use, or its name.
+
+    Returns:
+        GlobalCost of int64 arrays (...); all zero where no lane is active.
+
+    Raises:
+        MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
+            or an active lane that is not aligned to the width.
+    """
+    chip = get_arch(arch)
+    requests = check_requests(addresses, width, op, active, chip, "global")
+
+    sectors, lines, ideal = np.zeros((3, len(requests.addresses)), np.int64)
+    for rows, units, mask in requests.chunks(requests.width):
+        served: Mask = np.ones(len(units), np.bool_)
+        if mask is not None:
+            served = np.logical_or.reduce(mask, axis=1)
+            units = fill_idle(units, mask)
+        # An aligned access lies in one sector, and sorted units are sorted sectors and lines too.
+        in_order = np.ascontiguousarray(np.sort(units, axis=1).T)
+        change = in_order[1:] ^ in_order[:-1]
+        sectors[rows] = _distinct(change, chip.sector_bytes // requests.width) * served
+        lines[rows] = _distinct(change, chip.line_bytes // requests.width) * served
+        touched = _distinct(change, 1) * requests.width * served
+        ideal[rows] = -(-touched // chip.sector_bytes)
+    return GlobalCost(*(column.reshape(requests.shape) for column in (sectors, lines, ideal)))
+
+
+def _distinct(change: Lanes, per_block: int) -> Counts:
+    """How many blocks of `per_block` units (a power of two) each row touches [m].
+
+    change: the bits in which each of its units differs from the one before, in order [31, m].
+    """
+    edges = (change >= change.dtype.type(per_block)).view(np.uint8)
+    distinct: Counts = edges.sum(axis=0, dtype=np.uint8).astype(np.int64) + 1
+    return distinct

@@ -1,0 +1,46 @@
+"""What a warp's load of constants at an index costs: a request for each address that differs.
+
+In: addresses of 32 lanes in a bank of constants. Out: the number of requests.
+Left out on purpose: caches, and the loads at a fixed address, which are no accesses of a lane's own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memsim.arch import SM_90, Arch, get_arch
+from memsim.model.requests import check_requests, fill_idle
+
+
+def constant_access(
+    addresses: ArrayLike,
+    width: int,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch | str = SM_90,
+) -> NDArray[np.int64]:
+    """Requests of warp loads from constant memory: the distinct addresses, as `idc__requests` counts them.
+
+    Args:
+        addresses: integers (..., 32): byte addresses in the bank.
+        width: bytes a lane: 1, 2, 4 or 8.
+        op: load.
+        active: booleans that broadcast to (..., 32); None means every lane.
+        arch: the chip whose measured rules to use, or its name.
+
+    Returns:
+        int64 array (...); 0 where no lane is active.
+
+    Raises:
+        MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
+            or an active lane that is not aligned to the width.
+    """
+    asked = check_requests(addresses, width, op, active, get_arch(arch), "constant")
+    requests = np.zeros(len(asked.addresses), np.int64)
+    for rows, units, mask in asked.chunks(asked.width):
+        filled = units if mask is None else fill_idle(units, mask)
+        ordered = np.sort(filled, axis=1)
+        served = True if mask is None else mask.any(axis=1)
+        requests[rows] = (1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1)) * served
+    return requests.reshape(asked.shape)

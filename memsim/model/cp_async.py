@@ -1,0 +1,176 @@
+"""What `cp.async` costs: a copy from global to shared memory, whose lanes can meet on either side.
+
+In: where each lane writes, and where it reads. Out: `SharedCost` and `GlobalCost`, as for other requests.
+Left out on purpose: what a miss adds. A request for several lines that are not in the L1 cache can be
+served in other portions, which depend on true addresses and on time; `is_certain` says where that is so.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from memsim.arch import SM_90, Arch
+from memsim.errors import MemsimError
+from memsim.model.coalescing import GlobalCost, global_access
+from memsim.model.requests import Lanes, Mask, Requests, check_requests
+from memsim.model.shared import Counts, SharedCost
+
+
+def copy_access(
+    addresses: ArrayLike,
+    origins: ArrayLike,
+    width: int,
+    active: ArrayLike | None = None,
+    read: ArrayLike | None = None,
+    arch: Arch = SM_90,
+) -> SharedCost:
+    """Cost of `cp.async.ca` requests to shared memory, of data that are in the L1 cache.
+
+    Lanes are served in groups, as in a store of that width. A lane comes one wavefront after the last lane
+    before it, in its group, that reads from one of its banks of the cache or writes to one of its banks of
+    shared memory. Equal addresses do not share. Source: docs/model.md.
+
+    Args:
+        addresses: integers (..., 32), byte addresses in shared memory, one row for each warp request.
+        origins: the same shape, byte addresses in global memory.
+        width: bytes a lane: 4, 8 or 16.
+        active: booleans that broadcast to (..., 32); None means every lane.
+        read: which of the active lanes read; the others write zeros. None means all of them.
+        arch: the chip whose measured rules to use.
+
+    Returns:
+        SharedCost of int64 arrays (...). `ideal` is a wavefront for each group with an active lane.
+
+    Raises:
+        MemsimError: bad shapes or types, a width not measured, or a lane that is not aligned to it.
+    """
+    turns, slots, shape = copy_turns(addresses, origins, width, active, read, arch)
+    costs = turns.reshape(len(turns), turns.shape[1] // slots, slots).max(axis=2)
+    wavefronts, groups = costs.sum(axis=1), np.count_nonzero(costs, axis=1)
+    columns = wavefronts, wavefronts - groups, costs.max(axis=1, initial=0), groups
+    return SharedCost(*(np.asarray(column, np.int64).reshape(shape) for column in columns))
+
+
+def copy_turns(
+    addresses: ArrayLike,
+    origins: ArrayLike,
+    width: int,
+    active: ArrayLike | None,
+    read: ArrayLike | None,
+    arch: Arch,
+) -> tuple[Counts, int, tuple[int, ...]]:
+    """Each lane's wavefront in its group, from 1, 0: idle [m, 32]; lanes of a group; the leading shape."""
+    writes, reads = check_copies(addresses, origins, width, active, read, arch)
+    slots = arch.line_bytes // width
+    turns = np.zeros(writes.addresses.shape, np.int64)
+    for (rows, to, on), (_, source, reading) in zip(writes.chunks(width), reads.chunks(width), strict=True):
+        turns[rows] = _turns(_slot(to, slots), _slot(source, slots), on, reading, slots)
+    return turns, slots, writes.shape
+
+
+def is_certain(
+    origins: ArrayLike, width: int, active: ArrayLike, read: ArrayLike, arch: Arch = SM_90
+) -> Mask:
+    """Whether a `cp.async.ca` takes the same wavefronts, hit or miss: bool (...).
+
+    That is measured where every active lane reads, and each group of lanes side by side one 128-byte line.
+    """
+    lanes = (
+        np.asarray(origins) - np.arange(arch.warp) * width % arch.line_bytes
+    )  # the start of the group's line
+    on = np.broadcast_to(active, lanes.shape)
+    slots = arch.line_bytes // width
+    groups = lanes.reshape(*lanes.shape[:-1], arch.warp // slots, slots)
+    of_group = on.reshape(groups.shape)
+    low = np.where(of_group, groups, np.iinfo(np.int64).max).min(axis=-1, keepdims=True)
+    side_by_side = (~of_group | ((groups == low) & (low % arch.line_bytes == 0))).all(axis=(-1, -2))
+    certain: Mask = side_by_side & (np.asarray(read) | ~on).all(axis=-1)
+    return certain
+
+
+def bypass_access(
+    addresses: ArrayLike, origins: ArrayLike, active: ArrayLike | None = None, arch: Arch = SM_90
+) -> GlobalCost:
+    """What `cp.async.cg` requests, of 16 bytes a lane, count in global memory. Arguments: as `copy_access`.
+
+    They go past the L1 cache, and the chip counts where the data go as well: a sector for each pair of a
+    128-byte line and a 32-byte sector of shared memory, a look-up for each pair of a line and 128 bytes of
+    shared memory. In shared memory it counts nothing for them. Where two lanes write to the same place
+    (`overlaps`), the rule for sectors does not hold: what is overwritten may not be fetched.
+    """
+    width = 16
+    writes, reads = check_copies(addresses, origins, width, active, None, arch)
+    lines, sectors = np.zeros((2, len(writes.addresses)), np.int64)
+    for (rows, to, on), (_, source, _) in zip(writes.chunks(width), reads.chunks(width), strict=True):
+        line = source // source.dtype.type(arch.line_bytes // width)
+        for column, size in ((lines, arch.line_bytes), (sectors, arch.sector_bytes)):
+            column[rows] = distinct((line, to // to.dtype.type(size // width)), on)
+    ideal = global_access(origins, width, "cp_async_cg", active, arch).ideal_sectors
+    return GlobalCost(sectors.reshape(reads.shape), lines.reshape(reads.shape), ideal)
+
+
+def overlaps(addresses: ArrayLike, active: ArrayLike) -> Mask:
+    """Whether two active lanes write to the same address: bool (...)."""
+    lanes, on = np.asarray(addresses), np.asarray(active)
+    same = (lanes[..., :, None] == lanes[..., None, :]) & on[..., :, None] & on[..., None, :]
+    found: Mask = np.count_nonzero(same, axis=(-1, -2)) > np.count_nonzero(on, axis=-1)
+    return found
+
+
+def check_copies(
+    addresses: ArrayLike,
+    origins: ArrayLike,
+    width: int,
+    active: ArrayLike | None,
+    read: ArrayLike | None,
+    arch: Arch,
+) -> tuple[Requests, Requests]:
+    """What is written, and what is read, by requests of the same shape.
+
+    Raises:
+        MemsimError: as `check_requests`, or the shapes differ.
+    """
+    writes = check_requests(addresses, width, "cp_async", active, arch, "shared")
+    reading = active if read is None else np.logical_and(True if active is None else active, read)
+    reads = check_requests(origins, width, "cp_async", reading, arch, "global")
+    if writes.shape != reads.shape:
+        raise MemsimError(
+            f"origins have shape {np.shape(origins)}, addresses {np.shape(addresses)}",
+            hint="one address in global memory for each one in shared memory",
+        )
+    return writes, reads
+
+
+def distinct(keys: tuple[Lanes | Counts, ...], active: Mask | None) -> Counts:
+    """How many different keys the active lanes have [m]; `keys` are columns [m, 32]."""
+    on = np.ones(keys[0].shape, np.bool_) if active is None else active
+    same = on[:, :, None] & on[:, None, :]
+    for key in keys:
+        same = same & (key[:, :, None] == key[:, None, :])
+    first = on & ~(same & np.tri(on.shape[1], k=-1, dtype=np.bool_)).any(axis=2)
+    found: Counts = np.count_nonzero(first, axis=1)
+    return found
+
+
+def _slot(units: Lanes, slots: int) -> Counts:
+    """Which of the banks, as wide as a lane's access, a unit is in."""
+    slot: Counts = (units & units.dtype.type(slots - 1)).astype(np.int64)
+    return slot
+
+
+def _turns(to: Counts, source: Counts, on: Mask | None, reading: Mask | None, slots: int) -> Counts:
+    """The wavefront that serves each lane, from 1 in its group [m, 32]; 0 where a lane is idle."""
+    rows = np.arange(len(to))
+    turns = np.zeros(to.shape, np.int64)
+    for lane in range(to.shape[1]):
+        if lane % slots == 0:  # a new group
+            written, fetched = np.zeros((2, len(to), slots), np.int64)
+        here, there = to[:, lane], source[:, lane]
+        writes = True if on is None else on[:, lane]
+        reads = writes if reading is None else reading[:, lane]
+        busy = np.maximum(written[rows, here], np.where(reads, fetched[rows, there], 0))
+        turns[:, lane] = np.where(writes, busy + 1, 0)
+        written[rows, here] = np.where(writes, turns[:, lane], written[rows, here])
+        fetched[rows, there] = np.where(reads, turns[:, lane], fetched[rows, there])
+    return turns

@@ -1,0 +1,77 @@
+"""What a warp's request to local memory touches: spills and arrays of a thread.
+
+In: each lane's own addresses, width, operation. Out: `LocalCost`, one number of each kind for each request.
+The chip keeps the 4-byte words of the 32 lanes side by side: word w of lane l lies at 128 w + 4 l. A sector
+of 32 bytes so holds one word of eight lanes.
+Left out on purpose: caches (hits and misses), and what a generic address in local memory costs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from memsim.arch import SM_90, Arch, get_arch
+from memsim.model.cp_async import distinct
+from memsim.model.requests import check_requests
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LocalCost:
+    """Cost of each request; int64 arrays of the leading shape of the addresses.
+
+    requests: as `l1tex__t_requests_pipe_lsu_mem_local_op_*` counts: one for each 4 bytes of a lane.
+    sectors: distinct 32-byte sectors, as `l1tex__t_sectors_pipe_lsu_mem_local_op_*` counts.
+    ideal_sectors: those of the same lanes if all had the same address.
+    """
+
+    requests: Counts
+    sectors: Counts
+    ideal_sectors: Counts
+
+
+def words_of(width: int, arch: Arch) -> int:
+    """How many 4-byte words a lane asks for."""
+    return max(1, width // arch.bank_bytes)
+
+
+def local_access(
+    addresses: ArrayLike,
+    width: int,
+    op: str = "load",
+    active: ArrayLike | None = None,
+    arch: Arch | str = SM_90,
+) -> LocalCost:
+    """Requests and sectors of warp accesses to local memory.
+
+    Args:
+        addresses: integers (..., 32): bytes from the start of each lane's own local memory.
+        width: bytes a lane: 1, 2, 4, 8 or 16.
+        op: load or store; both are counted alike.
+        active: booleans that broadcast to (..., 32); None means every lane.
+        arch: the chip whose measured rules to use, or its name.
+
+    Returns:
+        LocalCost of int64 arrays (...); all zero where no lane is active.
+
+    Raises:
+        MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
+            or an active lane that is not aligned to the width.
+    """
+    chip = get_arch(arch)
+    asked = check_requests(addresses, width, op, active, chip, "local")
+    words, lanes = words_of(width, chip), chip.sector_bytes // chip.bank_bytes
+
+    requests, sectors, ideal = np.zeros((3, len(asked.addresses)), np.int64)
+    for rows, units, mask in asked.chunks(max(asked.width, chip.bank_bytes)):
+        on = np.ones(units.shape, np.bool_) if mask is None else mask
+        groups = on.reshape(-1, lanes)
+        touched = distinct((units.reshape(-1, lanes),), groups).reshape(len(units), -1)
+        requests[rows] = on.any(axis=1) * words
+        sectors[rows] = touched.sum(axis=1) * words
+        ideal[rows] = groups.any(axis=1).reshape(len(units), -1).sum(axis=1) * words
+    return LocalCost(*(column.reshape(asked.shape) for column in (requests, sectors, ideal)))

@@ -1,0 +1,253 @@
+"""What becomes of an access: it is checked, and the listener is told.
+
+In: an instruction, the addresses of its lanes, a state space. Out: calls of the listener; accesses to spaces
+that have no rows are told beside them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.access import Copy, own_shared
+from memsim.isa.op import Op
+from memsim.launch import Launch
+from memsim.simt.bounds import Bounds, Origins, resolve_generic
+from memsim.simt.faults import place_in_source
+from memsim.simt.lanes import Lanes
+from memsim.simt.listener import Listener, Sites
+from memsim.simt.special_registers import special_register
+from memsim.state.memory import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, Memory, Store, align
+from memsim.state.registers import (
+    Poison,
+    both,
+    from_bools,
+    invert,
+    plus,
+    to_array,
+    to_bools,
+)
+from memsim.state.sums import Int, low_bits
+
+#: Spaces whose accesses have rows; the others are counted beside them, under these names.
+COUNTED = ("shared", "global", "local", "constant")
+#: Bytes that copies by the engine beside the threads are made of.
+STRETCH = 16
+ASIDE = {"texture": "texture fetches"}
+
+
+def only_reads(kind: str, space: str) -> bool:
+    """Does an access of this kind write nothing in this space?"""
+    return kind == "load" or (kind.startswith("cp_async") and space == "global")
+
+
+class Accesses(Lanes):
+    """Lanes that access memory.
+
+    allow_out_of_bounds: a load outside of every array is counted, and what it gives is not known.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        cluster: tuple[int, int, int],
+        memory: Memory,
+        origins: Origins,
+        listener: Listener,
+        allow_out_of_bounds: bool,
+    ) -> None:
+        super().__init__(launch, cluster)
+        self.memory = memory
+        self.origins = origins
+        self.listener = listener
+        self.allow_out_of_bounds = allow_out_of_bounds
+        self.sites = Sites()
+
+    def start(self, blocks: np.ndarray, apart: bool = False) -> None:
+        """These blocks begin, with shared and local memory of their own."""
+        super().start(blocks, apart)
+        self.memory.start_chunk(*self.shape)
+        self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
+
+    def touch(
+        self, op: Op, kind: str, space: str, width: int, address: Int, active: Any, other: Copy | None = None
+    ) -> Any:
+        """Lanes `active` access `address`: check it and tell the listener.
+
+        Gives the lanes that read outside of every array, where that is allowed.
+        """
+        if space == "elsewhere":
+            return self.touch_elsewhere(op, kind, width, address, active)
+        self.bounds.outside = False
+        self.bounds.only_reads = only_reads(kind, space)
+        is_generic = any(declared == "generic" for _, declared in op.touches)
+        arrays: frozenset[str] = frozenset()
+        if is_generic and space in ("local", "constant"):
+            if active is not False and space == "local":
+                self.bounds.check(op, space, width, address, active)
+            # The chip counts it as a request of global memory too; one to local memory also as one of shared.
+            poison = Poison(f"a generic address in {space} memory", op)
+            for counted in ("global", "shared", "local") if space == "local" else ("global",):
+                self.lose(op, kind, counted, width, poison, active)
+            return self.bounds.outside
+        if active is not False and space != "constant":
+            arrays = self.bounds.check(op, space, width, address, active)
+            if is_generic and kind == "atomic" and space == "global":
+                # Some take a wavefront of shared memory as well; which ones is not known.
+                self.lose(op, kind, "shared", width, Poison("a generic address in global memory", op), active)
+        of_cluster = is_generic and self.cluster != (1, 1, 1)
+        if of_cluster and (space, kind, width) == ("shared", "load", 8):
+            self.listener.unsure(
+                f"wavefronts of the loads of 8 bytes at {op.where}: by an address of the cluster the chip"
+                " serves a whole warp at once"
+            )
+        site = self.sites.site(op, kind, space, width)
+        if space == "shared":
+            address = plus(address, -self.memory.layouts["shared"].base)
+        if other is not None and space == "global":
+            other = Copy(plus(other.address, -self.memory.layouts["shared"].base), other.active)
+        self.listener.access(site, address, self.mask, active, arrays, other)
+        if self.bounds.outside is not False:
+            self.listener.aside("reads outside of every array", self.bounds.outside)
+        return self.bounds.outside
+
+    def touch_elsewhere(self, op: Op, kind: str, width: int, address: Int, active: Any) -> bool:
+        """Lanes access shared memory of another block of their cluster.
+
+        Raises:
+            MemsimError: there is no such block, or the address is outside of its memory, or misaligned.
+        """
+        mask = self.full(active)
+        _, place = self.of_shared(plus(address, -SHARED_WINDOW), mask)
+        end = SHARED_BASE + align(self.memory.shared_bytes, 16)
+        if ((place < SHARED_BASE) | (place + width > end) | (place % width != 0)).any():
+            raise MemsimError(
+                f"out-of-bounds or misaligned {op.name} of {width} bytes in shared memory of another block,"
+                f" by {self.places(active)}",
+                **place_in_source(op),
+            )
+        called = kind.removesuffix("_generic")
+        site = self.sites.site(op, f"cluster_{called}", "shared", width)
+        base = plus(low_bits(address, 24), -SHARED_BASE)
+        self.listener.access(site, base, self.mask, active, frozenset(), None)
+        return False
+
+    def elsewhere(self, address: Int, active: Any) -> tuple[Store, Int]:
+        """The shared memory of the blocks that lanes access, and the addresses there."""
+        mask = self.full(active)
+        rows = np.zeros(self.shape, np.int64)
+        rows[mask], _ = self.of_shared(plus(address, -SHARED_WINDOW), mask)
+        return self.memory.space("shared").of_rows(rows), low_bits(address, 24)
+
+    def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None:
+        """An access whose addresses are not known."""
+        if space == "local" and not self.memory.layouts["local"].end:
+            return  # the kernel has none
+        if space not in COUNTED:
+            self.listener.aside(ASIDE.get(space, f"{space} accesses"), active)
+            return
+        site = self.sites.site(op, kind, space, width)
+        if active is False:
+            self.listener.access(site, 0, self.mask, False, frozenset(), None)
+            return
+        self.listener.unknown(site, poison, self.mask, active)
+
+    def skip(self, op: Op) -> bool:
+        """An access that no lane of the group makes is executed all the same; False if its sites are new."""
+        sites = self.sites.of(op)
+        for site in sites:
+            self.listener.access(site, 0, self.mask, False, frozenset(), None)
+        return bool(sites)
+
+    def resolve(self, address: Int, active: Any) -> list[tuple[str, Int, Any]]:
+        """(space, address in it, lanes) of a generic address, one for each space that is hit."""
+        found = resolve_generic(address, active)
+        if self.cluster != (1, 1, 1):
+            return self._of_cluster(address, active) or found
+        return [(name, own_shared(at) if name == "shared" else at, part) for name, at, part in found]
+
+    def _of_cluster(self, address: Int, active: Any) -> list[tuple[str, Int, Any]] | None:
+        """The same where shared addresses have a block's rank in bits 24 and up.
+
+        None if none is in shared memory.
+        """
+        array = to_array(address)
+        inside = both(
+            active, from_bools((array >= SHARED_WINDOW) & (array < SHARED_WINDOW + 16 * WINDOW_SIZE))
+        )
+        if inside is False:
+            return None
+        own = from_bools((array - SHARED_WINDOW) >> 24 == to_array(special_register("SR_CgaCtaId", self, 0)))
+        ways = [
+            ("shared", own_shared(address), both(inside, own)),
+            ("elsewhere", address, both(inside, invert(own))),
+        ]
+        rest = both(active, invert(inside))
+        ways += resolve_generic(address, rest) if rest is not False else []
+        return [way for way in ways if way[2] is not False]
+
+    def stretches(
+        self,
+        op: Op,
+        kind: str,
+        space: str,
+        start: np.ndarray,
+        length: np.ndarray,
+        block: np.ndarray,
+        warp: np.ndarray,
+    ) -> None:
+        """Warps [m] of blocks [m] ask for `length` bytes [m] from `start` on: check, and tell the listener.
+
+        Raises:
+            MemsimError: a stretch that is in no array.
+        """
+        some = length > 0
+        start, length, block, warp = start[some], length[some], block[some], warp[some]
+        buffers = self.memory.layouts[space]
+        lowest, highest = int(start.min(initial=1 << 62)), int((start + length).max(initial=0))
+        names: frozenset[str] = frozenset()
+        if len(start):
+            found = buffers.find(lowest, highest)
+            owners = buffers.owners(start, 1)
+            ends = np.array([buffer.end for buffer in buffers.buffers], np.int64)
+            if found is None and space == "global" and ((owners < 0) | (start + length > ends[owners])).any():
+                raise MemsimError(f"out-of-bounds {op.name}: it copies from or to a place in no array")
+            numbers = np.unique(owners)
+            names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
+        site = self.sites.site(op, kind, space, STRETCH)
+        self.listener.access(site, 0, self.mask, False, names, None)
+        base = SHARED_BASE if space == "shared" else 0
+        self.listener.stretches(site, names, start - base, length, block, warp)
+
+    def operands(self, op: Op, width: int, active: Any) -> None:
+        """Warps read the operands of a product, four together: `width` bytes for each lane of the first one.
+
+        Where they lie, no count depends on.
+        """
+        site = self.sites.site(op, "wgmma", "shared", width)
+        first = from_bools((np.arange(self.threads) // 32 % 4 == 0)[None, :])
+        self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
+
+    def aside(self, what: str, active: Any = None) -> None:
+        """Lanes access memory by a way that is not counted."""
+        self.listener.aside(what, self.executing if active is None else active)
+
+    def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None:
+        """A copy past the L1 cache: do lanes that its guard switches off name the places of others?
+
+        The chip counts fewer sectors then (on an H200 28,930 where 30,720 were asked for), not by a rule
+        that is known.
+        """
+        off = False if op.guard is None else both(self.mask, invert(active))
+        if off is False:
+            return
+        places = self.by_warp(to_array(address) // width)
+        ons, offs = self.by_warp(to_bools(active)), self.by_warp(to_bools(off))
+        same = places[..., :, None] == places[..., None, :]
+        if (same & ons[..., :, None] & offs[..., None, :]).any():
+            self.listener.unsure(
+                f"sectors of the cp.async.cg at {op.where}: lanes that its guard switches off have the "
+                "destinations of others"
+            )

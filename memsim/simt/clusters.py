@@ -1,0 +1,103 @@
+"""Barriers of a cluster (`UCGABAR_ARV`, `UCGABAR_WAIT`): who has come, who waits, who may go on.
+
+In: groups that arrive or wait. Out: the same groups, once all threads of all blocks of their cluster have
+arrived as often as they have. Threads that have ended do not count. Source: PTX ISA, `barrier.cluster`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.op import Op
+from memsim.simt.code import Code
+from memsim.simt.faults import place_in_source
+from memsim.simt.groups import Group, Groups
+from memsim.simt.machine import Machine
+from memsim.state.registers import both, from_bools, invert
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Lanes that wait behind an instruction."""
+
+    op: Op
+    mask: Any
+
+
+class ClusterBarriers:
+    """The barriers of the clusters whose blocks run now. arrivals: of each thread, int64 [B, T]."""
+
+    def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
+        self.machine = machine
+        self.code = code
+        self.groups = groups
+        self.waiting: list[Waiting] = []
+        self.arrivals: np.ndarray = np.zeros((0, 0), np.int64)
+
+    def start(self) -> None:
+        """New blocks begin."""
+        self.waiting = []
+        self.arrivals = np.zeros(self.machine.shape, np.int64)
+
+    def live(self) -> int:
+        """Slots that waiting lanes will read."""
+        found = 0
+        for entry in self.waiting:
+            found |= self.code.live(entry.op.index + 1)
+        return found
+
+    def arrive(self, op: Op, active: Any, rest: Any) -> int:
+        """Lanes `active` have come; nobody waits."""
+        self.arrivals += self.machine.full(active)
+        return op.index + 1
+
+    def wait(self, op: Op, active: Any, rest: Any) -> int | None:
+        """Lanes `active` wait for those of their cluster; the rest of the group walks past."""
+        over = self.over()
+        staying = both(active, invert(over))
+        if staying is False:
+            return op.index + 1
+        self.waiting.append(Waiting(op, staying))
+        on = both(self.machine.mask, invert(staying))
+        if on is not False:
+            self.groups.ready.append(Group(op.index + 1, on))
+        return None
+
+    def over(self) -> Any:
+        """The lanes for which all threads of their cluster have arrived as often as they have."""
+        alive = self.machine.full(self.machine.alive)
+        least = np.where(alive, self.arrivals, np.iinfo(np.int64).max).min(1)
+        peers = self.machine.peers
+        of_cluster = np.where(peers >= 0, least[peers], np.iinfo(np.int64).max).min(1)
+        return from_bools(self.arrivals <= of_cluster[:, None])
+
+    def release(self) -> bool:
+        """Let the lanes go on whose clusters are there; True if there were some."""
+        if not self.waiting:
+            return False
+        over = self.over()
+        entries, self.waiting = self.waiting, []
+        released = False
+        for entry in entries:
+            going, staying = both(entry.mask, over), both(entry.mask, invert(over))
+            if going is not False:
+                released = True
+                self.groups.ready.append(Group(entry.op.index + 1, going))
+            if staying is not False:
+                self.waiting.append(Waiting(entry.op, staying))
+        return released
+
+    def deadlock(self) -> MemsimError | None:
+        """The error for a barrier that some threads never reach; None if nobody waits at one."""
+        if not self.waiting:
+            return None
+        entry = self.waiting[0]
+        return MemsimError(
+            f"a barrier of a cluster that some threads never reach: {self.machine.places(entry.mask)} wait at"
+            f" {entry.op.text}",
+            **place_in_source(entry.op),
+        )

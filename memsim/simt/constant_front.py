@@ -1,0 +1,56 @@
+"""Constant bank 0 in front of a kernel's parameters, which the driver fills for a launch.
+
+In: where a chip has what (`Front`), and a launch. Out: bytes, and which of them nobody knows.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+
+from memsim.arch import Front
+from memsim.launch import Launch
+from memsim.state.memory import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW
+
+
+def front_bytes(
+    front: Front, size: int, launch: Launch, stack: int, clusters: tuple[int, int, int] | None
+) -> tuple[bytes, tuple[range, ...]]:
+    """(so many bytes, those that are not known). stack: of a thread, in bytes; clusters: the blocks of
+    one, None where there are none.
+
+    ptxas reads the size of dynamic shared memory (%dynamic_smem_size) there.
+    """
+    cluster = clusters or (1, 1, 1)
+    counts = (-(-extent // size) for extent, size in zip(launch.grid, cluster))
+    in_cluster = clusters is not None, *cluster, *(1 / extent for extent in cluster), *counts
+    fields: list[tuple[int | None, str, tuple[float, ...]]] = [
+        (front.block, "<3I", launch.block),
+        (front.grid, "<3I", launch.grid),
+        (front.shared_window, "<Q", (SHARED_WINDOW,)),
+        (front.local_base, "<Q", (LOCAL_WINDOW,)),
+        (front.stack, "<I", (stack,)),
+        (front.dynamic, "<I", (launch.shared_bytes,)),
+        (front.constants, "<Q", (CONSTANT_WINDOW,)),
+        (front.in_cluster, "<4I3f3I", in_cluster),
+        (front.parameters, "<Q", (PARAMETER_WINDOW,)),
+        (front.cluster, "<I", (math.prod(cluster),)),
+        (front.descriptor, "<Q", (0,)),  # no address depends on it
+    ]
+    content = bytearray(size)
+    known: list[range] = []
+    for place, form, values in fields:
+        if place is not None and place + struct.calcsize(form) <= size:
+            struct.pack_into(form, content, place, *values)
+            known.append(range(place, place + struct.calcsize(form)))
+    return bytes(content), _between(known, size)
+
+
+def _between(known: list[range], size: int) -> tuple[range, ...]:
+    """What no range covers."""
+    holes, at = [], 0
+    for each in sorted(known, key=lambda each: each.start):
+        if at < each.start:
+            holes.append(range(at, each.start))
+        at = max(at, each.stop)
+    return (*holes, range(at, size)) if at < size else tuple(holes)

@@ -1,0 +1,234 @@
+"""Control instructions: which lanes go where.
+
+In: a control instruction, the group that runs. Out: where the group goes on, or the groups that it parts
+into. Where lanes wait for others is in convergence.py and block_barriers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.op import PREDICATE, Flow, Op
+from memsim.simt.block_barriers import BlockBarriers
+from memsim.simt.clusters import ClusterBarriers
+from memsim.simt.code import Code
+from memsim.simt.convergence import Convergence
+from memsim.simt.dataflow import slots_of
+from memsim.simt.faults import place_in_source, refused, unknown_branch
+from memsim.simt.groups import Groups
+from memsim.simt.machine import Machine
+from memsim.simt.phase_waits import PhaseWaits
+from memsim.state.partial import on_known_lanes
+from memsim.state.registers import (
+    Part,
+    Poison,
+    Poisoned,
+    both,
+    from_bools,
+    invert,
+    plus,
+    to_array,
+)
+from memsim.state.sums import Int
+
+#: Slots that a called function need not keep: R4-R15, P0-P6.
+SCRATCH = (*range(4, 16), *range(PREDICATE, PREDICATE + 7))
+
+
+class Control:
+    """Executes control instructions for the running group."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        code: Code,
+        groups: Groups,
+        convergence: Convergence,
+        barriers: BlockBarriers,
+        phases: PhaseWaits,
+        clusters: ClusterBarriers,
+    ) -> None:
+        self.machine = machine
+        self.code = code
+        self.groups = groups
+        self.convergence = convergence
+        self.of_flow: dict[Flow, Callable[[Op, Any, Any], int | None]] = {
+            Flow.EXIT: self._exit,
+            Flow.BRANCH: self._branch,
+            Flow.BRANCH_ANY: self._branch_any,
+            Flow.BRANCH_DIVERGED: self._branch_diverged,
+            Flow.INDEXED: self._indexed,
+            Flow.CALL: self._call,
+            Flow.RETURN: self._return,
+            Flow.SET_BARRIER: convergence.set,
+            Flow.WAIT_BARRIER: convergence.wait,
+            Flow.LEAVE_BARRIER: convergence.leave,
+            Flow.WARP_SYNC: convergence.warp_sync,
+            Flow.BLOCK_BARRIER: barriers.reach,
+            Flow.WAIT_PHASE: phases.reach,
+            Flow.ARRIVE_CLUSTER: clusters.arrive,
+            Flow.WAIT_CLUSTER: clusters.wait,
+            Flow.TRAP: self._trap,
+            Flow.YIELD: self._go_on,
+            Flow.SLEEP: self._sleep,
+            Flow.UNKNOWN: self._unknown,
+        }
+
+    def execute(self, op: Op) -> int | None:
+        """Execute a control instruction; gives the next program counter, None if the group stops here."""
+        assert op.flow is not None
+        try:
+            taken = self.taken(op)
+        except Poisoned as unknown:
+            raise unknown_branch(op, unknown.poison) from None
+        if taken is False and op.flow is not Flow.BRANCH_ANY:
+            return op.index + 1
+        active = both(self.machine.mask, taken)
+        if active is False:
+            return op.index + 1
+        rest = False if taken is True else both(self.machine.mask, invert(taken))
+        return self.of_flow[op.flow](op, active, rest)
+
+    def taken(self, op: Op) -> bool | Part:
+        """Where the guard and the predicate operand of a control instruction hold."""
+        read = self.code.conditions.get(op.index)
+        if read is None:
+            return True
+        try:
+            return read(self.machine.slots)
+        except Poisoned as unknown:
+            found, known = on_known_lanes(
+                self.machine.slots,
+                slots_of(op.reads),
+                lambda: self.machine.mask,
+                lambda: read(self.machine.slots),
+                unknown.poison,
+            )
+            if known is not True:
+                raise
+            return found  # type: ignore[no-any-return]
+
+    def _go_on(self, op: Op, active: Any, rest: Any) -> int:
+        return op.index + 1
+
+    def _sleep(self, op: Op, active: Any, rest: Any) -> int:
+        asleep = self.machine.words_of(active)
+        if ((asleep != 0) & (self.machine.words_of(self.machine.alive) & ~asleep != 0)).any():
+            self.machine.listener.unsure(
+                f"where a warp comes together, lanes that sleep at {op.where} may be left behind"
+            )
+        return op.index + 1
+
+    def _exit(self, op: Op, active: Any, rest: Any) -> int | None:
+        self.finish(active)
+        if rest is False:
+            return None
+        self.machine.mask = rest
+        self.machine.protected = self.groups.read_by_others()
+        return op.index + 1
+
+    def finish(self, mask: Any) -> None:
+        """These threads have ended."""
+        self.machine.alive = both(self.machine.alive, invert(mask)) if mask is not True else False
+        self.convergence.check()
+
+    def _branch(self, op: Op, active: Any, rest: Any) -> int | None:
+        target = self.target(op)
+        if rest is False:
+            return target
+        return self.groups.part([(op.index + 1, rest), (target, active)])
+
+    def target(self, op: Op) -> int:
+        """Where a branch or call leads."""
+        if not op.targets:
+            raise refused(op, "leads to a place that is not in the listing")
+        return op.targets[0]
+
+    def _branch_any(self, op: Op, active: Any, rest: Any) -> int | None:
+        """A whole group goes if one of its lanes does."""
+        going = both(self.machine.mask, self.machine.whole_warps(active))
+        return self.groups.part(
+            [(op.index + 1, both(self.machine.mask, invert(going))), (self.target(op), going)]
+        )
+
+    def _branch_diverged(self, op: Op, active: Any, rest: Any) -> int | None:
+        """Lanes of warps in which a lane of the mask is elsewhere go the slow way."""
+        read = self.code.values[op.index]
+        try:
+            members = self.machine.known_value(op, read)
+        except Poisoned as unknown:
+            raise unknown_branch(op, unknown.poison) from None
+        missing = (
+            self.machine.lane_words(members)
+            & self.machine.words_of(self.machine.alive)
+            & ~self.machine.words_of(active)
+        ) != 0
+        away = both(both(self.machine.mask, self.machine.whole_warps(active)), from_bools(missing))
+        return self.groups.part(
+            [(op.index + 1, both(self.machine.mask, invert(away))), (self.target(op), away)]
+        )
+
+    def _indexed(self, op: Op, active: Any, rest: Any) -> int | None:
+        """Each lane goes to the address that its register says, relative to the next instruction."""
+        read = self.code.values[op.index]
+        try:
+            where = plus(self.machine.known_value(op, read), op.address + 16)
+        except Poisoned as unknown:
+            raise unknown_branch(op, unknown.poison) from None
+        return self._spread(op, where, active, rest)
+
+    def _spread(self, op: Op, where: Int, active: Any, rest: Any) -> int | None:
+        """Lanes go to the addresses `where`, the rest to the next instruction."""
+        at = self.code.program.at
+        if type(where) is int:
+            ways = [(where, active)]
+        else:
+            array = np.broadcast_to(to_array(where), self.machine.shape)
+            found = np.unique(array[self.machine.full(active)])
+            ways = [(int(address), both(active, from_bools(to_array(where) == address))) for address in found]
+        wrong = next((address for address, _ in ways if address not in at), None)
+        if wrong is not None:
+            raise refused(op, f"leads to address {wrong:#x}, where no instruction is")
+        if op.flow is Flow.INDEXED and op.targets:
+            wrong = next((address for address, _ in ways if at[address] not in op.targets), None)
+            if wrong is not None:
+                raise refused(op, f"leads to address {wrong:#x}, which is none of its targets")
+        return self.groups.part([(op.index + 1, rest), *((at[address], mask) for address, mask in ways)])
+
+    def _call(self, op: Op, active: Any, rest: Any) -> int | None:
+        if op.index not in self.code.values:
+            return self._branch(op, active, rest)
+        if "REL" in op.form.modifiers:
+            return self._return(op, active, rest)
+        name = self.code.called(op, self.machine.slots)
+        if name is None:
+            raise refused(op, "calls through a pointer, which is not executed")
+        poison = Poison(f"{name} is a function of the system, whose code is not here", op)
+        for kind in ("load", "store", "atomic"):
+            self.machine.lose(op, kind, "global", 4, poison, active)
+        self.machine.lose(op, "atomic", "shared", 4, poison, active)
+        for kind in ("load", "store"):
+            self.machine.lose(op, kind, "local", 4, poison, active)
+        for slot in SCRATCH:
+            self.machine.write(slot, poison, True if rest is False else active)
+        return op.index + 1
+
+    def _return(self, op: Op, active: Any, rest: Any) -> int | None:
+        read = self.code.values[op.index]
+        try:
+            where = self.machine.known_value(op, read)
+        except Poisoned as unknown:
+            raise unknown_branch(op, unknown.poison) from None
+        return self._spread(op, where, active, rest)
+
+    def _trap(self, op: Op, active: Any, rest: Any) -> int | None:
+        whats = {"call": "assertion failed in", "brx": "BRX to none of its targets by"}
+        what = whats.get(op.called.split(".")[0], "trap executed by")
+        raise MemsimError(f"{what} {self.machine.places(active)}", **place_in_source(op))
+
+    def _unknown(self, op: Op, active: Any, rest: Any) -> int | None:
+        raise refused(op, "is not executed")

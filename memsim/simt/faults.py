@@ -1,0 +1,31 @@
+"""Errors of a kernel that runs: where in its source, and why it cannot go on.
+
+In: an instruction, and what is wrong. Out: the error for people.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.isa.op import Op
+from memsim.state.registers import Poison
+
+
+def place_in_source(op: Op) -> dict[str, Any]:
+    """The place of an instruction, for errors."""
+    if op.source is not None:
+        return {"file": op.source.file or "PTX", "line": op.source.line}
+    return {"file": f"machine code at {op.address:#x}"}
+
+
+def unknown_branch(op: Op, poison: Poison) -> MemsimError:
+    """The error for control flow that depends on a value nobody knows."""
+    return MemsimError(
+        f"cannot go on: {op.text} depends on an unknown value: {poison.story()}", **place_in_source(op)
+    )
+
+
+def refused(op: Op, why: str) -> MemsimError:
+    """The error for an instruction that cannot be executed."""
+    return MemsimError(f"cannot go on: {op.text} {why}", **place_in_source(op))

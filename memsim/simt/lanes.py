@@ -1,0 +1,163 @@
+"""The blocks that run now and which of their threads, as masks.
+
+In: a launch, the linear numbers of blocks. Out: masks of threads in the forms that others need: whole, by
+warp, as words of 32 bits, and in words for errors. A mask is True, False or a `Part`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.launch import Launch
+from memsim.state.registers import (
+    from_bools,
+    to_array,
+    to_bools,
+    warp_words,
+)
+from memsim.state.sums import Int
+
+
+class Lanes:
+    """Threads of a chunk of blocks.
+
+    blocks: linear numbers, int64 [B]. threads: of a block, with those that fill its last warp. first: of each
+    row the number of its first thread, int64 [B, 1]; 0, unless each warp is a row. mask: lanes that run.
+    executing: those of them that execute the instruction. alive: those that have not ended.
+    """
+
+    def __init__(self, launch: Launch, cluster: tuple[int, int, int]) -> None:
+        self.launch = launch
+        self.cluster = cluster
+        self.threads = launch.warps * 32
+        self.blocks: np.ndarray = np.zeros(0, np.int64)
+        self.first: np.ndarray = np.zeros((0, 1), np.int64)
+        self.mask: Any = True
+        self.alive: Any = True
+        self.executing: Any = True
+
+    def start(self, blocks: np.ndarray, apart: bool = False) -> None:
+        """These blocks begin, with all their threads; `apart`: each warp is a row, as a block of its own."""
+        warps = self.launch.warps
+        self.threads = 32 if apart else warps * 32
+        self.blocks = np.repeat(blocks, warps) if apart else blocks
+        of_block = np.arange(warps if apart else 1) * 32
+        self.first = np.tile(of_block, len(blocks))[:, None]
+        self.__dict__.pop("peers", None)
+        whole = self.launch.threads == warps * 32
+        self.alive = True if whole else from_bools(self.numbers < self.launch.threads)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """Of each thread in its block, int64 (1, T), or (B, 32) where each warp is a row."""
+        first = self.first[:1] if len(self.first) and not self.first.any() else self.first
+        return first + np.arange(self.threads)
+
+    def of_shared(self, address: Int, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(whose shared memory, as the number in the chunk [m], the address in it [m]) of lanes of a mask.
+
+        Bits 24 and up of an address have the rank of a block in its cluster.
+        """
+        return self.in_cluster(np.nonzero(mask)[0], np.broadcast_to(to_array(address), self.shape)[mask])
+
+    def in_cluster(self, blocks: np.ndarray, address: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same of addresses [m] in blocks [m] of the chunk."""
+        found = address & 0xFFFFFFFF
+        if self.cluster != (1, 1, 1):
+            ranks = found >> 24
+            if (ranks >= self.peers.shape[1]).any():
+                raise MemsimError("an address in shared memory of a block that the cluster does not have")
+            blocks = self.peers[blocks, ranks]
+            if (blocks < 0).any():
+                raise MemsimError("an address in shared memory of a block that is not replayed")
+        return blocks, found & 0xFFFFFF
+
+    @cached_property
+    def peers(self) -> np.ndarray:
+        """The blocks of the cluster of each block by rank, as numbers in the chunk, int64 [B, ranks].
+
+        -1 where the chunk does not have it.
+        """
+        grid, size = self.launch.grid, self.cluster
+        own = [coordinates(self.blocks, grid, at) // size[at] * size[at] for at in range(3)]
+        ranks = np.arange(size[0] * size[1] * size[2])
+        x, y, z = (own[at][:, None] + coordinates(ranks, size, at) for at in range(3))
+        found = x + grid[0] * (y + grid[1] * z)
+        place = np.searchsorted(self.blocks, found)
+        place = np.minimum(place, len(self.blocks) - 1)
+        peers: np.ndarray = np.where(self.blocks[place] == found, place, -1)
+        return peers
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(blocks of the chunk, threads with padding)."""
+        return len(self.blocks), self.threads
+
+    def full(self, mask: Any) -> np.ndarray:
+        """A mask written out as bool (B, T)."""
+        return np.broadcast_to(to_bools(mask), self.shape)
+
+    def by_warp(self, array: np.ndarray) -> np.ndarray:
+        """An array over threads as (rows, warps, 32)."""
+        rows = array.shape[0]
+        return np.broadcast_to(array, (rows, self.threads)).reshape(rows, -1, 32)
+
+    def warps_of(self, mask: Any) -> np.ndarray:
+        """Which warps have a lane in the mask, bool (rows, W)."""
+        array = to_bools(mask)
+        found: np.ndarray = warp_words(np.broadcast_to(array, (array.shape[0], self.threads))) != 0
+        return found
+
+    def whole_warps(self, mask: Any) -> Any:
+        """All lanes of the warps with a lane in the mask."""
+        if isinstance(mask, bool):
+            return mask
+        return from_bools(np.repeat(self.warps_of(mask), 32, axis=1))
+
+    def words_of(self, mask: Any) -> np.ndarray:
+        """The mask as a 32-bit word of the warp in each lane, int64 (rows, T); (rows, 1) of one warp."""
+        if mask is True:
+            return np.full((1, 1), 0xFFFFFFFF, np.int64)
+        if mask is False:
+            return np.zeros((1, 1), np.int64)
+        part = mask.derived("words", self._words)
+        return part.array  # type: ignore[no-any-return]
+
+    def _words(self, array: np.ndarray) -> np.ndarray:
+        words = warp_words(np.broadcast_to(array, (array.shape[0], self.threads))).astype(np.int64)
+        return words if self.threads == 32 else np.repeat(words, 32, axis=1)
+
+    def lane_words(self, value: Int) -> np.ndarray:
+        """A register that holds a mask of lanes, unsigned."""
+        return to_array(value) & 0xFFFFFFFF
+
+    def active(self) -> np.ndarray:
+        """The lanes that execute the instruction, bool (rows, warps, 32)."""
+        return self.by_warp(to_bools(self.executing))
+
+    def place(self, position: tuple[int, int]) -> str:
+        """`thread (x, y, z) of block (x, y, z)` of a (block, thread) position in the chunk."""
+        block, thread = int(self.blocks[position[0]]), int(self.first[position[0], 0]) + position[1]
+
+        def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+            return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
+
+        return (
+            f"thread {coordinates(thread, self.launch.block)} of block {coordinates(block, self.launch.grid)}"
+        )
+
+    def places(self, mask: Any) -> str:
+        """The first thread of a mask, and how many there are."""
+        full = self.full(mask)
+        first = np.unravel_index(int(np.argmax(full)), full.shape)
+        return f"{self.place((int(first[0]), int(first[1])))} ({int(full.sum())} threads in all)"
+
+
+def coordinates(index: np.ndarray, shape: tuple[int, int, int], at: int) -> np.ndarray:
+    """The same as an array."""
+    stride = (1, shape[0], shape[0] * shape[1])[at]
+    return index // stride % shape[at]

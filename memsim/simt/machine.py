@@ -1,0 +1,127 @@
+"""What instructions act on: registers of all threads of a chunk of blocks, and memory.
+
+In: what instructions read, write and access. Out: the same, in the lanes that run
+(`memsim.isa.access.Machine`). Registers of lanes that do not run are kept by merging, and only where they
+will still be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.op import SLOTS, Op
+from memsim.launch import Launch
+from memsim.simt.accesses import Accesses
+from memsim.simt.bounds import Origins
+from memsim.simt.dataflow import slots_of
+from memsim.simt.faults import place_in_source
+from memsim.simt.listener import Listener
+from memsim.simt.special_registers import special_register
+from memsim.state.mbarriers import Mbarriers
+from memsim.state.memory import Memory
+from memsim.state.partial import merged, on_known_lanes
+from memsim.state.registers import (
+    Poisoned,
+    both,
+)
+
+#: Slots behind the registers: what the last block barrier with a reduction gave.
+COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
+
+
+class Machine(Accesses):
+    """Registers (`slots`) and memory of the blocks that run.
+
+    protected: slots, as a bit set, that lanes outside of the running group will still read.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        launch: Launch,
+        cluster: tuple[int, int, int],
+        memory: Memory,
+        origins: Origins,
+        listener: Listener,
+        allow_out_of_bounds: bool,
+    ) -> None:
+        super().__init__(launch, cluster, memory, origins, listener, allow_out_of_bounds)
+        self.slots: list[Any] = [None] * slots
+        self.protected = 0
+        self.mbarriers = Mbarriers(0)
+
+    def start(self, blocks: np.ndarray, apart: bool = False) -> None:
+        """These blocks begin; no register holds anything."""
+        super().start(blocks, apart)
+        self.slots = [None] * len(self.slots)
+        self.mbarriers = Mbarriers(len(blocks))
+
+    def go_on(self, blocks: np.ndarray, first: np.ndarray, slots: list[Any], alive: Any) -> None:
+        """Rows that ran before go on, with what their registers hold; they have no memory of their own."""
+        self.blocks, self.first, self.slots, self.alive = blocks, first, slots, alive
+        self.memory.start_chunk(*self.shape)
+
+    def write(self, slot: int, value: Any, active: Any) -> None:
+        """Write a register in those running lanes for which `active` holds."""
+        registers = self.slots
+        if active is True or active is self.mask:
+            if not self.protected >> slot & 1:
+                registers[slot] = value
+                return
+            active = self.mask
+        elif self.protected >> slot & 1:
+            active = both(self.mask, active)
+        registers[slot] = merged(active, value, registers[slot])
+
+    def special(self, name: str) -> Any:
+        """What a special register holds."""
+        return special_register(name, self, self.memory.shared_bytes)
+
+    def barrier_result(self) -> tuple[Any, Any]:
+        """What the last block barrier with a reduction gave."""
+        return self.slots[COUNT_SLOT], self.slots[ANSWER_SLOT]
+
+    def barrier_members(self, slot: int) -> Any:
+        """The lanes that a convergence barrier register names."""
+        value = self.slots[slot]
+        return 0 if value is None else value
+
+    def at(self, error: MemsimError, op: Op) -> MemsimError:
+        """An error that has no place yet, at an instruction."""
+        return MemsimError(error.message, hint=error.hint, **place_in_source(op))
+
+    def texture(self, handle: Any) -> Any:
+        """The texture object that a handle names.
+
+        Raises:
+            Poisoned: it is of none.
+        """
+        low = {key & 0xFFFFFFFF: texture for key, texture in self.memory.textures.items()}
+        found = low.get(handle & 0xFFFFFFFF) if type(handle) is int else None  # compilers drop the high word
+        if found is None:
+            raise MemsimError(
+                "a texture fetch through a handle that is no texture object",
+                hint="pass memsim.launch.Texture1D(array) for a cudaTextureObject_t parameter",
+            )
+        return found
+
+    def known_value(self, op: Op, read: Callable[[list[Any]], Any]) -> Any:
+        """An operand of a control instruction, in all lanes of the group.
+
+        Raises:
+            Poisoned: a lane's is not known.
+        """
+        try:
+            return read(self.slots)
+        except Poisoned as unknown:
+            slots = slots_of(op.reads)
+            found, known = on_known_lanes(
+                self.slots, slots, lambda: self.mask, lambda: read(self.slots), unknown.poison
+            )
+            if known is not True:
+                raise
+            return found

@@ -1,0 +1,144 @@
+"""Lanes that wait at an mbarrier (`SYNCS.PHASECHK.TRANS64.TRYWAIT`) until a phase is over.
+
+In: groups that ask. Out: the same groups, once their phases are over. A wait may give up after a time that is
+the system's choice: here only when nobody else can go on. Source: PTX ISA, `mbarrier.try_wait`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.isa.mbarrier import ASIDE, Lanes
+from memsim.isa.op import Op, Predicate
+from memsim.simt.code import Code
+from memsim.simt.faults import place_in_source, unknown_branch
+from memsim.simt.groups import Group, Groups
+from memsim.simt.machine import Machine
+from memsim.state.registers import Poisoned, both, either, from_bools, invert
+
+#: How often all waits may give up with no change at any mbarrier before it is a deadlock.
+MOST_TRIES = 16
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Lanes that wait at `op` for the phase of a parity, int64 [B, T]; `address` of their objects [B, T]."""
+
+    op: Op
+    mask: Any
+    address: Any
+    parity: Any
+
+
+class PhaseWaits:
+    """Who waits at an mbarrier, of the blocks that run now."""
+
+    def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
+        self.machine = machine
+        self.code = code
+        self.groups = groups
+        self.waiting: list[Waiting] = []
+        self.tries = 0
+        self.changes = 0
+
+    def start(self) -> None:
+        """New blocks begin."""
+        self.waiting = []
+        self.tries = self.changes = 0
+
+    def live(self) -> int:
+        """Slots that waiting lanes will read."""
+        found = 0
+        for entry in self.waiting:
+            found |= self.code.live(entry.op.index + 1)
+        return found
+
+    def reach(self, op: Op, active: Any, rest: Any) -> int | None:
+        """Lanes `active` ask whether their phase is over; the rest of the group walks past."""
+        machine, following = self.machine, op.index + 1
+        machine.listener.aside(ASIDE, active)
+        try:
+            address, parity = (machine.known_value(op, read) for read in self.code.phases[op.index])
+        except Poisoned as unknown:
+            raise unknown_branch(op, unknown.poison) from None
+        entry = Waiting(op, active, address, parity)
+        over = self.over(entry)
+        staying = both(active, invert(over))
+        if staying is False:
+            self.answer(op, True, active)
+            return following
+        self.waiting.append(Waiting(op, staying, address, parity))
+        going = both(active, over)
+        if going is not False:
+            self.answer(op, True, going)
+        on = going if rest is False else rest if going is False else either(going, rest)
+        if on is not False:
+            self.groups.ready.append(Group(following, on))
+        return None
+
+    def over(self, entry: Waiting) -> Any:
+        """The lanes whose phase is over, as a mask."""
+        objects = self.machine.mbarriers
+        if objects.poison is not None:
+            raise unknown_branch(entry.op, objects.poison)
+        lanes = Lanes(self.machine, entry.address, entry.mask)
+        try:
+            passed = objects.passed(lanes.block, lanes.address, lanes.column(entry.parity) >> 31 & 1)
+        except MemsimError as error:
+            raise self.machine.at(error, entry.op) from None
+        return from_bools(lanes.spread(passed))
+
+    def answer(self, op: Op, value: bool, lanes: Any) -> None:
+        """What the instruction gives in these lanes."""
+        operand = op.form.operands[0]
+        if isinstance(operand, Predicate) and operand.slot is not None:
+            self.machine.protected = self.groups.read_by_others()
+            self.machine.write(operand.slot, value, lanes)
+
+    def release(self) -> bool:
+        """Let the lanes go on whose phases are over; True if there were some."""
+        entries, self.waiting = self.waiting, []
+        released = False
+        for entry in entries:
+            over = self.over(entry)
+            going = both(entry.mask, over)
+            staying = both(entry.mask, invert(over))
+            if going is not False:
+                released = True
+                self.go_on(entry, going, True)
+            if staying is not False:
+                self.waiting.append(Waiting(entry.op, staying, entry.address, entry.parity))
+        return released
+
+    def give_up(self) -> bool:
+        """Nobody else can go on: every wait ends for now; False if that was of no use before."""
+        changes = self.machine.mbarriers.changes
+        self.tries = 0 if changes != self.changes else self.tries + 1
+        self.changes = changes
+        if not self.waiting or self.tries > MOST_TRIES:
+            return False
+        entries, self.waiting = self.waiting, []
+        for entry in entries:
+            self.go_on(entry, entry.mask, False)
+        return True
+
+    def go_on(self, entry: Waiting, lanes: Any, value: bool) -> None:
+        """These lanes go on behind the wait."""
+        self.machine.mask = lanes
+        self.answer(entry.op, value, lanes)
+        self.groups.ready.append(Group(entry.op.index + 1, lanes))
+
+    def deadlock(self) -> MemsimError | None:
+        """The error for a phase that is never over; None if nobody waits for one."""
+        if not self.waiting:
+            return None
+        entry, machine = self.waiting[0], self.machine
+        lanes = Lanes(machine, entry.address, entry.mask)
+        missing, bytes = machine.mbarriers.lacks(int(lanes.block[0]), int(lanes.address[0]))
+        return MemsimError(
+            f"a phase of an mbarrier that is never over: {machine.places(entry.mask)} wait at "
+            f"{entry.op.text}; {missing} arrivals are missing, and {bytes} bytes",
+            **place_in_source(entry.op),
+        )

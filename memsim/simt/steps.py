@@ -1,0 +1,227 @@
+"""One runner for all instructions: guards, unknown values, and what is written where.
+
+In: an instruction, what its record computes or accesses. Out: a step, called with the machine. A value that
+is known in some lanes only is worked out in these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from memsim.isa.access import GENERIC
+from memsim.isa.comparisons import Combined
+from memsim.isa.op import PREDICATE, UNIFORM, Effect, Op
+from memsim.isa.reach import spaces_written
+from memsim.simt.accesses import COUNTED
+from memsim.simt.dataflow import slots_of
+from memsim.simt.machine import Machine
+from memsim.state.partial import Partial, covers, on_known_lanes
+from memsim.state.registers import (
+    Part,
+    Poison,
+    Poisoned,
+    both,
+    choose,
+    either,
+)
+
+Step = Callable[[Machine], None]
+
+
+def value_step(
+    op: Op,
+    guard: Callable[[list[Any]], bool | Part] | None,
+    compute: Callable[..., Any],
+    targets: list[int | None],
+) -> Step:
+    """A step that computes from registers and writes the results."""
+    lanes = op.effect is Effect.LANES
+    written = [(place, slot) for place, slot in enumerate(targets) if slot is not None]
+    many = len(targets) != 1
+    if guard is None and not lanes and not many and written:
+        return simple_step(op, compute, written[0][1])
+    whole = many or not written
+    reads = slots_of(op.reads)
+
+    def run(machine: Machine) -> None:
+        registers = machine.slots
+        active: Any = True
+        known: Any = True
+        try:
+            if guard is not None:
+                active = guard(registers)
+                if active is False:
+                    return
+            if lanes:
+                machine.executing = both(machine.mask, active)
+                if machine.executing is False:
+                    return
+                result = compute(registers, machine)
+            else:
+                result = compute(registers)
+        except Poisoned as unknown:
+            result, active, known = recovered(machine, op, guard, compute, reads, unknown)
+            if active is False:
+                return
+        if isinstance(result, Poison):
+            for _, slot in written:
+                machine.write(slot, result, active)
+            return
+        for place, slot in written:
+            value = result[place] if whole else result
+            if known is not True and not isinstance(value, Poison):
+                value = Partial(value, known, Poison("an operand is not known in some lanes", op))
+            where = of_warps(machine, active) if guard is not None and lanes and is_uniform(slot) else active
+            machine.write(slot, value, where)
+
+    return run
+
+
+def is_uniform(slot: int) -> bool:
+    """Is it one register for a whole warp?"""
+    return UNIFORM <= slot < PREDICATE
+
+
+def of_warps(machine: Machine, active: Any) -> Any:
+    """All lanes of the warps with a lane that executes: what one of them writes the whole warp has."""
+    return active if isinstance(active, bool) else machine.whole_warps(both(machine.mask, active))
+
+
+def recovered(
+    machine: Machine,
+    op: Op,
+    guard: Callable[[list[Any]], bool | Part] | None,
+    compute: Callable[..., Any],
+    reads: list[int],
+    unknown: Poisoned,
+) -> tuple[Any, Any, Any]:
+    """(result or poison, lanes, lanes that it is known in) of an instruction that met an unknown value."""
+    poison = unknown.poison.through(op)
+    registers = machine.slots
+    active: Any = True
+    if guard is not None:
+        with suppress(Poisoned):
+            active = guard(registers)
+
+    def lanes() -> Any:
+        return both(machine.mask, active)
+
+    def run() -> Any:
+        nonlocal active
+        if guard is not None:
+            active = guard(registers)
+            if active is False:
+                return poison
+        if op.effect is Effect.LANES:
+            machine.executing = lanes()
+            return compute(registers, machine)
+        return compute(registers)
+
+    try:
+        result, known = on_known_lanes(registers, reads, lanes, run, unknown.poison)
+    except Poisoned as still:
+        result, known = still.poison.through(op), False
+    if known is not True and isinstance(compute, Combined):
+        result, known = with_decided(compute, registers, result, known, lanes)
+    if isinstance(result, Poison):
+        return result, active, True
+    if known is not True and op.effect is Effect.LANES:
+        return poison, active, True
+    return result, active, known
+
+
+def with_decided(
+    compute: Combined, registers: list[Any], result: Any, known: Any, lanes: Callable[[], Any]
+) -> tuple[Any, Any]:
+    """(results, lanes that they are known in) with the lanes in which no comparison is needed."""
+    try:
+        decided, value = compute.decided(registers)
+    except Poisoned:
+        return result, known
+    if decided is False:
+        return result, known
+    if isinstance(result, Poison):
+        result, known = (value, value), decided
+    else:
+        result, known = tuple(choose(decided, value, one) for one in result), either(known, decided)
+    return result, True if covers(known, lanes()) else known
+
+
+def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Step:
+    """The common case: one result, no guard."""
+    bit = 1 << target
+    reads = slots_of(op.reads)
+
+    def run(machine: Machine) -> None:
+        registers = machine.slots
+        try:
+            value = compute(registers)
+        except Poisoned as unknown:
+            value, _, known = recovered(machine, op, None, compute, reads, unknown)
+            if known is not True:
+                value = Partial(value, known, Poison("an operand is not known in some lanes", op))
+        if machine.protected & bit:
+            machine.write(target, value, True)
+        else:
+            registers[target] = value
+
+    return run
+
+
+def unknown_effects(machine: Machine, op: Op, poison: Poison, active: Any) -> None:
+    """All that an instruction may write is unknown from here on, and what it accesses is listed.
+
+    For instructions that are not executed, and for those of which nobody knows in which lanes they are.
+    """
+    for slot in slots_of(op.writes):
+        machine.write(slot, poison, active)
+    for kind, space in op.touches:
+        for where in GENERIC if space == "generic" else (space,):
+            machine.lose(op, kind, where, 0, poison, active)
+    for space in spaces_written(op):
+        machine.memory.spoil(space, poison)
+
+
+def memory_step(
+    op: Op, guard: Callable[[list[Any]], bool | Part] | None, access: Callable[..., None], data: bool
+) -> Step:
+    """A step that accesses memory in the lanes for which the guard holds."""
+    reads = slots_of(op.reads | op.addresses)
+    counted = any(space in COUNTED for _, space in op.touches)
+
+    def run(machine: Machine) -> None:
+        registers = machine.slots
+        swapped = [(slot, registers[slot]) for slot in reads if isinstance(registers[slot], Partial)]
+        if swapped:
+            active = machine.mask
+            for slot, value in swapped:
+                registers[slot] = value.value
+            with suppress(Poisoned):
+                active = both(machine.mask, guard(registers)) if guard is not None else machine.mask
+            for slot, value in swapped:
+                if not covers(value.known, active):
+                    registers[slot] = value
+            access_lanes(machine)
+            for slot, value in swapped:
+                if registers[slot] is value.value:
+                    registers[slot] = value
+            return
+        access_lanes(machine)
+
+    def access_lanes(machine: Machine) -> None:
+        active: Any = machine.mask
+        if guard is not None:
+            try:
+                active = both(machine.mask, guard(machine.slots))
+            except Poisoned as unknown:
+                unknown_effects(machine, op, unknown.poison.through(op), machine.mask)
+                return
+            if active is False:
+                if counted and not machine.skip(op):
+                    access(machine, op, False, False)
+                return
+        access(machine, op, active, data)
+
+    return run

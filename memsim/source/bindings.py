@@ -1,0 +1,107 @@
+"""What the parameters of a template of host functions stand for, where the source calls it.
+
+A function such as `template <int D> void launch(...)` launches `kernel<D, D / 8>`; which kernel that is, its
+calls say: `launch<64>(...)`. In: the tree of a source and a function in it. Out: values of parameters, by the
+first call that says most of them. Left out on purpose: arguments that a compiler would deduce.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from memsim.source.kernels import template_parameters
+from memsim.source.syntax import Tree
+from memsim.source.values import split
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_LEVELS = 4
+_DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)")
+
+
+def function_around(node: Node | None) -> Node | None:
+    """The function that a node is in; None if it is in none."""
+    while node is not None and node.type != "function_definition":
+        node = node.parent
+    return node
+
+
+def names_of_templates(function: Node | None) -> set[str]:
+    """The names of the parameters of the templates that a function is in."""
+    return {name for node in _templates(function) for name in _parameters(node)}
+
+
+def binding(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[str, str]:
+    """What parameters of a function's template stand for, by name; those that no call says are left out."""
+    templates = _templates(function)
+    if function is None or len(templates) != 1 or levels == 0:
+        return {}
+    parameters = _parameters(templates[0])
+    best: dict[str, str] = {}
+    for start, end, arguments in _calls(tree, _name(tree, function)):
+        if templates[0].start_byte <= start and end <= function.end_byte:
+            continue  # the function calls itself
+        caller = function_around(tree.root.descendant_for_byte_range(start, end))
+        outer = binding(tree, caller, levels - 1)
+        unsaid = (names_of_templates(caller) - set(outer)) | _of_macro(tree, start)
+        given = {name: substituted(value, outer) for name, value in zip(parameters, arguments)}
+        said = {name: value for name, value in given.items() if not unsaid & set(re.findall(r"\w+", value))}
+        best = max(best, said, key=len)
+    for name, default in parameters.items():  # a default may use parameters before it
+        if name not in best and default is not None:
+            best[name] = substituted(default, best)
+    return best
+
+
+def substituted(text: str, bound: dict[str, str]) -> str:
+    """A text with the names of parameters replaced by what they stand for."""
+    return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: bound.get(word[0], word[0]), text)
+
+
+def _of_macro(tree: Tree, place: int) -> set[str]:
+    """The parameters of the macro whose definition a place is in."""
+    before = tree.content[:place].replace(b"\\\n", b"  ")
+    found = _DEFINE.match(before, before.rfind(b"\n") + 1)
+    return set(re.findall(r"\w+", found[1].decode("utf-8", "replace"))) if found else set()
+
+
+def _templates(function: Node | None) -> list[Node]:
+    found = []
+    outside = function.parent if function is not None else None
+    while outside is not None:
+        if outside.type == "template_declaration":
+            found.append(outside)
+        outside = outside.parent
+    return found
+
+
+def _parameters(template: Node) -> dict[str, str | None]:
+    """The names of a template's parameters, and their defaults."""
+    node = template.child_by_field_name("parameters")
+    if node is None:
+        return {}
+    return {parameter.name: parameter.default for parameter in template_parameters(node)}
+
+
+def _name(tree: Tree, function: Node) -> str:
+    declarator = function.child_by_field_name("declarator")
+    while declarator is not None and declarator.type != "function_declarator":
+        declarator = declarator.child_by_field_name("declarator")
+    name = declarator.child_by_field_name("declarator") if declarator is not None else None
+    return tree.text(name).rpartition("::")[2] if name is not None else ""
+
+
+def _calls(tree: Tree, name: str) -> list[tuple[int, int, list[str]]]:
+    """(first byte, last byte, template arguments) of each `name<...>(` in a source."""
+    found = []
+    for match in re.finditer(rb"\b" + re.escape(name.encode()) + rb"\s*<(?!<)", tree.content) if name else ():
+        depth, end = 1, match.end()
+        while end < len(tree.content) and depth and tree.content[end : end + 1] not in b";{}":
+            depth += {b"<": 1, b">": -1}.get(tree.content[end : end + 1], 0)
+            end += 1
+        if depth == 0 and re.match(rb"\s*\(", tree.content[end:]):
+            inside = tree.content[match.end() : end - 1].decode("utf-8", "replace")
+            found.append((match.start(), end, [part.strip() for part in split(inside)]))
+    return found

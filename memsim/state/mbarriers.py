@@ -1,0 +1,164 @@
+"""The mbarriers of a chunk of blocks: phases, arrivals that are missing, bytes that are on their way.
+
+In: operations of lanes, as columns: the block [m], the address [m] and more, in the order in which they take
+effect. Out: what a lane is given back, and which phases are over. A phase is over when no arrival is missing
+and no byte is on its way; the next one begins at once. Source: PTX ISA, "Parallel Synchronization and
+Communication Instructions: mbarrier"; the bits of an object are those that ptxas writes to initialise one.
+Left out on purpose: who waits (`memsim.simt.phase_waits`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.state.registers import Poison
+
+#: An object counts up from less than zero: 20 bits of arrivals in a phase from bit 1, 21 bits of bytes on
+#: their way from bit 21, 20 bits of arrivals that are missing from bit 43, the parity of the phase in bit 63.
+COUNT_BITS, BYTE_BITS, EXPECTED_AT, BYTES_AT, PENDING_AT, PHASE_AT = 20, 21, 1, 21, 43, 63
+FULL = 1 << COUNT_BITS
+
+Column = np.ndarray
+
+
+@dataclass(eq=False)
+class Objects:
+    """Columns [blocks, addresses]; `there`: somebody has initialised it; `free`: it waits for no bytes."""
+
+    there: Column
+    free: Column
+    expected: Column
+    pending: Column
+    bytes: Column
+    phase: Column
+
+
+class Mbarriers:
+    """Mbarriers by block and address.
+
+    changes: how often one of them was changed. poison: why nothing is known of them any more.
+    """
+
+    def __init__(self, blocks: int) -> None:
+        self.blocks = blocks
+        self.places: dict[int, int] = {}
+        self.objects = Objects(*(np.zeros((blocks, 0), dtype) for dtype in (bool, bool, *[np.int64] * 4)))
+        self.changes = 0
+        self.poison: Poison | None = None
+
+    def forget(self, why: Poison) -> None:
+        """Nobody knows what has become of them."""
+        self.poison = self.poison or why
+        self.changes += 1
+
+    def initialise(self, block: Column, address: Column, bits: Column) -> None:
+        """These objects are written whole, `bits` uint64 [m]."""
+        at = block, self._columns(address)
+        expected = (FULL - (bits >> np.uint64(EXPECTED_AT)).astype(np.int64)) % FULL
+        pending = (FULL - (bits >> np.uint64(PENDING_AT)).astype(np.int64)) % FULL
+        objects = self.objects
+        objects.there[at], objects.free[at] = True, False
+        objects.expected[at], objects.pending[at] = expected, pending
+        objects.bytes[at] = 0
+        objects.phase[at] = (bits >> np.uint64(PHASE_AT)).astype(np.int64)
+        self.changes += 1
+
+    def invalidate(self, block: Column, address: Column) -> None:
+        """These objects are none any more."""
+        self.objects.there[block, self._columns(address)] = False
+
+    def waits_for_no_bytes(self, block: Column, address: Column) -> None:
+        """Nobody knows how many bytes will arrive at these objects: they are taken to be there."""
+        at = block, self._columns(address)
+        self.objects.free[at] = True
+        self._complete(*at)
+        self.changes += 1
+
+    def arrive(
+        self, block: Column, address: Column, count: Column, bytes: Column, drops: bool = False
+    ) -> tuple[Column, Column, Column]:
+        """`count` arrivals [m] after `bytes` more are expected [m].
+
+        Gives (phase, missing arrivals, bytes on their way) before all of them, as an H200 does.
+
+        drops: so many fewer arrivals are expected in later phases.
+
+        Raises:
+            MemsimError: there is no such object, or more arrive than it expects.
+        """
+        columns = self._columns(address)
+        objects = self.objects
+        if self.poison is not None:
+            return np.zeros_like(block), np.zeros_like(block), np.zeros_like(block)
+        if not objects.there[block, columns].all():
+            raise MemsimError("an arrival at an mbarrier that nobody has initialised")
+        keys = block * len(self.places) + columns
+        found, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+        rows, places = block[first], columns[first]
+        arrivals = np.zeros(len(found), np.int64)
+        np.add.at(arrivals, inverse, count)
+        held = objects.phase, objects.pending, objects.bytes
+        phase, missing, waited = (column[rows, places][inverse] for column in held)
+        if (arrivals > objects.pending[rows, places]).any():
+            raise MemsimError("more arrivals at an mbarrier than it expects in a phase")
+        total = np.zeros(len(found), np.int64)
+        np.add.at(total, inverse, bytes)
+        at = rows, places
+        objects.pending[at] -= arrivals
+        objects.bytes[at] += total
+        if drops:
+            objects.expected[at] -= arrivals
+        self._complete(rows, places)
+        self.changes += 1
+        return phase, missing, waited
+
+    def passed(self, block: Column, address: Column, parity: Column) -> Column:
+        """Whether the phase of this parity [m] is over, bool [m].
+
+        Raises:
+            MemsimError: there is no such object.
+        """
+        columns = self._columns(address)
+        if not self.objects.there[block, columns].all():
+            raise MemsimError("a wait at an mbarrier that nobody has initialised")
+        over: Column = self.objects.phase[block, columns] != parity
+        return over
+
+    def lacks(self, block: int, address: int) -> tuple[int, int]:
+        """(missing arrivals, bytes on their way) of an object."""
+        at = block, self._columns(np.array([address]))[0]
+        return int(self.objects.pending[at]), int(self.objects.bytes[at])
+
+    # --- inside -------------------------------------------------------------------------
+
+    def _columns(self, address: Column) -> Column:
+        """The columns of objects; new ones are made."""
+        values, inverse = np.unique(address, return_inverse=True)
+        new = [value for value in values.tolist() if value not in self.places]
+        if new:
+            self.places.update({value: len(self.places) + i for i, value in enumerate(new)})
+            more = np.zeros((self.blocks, len(new)), np.int64)
+            for name in (field.name for field in fields(Objects)):
+                old = getattr(self.objects, name)
+                setattr(self.objects, name, np.hstack([old, more.astype(old.dtype)]))
+        found: Column = np.array([self.places[value] for value in values.tolist()], np.int64)[inverse]
+        return found.reshape(np.shape(address))
+
+    def _complete(self, rows: Column, places: Column) -> None:
+        """Phases that are over: the next ones begin."""
+        objects = self.objects
+        arrived = (objects.bytes[rows, places] == 0) | objects.free[rows, places]
+        over = objects.there[rows, places] & (objects.pending[rows, places] == 0) & arrived
+        at = rows[over], places[over]
+        objects.phase[at] ^= 1
+        objects.pending[at] = objects.expected[at]
+
+
+def upper_word(phase: Column, missing: Column, bytes: Column) -> Column:
+    """Bits 32 to 63 of an object, int64 [m]; those of the arrivals of each phase are in the others."""
+    bits = (-bytes % (1 << BYTE_BITS) << BYTES_AT) | (FULL - missing) % FULL << PENDING_AT
+    word: Column = bits >> 32 | phase << (PHASE_AT - 32)
+    return word

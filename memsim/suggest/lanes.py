@@ -1,0 +1,184 @@
+"""Lanes numbered otherwise: the same threads of a warp, each with the work of another.
+
+In: an `Analysis`. Out: a `Renumbering`, counted on the recorded requests: each is made by the same warp, with
+its addresses in another order. That changes which lanes of a wide access are served together: neighbours that
+ask for the same let two groups of lanes become one. Tried is every order of the five bits of a lane's number:
+transposed lanes (8 x 4 as 4 x 8), z-order, and what lies between.
+Left out on purpose: other warps' lanes (`memsim.suggest.threads`), and orders that are no order of bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.launch import WARP, Launch
+from memsim.model.choice import shared_cost
+from memsim.suggest.maps import LINE
+from memsim.trace.requests import relative_to_lowest
+from memsim.trace.rows import distinct_rows
+from memsim.trace.trace import Trace
+
+BITS = 5
+Order = tuple[int, ...]
+
+AS_IT_IS: Order = tuple(range(BITS))
+#: Where a lane's column and row bits alternate.
+Z_ORDERS: tuple[Order, ...] = ((0, 2, 4, 1, 3), (0, 2, 1, 3, 4), (0, 3, 1, 4, 2))
+
+WORD = 4
+# Instructions in which lanes speak to each other, or ask for their number.
+BETWEEN_LANES = re.compile(r"(?<![\w.])(?:SHFL|VOTE|VOTEU|MATCH|REDUX|[A-Z]*MMA|MOVM|LDSM|STSM|SR_LANE\w+)\b")
+
+
+@dataclass(frozen=True)
+class Renumbering:
+    """A lane does what another one did. before: the analysis that it is proposed for.
+
+    order: for each bit of the lane's old number the bit of the new number that it is.
+    """
+
+    before: Analysis
+    order: Order
+
+    @cached_property
+    def after(self) -> Analysis:
+        """The analysis with lanes numbered anew, counted from the recorded requests."""
+        return analyze_trace(renumbered(self.before.trace, self.order), self.before.arch)
+
+    @property
+    def wavefronts(self) -> tuple[int, int]:
+        """Wavefronts of all shared accesses, before and after."""
+        before, after = (
+            sum(site.wavefronts or 0 for site in each.sites) for each in (self.before, self.after)
+        )
+        return before, after
+
+    @property
+    def name(self) -> str:
+        """`lanes transposed, as 8 x 4 become 4 x 8`."""
+        turn = self.order[0]
+        if self.order == tuple((bit + turn) % BITS for bit in range(BITS)):
+            rows = 1 << turn
+            return f"lanes transposed, as {rows} x {WARP // rows} become {WARP // rows} x {rows}"
+        return "lanes in z-order" if self.order in Z_ORDERS else "lanes in another order"
+
+    def instead(self, launch: Launch) -> Mapping[str, str] | None:
+        """What stands for `threadIdx.x` and `threadIdx.y`, by axis; None where rows of threads do not fit.
+
+        Rows have a power of two of threads, or whole warps.
+        """
+        width = launch.block[0]
+        in_row = BITS if width % WARP == 0 else width.bit_length() - 1
+        if width % WARP and (width != 1 << in_row or launch.block[1] % (WARP >> in_row)):
+            return None
+        axes = {"x": (0, in_row), "y": (in_row, BITS)}
+        found = {}
+        for axis, (first, end) in axes.items():
+            if self.order[first:end] == AS_IT_IS[first:end]:
+                continue
+            old = f"threadIdx.{axis}"
+            higher = launch.block["xy".index(axis)] > 1 << end - first
+            kept = [f"({old} & ~{(1 << end - first) - 1})"] if higher else []
+            moved = [_piece(*piece) for piece in _pieces(self.order, first, end, in_row)]
+            found[axis] = f"({' | '.join([*kept, *moved])})"
+        return found
+
+
+def renumber(analysis: Analysis) -> Renumbering | None:
+    """The order of lanes that takes fewest wavefronts, if it takes fewer than now.
+
+    None too where lanes speak to each other: what they say would be another's.
+    """
+    trace = analysis.trace
+    if not analysis.excess_wavefronts and not any(site.conflicts for site in analysis.sites):
+        return None
+    if trace.launch.threads % WARP or any(BETWEEN_LANES.search(entry[1]) for entry in trace.listing):
+        return None
+    sites = [
+        number
+        for number, site in enumerate(trace.sites)
+        if site.space == "shared" and site.width > WORD and site.op in ("load", "store")
+    ]
+    rows = np.flatnonzero(np.isin(trace.site, sites))
+    if any(site.unresolved or site.op.endswith("matrix") for site in trace.sites) or not len(rows):
+        return None
+    orders = sorted(permutations(range(BITS)), key=_plainness)  # as it is first
+    costs = dict(zip(orders, _wavefronts(analysis, rows, orders), strict=True))
+    best = min(orders, key=lambda order: (costs[order], _plainness(order)))
+    return Renumbering(analysis, best) if costs[best] < costs[AS_IT_IS] else None
+
+
+def renumbered(trace: Trace, order: Order) -> Trace:
+    """The trace with the lanes of each request in another order."""
+    lanes = work_of(order)
+    return replace(
+        trace,
+        addresses=trace.addresses[:, lanes],
+        active=trace.active[:, lanes],
+        partner=trace.partner[:, lanes],
+        writers=np.zeros(0, np.int32),
+    )
+
+
+def work_of(order: Order) -> NDArray[np.int64]:
+    """For each new lane the old one whose work it does, int64 [32]."""
+    lane = np.arange(WARP)
+    old = np.zeros(WARP, np.int64)
+    for bit, place in enumerate(order):
+        old |= (lane >> place & 1) << bit
+    return old
+
+
+def _wavefronts(analysis: Analysis, rows: NDArray[np.int64], orders: Sequence[Order]) -> list[int]:
+    """Wavefronts of these rows of the trace with the lanes in each order. Equal requests are counted once."""
+    trace = analysis.trace
+    lanes = np.stack([work_of(order) for order in orders])
+    totals = np.zeros(len(orders), np.int64)
+    for number in np.unique(trace.site[rows]).tolist():
+        some, site = rows[trace.site[rows] == number], trace.sites[number]
+        own = relative_to_lowest(trace.addresses[some], trace.active[some], LINE)
+        first, of = distinct_rows(own)
+        times = np.zeros(len(first), np.int64)
+        np.add.at(times, of, trace.count[some])
+        addresses = own[first][:, lanes]  # [distinct, orders, 32]
+        active = addresses >= 0
+        cost = shared_cost(np.maximum(addresses, 0), site.width, site.op, active, -1, analysis.arch)
+        totals += times @ cost.wavefronts
+    return [int(total) for total in totals]
+
+
+def _plainness(order: Order) -> tuple[int, Order]:
+    """As few pieces as possible: what is simpler to write."""
+    return len(list(_pieces(order, 0, BITS, BITS))), order
+
+
+def _pieces(order: Order, first: int, end: int, in_row: int) -> Iterator[tuple[str, int, int, int]]:
+    """The runs of bits of an axis: the axis they are from, the first bit there, how many, the first bit here.
+
+    first, end: the axis's bits in the lane's number. in_row: how many of them x has.
+    """
+    bit = first
+    while bit < end:
+        place, length = order[bit], 1
+        last = in_row if place < in_row else BITS
+        while bit + length < end and place + length < last and order[bit + length] == place + length:
+            length += 1
+        axis, start = ("x", place) if place < in_row else ("y", place - in_row)
+        yield axis, start, length, bit - first
+        bit += length
+
+
+def _piece(axis: str, start: int, length: int, to: int) -> str:
+    """`(threadIdx.x >> 1 & 15) << 0`, as short as it can be."""
+    name = f"threadIdx.{axis}"
+    shifted = f"{name} >> {start}" if start else name
+    taken = f"({shifted} & {(1 << length) - 1})"
+    return f"{taken} << {to}" if to else taken

@@ -1,0 +1,80 @@
+"""Wide accesses of a shared array made narrow, and the layout that this allows.
+
+In: an `Analysis` and a `Tile`. Out: a `Split`, if it takes fewer wavefronts than any layout with the accesses
+as they are. Elements that are moved 8 or 16 bytes at a time have to stay together, and then have only every
+second or fourth bank to choose from. By itself an access that is split never takes fewer wavefronts.
+Left out on purpose: writing it into the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.suggest.candidates import candidates
+from memsim.suggest.count import Cost, count
+from memsim.suggest.maps import Map
+from memsim.suggest.proposals import growth
+from memsim.suggest.room import fits
+from memsim.suggest.tiles import Tile, tiles
+from memsim.trace.trace import Trace
+
+WORD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Wide accesses of a shared array, one for each word. sites: rows of the analysis that are split.
+
+    change: the layout that is then best; cost: all the array's wavefronts with both. extra: bytes that the
+    array grows by.
+    """
+
+    tile: Tile
+    sites: tuple[int, ...]
+    change: Map
+    cost: Cost
+    extra: int
+
+
+def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
+    """The best layout with narrow accesses, if it takes fewer than `best` wavefronts."""
+    wide = [number for number in tile.sites if analysis.sites[number].width > WORD]
+    if not wide or any(analysis.sites[number].op not in ("load", "store") for number in wide):
+        return None
+    rows = np.concatenate([analysis.requests_of_sites[number] for number in wide])
+    narrow = analyze_trace(split_trace(analysis.trace, np.unique(analysis.trace.site[rows])), analysis.arch)
+    (own,) = (each for each in tiles(narrow) if each.name == tile.name)
+    own = replace(own, shape=tile.shape, constants=tile.constants)
+    maps = candidates(narrow, own)
+    costs = count(narrow, own, maps)
+    room = max(first + size for _, space, first, size in analysis.trace.arrays if space == "shared")
+    launch = analysis.trace.launch
+    fitting = [change for change in costs if fits(room + growth(tile, change), launch, analysis.arch)]
+    if not fitting:
+        return None
+    change = min(fitting, key=lambda each: (costs[each].most, growth(tile, each), each.every))
+    if costs[change].most >= best:
+        return None
+    return Split(tile, tuple(wide), change, costs[change], growth(tile, change))
+
+
+def split_trace(trace: Trace, sites: np.ndarray) -> Trace:
+    """The trace with each request of these sites made one word at a time."""
+    widths = np.array([site.width for site in trace.sites])[trace.site]
+    times = np.where(np.isin(trace.site, sites), widths // WORD, 1)
+    of = np.repeat(np.arange(len(times)), times)
+    step = np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
+    narrow = tuple(
+        replace(site, width=WORD, instructions=site.instructions * site.width // WORD)
+        if number in sites
+        else site
+        for number, site in enumerate(trace.sites)
+    )
+    columns = {
+        name: getattr(trace, name)[of] for name in ("site", "count", "active", "partner", "block", "warp")
+    }
+    addresses = trace.addresses[of] + step[:, None] * WORD
+    return replace(trace, sites=narrow, addresses=addresses, **columns)

@@ -1,0 +1,46 @@
+"""Badly coalesced accesses by way of shared memory: a block moves each sector once, and sorts in the tile.
+
+In: an `Analysis` of one block, whose requests stand at their own addresses. Out: a `Staging` for each row of
+global loads or stores that then moves fewer sectors, counted on the block's requests. Left out on purpose:
+writing it into the source, and data that do not fit into what is left of shared memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts
+from memsim.suggest.first_block import is_badly_coalesced
+from memsim.suggest.room import fits
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A row of the analysis whose data go through shared memory. site: it.
+
+    sectors: of the first block, before and after. room: bytes of shared memory that the block's data take.
+    """
+
+    site: SiteCounts
+    sectors: tuple[int, int]
+    room: int
+
+
+def staging(block: Analysis) -> tuple[Staging, ...]:
+    """The rows that move fewer sectors if every sector that the block touches is moved once, whole."""
+    trace, chip = block.trace, block.arch
+    used = max((first + size for _, space, first, size in trace.arrays if space == "shared"), default=0)
+    found = []
+    for number, site in enumerate(block.sites):
+        if not is_badly_coalesced(site) or site.sectors is None:
+            continue
+        rows = block.requests_of_sites[number]
+        touched = trace.addresses[rows][trace.active[rows]]
+        sectors = len(np.unique(touched // chip.sector_bytes))  # an aligned access lies in one sector
+        room = len(np.unique(touched)) * site.width
+        saves = site.sectors - sectors >= BADLY_COALESCED * site.sectors
+        if saves and fits(used + room, trace.launch, chip):
+            found.append(Staging(site, (site.sectors, sectors), room))
+    return tuple(found)

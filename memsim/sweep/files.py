@@ -1,0 +1,200 @@
+"""Files of results: CSV, to which each result is added as it is known, or Parquet, written every few seconds.
+
+In: a path by its suffix, and results. Out: the results that are there; the file, whole after every write. The
+last line of a CSV file that was cut short is left out. Parquet needs pyarrow, the extra `parquet`.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.files import file_exists
+from memsim.sweep.results import COUNTS, NAMES, Counts, Result
+
+KEY = "key"
+SAVE_EVERY = 5.0  # seconds
+
+
+class Kept(ABC):
+    """A file of results. labels: what varies; its first columns."""
+
+    def __init__(self, path: Path, labels: Sequence[str]) -> None:
+        self.path, self.labels = path, tuple(labels)
+        self.results: list[Result] = []
+
+    @property
+    def header(self) -> list[str]:
+        """The names of all columns."""
+        return [*self.labels, *NAMES, KEY]
+
+    def read(self) -> list[Result]:
+        """The results that are there, none if there is no file.
+
+        Raises:
+            MemsimError: it is no file of a sweep over these values, or cannot be read.
+        """
+        if not file_exists(self.path):
+            return []
+        try:
+            header, rows = self._read()
+        except (OSError, ValueError) as error:
+            raise MemsimError(f"cannot read the results: {error}", file=str(self.path)) from None
+        if header != self.header:
+            raise MemsimError(
+                "this is no file of a sweep over the same values",
+                file=str(self.path),
+                hint=f"choose another name; its columns would be {', '.join(self.header)}",
+            )
+        return [self._result(row) for row in rows]
+
+    def write(self, results: Iterable[Result]) -> None:
+        """Writes the file anew, whole or not at all.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        self.results = list(results)
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            self._write(temporary)
+            temporary.replace(self.path)
+        except OSError as error:
+            raise self._cannot_write(error) from None
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    @abstractmethod
+    def add(self, result: Result) -> None:
+        """Another result. It is in the file now, or at the latest when it is closed."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """All results are in the file."""
+
+    @abstractmethod
+    def _read(self) -> tuple[list[str], list[list[Any]]]:
+        """The names of the columns, and the rows."""
+
+    @abstractmethod
+    def _write(self, path: Path) -> None:
+        """All results into a file."""
+
+    def _result(self, row: Sequence[Any]) -> Result:
+        if len(row) != len(self.header):
+            raise MemsimError(f"a row has {len(row)} columns: {','.join(map(str, row))}", file=str(self.path))
+        cells = dict(zip(NAMES, row[len(self.labels) :]))
+        try:
+            counts = {name: None if cells[name] in ("", None) else int(cells[name]) for name in COUNTS}
+        except ValueError as problem:
+            raise MemsimError(f"a count is no number: {problem}", file=str(self.path)) from None
+        return Result(dict(zip(self.labels, row)), Counts(**counts, error=cells["error"]), row[-1])
+
+    def _row(self, result: Result) -> list[Any]:
+        return [*result.values.values(), *(getattr(result.counts, name) for name in NAMES), result.key]
+
+    def _cannot_write(self, error: OSError) -> MemsimError:
+        return MemsimError(f"cannot write the results: {error.strerror or error}", file=str(self.path))
+
+
+class CsvFile(Kept):
+    """Text, a line for each result."""
+
+    def add(self, result: Result) -> None:
+        """The result as another line.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        try:
+            with self.path.open("a", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerow(self._row(result))
+        except OSError as error:
+            raise self._cannot_write(error) from None
+
+    def close(self) -> None:
+        """Nothing to do: each result was written."""
+
+    def _read(self) -> tuple[list[str], list[list[Any]]]:
+        text = self.path.read_text(encoding="utf-8")
+        rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
+        return (rows[0], [*rows[1:]]) if rows else ([], [])
+
+    def _write(self, path: Path) -> None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.header)
+            writer.writerows(map(self._row, self.results))
+
+
+class ParquetFile(Kept):
+    """Columns: texts, and integers that may be missing."""
+
+    def __init__(self, path: Path, labels: Sequence[str]) -> None:
+        super().__init__(path, labels)
+        self.saved = monotonic()
+
+    def add(self, result: Result) -> None:
+        """The result; the file is written anew if that was not done for a while.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        self.results.append(result)
+        if monotonic() - self.saved > SAVE_EVERY:
+            self.close()
+
+    def close(self) -> None:
+        """Writes the file.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        self.write(self.results)
+        self.saved = monotonic()
+
+    def _read(self) -> tuple[list[str], list[list[Any]]]:
+        table = _pyarrow().parquet.read_table(self.path)
+        columns = [column.to_pylist() for column in table.columns]
+        return list(table.column_names), [list(row) for row in zip(*columns)]
+
+    def _write(self, path: Path) -> None:
+        pyarrow = _pyarrow()
+        columns = list(zip(*map(self._row, self.results))) or [()] * len(self.header)
+        kinds = [pyarrow.int64() if name in COUNTS else pyarrow.string() for name in self.header]
+        arrays = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        pyarrow.parquet.write_table(pyarrow.table(arrays, names=self.header), path)
+
+
+FORMATS: dict[str, type[Kept]] = {".csv": CsvFile, ".parquet": ParquetFile}
+
+
+def kept_in(path: Path, labels: Sequence[str]) -> Kept:
+    """The file of results at a path.
+
+    Raises:
+        MemsimError: its suffix is of no format, or pyarrow is missing.
+    """
+    if path.suffix not in FORMATS:
+        names = " or ".join(f"{path.stem}{suffix}" for suffix in FORMATS)
+        raise MemsimError("results are a table", file=str(path), hint=f"call it {names}")
+    if path.suffix == ".parquet":
+        _pyarrow()
+    return FORMATS[path.suffix](path, labels)
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MemsimError(
+            "Parquet needs pyarrow", hint="pip install 'memsim[parquet]', or call the file .csv"
+        ) from None
+    return pyarrow

@@ -1,0 +1,34 @@
+"""The kernels in a file of machine code, and the command lines that analyze them.
+
+In: a cubin, a library, a program, a wheel. Out: two lines for each kernel. Left out on purpose: what the code
+does; of parameters a file of machine code knows the sizes only.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from memsim import api
+from memsim.ptx.demangle import demangle
+from memsim.sass.cubin import Image, read_cubin
+
+
+def lines(file: str, verb: str = "analyze", arch: str | None = None) -> list[str]:
+    """For each kernel the bytes of its parameters, and a command line.
+
+    Raises:
+        MemsimError: there is no such file, or no machine code in it for the chip.
+    """
+    images: dict[str, Image] = {}
+    for name, content in api.cubins_for(Path(file), arch):
+        images = {**read_cubin(content, name).kernels, **images}
+    said: list[str] = []
+    for entry, image in images.items():
+        sizes = ", ".join(f"{parameter.size} B" for parameter in image.parameters)
+        said.append(f"{demangle(entry)}({sizes})")
+        arguments = " ".join("--arg ARG" for _ in image.parameters)
+        chosen = f" --kernel {shlex.quote(demangle(entry))}" if len(images) > 1 else ""
+        line = f"  memsim {verb} {shlex.quote(file)}{chosen} --grid GRID --block BLOCK {arguments}"
+        said.append(line.rstrip())
+    return said

@@ -1,0 +1,95 @@
+"""Executions of an access, by many blocks at once: which are the same, and what requests they make.
+
+In: addresses that are sums of a block's part and a thread's part, and the threads that ask for them. Out:
+keys that are equal where two executions ask for the same, and the requests written out: of blocks whose part
+is the same modulo the period one stands for all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.state.registers import Part, Sum, to_array, to_bools, warp_words
+from memsim.trace.requests import LANES, NONE, Requests
+
+#: Addresses and the threads that ask for them: one pair, or for a copy the site's own and the other side's.
+Sides = list[tuple[int | Sum, Any]]
+
+
+def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:
+    """What two executions in a loop have in common if they ask for the same, a period further on or not."""
+    lanes = active.uid if isinstance(active, Part) else -int(active)  # no uid is 0 or below
+    if not isinstance(address, Sum):
+        return address % period, 0, 0, 0, lanes
+    u, v, f = address.u, address.v, address.f
+    return address.s % period, u.uid if u else 0, v.uid if v else 0, f.uid if f else 0, lanes
+
+
+def content(address: int | Sum, active: Any, period: int) -> Any:
+    """The same by content, for what differs between threads: loops make it anew. None: it is no use here."""
+    if not isinstance(address, Sum) or address.v is None or address.f is not None:
+        return None
+    if isinstance(active, Part) and active.array.shape[0] != 1:
+        return None
+    blocks = address.u.uid if address.u else 0
+    lanes = active.digest if isinstance(active, Part) else active
+    return address.s % period, blocks, address.v.digest, lanes
+
+
+def written_out(
+    sides: Sides, periods: tuple[int, int], blocks: np.ndarray, warps: int, first_warps: np.ndarray
+) -> tuple[Requests, np.ndarray]:
+    """(the requests of an execution by blocks of so many warps, how many blocks each stands for)."""
+    chosen, weights = block_classes(sides, periods, len(blocks))
+    lanes = _rows(to_bools(sides[0][1]), chosen, warps)
+    used = warp_words(lanes)[:, 0] != 0
+    some = None if used.all() else np.flatnonzero(used)
+    if some is not None:
+        lanes = lanes[some]
+    addresses = _chosen(_rows(to_array(sides[0][0]), chosen, warps), some)
+    partner = None
+    if len(sides) > 1:
+        theirs = _chosen(_rows(to_bools(sides[1][1]), chosen, warps), some)
+        partner = np.where(theirs, _chosen(_rows(to_array(sides[1][0]), chosen, warps), some), NONE)
+    block = _chosen(np.repeat(blocks[chosen], warps), some)
+    warp = _chosen((first_warps[chosen][:, None] + np.arange(warps)).reshape(-1), some)
+    return Requests(addresses, lanes, partner, block, warp), _chosen(np.repeat(weights, warps), some)
+
+
+def _rows(array: np.ndarray, chosen: np.ndarray, warps: int) -> np.ndarray:
+    """The chosen blocks' rows as (requests, 32)."""
+    rows = array[chosen] if len(chosen) < array.shape[0] else array
+    return np.broadcast_to(rows, (len(chosen), warps * LANES)).reshape(-1, LANES)
+
+
+def _chosen(rows: np.ndarray, some: np.ndarray | None) -> np.ndarray:
+    return rows if some is None else rows[some]
+
+
+def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of `count` blocks those that stand for others (by their place), and for how many each."""
+    inside = np.arange(count)
+    residues = []
+    for (address, active), period in zip(sides, periods):
+        rows = active.array if isinstance(active, Part) else None
+        differs = isinstance(address, Sum) and address.f is not None
+        if differs or (rows is not None and rows.shape[0] > 1 and rows.shape[1] > 1):
+            return np.arange(count), np.ones(count, np.int64)
+        if rows is not None and rows.shape[0] > 1:
+            residues.append(rows[:, 0].astype(np.int64))
+        if isinstance(address, Sum) and address.u is not None:
+            residues.append((address.u.array[:, 0] + address.s) % period)
+    own = sides[0][1]
+    if isinstance(own, Part) and own.array.shape[0] > 1:
+        inside = inside[own.array[:, 0]]
+    if not residues:
+        return inside[:1], np.array([len(inside)], np.int64)
+    if len(residues) == 1:
+        _, first, counts = np.unique(residues[0][inside], return_index=True, return_counts=True)
+    else:
+        classes = np.stack(residues, axis=1)[inside]
+        _, first, counts = np.unique(classes, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(first)  # blocks stay in order
+    return inside[first[order]], counts[order]

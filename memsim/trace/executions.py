@@ -1,0 +1,54 @@
+"""How often a warp executed each instruction, and whether every block executed the same.
+
+In: stretches of instructions with the warps of each block that executed them, chunk by chunk. Out: counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+
+class Executions:
+    """Counts of a launch; `start_chunk` before the first."""
+
+    def __init__(self) -> None:
+        self.ran: Counter[tuple[int, int]] = Counter()
+        self.alike = True
+        self._chunk: Counter[tuple[int, int]] = Counter()
+        self._of_a_block: dict[tuple[int, int], int] | None = None
+        self._blocks = 0
+
+    def start_chunk(self, blocks: int) -> None:
+        """So many blocks run next."""
+        self._compare()
+        self._blocks = blocks
+
+    def add(self, start: int, stop: int, warps: int, same_in_all: bool) -> None:
+        """`warps` of all blocks execute the instructions from `start` up to `stop`."""
+        self.ran[start, stop] += warps
+        if self.alike:
+            self.alike = same_in_all or not warps
+            self._chunk[start, stop] += warps
+
+    def of(self, instructions: int) -> np.ndarray:
+        """How often a warp executed each of so many instructions, int64 [instructions]."""
+        found = np.zeros(instructions, np.int64)
+        for (start, stop), warps in self.ran.items():
+            found[start:stop] += warps
+        return found
+
+    @property
+    def blocks_alike(self) -> bool:
+        """Every block was seen to execute each instruction as often as the others; False: maybe not."""
+        self._compare()
+        return self.alike
+
+    def _compare(self) -> None:
+        """Do the blocks of the chunk that ends execute the same as those before?"""
+        if not self._chunk or not self.alike:
+            return
+        each = {at: warps // self._blocks for at, warps in self._chunk.items() if warps}
+        self.alike = self._of_a_block in (None, each)
+        self._of_a_block, self._chunk = each, Counter()

@@ -1,0 +1,38 @@
+"""A change that was suggested, measured: the kernel as it is and the changed one, each beside its prediction.
+
+In: both jobs and their analyses. Out: `Verified`. Left out on purpose: which change, and printing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memsim.analysis import Analysis
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.validate.code_recording import CodeRecording
+from memsim.validate.instructions import CodeComparison, compare_code
+from memsim.validate.live import Progress, measure
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What a GPU counts before and after a change.
+
+    recordings, comparisons: of the kernel as it is, and of the changed one.
+    """
+
+    recordings: tuple[CodeRecording, CodeRecording]
+    comparisons: tuple[CodeComparison, CodeComparison]
+
+
+def verify(job: Job, before: Analysis, changed: Job, after: Analysis, progress: Progress = None) -> Verified:
+    """Runs both under Nsight Compute, and compares.
+
+    Raises:
+        MemsimError: as `memsim.validate.live.measure`; or the prediction is not of the whole grid.
+    """
+    if before.trace.blocks_replayed < before.trace.launch.blocks:
+        raise MemsimError("the GPU runs all blocks, and not all were replayed", hint="leave out --blocks")
+    one, other = measure([job, changed], progress)
+    return Verified((one, other), (compare_code(one.profiles, before), compare_code(other.profiles, after)))

@@ -1,0 +1,152 @@
+"""What recordings say, as types: what is read is checked against them.
+
+In: nothing. Out: the types; `memsim.validate.files.check_record` takes one. Left out on purpose: reading
+files, and what the figures mean.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from memsim.validate.report import CODE_METRICS, COLUMNS
+
+Text = Annotated[str, Meta(min_length=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Date = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", description="UTC")]
+Size = Annotated[dict[str, Positive], Meta(min_length=1, description="the problem's, by name")]
+Sources = Annotated[
+    dict[str, Sha256], Meta(min_length=1, description="every file that the PTX names, by its name there")
+]
+Dim3 = tuple[Positive, Positive, Positive]
+Figure = Natural | None
+Counters = Annotated[
+    dict[str, tuple[int | float, str]], Meta(min_length=1, description="ncu's name: value, ncu's unit")
+]
+
+
+class Record(msgspec.Struct, forbid_unknown_fields=True):
+    """An object of a file: it has these keys and no others."""
+
+
+class Device(Record):
+    """The GPU and its software. driver: its version. cuda: the release that the driver serves."""
+
+    gpu: Text
+    compute_capability: Annotated[str, Meta(pattern=r"^\d+\.\d$")]
+    driver: Text
+    cuda: Annotated[str, Meta(pattern=r"^\d+\.\d+$")]
+    cupy: Text
+
+
+class Result(Record):
+    """The check of what the kernel computed, in the same run. Only right results are recorded."""
+
+    reference: Text
+    right: bool
+    largest_error: Annotated[float, Meta(ge=0)]
+
+    def __post_init__(self) -> None:
+        if not self.right:
+            raise ValueError("the result is not right")
+
+
+class Launch(Record):
+    """What was launched. entry: the kernel's name in the PTX. options: the compiler's."""
+
+    size: Size
+    seed: Natural
+    entry: Text
+    options: list[str]
+    grid: Dim3
+    block: Dim3
+    shared_bytes: Natural
+
+
+class Profile(Record):
+    """A run of the profiler, and a row for each instruction that touches shared or global memory."""
+
+    passes: Positive
+    counters: Counters
+    instructions: Natural
+    with_line: Natural
+    columns: list[str]
+    rows: list[
+        tuple[Natural, str, Natural, Text, Figure, Figure, Figure, Figure, Figure, Figure, Figure]  # COLUMNS
+    ]
+
+    def __post_init__(self) -> None:
+        if tuple(self.columns) != COLUMNS:
+            raise ValueError(f"columns are {', '.join(COLUMNS)}")
+
+
+class Recording(Record):
+    """Of a launch of PTX; `memsim.validate.recording`."""
+
+    schema: Literal[1]
+    kernel: Text
+    date: Date
+    ncu: Text
+    code: Text
+    sources: Sources
+    ptx: Sha256
+    device: Device
+    launch: Launch
+    result: Result
+    profiles: Annotated[list[Profile], Meta(min_length=1)]
+
+
+class Code(Record):
+    """What ran. compiler: empty if that is not known. digest: of all kernels' names and instructions."""
+
+    compiler: str
+    arch: Annotated[str, Meta(pattern=r"^sm_\d+[a-z]?$")]
+    digest: Sha256
+
+
+class CodeLaunch(Record):
+    """What was launched. kernel: the name in the code. arguments: in words."""
+
+    kernel: Text
+    grid: Dim3
+    block: Dim3
+    shared_bytes: Natural
+    arguments: list[Text]
+
+
+class CodeProfile(Record):
+    """A run of the profiler. Columns say how often and what, in turns; those of accesses by `rows`."""
+
+    passes: Positive
+    counters: Counters
+    distances: list[Figure]
+    sass: list[Text]
+    collected: list[str]
+    instructions: dict[str, list[Figure]]
+    accesses: dict[str, list[Figure]]
+
+    def __post_init__(self) -> None:
+        for name in (*self.collected, *self.instructions):
+            if name not in CODE_METRICS:
+                raise ValueError(f"{name!r} is no metric of an instruction")
+        if None in self.accesses.get("rows", [None]):
+            raise ValueError("accesses have no rows")
+
+
+class CodeRecording(Record):
+    """Of a launch of machine code; `memsim.validate.code_recording`."""
+
+    schema: Literal[1]
+    name: Text
+    size: Size | None
+    date: Date
+    ncu: Text
+    device: Device
+    code: Code
+    launch: CodeLaunch
+    result: Result | None
+    profiles: Annotated[list[CodeProfile], Meta(min_length=1)]

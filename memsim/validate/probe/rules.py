@@ -1,0 +1,49 @@
+"""Which of a chip's rules a probe found to hold, as a file that makes them measured there.
+
+In: a `ProbeRecording` and what held of it. Out: `rules.json` beside the recording, which
+`memsim.arch.contributed` reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from memsim.validate.files import free_path, write_record
+from memsim.validate.probe.judge import Held
+from memsim.validate.probe.recording import ProbeRecording
+
+SCHEMA = 1
+STEM = "rules"
+
+
+def write_rules(recording: ProbeRecording, found: Sequence[Held], home: Path) -> Path:
+    """Writes a new file into the folder `home`; its path.
+
+    Raises:
+        MemsimError: it cannot be written.
+    """
+    held: dict[tuple[str, str, int], list[Held]] = {}
+    for each in found:
+        if _compared(each):
+            held.setdefault((each.space, each.op, each.width), []).append(each)
+    path = free_path(home, STEM)
+    rules = [
+        {
+            "space": space,
+            "op": op,
+            "width": width,
+            "holds": all(each.holds for each in alike),
+            "compared": sum(map(_compared, alike)),
+        }
+        for (space, op, width), alike in held.items()
+    ]
+    device = recording.device
+    record = {"schema": SCHEMA, "arch": device.arch, "gpu": device.gpu, "driver": device.driver}
+    write_record({**record, "ncu": recording.ncu, "date": recording.date, "rules": rules}, path)
+    return path
+
+
+def _compared(held: Held) -> int:
+    """Figures and counters that were compared."""
+    return sum(compared for _, compared in (*held.figures.values(), *held.counters.values()))

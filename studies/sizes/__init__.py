@@ -1,0 +1,19 @@
+"""The fastest kernel at every size: what `sgemm` of the catalogue picks, and how fast that is beside cuBLAS.
+
+In: sizes, and a GPU. Out: a recording in `traces/`, and a section of docs/tuning.md.
+"""
+
+from __future__ import annotations
+
+DISPATCHER = "sgemm"
+FOLDER = "sizes"  # of the recordings, below that of the GPU
+CUBES = tuple((extent,) * 3 for extent in (512, 1024, 1536, 2048, 3072, 4096, 6144, 8192))
+OTHERS = (
+    *((1000, 1000, 1000), (2560, 2560, 2560), (4000, 2000, 1000)),
+    *((8192, 128, 2048), (16384, 256, 512)),  # tall
+    *((128, 8192, 2048), (256, 16384, 512)),  # wide
+    *((128, 128, 8192), (256, 256, 16384)),  # deep
+    *((333, 555, 777), (511, 513, 515), (1001, 999, 1003), (2047, 2049, 2051), (4095, 4097, 4099)),
+    *((3000, 1001, 700), (8191, 127, 2049)),
+)
+SIZES = CUBES + OTHERS  # M, N, K

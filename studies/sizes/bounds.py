@@ -1,0 +1,82 @@
+"""What `sgemm` takes at least at every size, by memsim: `python -m studies.sizes.bounds` keeps it.
+
+In: what the dispatcher picks. Out: bounds.json beside this file, with a hash of the code that each is of. It
+takes minutes to work all out, and a page is made in seconds.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from memsim.kernels import Dispatcher, Spec, catalog
+from memsim.validate.live import digest
+from studies.bench.recording import Size
+from studies.sizes import DISPATCHER, SIZES
+
+FILE = Path(__file__).with_name("bounds.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Of a launch: kernel, blocks, cycles at least, and the units that bound it, the busiest first."""
+
+    kernel: str
+    ptx: str
+    grid: tuple[int, ...]
+    cycles: int
+    units: tuple[tuple[str, float], ...]
+
+
+def launches(size: Size) -> list[Spec]:
+    """What is launched for a size: a kernel, and the one that adds its parts."""
+    entry = catalog()[DISPATCHER]
+    adding = entry.adding(size) if isinstance(entry, Dispatcher) else None
+    return [spec for spec in (entry.pick(size), adding) if spec is not None]
+
+
+def limits_of(size: Size) -> list[Limit]:
+    """The bounds of the launches of a size."""
+    found = []
+    for spec in launches(size):
+        asked = [extent for name, extent in zip("MNK", size, strict=True) if name in spec.family.sizes]
+        analysis = spec.analyze(asked)
+        bound = analysis.bound
+        units = tuple((unit.name, round(unit.cycles / bound.cycles, 3)) for unit in bound.units[:2])
+        grid = analysis.trace.launch.grid
+        found.append(Limit(spec.name, digest(spec.ptx()), tuple(grid), bound.cycles, units))
+    return found
+
+
+def kept() -> dict[Size, list[Limit]]:
+    """What the file holds."""
+    record: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text("utf-8"))
+    return {_size(name): [_limit(row) for row in rows] for name, rows in record.items()}
+
+
+def _limit(row: dict[str, Any]) -> Limit:
+    units = tuple((name, share) for name, share in row["units"])
+    return Limit(row["kernel"], row["ptx"], tuple(row["grid"]), row["cycles"], units)
+
+
+def _size(name: str) -> Size:
+    m, n, k = map(int, name.split("x"))
+    return m, n, k
+
+
+def main() -> None:
+    """All sizes, one after the other."""
+    record = {}
+    for size in SIZES:
+        name = "x".join(map(str, size))
+        record[name] = [asdict(limit) for limit in limits_of(size)]
+        print(
+            name, ", ".join(f"{row['kernel']}: {row['cycles']:,} cycles" for row in record[name]), flush=True
+        )
+    FILE.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Times `sgemm` at every size on this machine's GPU: `python -m studies.sizes.record`.
+
+Out: traces/<gpu>/sizes/bench.json, as `python -m studies.bench --record` writes.
+"""
+
+from __future__ import annotations
+
+from memsim.data import data_folder
+from memsim.kernels import catalog
+from studies.bench.measure import measure_speed
+from studies.sizes import DISPATCHER, FOLDER, SIZES
+
+
+def main() -> None:
+    """All sizes, cuBLAS before and after."""
+    recording = measure_speed({size: [catalog()[DISPATCHER]] for size in SIZES})
+    print(f"recorded: {recording.save(data_folder('traces'), FOLDER)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The generated parts of docs/tuning.md.
+
+In: recordings in `traces/` and beside this file, and what memsim counts now. Out: Markdown tables.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from memsim.analysis import Analysis
+from memsim.validate.files import read_record
+from studies.bench import report
+from studies.bench.page import cell, rows_of, table_row, wavefronts_per_second
+from studies.bench.page import recordings as recordings_of_catalogue
+from studies.bench.recording import CUBLAS, BenchRecording, newest_of_each_gpu
+from studies.bench.table import Row, Speed, make_rows
+from studies.tuning.registers import PATTERNS
+from studies.tuning.variants import KERNEL, ROWS_OF_LANES, VARIANTS, make_specs
+
+RECORDED = Path(__file__).with_name("recorded")
+SIZES = ((4096,) * 3, (8192,) * 3)  # M, N, K
+LADDER = {
+    "kernel_v3": "8 x 8 sums to a thread; A tile not transposed: two ways on every read of it",
+    "kernel_v4": "the A tile permuted: no conflict",
+    "opt_7_zorder": "lanes in z-order: fewer wavefronts, though none was a conflict",
+    "sgemm_128x256x8": "8 x 16 sums to a thread",
+    KERNEL: "all of that, and the register file",
+}
+
+
+def recordings() -> list[BenchRecording]:
+    """The newest recording of the variants' speed on each GPU."""
+    return newest_of_each_gpu(RECORDED)
+
+
+@cache
+def analyses() -> Mapping[str, Analysis]:
+    """What memsim counts of the kernel and of each variant, at the catalogue's size."""
+    with tempfile.TemporaryDirectory() as folder:
+        return {spec.name: spec.analyze() for spec in make_specs(Path(folder))}
+
+
+def ladder() -> str:
+    """From the articles' kernels to the tuned one."""
+    parts = []
+    for recording in recordings_of_catalogue():
+        rows = {row.kernel: row for row in rows_of(recording)}
+        lines = [
+            [_named(name), new, report.per_kflop(rows[name]), *map(cell, _at(rows[name]))]
+            for name, new in {**LADDER, CUBLAS: ""}.items()
+        ]
+        parts.append(
+            _table(["kernel", "what is new", "wavefronts for 1000 FLOP", *_sizes()], lines, left=2)
+            + f"\nTFLOP/s, and the share of {CUBLAS}'s. Recorded on {report.made_with(recording)}.\n"
+        )
+    return "\n".join(parts)
+
+
+def decisions() -> str:
+    """What each decision is worth: the counts and the speed without it."""
+    parts = []
+    for recording in recordings():
+        rows = {row.kernel: row for row in make_rows(recording, analyses())}
+        tuned = rows[KERNEL]
+        lines = [[f"`{KERNEL}`", "", report.per_kflop(tuned), _conflicts(KERNEL), *map(cell, _at(tuned))]]
+        for variant in VARIANTS:
+            row = rows[variant.name]
+            changes = [_change(now, then) for now, then in zip(_at(row), _at(tuned), strict=True)]
+            counts = [report.per_kflop(row), _conflicts(variant.name)]
+            lines.append([variant.decision, variant.instead, *counts, *changes])
+        heads = ["decision", "instead", "wavefronts for 1000 FLOP", "of them conflicts", *_sizes()]
+        parts.append(
+            _table(heads, lines, left=2)
+            + f"\nThe first row: TFLOP/s, and the share of {CUBLAS}'s. The others: how that share changes "
+            f"without the decision. Recorded on {report.made_with(recording)}.\n"
+        )
+    return "\n".join(parts)
+
+
+def wavefronts_a_cycle() -> str:
+    """How busy shared memory is, with the lanes in z-order and without."""
+    sentences = []
+    for recording in recordings():
+        rows = {row.kernel: row for row in make_rows(recording, analyses())}
+        busy = {
+            name: (rows[name].wavefronts or 0)
+            / 1000
+            * (_at(rows[name])[-1].tflops * 1e12)
+            / wavefronts_per_second(recording)
+            for name in (KERNEL, ROWS_OF_LANES)
+        }
+        sentences.append(
+            f"On {recording.device.gpu}, at {_sizes()[-1]}, `{KERNEL}` asks each multiprocessor for "
+            f"{busy[KERNEL]:.2f} wavefronts a cycle, and for {busy[ROWS_OF_LANES]:.2f} with its lanes in "
+            "rows. It could serve 1."
+        )
+    return "\n".join(sentences) + "\n"
+
+
+def register_banks() -> str:
+    """How long FFMAs take, by the registers that they name."""
+    records = [read_record(path) for path in sorted(RECORDED.glob("*/register_banks.json"))]
+    heads = ["FFMAs", "even registers fetched", "odd", *(record["device"]["gpu"] for record in records)]
+    lines = [
+        [
+            pattern.text,
+            *(f"{each:.2f}" for each in pattern.fetched()),
+            *(f"{record['cycles_per_ffma'][pattern.name]:.2f}" for record in records),
+        ]
+        for pattern in PATTERNS
+    ]
+    return (
+        _table(heads, lines)
+        + "\nFor one FFMA of a warp: registers, and cycles with one warp to a scheduler.\n"
+    )
+
+
+def _at(row: Row) -> list[Speed]:
+    found = [row.at(size) for size in SIZES]
+    return [speed for speed in found if speed is not None]
+
+
+def _sizes() -> list[str]:
+    return [report.named(size) for size in SIZES]
+
+
+def _change(now: Speed, then: Speed) -> str:
+    return f"{100 * (now.of_cublas / then.of_cublas - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
+
+
+def _conflicts(name: str) -> str:
+    sites = [site for site in analyses()[name].sites if site.space == "shared"]
+    conflicts, wavefronts = (
+        sum(getattr(site, field) or 0 for site in sites) for field in ("conflicts", "wavefronts")
+    )
+    return f"{100 * conflicts / wavefronts:.0f} %" if conflicts else "none"
+
+
+def _table(heads: list[str], lines: Iterable[list[Any]], left: int = 1) -> str:
+    rule = "|---" * left + "|---:" * (len(heads) - left) + "|"
+    return "\n".join([table_row(heads), rule, *map(table_row, lines)]) + "\n"
+
+
+def _named(kernel: str) -> str:
+    return kernel if kernel == CUBLAS else f"`{kernel}`"
+
+
+PARTS = {
+    "tuning: ladder": ladder,
+    "tuning: decisions": decisions,
+    "tuning: wavefronts a cycle": wavefronts_a_cycle,
+    "tuning: register banks": register_banks,
+}

@@ -1,0 +1,120 @@
+"""`sgemm` chooses among tiles by how long each may take, and divides K where that is worth its sum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memsim.kernels import Dispatcher, catalog, compiled
+from memsim.kernels.dispatch import PARTS, Choice, Sum
+from memsim.kernels.pace import MULTIPROCESSORS, Adding, Pace
+from memsim.kernels.spec import PART_UNIT, REFERENCES
+from tests.catalog.test_results import rounding_bound
+
+TILES = sorted(name for name, spec in compiled().items() if spec.family.name == "sgemm_parts")
+SIZES = {"one tile": (32, 64, 32), "aligned": (68, 100, 132), "odd": (67, 99, 131), "a float": (1, 1, 1)}
+
+
+def sgemm() -> Dispatcher:
+    found = catalog()["sgemm"]
+    assert isinstance(found, Dispatcher)
+    return found
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("name", TILES)
+def test_every_tile_is_right_in_every_part(name: str, size: tuple[int, int, int], parts: int) -> None:
+    spec = compiled()[name]
+    divisors = dict(spec.requires)
+    taken = [-(-n // divisors.get(at, 1)) * divisors.get(at, 1) for at, n in zip("MNK", size, strict=True)]
+    arrays = spec.run((*taken, parts))
+    assert arrays["C"].shape == (parts, *taken[:2])
+    error = np.abs(arrays["C"] - spec.expected(arrays)["C"])
+    assert (error <= rounding_bound(arrays["A"], arrays["B"])).all()
+
+
+@pytest.mark.parametrize("name", TILES)
+def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name: str) -> None:
+    spec = compiled()[name]
+    sites = [site for site in spec.analyze((256, 256, 132, 1)).sites if site.space == "shared"]
+    assert all(site.conflicts == 0 for site in sites if site.op in ("load", "store"))
+    copies = [site for site in sites if site.op == "cp_async"]
+    assert bool(copies) != bool(spec.requires)  # by floats where nothing is said of N and K
+
+
+@given(st.integers(1, 200), st.integers(1, 9))
+def test_parts_are_whole_units_and_add_up_to_the_product(lines: int, parts: int) -> None:
+    a, b = (np.random.default_rng(lines).integers(-2, 3, size) for size in ((3, lines), (lines, 2)))
+    c = np.empty((parts, 3, 2))
+    found = REFERENCES["sgemm_parts"]({"A": a, "B": b, "C": c})["C"]
+    assert found.shape == c.shape and (found.sum(axis=0) == a @ b).all()
+    tail = REFERENCES["sgemm_parts"]({"A": a[:, -PART_UNIT:], "B": b[-PART_UNIT:], "C": c[:1]})["C"]
+    if lines >= PART_UNIT and parts == -(-lines // PART_UNIT):
+        assert (found[-1] == tail[0]).all()
+
+
+def test_the_sum_of_parts_is_in_their_order() -> None:
+    parts = np.array([1e8, 1.0, -1e8], np.float32).reshape(3, 1, 1) * np.ones((3, 9, 33), np.float32)
+    found = compiled()["sum_of_parts"].run((9, 33, 3), given={"P": parts})
+    assert (found["C"] == np.float32(0.0)).all()  # (1e8 + 1) - 1e8, and not 1
+
+
+@pytest.mark.parametrize("size", [(33, 70, 40), (20, 24, 300), (128, 256, 64), (1, 1, 1), (5, 3, 700)])
+def test_sgemm_is_right_at_any_size(size: tuple[int, int, int]) -> None:
+    arrays = sgemm().run(size, seed=1)
+    assert {name: array.shape for name, array in arrays.items()} == {
+        **{"A": (size[0], size[2]), "B": (size[2], size[1]), "C": size[:2]}
+    }
+    error = np.abs(arrays["C"] - sgemm().expected(arrays)["C"])
+    assert (error <= rounding_bound(arrays["A"], arrays["B"])).all()
+
+
+def test_k_is_divided_where_there_are_few_tiles_and_then_parts_are_added() -> None:
+    deep, wide = (128, 128, 8192), (4096, 4096, 4096)
+    parts = sgemm().pick(deep).fixed[PARTS]
+    assert parts > 8 and sgemm().job(deep).launch.grid[2] == parts
+    adding = sgemm().adding(deep)
+    assert adding is not None and adding.job(deep[:2]).args[0:3] == (128, 128, parts)
+    assert sgemm().adding(wide) is None and sgemm().job(wide).launch.grid[2] == 1
+
+
+@given(st.tuples(*[st.integers(1, 9000)] * 3))
+def test_what_is_picked_takes_the_size_and_no_choice_is_faster(size: tuple[int, int, int]) -> None:
+    picked = sgemm().pick(size)
+    sizes = picked.sizes(size)
+    assert list(sizes) == ["M", "N", "K"]
+    offers = [
+        (nanoseconds, spec.name)
+        for choice in sgemm().choices
+        if choice.takes(sizes)
+        for nanoseconds, spec in sgemm()._offers(choice, sizes)
+    ]
+    assert min(offers)[0] == next(ns for ns, name in sorted(offers) if name == picked.name)
+
+
+def test_a_pace_counts_rounds_of_blocks() -> None:
+    pace = Pace(start=100.0, line=(2.0, 3.0))
+    full = 2 * MULTIPROCESSORS
+    assert pace.nanoseconds(1, 10) == pace.nanoseconds(MULTIPROCESSORS, 10) == 120.0
+    assert pace.nanoseconds(MULTIPROCESSORS + 1, 10) == pace.nanoseconds(full, 10) == 130.0
+    assert pace.nanoseconds(full + 1, 10) == 250.0 and pace.nanoseconds(2 * full, 10) == 260.0
+    assert Adding(50.0, 0.5).nanoseconds(1, 10) == 0.0 and Adding(50.0, 0.5).nanoseconds(3, 10) == 85.0
+
+
+def test_the_first_that_fits_without_a_pace_and_the_fastest_with_one() -> None:
+    small, large = (compiled()[name] for name in ("kernel_v4", "kernel_v5"))
+    plain = replace(sgemm(), choices=(Choice(small, {"M": 10}), Choice(large)), sum=None)
+    assert [plain.pick((m, 1, 1)).name for m in (9, 10)] == ["kernel_v4", "kernel_v5"]
+    paces = (Choice(small, pace=Pace(0.0, (2.0,))), Choice(large, pace=Pace(5.0, (1.0,))))
+    paced = replace(plain, choices=paces)
+    assert [paced.pick((1, 1, k)).name for k in (4, 6)] == ["kernel_v4", "kernel_v5"]
+    tile = next(choice.spec for choice in sgemm().choices if PARTS in choice.spec.family.sizes)
+    never = replace(plain, choices=(Choice(tile, pace=Pace(0.0, (1.0,))),))
+    assert never.pick((64, 64, 6400)).fixed == {PARTS: 1}
+    free = replace(never, sum=Sum(compiled()["sum_of_parts"], Adding(0.0, 0.0)))
+    assert free.pick((64, 64, 6400)).fixed[PARTS] > 1

@@ -1,0 +1,70 @@
+"""`memsim init`: a memsim.toml that works, with what sources say of their launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Done
+
+Run = Callable[..., Done]
+WHOLE = """\
+__global__ void twice(float *data) { data[threadIdx.x] *= 2; }
+int main() { float *d; cudaMalloc(&d, 1024 * 4); twice<<<4, 256>>>(d); }
+"""
+OPEN = "__global__ void scale(float *data, int n) { if (threadIdx.x < n) data[threadIdx.x] = 0; }\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "src").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_what_is_written_can_be_guarded(memsim: Run, project: Path) -> None:
+    (project / "src" / "twice.cu").write_text(WHOLE)
+    done = memsim("init")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[0] == "wrote memsim.toml: 1 target"
+    assert memsim("baseline").code == 0
+    assert memsim("check").code == 0
+
+
+def test_what_lacks_a_value_is_a_comment_that_says_so(memsim: Run, project: Path) -> None:
+    (project / "src" / "scale.cu").write_text(OPEN)
+    (project / "twice.cu").write_text(WHOLE)
+    assert memsim("init").out.splitlines()[0] == "wrote memsim.toml: 2 targets, 1 of which lack a value"
+    written = (project / "memsim.toml").read_text()
+    assert "# Say the value of GRID, BLOCK, data_SIZE, n, and take the # away:\n# [[targets]]" in written
+    assert memsim("baseline").code == 0  # of the other target
+
+
+def test_two_kernels_of_one_name_have_names_of_their_own(memsim: Run, project: Path) -> None:
+    for name in ("a", "b"):
+        (project / "src" / f"{name}.cu").write_text(WHOLE)
+    assert memsim("init").code == 0
+    assert memsim("baseline").code == 0
+    assert (project / "memsim-baseline.toml").read_text().count('array = "data"') == 4
+
+
+def test_what_is_there_stays(memsim: Run, project: Path) -> None:
+    (project / "twice.cu").write_text(WHOLE)
+    (project / "memsim.toml").write_text("# mine\n")
+    done = memsim("init")
+    assert done.code == 2 and "the file already exists" in done.err
+    assert (project / "memsim.toml").read_text() == "# mine\n"
+
+
+def test_a_folder_without_kernels(memsim: Run, project: Path) -> None:
+    done = memsim("init", project / "src")
+    assert done.code == 2 and "there is no kernel" in done.err
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(memsim: Run, shell: str) -> None:
+    done = memsim("completion", shell)
+    assert done.code == 0 and "_MEMSIM_COMPLETE" in done.out
+    assert memsim("completion", "tcsh").code == 2

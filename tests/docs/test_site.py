@@ -1,0 +1,57 @@
+"""The site has every page, and every question is a real one with an answer that a command gives."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import memsim
+from docs import questions, reference
+from docs.capture import COLUMNS, folded
+from memsim.cli import VERBS
+
+ROOT = Path(__file__).parents[2]
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+PAGE = (ROOT / "docs" / "questions.md").read_text("utf-8")
+
+
+def pages(nav: Any) -> list[str]:
+    if isinstance(nav, str):
+        return [nav]
+    return [page for item in (nav.values() if isinstance(nav, dict) else nav) for page in pages(item)]
+
+
+def test_every_page_is_in_the_navigation_once() -> None:
+    assert sorted(pages(SITE["nav"])) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_each_question_was_asked_somewhere_and_is_answered_by_a_command() -> None:
+    asked = PAGE.split("\n## ")[1:]
+    assert 10 <= len(asked) <= 15
+    shown = []
+    for text in asked:
+        assert text.splitlines()[0].endswith("?")
+        assert "](https://" in text or "same question" in text
+        shown += re.findall(r"begin generated: question: (.+) -->\n```text\n\$ memsim ", text)
+    assert shown == list(questions.ANSWERS)
+
+
+def test_the_reference_has_every_verb_and_every_public_name() -> None:
+    commands = reference.command_line()
+    assert re.findall(r"^## memsim (\S+)$", commands, re.MULTILINE) == list(VERBS)
+    assert commands.count("Usage: memsim ") >= len(VERBS)
+    names = reference.python_names()
+    for name in set(memsim.__all__) - {"__version__"}:
+        doc = inspect.getdoc(getattr(memsim, name))
+        assert doc and f"## memsim.{name}\n" in names and doc.splitlines()[0] in names
+
+
+def test_sentences_are_folded_and_tables_are_not() -> None:
+    sentence, row = "word " * 40, "a  b  c  d" + " " * 3 + "x" * 100
+    assert all(len(line) <= COLUMNS for line in folded(sentence).splitlines())
+    assert folded(sentence).split() == sentence.split()
+    assert folded(row) == f"{row}\n"

@@ -1,0 +1,106 @@
+"""Budgets of a launch as a whole: its lower bound in cycles, and that of each unit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.errors import MemsimError
+from memsim.guard.baseline import entry_of, parse, render
+from memsim.guard.budget import parse_budget
+from memsim.guard.check import Subject, check
+from memsim.guard.judge import DeclaredBudget, judge
+from memsim.kernels import catalog
+
+
+@pytest.fixture(scope="module")
+def conflicting() -> Analysis:
+    """Bound by the wavefronts of its shared memory."""
+    return analyze_trace(catalog()["transpose_naive"].trace((256, 256)))
+
+
+@pytest.fixture(scope="module")
+def padded() -> Analysis:
+    """The same without conflicts."""
+    return analyze_trace(catalog()["transpose_padded"].trace((256, 256)))
+
+
+@pytest.mark.parametrize(
+    "budget",
+    ["bound(shared) <= bound(issue)", "bound(shared)<bound(fma)", "bound( shared ) <= 60%", "cycles <= 400"],
+)
+def test_a_budget_of_cycles_is_broken_and_has_a_good_twin(
+    budget: str, conflicting: Analysis, padded: Analysis
+) -> None:
+    broken = check(parse_budget(budget), Subject("bad", conflicting))
+    (finding,) = broken.findings
+    assert broken.broken
+    assert finding.reason == conflicting.bound.verdict
+    assert finding.site.conflicts
+    assert not check(parse_budget(budget), Subject("good", padded)).findings
+
+
+def test_the_figures_are_those_of_the_bound(conflicting: Analysis) -> None:
+    (finding,) = check(parse_budget("bound(shared) <= bound(fma)"), Subject("k", conflicting)).findings
+    (figure,) = finding.figures
+    assert figure.quantity == "bound(shared)"
+    assert figure.now == conflicting.bound.cycles_of("shared") > 0
+    assert figure.limit == conflicting.bound.cycles_of("fma") > 0
+
+
+def test_cycles_are_compared_with_the_baseline(conflicting: Analysis, padded: Analysis) -> None:
+    entry = parse(render({"k": entry_of(padded)}), "baseline.toml")["k"]
+    assert dict(entry.cycles)["issue"] == padded.bound.cycles_of("issue")
+    budget = parse_budget("cycles <= baseline")
+    assert not check(budget, Subject("k", padded, entry)).findings
+    (finding,) = check(budget, Subject("k", conflicting, entry)).findings
+    (figure,) = finding.figures
+    assert (figure.was, figure.now) == (padded.bound.cycles, conflicting.bound.cycles)
+    with pytest.raises(MemsimError, match="no bounds in cycles"):
+        check(budget, Subject("k", padded, replace(entry, cycles=())))
+
+
+def test_an_estimate_is_not_judged() -> None:
+    part = analyze_trace(catalog()["transpose_padded"].trace((256, 256), blocks=2))
+    assert entry_of(part).cycles == ()
+    with pytest.raises(MemsimError, match="is an estimate: 2 of 64 blocks were replayed"):
+        check(parse_budget("cycles <= 1000"), Subject("k", part))
+    outcome = judge([Subject("k", part)], [DeclaredBudget(parse_budget("cycles <= 1000"), ["k"])])
+    assert outcome.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("bound(shred) <= bound(fma)", "did you mean 'shared'"),
+        ("bound(shared <= 4", "expected '\\)'"),
+        ("bound(shared)", "expected a comparison"),
+        ("bound(shared) <= fma", "expected a limit"),
+        ("cycles <= ideal", "expected a limit"),
+        ("cycles <= cycles", "cannot fail"),
+        ("bound(fma) <= cycles", "cannot fail"),
+        ("cycles >= bound(fma)", "cannot fail"),
+        ("bound(shared) <= bound(l1_data)", "cannot fail"),
+        ("bound(shared) <= 100%", "cannot fail"),
+        ("cycles >= 0", "cannot fail"),
+        ("cycles <= 4 5", "too much"),
+    ],
+)
+def test_what_is_no_budget_of_cycles(text: str, said: str) -> None:
+    with pytest.raises(MemsimError, match=said):
+        parse_budget(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cycles <= 150_000",
+        "bound(issue) == cycles",
+        "bound(shared) < 100%",
+        "bound(l1_data) <= bound(shared)",
+    ],
+)
+def test_their_good_twins(text: str) -> None:
+    assert parse_budget(text).text == text

@@ -1,0 +1,105 @@
+"""Warps as rows of their own: the same requests and executions as blocks as rows, divided or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.api import Module, trace
+from memsim.simt import engine, execute_program
+from memsim.trace.trace import Trace
+from tests.benchmarks.irregular import SOURCE, case
+from tests.trace.test_whole_kernels import columns
+
+#: Loops of any length, one in the other, with branches, early ends, and values that lanes tell each other.
+NESTED = """\
+extern "C" __global__ void nested(const int *a, int *out, int n, int reverse) {
+    int x = threadIdx.x, y = threadIdx.y, i = (blockIdx.x * blockDim.y + y) * blockDim.x + x;
+    if (i >= n || a[i] % 11 == 3) return;
+    int sum = 0;
+    for (int j = 0; j < a[i] % 29; j++) {
+        if (a[i + j] & 1) {
+            for (int k = j; k < a[i + j] % 7; k++) sum += a[(i * 7 + k * 31) % n];
+        } else if (__any_sync(__activemask(), a[i + j] > 500)) {
+            sum ^= a[(sum & 1023) + j];
+        }
+        if (sum == 77) break;
+    }
+    out[reverse ? n - 1 - i : i] = sum;
+}
+extern "C" __global__ void waits(volatile int *a, int *out) { out[threadIdx.x + blockIdx.x * 32] = a[a[0]]; }
+extern "C" __global__ void meets(const int *a, int *out) {
+    int at = a[threadIdx.x];
+    __syncthreads();
+    out[threadIdx.x] = a[at];
+}
+extern "C" __global__ void adds(int *a, int *out) { out[atomicAdd(a, 1)] = 1; }
+extern "C" __global__ void plain(const int *a, int *out) { out[threadIdx.x] = a[threadIdx.x]; }
+extern "C" __global__ void follows(const int *a, int *out) { out[threadIdx.x] = a[a[threadIdx.x]]; }
+"""
+
+
+@pytest.fixture(scope="module")
+def nested(tmp_path_factory: pytest.TempPathFactory) -> Module:
+    file = tmp_path_factory.mktemp("apart") / "nested.cu"
+    file.write_text(NESTED)
+    return memsim.load(file)
+
+
+def both_ways(monkeypatch: pytest.MonkeyPatch, window: int, *launch: Any) -> tuple[Trace, Trace]:
+    """The trace with each warp as a row, divided as often as can be, and with blocks as rows."""
+    monkeypatch.setattr(engine, "FEWEST", 1)
+    monkeypatch.setattr(engine, "WINDOW", window)
+    apart = trace(*launch)
+    monkeypatch.setattr(execute_program, "are_apart", lambda *_: False)
+    return apart, trace(*launch)
+
+
+def assert_same(apart: Trace, whole: Trace) -> None:
+    assert columns(apart) == columns(whole)
+    assert (apart.executed == whole.executed).all()
+    assert [site.instructions for site in apart.sites] == [site.instructions for site in whole.sites]
+    assert apart.notes == whole.notes and apart.blocks_alike == whole.blocks_alike
+
+
+@pytest.mark.parametrize("window", [1, 5])
+@pytest.mark.parametrize("name", ["gather", "spmv", "join", "attention"])
+def test_whole_kernels(name: str, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = case(name, 1500, seed=3)
+    launch = memsim.load(SOURCE)[name], made.grid, made.block, made.arguments
+    assert_same(*both_ways(monkeypatch, window, *launch))
+
+
+@pytest.mark.parametrize("window", [1, 2, 24])
+@pytest.mark.parametrize("block", [(32, 1), (8, 4), (16, 6), (7, 9)])
+def test_nested_loops(
+    block: tuple[int, int], window: int, nested: Module, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of whole warps, and with threads that fill the last one; lanes in one or several dimensions."""
+    values = np.random.default_rng(block[0]).integers(0, 1000, 4096, dtype=np.int32)
+    launch = nested["nested"], 23, block, (values, np.zeros(4096, np.int32), 2000, 1)
+    assert_same(*both_ways(monkeypatch, window, *launch))
+
+
+@pytest.mark.parametrize(
+    ("name", "apart"),
+    [("waits", False), ("meets", False), ("adds", False), ("plain", False), ("follows", True)],
+)
+def test_who_runs_apart(name: str, apart: bool, nested: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those that meet, that may wait for each other, or of which no value that is loaded is needed."""
+    found = []
+    asked = execute_program.are_apart
+    monkeypatch.setattr(execute_program, "are_apart", lambda *a: found.append(asked(*a)) or found[-1])
+    arrays = np.zeros(64, np.int32), np.zeros(64, np.int32)
+    trace(nested[name], 2, 32, arrays)
+    assert found == [apart]
+
+
+def test_an_error_names_thread_and_block(nested: Module) -> None:
+    index = np.zeros(64, np.int32)
+    index[41] = 1 << 20
+    with pytest.raises(memsim.MemsimError, match=r"thread \(41, 0, 0\) of block \(0, 0, 0\)"):
+        trace(nested["follows"], 1, 64, (index, np.zeros(64, np.int32)))

@@ -1,0 +1,178 @@
+"""Clusters: who is where, barriers of a cluster, and shared memory of other blocks."""
+
+# ruff: noqa: E501 (lines of PTX)
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim import MemsimError
+from memsim.api import analyze, load, run
+from memsim.cli import main
+from memsim.launch import ArrayArg
+from memsim.targets.target import read_job
+
+HEADER = """
+typedef unsigned long long u64; typedef unsigned u32;
+__device__ u32 at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+__device__ u32 of(u32 a, u32 r) {
+    u32 v; asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(r)); return v; }
+__device__ u32 rank() { u32 r; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return r; }
+__device__ void meet() { asm volatile("barrier.cluster.arrive.aligned;\\nbarrier.cluster.wait.aligned;" ::: "memory"); }
+__device__ void put(u32 a, int v) { asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(a), "r"(v) : "memory"); }
+__device__ int get(u32 a) {
+    int v; asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(a) : "memory"); return v; }
+"""
+
+
+def kernel(folder: Path, body: str) -> Any:
+    path = folder / "k.cu"
+    path.write_text(HEADER + body)
+    return load(path, code="sass")["k"]
+
+
+RING = """
+extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int *out) {
+    __shared__ int s[32]; __shared__ u64 b; u32 r = rank();
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 32;" :: "r"(at(&b)));
+    s[threadIdx.x] = 0;
+    meet();
+    put(of(at(s + threadIdx.x), (r + 1) & 3), 100 * r + threadIdx.x);
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(of(at(&b), (r + 1) & 3)));
+    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" :: "r"(at(&b)));
+    int v; asm volatile("atom.shared::cluster.add.u32 %0, [%1], 1;" : "=r"(v) : "r"(of(at(s), (r + 2) & 3)));
+    meet();
+    out[threadIdx.x + 32 * blockIdx.x] = get(of(at(s + 31 - threadIdx.x), (r + 3) & 3));
+    meet();
+}"""
+
+
+def test_blocks_reach_each_others_shared_memory(tmp_path: Path) -> None:
+    out = np.zeros((8, 32), np.int32)
+    run(kernel(tmp_path, RING), 8, 32, [out])
+    for block in range(8):
+        held = 100 * ((block + 2) % 4) + np.arange(32)  # by the neighbour before, from the one before that
+        held[0] += 32
+        assert (out[block] == held[::-1]).all()
+
+
+def test_requests_to_other_blocks_have_rows_of_their_own(tmp_path: Path) -> None:
+    analysis = analyze(kernel(tmp_path, RING), 8, 32, [ArrayArg((8, 32), "int32")])
+    rows = {site.op: site for site in analysis.sites if site.op.startswith("cluster")}
+    assert {site.space for site in rows.values()} == {"shared"}
+    for op in ("cluster_load", "cluster_store"):
+        assert (rows[op].requests, rows[op].sectors, rows[op].lines) == (8, 32, 8)
+        assert rows[op].wavefronts is None
+    assert "rule that is not known" in rows["cluster_atomic"].unresolved
+    dshared = "l1tex__t_{}_pipe_lsu_mem_dshared_op_{}.sum"
+    for end in ("ld", "st"):
+        found = [
+            analysis.totals[dshared.format(name, end)] for name in ("requests", "sectors", "set_accesses")
+        ]
+        assert found == [8, 32, 8]
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] is None
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 0
+
+
+def test_own_memory_by_an_address_of_the_cluster_is_shared_memory(tmp_path: Path) -> None:
+    body = """
+extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
+    __shared__ int s[32 * 33];
+    put(of(at(s + threadIdx.x * 2), rank()), threadIdx.x);
+    meet();
+    out[threadIdx.x + 32 * blockIdx.x] = s[threadIdx.x * 2];
+}"""
+    k = kernel(tmp_path, body)
+    out = np.zeros((2, 32), np.int32)
+    run(k, 2, 32, [out])
+    assert (out == np.arange(32)).all()
+    analysis = analyze(k, 2, 32, [out])
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"] == 4
+    assert not [site for site in analysis.sites if site.op.startswith("cluster") or site.unresolved]
+
+
+@pytest.mark.parametrize(
+    ("grid", "cluster"), [((4, 4, 2), (2, 2, 1)), ((6, 6, 1), (3, 2, 1)), ((4, 2, 2), (1, 2, 2))]
+)
+def test_special_registers(tmp_path: Path, grid: Any, cluster: Any) -> None:
+    names = ["cluster_ctarank", "cluster_nctarank", *(f"{name}.{axis}" for name in (
+        "cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for axis in "xyz")]  # fmt: skip
+    reads = "".join(f'asm volatile("mov.u32 %0, %%{name};" : "=r"(r)); out[b * 14 + {i}] = r;\n' for i, name in
+                    enumerate(names))  # fmt: skip
+    body = f"""
+extern "C" __global__ void __cluster_dims__{cluster} k(u32 *out) {{
+    u32 r, b = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+    {reads}
+}}"""
+    out = np.zeros((grid[0] * grid[1] * grid[2], 14), np.uint32)
+    run(kernel(tmp_path, body), grid, 1, [out])
+    for number, found in enumerate(out.tolist()):
+        at = number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
+        inside = [a % c for a, c in zip(at, cluster)]
+        rank = inside[0] + cluster[0] * (inside[1] + cluster[1] * inside[2])
+        assert found == [rank, cluster[0] * cluster[1] * cluster[2], *inside, *cluster,
+                         *(a // c for a, c in zip(at, cluster)), *(g // c for g, c in zip(grid, cluster))]  # fmt: skip
+
+
+def test_a_barrier_that_some_threads_never_reach_is_an_error(tmp_path: Path) -> None:
+    body = """
+extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
+    if (rank() == 0) asm volatile("barrier.cluster.arrive;\\nbarrier.cluster.wait;" ::: "memory");
+    else { __shared__ u64 b; if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 33;" :: "r"(at(&b)));
+        __syncthreads();
+        asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" :: "r"(at(&b))); }
+    out[0] = 1;
+}"""
+    with pytest.raises(MemsimError, match=r"never over|never reach"):
+        run(kernel(tmp_path, body), 2, 32, [np.zeros(1, np.int32)])
+
+
+@pytest.mark.parametrize(
+    "wrong", ["put(of(at(s), 2), 1)", "put(of(at(s) + 128, 1), 1)", "put(of(at(s) + 2, 1), 1)"]
+)
+def test_addresses_that_no_block_has_are_errors(tmp_path: Path, wrong: str) -> None:
+    body = """
+extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
+    __shared__ int s[32];
+    s[threadIdx.x] = 0; meet(); WRONG; meet(); out[0] = s[threadIdx.x];
+}"""
+    run(kernel(tmp_path, body.replace("WRONG", "put(of(at(s), 1), 1)")), 2, 32, [np.zeros(1, np.int32)])
+    with pytest.raises(MemsimError):
+        run(kernel(tmp_path, body.replace("WRONG", wrong)), 2, 32, [np.zeros(1, np.int32)])
+
+
+def test_a_launch_chooses_the_cluster_where_the_code_does_not(tmp_path: Path) -> None:
+    chosen = kernel(tmp_path, RING.replace("__cluster_dims__(4, 1, 1) ", ""))
+    out, fixed = np.zeros((8, 32), np.int32), np.zeros((8, 32), np.int32)
+    run(chosen, 8, 32, [out], cluster=4)
+    compiled = kernel(tmp_path, RING)
+    run(compiled, 8, 32, [fixed])
+    assert out.any()
+    assert (out == fixed).all()
+    launch = [
+        "analyze",
+        str(tmp_path / "k.cu"),
+        "--kernel",
+        "k",
+        "--grid",
+        "8",
+        "--block",
+        "32",
+        "--arg",
+        "i32[8,32]",
+    ]
+    (tmp_path / "k.cu").write_text(HEADER + RING.replace("__cluster_dims__(4, 1, 1) ", ""))
+    assert main([*launch, "--cluster", "4", "--no-cache"]) == 0
+    assert main([*launch, "--cluster", "3", "--no-cache"]) == 2
+    by_code = analyze(compiled, 8, 32, [ArrayArg((8, 32), "int32")])
+    assert analyze(chosen, 8, 32, [ArrayArg((8, 32), "int32")], cluster=4).totals == by_code.totals
+    target = {"kernel": "k", "grid": [8], "block": [32], "args": ["i32[8,32]"], "cluster": [4]}
+    assert read_job("k.cu", target, folder=tmp_path).launch.cluster == (4, 1, 1)
+    for cluster, message in ((3, "multiple of its cluster"), (32, "at most 16")):
+        with pytest.raises(MemsimError, match=message):
+            run(chosen, 8, 32, [out], cluster=cluster)
+    with pytest.raises(MemsimError, match="is compiled for clusters"):
+        run(compiled, 8, 32, [out], cluster=2)

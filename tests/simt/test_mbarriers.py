@@ -1,0 +1,245 @@
+"""Mbarriers: phases, arrivals and bytes, against a scalar oracle and in kernels that depend on them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memsim import MemsimError
+from memsim.api import analyze, load, run
+from memsim.state.mbarriers import FULL, Mbarriers, upper_word
+
+HEADER = """
+typedef unsigned long long u64; typedef unsigned u32;
+__device__ u32 at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+__device__ void init(u32 b, u32 n) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(b), "r"(n) : "memory"); }
+__device__ u32 arrive(u32 b) {
+    u64 s; asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(s) : "r"(b) : "memory");
+    return s >> 32; }
+__device__ void expect(u32 b, u32 n) {
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }"
+                 :: "r"(b), "r"(n) : "memory"); }
+__device__ int tested(u32 b, u32 parity) { int done;
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
+                 : "=r"(done) : "r"(b), "r"(parity) : "memory"); return done; }
+__device__ int tried(u32 b, u32 parity) { int done;
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
+                 : "=r"(done) : "r"(b), "r"(parity) : "memory"); return done; }
+__device__ void wait(u32 b, u32 parity) { while (!tried(b, parity)) ; }
+"""
+
+
+def kernel(folder: Path, body: str, name: str = "k") -> Any:
+    path = folder / "k.cu"
+    path.write_text(HEADER + body)
+    return load(path, code="sass")[name]
+
+
+# A producer that begins at the barriers of the consumer, which are empty: four stages, so many rounds.
+PIPELINE = """
+extern "C" __global__ void k(int *out, int rounds) {
+    __shared__ int s[4][32]; __shared__ u64 full[4], empty[4];
+    if (threadIdx.x == 0) for (int i = 0; i < 4; i++) { init(at(full + i), 32); init(at(empty + i), 32); }
+    __syncthreads();
+    int t = threadIdx.x & 31, sum = 0;
+    if (threadIdx.x >= 32)
+        for (int i = 0; i < rounds; i++) {
+            wait(at(empty + i % 4), (i / 4 & 1) ^ 1);
+            s[i % 4][t] = i * 100 + t;
+            arrive(at(full + i % 4));
+        }
+    else {
+        for (int i = 0; i < rounds; i++) {
+            wait(at(full + i % 4), i / 4 & 1);
+            sum += s[i % 4][31 - t];
+            arrive(at(empty + i % 4));
+        }
+        out[t + 32 * blockIdx.x] = sum;
+    }
+}"""
+
+
+@pytest.mark.parametrize("rounds", [1, 4, 13])
+def test_a_producer_waits_for_its_consumer(tmp_path: Path, rounds: int) -> None:
+    k = kernel(tmp_path, PIPELINE)
+    out = np.zeros((3, 32), np.int32)
+    run(k, 3, 64, [out, rounds])
+    assert (out == sum(i * 100 + 31 - np.arange(32) for i in range(rounds))).all()
+
+
+def test_how_long_lanes_wait_leaves_the_counts_certain(tmp_path: Path) -> None:
+    analysis = analyze(kernel(tmp_path, PIPELINE), 3, 64, [np.zeros((3, 32), np.int32), 13])
+    assert analysis.trace.unsure == ()
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 39
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"] == 39
+
+
+def test_arrivals_tell_phase_and_what_is_missing(tmp_path: Path) -> None:
+    body = """
+extern "C" __global__ void k(u32 *out) {
+    __shared__ u64 b;
+    if (threadIdx.x == 0) init(at(&b), 96);
+    __syncthreads();
+    u32 first = arrive(at(&b));
+    __syncthreads();
+    u32 second = arrive(at(&b));
+    out[threadIdx.x] = first >> 31; out[32 + threadIdx.x] = second >> 31;
+    out[64 + threadIdx.x] = tested(at(&b), 0); arrive(at(&b)); out[96 + threadIdx.x] = tested(at(&b), 0);
+    out[128 + threadIdx.x] = arrive(at(&b)) >> 31;
+}"""
+    out = np.zeros((5, 32), np.uint32)
+    run(kernel(tmp_path, body), 1, 32, [out])
+    assert out[:, 0].tolist() == [0, 0, 0, 1, 1]
+    assert (out == out[:, :1]).all()
+
+
+def test_bytes_hold_a_phase_open(tmp_path: Path) -> None:
+    body = """
+extern "C" __global__ void k(u32 *out) {
+    __shared__ u64 b;
+    if (threadIdx.x == 0) { init(at(&b), 1); expect(at(&b), 48); out[0] = tested(at(&b), 0);
+        asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 32;" :: "r"(at(&b)) : "memory");
+        out[1] = tested(at(&b), 0);
+        asm volatile("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%0], 16;" :: "r"(at(&b)) : "memory");
+        out[2] = tested(at(&b), 0); out[3] = tested(at(&b), 1); }
+}"""
+    out = np.zeros(4, np.uint32)
+    run(kernel(tmp_path, body), 1, 32, [out])
+    assert out.tolist() == [0, 0, 1, 0]
+
+
+def test_copies_arrive_when_they_are_issued(tmp_path: Path) -> None:
+    body = """
+extern "C" __global__ void k(int4 *out, const int4 *in) {
+    __shared__ u64 b[2]; __shared__ int4 s[32];
+    if (threadIdx.x == 0) { init(at(b), 32); init(at(b + 1), 32); }
+    __syncthreads();
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :: "r"(at(s + threadIdx.x)), "l"(in + threadIdx.x) : "memory");
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" :: "r"(at(b)) : "memory");
+    asm volatile("cp.async.mbarrier.arrive.shared.b64 [%0];" :: "r"(at(b + 1)) : "memory");
+    arrive(at(b + 1));
+    wait(at(b), 0); wait(at(b + 1), 0);
+    out[threadIdx.x] = s[31 - threadIdx.x];
+}"""
+    given, out = np.arange(128, dtype=np.int32).reshape(32, 4), np.zeros((32, 4), np.int32)
+    run(kernel(tmp_path, body), 1, 32, [out, given])
+    assert (out == given[::-1]).all()
+
+
+def test_a_wait_gives_up_where_nobody_else_goes_on(tmp_path: Path) -> None:
+    """As pipelines do it: ask for the next stage before the last one is given back."""
+    body = """
+extern "C" __global__ void k(int *out) {
+    __shared__ u64 b;
+    if (threadIdx.x == 0) init(at(&b), 32);
+    __syncthreads();
+    int early = tried(at(&b), 0);
+    arrive(at(&b));
+    if (!early) wait(at(&b), 0);
+    out[threadIdx.x] = early;
+}"""
+    out = np.ones(32, np.int32)
+    run(kernel(tmp_path, body), 1, 32, [out])
+    assert not out.any()
+
+
+def test_a_phase_that_is_never_over_is_an_error(tmp_path: Path) -> None:
+    body = """
+extern "C" __global__ void k(int *out) {
+    __shared__ u64 b;
+    if (threadIdx.x == 0) init(at(&b), MANY);
+    __syncthreads();
+    arrive(at(&b)); wait(at(&b), 0);
+    out[threadIdx.x] = 1;
+}"""
+    out = np.zeros(32, np.int32)
+    run(kernel(tmp_path, body.replace("MANY", "32")), 1, 32, [out])
+    assert out.all()
+    with pytest.raises(
+        MemsimError, match=r"a phase of an mbarrier that is never over.*1 arrivals are missing"
+    ):
+        run(kernel(tmp_path, body.replace("MANY", "33")), 1, 32, [out])
+    with pytest.raises(MemsimError, match="more arrivals"):
+        run(kernel(tmp_path, body.replace("arrive(at(&b));", "expect(at(&b), 16);")
+                             .replace("MANY", "31")), 1, 32, [out])  # fmt: skip
+
+
+def test_an_object_that_nobody_initialised_is_an_error(tmp_path: Path) -> None:
+    body = 'extern "C" __global__ void k(int *out) { __shared__ u64 b; wait(at(&b), 0); out[0] = 1; }'
+    with pytest.raises(MemsimError, match="nobody has initialised") as error:
+        run(kernel(tmp_path, body), 1, 32, [np.zeros(32, np.int32)])
+    assert error.value.line
+
+
+def test_an_address_that_is_not_known_makes_all_of_them_unknown(tmp_path: Path) -> None:
+    body = """
+extern "C" __global__ void k(int *out) {
+    __shared__ u64 b[2];
+    if (threadIdx.x == 0) { init(at(b), 1); arrive(at(b + (clock() & 1))); }
+    __syncthreads();
+    wait(at(b), 0); out[threadIdx.x] = 1;
+}"""
+    with pytest.raises(MemsimError, match=r"depends on an unknown value: .*CLOCK"):
+        run(kernel(tmp_path, body), 1, 32, [np.zeros(32, np.int32)])
+
+
+# --- the state itself, against PTX's words read by a scalar machine --------------------------------
+
+
+class Scalar:
+    """One object, one lane at a time."""
+
+    def __init__(self, count: int) -> None:
+        self.expected = self.pending = count
+        self.tx = self.phase = 0
+
+    def step(self, count: int, tx: int, drops: bool) -> tuple[int, int]:
+        before = self.phase, self.pending
+        self.tx += tx
+        assert count <= self.pending
+        self.pending -= count
+        self.expected -= count * drops
+        if self.pending == 0 and self.tx == 0:
+            self.phase ^= 1
+            self.pending = self.expected
+        return before
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.tuples(st.lists(st.tuples(st.integers(0, 2), st.sampled_from((0, 0, 16, -16))), min_size=1,
+                                max_size=40), st.booleans()), max_size=8),
+)  # fmt: skip
+def test_many_lanes_at_once_are_one_after_the_other(count: int, instructions: Any) -> None:
+    objects, scalar = Mbarriers(1), Scalar(count)
+    bits = (FULL - count) % FULL << 1 | (FULL - count) % FULL << 43
+    objects.initialise(np.zeros(1, int), np.array([64]), np.array([bits], np.uint64))
+    for lanes, drops in instructions:
+        if any(count for count, _ in lanes) and any(tx for _, tx in lanes):
+            lanes = [(0, tx) for _, tx in lanes]  # an instruction counts one or the other, or each lane both
+        zero = np.zeros(len(lanes), int)
+        columns = (np.array(column) for column in zip(*lanes))
+        try:
+            want = [scalar.step(*lane, drops) for lane in lanes]
+        except AssertionError:
+            with pytest.raises(MemsimError):
+                objects.arrive(zero, zero + 64, *columns, drops)
+            return
+        phase, missing, _ = objects.arrive(zero, zero + 64, *columns, drops)
+        assert set(zip(phase.tolist(), missing.tolist())) == {want[0]}
+        assert objects.lacks(0, 64) == (scalar.pending, scalar.tx)
+        assert objects.passed(zero[:1], zero[:1] + 64, np.array([scalar.phase ^ 1])).all()
+
+
+def test_the_word_that_an_arrival_gives_back_is_the_chips() -> None:
+    """Counts of 40, 8 and 100, and one arrival with 32,000 and 1,000 bytes on their way, on an H200."""
+    missing, bytes = np.array([40, 8, 100, 1, 1]), np.array([0, 0, 0, 32000, 1000])
+    words = upper_word(np.zeros(5, np.int64), missing, bytes)
+    assert words.tolist() == [0x7FFEC000, 0x7FFFC000, 0x7FFCE000, 0x7FFFFBF0, 0x7FFFFBFF]

@@ -1,0 +1,65 @@
+"""Integer constants and expressions, as C writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from memsim.source.values import compiled, constants, value_of
+
+KNOWN = {"a": 64, "s": 2}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("32U", 32),
+        ("0x10u", 16),
+        ("a / (8 * 1)", 8),
+        ("a % 10 << 2", 16),
+        ("a == 64", 1),
+        ("a != 64", 0),
+        ("(s > 1) ? 4 : 8", 4),
+        ("(a < 128) ? 8 : (a < 256 ? 4 : 2)", 8),
+        ("a > 1 ? s > 5 ? 1 : 2 : 3", 2),
+        ("(a > 100 ? 1 : 2) * 3", 6),
+        ("sizeof(float4) / sizeof(float)", 4),
+    ],
+)
+def test_values(expression: str, value: int) -> None:
+    assert value_of(expression, KNOWN) == value
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["", "b", "f(a)", "a ?", "a ? 1", "? :", "a / 0", "sizeof(T)", "a b", "1 << -1", "((((", "010"],
+)
+def test_what_has_no_value(expression: str) -> None:
+    assert value_of(expression, KNOWN) is None
+
+
+def test_constants_of_a_source() -> None:
+    code = """
+#define N 1024
+constexpr unsigned int X{32U};
+constexpr size_t Y{X / 4U};
+const int a = 3, b = a + OTHER;
+constexpr uint8_t k = 2;
+constexpr int half = wide ? 1 : 2;
+"""
+    assert constants(code) == {"N": 1024, "X": 32, "Y": 8, "a": 3, "k": 2}
+    assert constants(code, {"OTHER": 4, "wide": 0})["b"] == 7
+    assert constants(code, {"OTHER": 4, "wide": 0})["half"] == 2
+
+
+def test_a_name_that_is_defined_twice() -> None:
+    code = "constexpr int n = 4; constexpr int n = 8; constexpr int m = n / 2;"
+    assert constants(code) == {}
+    assert constants(code, last=True) == {"n": 8, "m": 4}
+
+
+def test_branches_of_macros_that_nobody_defines() -> None:
+    code = "a\n#ifdef FAST\nb\n#if X\nc\n#endif\n#else\nd\n#endif\n"
+    code += "#ifndef FAST\ne\n#endif\n#if Y\nf\n#else\ng\n#endif"
+    assert compiled(code, {}).split() == ["a", "d", "e", "f", "g"]
+    assert compiled(code, {"FAST": ""}).split() == ["a", "b", "c", "f", "g"]
+    assert compiled(code, {}).count("\n") == code.count("\n")

@@ -1,0 +1,153 @@
+"""What is counted and left to be done by hand: the counts are those of a kernel that does it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.suggest import Suggestions, suggest
+from memsim.suggest.fields import fields
+from memsim.suggest.first_block import first_block
+from tests.suggest.kernels import BLOCK_TRANSPOSE, Case, analyzed
+from tests.traces import Request, make_trace, site
+
+FLOATS = ((1024, "float32"), (1024, "float32"))
+
+
+def suggested(case: Case, folder: Path) -> Suggestions:
+    job = case.job(folder)
+    return suggest(analyzed(job), job)
+
+
+def sectors(analysis: Analysis, op: str) -> int:
+    return sum(site.sectors or 0 for site in analysis.sites if (site.space, site.op) == ("global", op))
+
+
+def test_wide_stores_that_keep_a_tile_from_its_best_layout_are_split(tmp_path: Path) -> None:
+    """8 warps store 4 words, each in one wavefront; 32 loads down a column, each in one: 64."""
+    (found,) = suggested(BLOCK_TRANSPOSE, tmp_path).split
+    assert (found.cost.wavefronts, found.cost.most) == (8 * 4 + 32, 8 * 4 + 32)
+    text = BLOCK_TRANSPOSE.text
+    start = text.index("    *(float4 *)&tile")
+    end = text.index("\n", start)
+    by_hand = """    float4 v = in[t];
+    float *to = &tile[t / 8][t % 8 * 4];
+    to[0] = v.x; to[1] = v.y; to[2] = v.z; to[3] = v.w;"""
+    text = text[:start] + by_hand + text[end:].replace("[32][32]", "[32][33]")
+    text = text.replace("tile[32][32]", "tile[32][33]")
+    done = analyzed(Case(text, BLOCK_TRANSPOSE.block, BLOCK_TRANSPOSE.arrays).job(tmp_path, "by_hand.cu"))
+    assert sum(site.wavefronts or 0 for site in done.sites) == found.cost.most
+
+
+def test_what_is_best_with_wide_accesses_is_not_split(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(const float4 *in, float4 *out) {
+    __shared__ float4 tile[32][8];
+    int t = threadIdx.x;
+    for (int i = 0; i < 8; ++i) tile[t][i] = in[t * 8 + i];
+    __syncthreads();
+    for (int i = 0; i < 8; ++i) out[i * 32 + t] = tile[i * 4 + t / 8][t % 8];
+}
+"""
+    found = suggested(Case(text, (32,), FLOATS), tmp_path)
+    assert found.proposals
+    assert found.split == ()
+
+
+RECORDS = """
+extern "C" __global__ void k(const float *in, float *out) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[{0}] + in[{1}] * in[{2}];
+}}
+"""
+
+
+def test_records_become_a_structure_of_arrays(tmp_path: Path) -> None:
+    """3 floats of 4 in each record: 3 loads of 16 sectors; side by side 3 of 4."""
+    case = Case(RECORDS.format("4 * i", "4 * i + 1", "4 * i + 2"), (32,), FLOATS)
+    (found,) = suggested(case, tmp_path).fields
+    assert (found.array, found.record) == ("in", 16)
+    assert found.fields == ((0, 4), (4, 4), (8, 4))
+    assert found.sectors == (3 * 16, 3 * 4)
+    by_hand = Case(RECORDS.format("i", "256 + i", "512 + i"), (32,), FLOATS)
+    assert sectors(analyzed(by_hand.job(tmp_path, "by_hand.cu")), "load") == found.sectors[1]
+
+
+@pytest.mark.parametrize(
+    ("step", "widths", "expected"),
+    [
+        (16, {0: 4}, ((0, 4),)),
+        (16, {0: 4, 8: 8}, ((0, 4), (8, 8))),
+        (12, {4: 4, 8: 4}, ((4, 4), (8, 4))),
+        (16, {0: 8, 4: 4}, None),  # they overlap
+        (16, {12: 4, 0: 16}, None),
+        (256, {0: 4}, None),  # a row of a matrix
+        (4, {0: 4}, None),  # side by side
+    ],
+)
+def test_which_accesses_are_fields_of_records(
+    step: int, widths: dict[int, int], expected: tuple[tuple[int, int], ...] | None
+) -> None:
+    accesses = [
+        (site(space="global", array="A", width=width, line=line), [Request(np.arange(32) * step + start)])
+        for line, (start, width) in enumerate(widths.items(), 1)
+    ]
+    arrays = (("A", "global", 0, 32 * step),)
+    found = fields(analyze_trace(make_trace(*accesses, arrays=arrays)))
+    if expected is None:
+        assert found == ()
+        return
+    (each,) = found
+    assert (each.record, each.fields) == (step, expected)
+    assert each.sectors[1] == sum(width for _, width in expected)  # 32 lanes, sectors of 32 bytes
+
+
+TRANSPOSE = """
+extern "C" __global__ void k(const float *in, float *out) {
+    int x = threadIdx.x, y = threadIdx.y;
+    out[x * 32 + y] = in[y * 32 + x];
+}
+"""
+
+
+def test_a_naive_transpose_goes_by_way_of_shared_memory(tmp_path: Path) -> None:
+    """32 stores of 32 sectors; from a tile, 32 of 4."""
+    found = suggested(Case(TRANSPOSE, (32, 32), FLOATS), tmp_path)
+    (store,) = found.staging
+    assert (store.site.op, store.site.line) == ("store", 4)
+    assert store.sectors == (32 * 32, 32 * 4)
+    assert store.room == 4096
+    assert "k.cu:4: the store by way of shared memory" in str(found)
+    assert "1,024 -> 128 global sectors of the first block, counted on its requests" in str(found)
+    staged = """
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float tile[32][33];
+    int x = threadIdx.x, y = threadIdx.y;
+    tile[x][y] = in[y * 32 + x];
+    __syncthreads();
+    out[y * 32 + x] = tile[y][x];
+}
+"""
+    by_hand = Case(staged, (32, 32), FLOATS)
+    assert sectors(analyzed(by_hand.job(tmp_path, "by_hand.cu")), "store") == store.sectors[1]
+
+
+def test_what_does_not_fit_or_is_scattered_is_not_staged(tmp_path: Path) -> None:
+    """All of static shared memory is in use; and lanes that are whole sectors apart leave nothing to save."""
+    full = TRANSPOSE.replace("int x =", "__shared__ volatile float all[12288]; all[threadIdx.x] = 0; int x =")
+    assert suggested(Case(full, (32, 32), FLOATS), tmp_path).staging == ()
+    apart = TRANSPOSE.replace("out[x * 32 + y]", "out[(x + y * 32) * 8 % 1024]").replace("y * 32 + x]", "0]")
+    assert suggested(Case(apart, (32, 1), FLOATS), tmp_path).staging == ()
+
+
+def test_a_block_that_makes_too_many_requests_is_not_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Case(TRANSPOSE, (32, 32), FLOATS).job(tmp_path)
+    analysis = analyzed(job)
+    assert first_block(job, analysis) is not None
+    monkeypatch.setattr("memsim.suggest.first_block.MOST_REQUESTS", 63)
+    assert first_block(job, analysis) is None

@@ -1,0 +1,143 @@
+"""Sweeps on a cluster, of one launch cut by blocks, into Parquet: the same numbers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsim.cli import main
+from memsim.errors import MemsimError
+from memsim.kernels import catalog
+from memsim.sweep.results import Counts, counts_of, together
+from memsim.sweep.run import parts_of, sweep
+from memsim.sweep.variants import variants
+from memsim.targets.run import analyze_job
+
+TRANSPOSES = ("sweep", "transpose_*", "--size", "64,64|96,64")
+
+
+def chosen() -> list[Any]:
+    return variants("transpose_*", {"size": "64,64|96,64"})
+
+
+@pytest.fixture(scope="module")
+def scheduler() -> Iterator[str]:
+    """A cluster of two workers, threads of this process."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+def test_a_cluster_gives_the_same_numbers(scheduler: str) -> None:
+    here = sweep(chosen(), None, jobs=1)
+    assert sweep(chosen(), None, scheduler=scheduler) == here
+    assert sweep(chosen(), None, scheduler=scheduler, cut=3) == here
+    assert len(here) == 6
+    assert all(result.counts.wavefronts for result in here)
+
+
+def test_what_a_cluster_found_is_gone_on_with(scheduler: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    found = sweep(chosen(), path, scheduler=scheduler)
+    # Nobody is asked again: the scheduler need not be there.
+    assert sweep(chosen(), path, scheduler="tcp://127.0.0.1:1") == found
+
+
+def test_a_variant_that_fails_there_is_told(scheduler: str, tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text(
+        "import memsim\ndef f(t, n=0):\n    memsim.SharedArray('s', (8,))[t.x + n].load()\n"
+    )
+    good, bad = sweep(variants(f"{tmp_path}/f.py:f", {"block": "4"}, ["-Dn=4|5"]), None, scheduler=scheduler)
+    assert (good.counts.error, good.counts.wavefronts) == ("", 1)
+    assert "is outside of s" in bad.counts.error
+
+
+def test_a_scheduler_that_is_not_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("memsim.sweep.cluster.PATIENCE", 0.2)
+    assert main([*TRANSPOSES, "--scheduler", "tcp://127.0.0.1:1"]) == 2
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_without_distributed_and_pyarrow(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main([*TRANSPOSES, "--scheduler", "tcp://127.0.0.1:1"]) == 2
+    assert "pip install 'memsim[dask]'" in capsys.readouterr().err
+    assert main([*TRANSPOSES, "-o", "r.parquet"]) == 2
+    assert "pip install 'memsim[parquet]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kernel", ["kernel_v1", "kernel_v4_colmajor", "transpose_naive"])
+def test_a_launch_cut_by_blocks_has_the_same_counts(kernel: str) -> None:
+    """Also into more parts than blocks, and of some blocks."""
+    spec = catalog()[kernel].pick()
+    job = spec.job((128, 128, 16) if spec.family.name == "sgemm" else (96, 64))
+    whole = counts_of(spec.analyze(tuple(job.size.values())))
+    for cut in (2, 3, 1000):
+        parts = parts_of(job, cut)
+        assert len(parts) == min(cut, job.launch.blocks)
+        assert together([counts_of(analyze_job(part, None)) for part in parts]) == whole
+
+
+def test_parts_that_fail_and_traces_that_were_saved(tmp_path: Path) -> None:
+    failed = Counts(error="no")
+    assert together([Counts(wavefronts=3, shared_bytes=4), failed]) == failed
+    assert together([Counts(sectors=3, max_ways=2), Counts(sectors=4)]) == Counts(sectors=7, max_ways=2)
+    catalog()["transpose_naive"].pick().trace((64, 64)).save(tmp_path / "t.npz")
+    (saved,) = variants(str(tmp_path / "t.npz"), {}, one_will_do=True)
+    with pytest.raises(MemsimError, match="not replayed by blocks"):
+        parts_of(saved.job, 2)
+
+
+def test_one_launch_is_cut_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    one = ("sweep", "transpose_naive", "--size", "64,64", "--jobs", "1")
+    assert main([*one, "--cut", "4"]) == 0
+    assert capsys.readouterr().out.startswith("1 variant; fewest wavefronts: 4,224, 4,096 shared bytes\n")
+    assert main([*one]) == 2
+    assert "nothing varies" in capsys.readouterr().err
+
+
+def test_parquet_is_gone_on_with(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, few = tmp_path / "r.parquet", chosen()[:2]
+    first = sweep(few, path, jobs=1)
+    table = parquet.read_table(path)
+    assert table.column_names[:3] == ["target", "size", "wavefronts"]
+    assert table.column("wavefronts").to_pylist() == [result.counts.wavefronts for result in first]
+    assert table.schema.field("wavefronts").type == "int64"
+    assert table.column("sectors").null_count == 0
+    stamp = path.stat().st_mtime_ns
+    whole = sweep(chosen(), path, jobs=1)
+    assert whole[:2] == first
+    assert parquet.read_table(path).num_rows == 6
+    assert path.stat().st_mtime_ns != stamp
+    assert sweep(chosen(), tmp_path / "r.csv", jobs=1) == whole
+
+
+def test_what_parquet_had_when_it_was_interrupted_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "r.parquet"
+
+    def stop(done: float) -> None:
+        if done > 0.4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(chosen(), path, 1, stop)
+    assert parquet.read_table(path).num_rows == 3
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(MemsimError, match="cannot read the results"):
+        sweep(chosen(), path, jobs=1)

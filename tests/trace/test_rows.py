@@ -1,0 +1,87 @@
+"""The rows of a site: each distinct request once, in the order in which they came, whatever their hashes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memsim.trace import rows as module
+from memsim.trace.requests import Requests
+from memsim.trace.rows import Rows
+
+PERIODS = 128, 128
+
+
+def drawn(data: st.DataObject, copies: bool) -> list[Requests]:
+    """Events of a few requests that often are the same, all lanes on or not."""
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    events = []
+    for count in data.draw(st.lists(st.integers(1, 40), min_size=1, max_size=4)):
+        addresses = random.integers(0, 3, (count, 32)) * 4 + random.integers(0, 3, (count, 1)) * 64
+        active = random.random((count, 32)) < random.choice([0.02, 0.5, 1.0])
+        active[:, 0] |= ~active.any(1)
+        partner = np.where(active, addresses[::-1] + 128, -1) if copies else None
+        events.append(Requests(addresses, active, partner, np.arange(count), np.arange(count) % 7))
+    return events
+
+
+def told_one_by_one(events: list[Requests]) -> dict[Any, list[int]]:
+    """Each distinct request to [how often, block and warp of the first]; a scalar oracle."""
+    found: dict[Any, list[int]] = {}
+    for event in events:
+        for i in range(len(event)):
+            lanes = [lane for lane in range(32) if event.active[i, lane]]
+            sides = [event.addresses[i]] if event.partner is None else [event.addresses[i], event.partner[i]]
+            key = []
+            for side in sides:
+                low = min(int(side[lane]) for lane in lanes) // 128 * 128
+                key.append(tuple((lane, int(side[lane]) - low) for lane in lanes))
+            found.setdefault(tuple(key), [0, int(event.block[i]), int(event.warp[i])])[0] += 3
+    return found
+
+
+@pytest.mark.parametrize("hashes", ["as they are", "a few bits", "all the same"])
+@pytest.mark.parametrize("copies", [False, True])
+@settings(deadline=None, max_examples=30)
+@given(data=st.data())
+def test_rows_are_what_one_by_one_is_found(hashes: str, copies: bool, data: st.DataObject) -> None:
+    events = drawn(data, copies)
+    with pytest.MonkeyPatch.context() as patch:
+        if hashes != "as they are":
+            kept = 1 if hashes == "a few bits" else 0
+            patch.setattr(module, "HASH", module.HASH * 0 + kept)
+        patch.setattr(module, "SLICE", data.draw(st.sampled_from([1, 7, 4096])))
+        rows = Rows(lambda requests: requests.relative(PERIODS))
+        for event in events:
+            rows.made(*rows.number(event, np.full(len(event), 3)))
+    expected = told_one_by_one(events)
+    assert list(zip(rows.counts, rows.block.array, rows.warp.array)) == [
+        tuple(one) for one in expected.values()
+    ]
+    again = rows.requests()
+    assert list(told_one_by_one([again])) == list(expected)
+    assert (again.addresses[~again.active] == 0).all()
+
+
+def test_factors_of_the_hash_are_odd_and_differ() -> None:
+    assert (module.HASH & 1).all() and len(np.unique(module.HASH)) == len(module.HASH)
+
+
+@settings(deadline=None, max_examples=30)
+@given(data=st.data())
+def test_folded_rows_stand_for_all(data: st.DataObject) -> None:
+    """By the number of active lanes: as many rows as there are numbers, and no request is lost."""
+    events = drawn(data, copies=False)
+    rows = Rows(lambda requests: requests.relative(PERIODS))
+    for event in events:
+        rows.made(*rows.number(event, np.ones(len(event), np.int64)))
+    folded = rows.fold(lambda requests: requests.active.sum(1, keepdims=True))
+    lanes = np.concatenate([event.active.sum(1) for event in events])
+    numbers, counts = np.unique(lanes, return_counts=True)
+    kept = folded.active.array.sum(1)
+    assert dict(zip(kept.tolist(), folded.counts.tolist())) == dict(zip(numbers.tolist(), counts.tolist()))
+    assert list(kept) == list(dict.fromkeys(lanes.tolist()))
