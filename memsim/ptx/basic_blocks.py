@@ -1,7 +1,6 @@
-"""Basic blocks of a function.
+"""The basic blocks of a function and their successors.
 
-In: a `Function`. Out: its blocks and which can follow which. Left out: what the lanes of a
-warp make of that (`memsim.ptx.convergence`).
+How the lanes of a warp reconverge is in `memsim.ptx.convergence`.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ BRANCHES = frozenset({"bra", "brx"})
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Instructions `start .. end - 1`, entered at the first and left behind the last.
+    """Instructions `start .. end - 1`, entered only at the first and left only after the last.
 
-    `successors`: indices of blocks. `leaves`: lanes may end here (`ret`, `exit`, `trap`, or
-    running off the end), all of them if there are no successors.
+    `successors`: indices of blocks. `leaves`: lanes may end here (`ret`, `exit`, `trap`, or running off the
+    end); all of them do if there are no successors.
     """
 
     start: int
@@ -29,7 +28,7 @@ class Block:
 
 
 def blocks(function: Function) -> tuple[Block, ...]:
-    """The basic blocks in the order of the text."""
+    """The basic blocks in program order."""
     code, labels = function.instructions, function.labels
     if not code:
         return ()
@@ -50,7 +49,7 @@ def blocks(function: Function) -> tuple[Block, ...]:
 
 
 def _targets(function: Function, index: int) -> tuple[list[int], bool]:
-    """Instructions that can follow `index`, and whether lanes can end there."""
+    """Indices of the instructions that can follow `index`, and whether lanes can exit there."""
     instruction = function.instructions[index]
     following = [index + 1] if instruction.guard else []
     if instruction.opcode in EXITS:

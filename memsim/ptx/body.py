@@ -1,8 +1,7 @@
-"""The body of a function: statements between its braces.
+"""Parser for the body of a function: the statements between its braces.
 
-In: a cursor in front of the `{` and the scope with the parameters. Out: instructions with
-their source lines, registers, variables, labels and branch tables, all under names unique in
-the function. Left out: what an opcode means; any opcode parses.
+The result holds instructions with their source lines, registers, variables, labels and branch tables, under
+names that are unique in the function. Any opcode parses; its meaning is not checked here.
 
 Forms: PTX ISA, "Statements", "Instructions" and "Control Flow Directives".
 """
@@ -29,7 +28,7 @@ _BRANCHES = {"bra", "brx"}
 
 @dataclass
 class Body:
-    """What the statements of one function add up to."""
+    """The declarations and instructions of one function."""
 
     registers: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
@@ -40,7 +39,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class _Jump:
-    """A use of a label that may be defined further down, by an instruction (its index) or a table."""
+    """A use of a label that may be defined later: by an instruction (its index) or by a branch table."""
 
     user: int | str
     name: str
@@ -49,7 +48,7 @@ class _Jump:
 
 
 class BodyParser:
-    """Parses one body. `opcodes` remembers how the opcodes of the module split into parts."""
+    """Parses one body. `opcodes` caches the split of opcodes into parts for the whole module."""
 
     def __init__(
         self, cursor: Cursor, lines: SourceLines, opcodes: dict[str, tuple[str, tuple[str, ...]]]
@@ -62,7 +61,7 @@ class BodyParser:
         self.source: SourceLine | None = None
 
     def parse(self, scope: Scope) -> Body:
-        """Parse `{ ... }`; `scope` is the function's, with its parameters."""
+        """Parse `{ ... }`; `scope` is the function's scope, with its parameters."""
         self._block(scope)
         self._resolve_jumps()
         return self.body
@@ -124,7 +123,7 @@ class BodyParser:
         return guard
 
     def _branch(self, opcode: str, scope: Scope) -> tuple[Operand, ...]:
-        """`bra label;` or `brx.idx index, table;`: the label is looked up when all are known."""
+        """`bra label;` or `brx.idx index, table;`. Labels are resolved at the end of the body."""
         cursor = self.cursor
         values: tuple[Operand, ...] = ()
         if opcode == "brx":
@@ -137,7 +136,7 @@ class BodyParser:
         return (*values, Symbol(name))
 
     def _resolve_jumps(self) -> None:
-        """Check that every label exists, and give the uses the names that are unique."""
+        """Check that every label exists and replace uses by the label's unique name."""
         body = self.body
         for jump in self.jumps:
             label = jump.scope.find_label(jump.name)
@@ -188,7 +187,7 @@ class BodyParser:
             cursor.expect(",", "or ';' after the label")
 
     def _prototype(self, scope: Scope) -> None:
-        """`(.param .b32 _) _ (.param .b64 _);`: checked for its form; nothing reads it."""
+        """`(.param .b32 _) _ (.param .b64 _);`: the syntax is checked, the contents are not used."""
         cursor = self.cursor
         if cursor.peek() == "(":
             declarations.parameters(cursor, scope.nested())
@@ -221,7 +220,7 @@ class BodyParser:
 
 
 def _pointer(value: Operand) -> Operand:
-    """`mov` takes the address of `array[2]`; every other opcode takes what is there."""
+    """`mov` takes the address of `array[2]`; every other opcode takes the element."""
     if isinstance(value, Address) and isinstance(value.base, Symbol):
         return Symbol(value.base.name, value.offset)
     return value

@@ -1,12 +1,12 @@
-"""Literals and constant expressions.
+"""Literals and constant expressions, evaluated to a Python int (64-bit, signed or unsigned as PTX types it)
+or a float.
 
-In: a cursor in front of one. Out: a Python int (64 bits, signed or unsigned as PTX types it)
-or float. Left out: symbols; an address is not a constant expression.
+Symbols are not handled: an address is not a constant expression.
 
-Rules: PTX ISA, "Constant Expressions" and "Integer Constant Expression Evaluation". Integers
-have 64 bits and are signed unless written with `U` or too large for it; if one side of an
-operator is unsigned, both are. `%` works on unsigned values. The tests hold values that
-ptxas 13.0 lays down for the same expressions.
+Rules: PTX ISA, "Constant Expressions" and "Integer Constant Expression Evaluation". Integers have 64 bits and
+are signed unless written with `U` or too large for a signed one; if one operand of an operator is unsigned,
+both are. `%` works on unsigned values. The tests contain the values that ptxas 13.0 emits for the same
+expressions.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class _Value(NamedTuple):
 
 
 def constant(cursor: Cursor) -> int | float:
-    """Parse a constant expression and give its value.
+    """Parse a constant expression and return its value.
 
     Raises:
-        MemsimError: no constant here, ints mixed with floats, or a division by zero.
+        MemsimError: not a constant, ints mixed with floats, or a division by zero.
     """
     return _ternary(cursor).value
 
@@ -75,7 +75,7 @@ def _quotient(a: int, b: int) -> int:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-# What each operator does to two ints, and how strongly it binds.
+# Each operator's function of two ints, and its precedence.
 _BINARY: dict[str, tuple[int, Callable[[int, int], int]]] = {
     "||": (1, lambda a, b: a != 0 or b != 0),
     "&&": (2, lambda a, b: a != 0 and b != 0),
@@ -112,7 +112,7 @@ _FLOAT = {
 
 
 def _binary(cursor: Cursor, weakest: int) -> _Value:
-    """Operators that bind at least as strongly as `weakest`, from left to right."""
+    """Parse operators of at least precedence `weakest`, left-associative."""
     left = _unary(cursor)
     while (sign := cursor.peek()) in _BINARY and _BINARY[sign][0] >= weakest:
         offset = cursor.start()
@@ -123,7 +123,7 @@ def _binary(cursor: Cursor, weakest: int) -> _Value:
         except ZeroDivisionError:
             raise cursor.error("division by zero", offset) from None
         except TypeError:
-            raise cursor.error(f"'{sign}' cannot have a float on one side", offset) from None
+            raise cursor.error(f"'{sign}' cannot have a float operand", offset) from None
     return left
 
 
@@ -180,7 +180,7 @@ def _sign(cursor: Cursor, sign: str, operand: _Value, start: int) -> _Value:
     if isinstance(value, float):
         if sign == "-":
             return _Value(-value)
-        raise cursor.error(f"'{sign}' cannot have a float", start)
+        raise cursor.error(f"'{sign}' cannot have a float operand", start)
     if sign == "!":
         return _Value(int(not value))
     return _integer(-value if sign == "-" else ~value, unsigned)

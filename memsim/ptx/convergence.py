@@ -1,8 +1,4 @@
-"""Where the lanes of a warp are together again after a branch that parted them: post-dominators.
-
-In: basic blocks. Out: the blocks at whose ends lanes part, and those where they meet. Left out: the lanes
-themselves.
-"""
+"""Where the lanes of a warp reconverge after a divergent branch: at post-dominators."""
 
 from __future__ import annotations
 
@@ -13,19 +9,19 @@ from dataclasses import dataclass
 from memsim.ptx.basic_blocks import Block
 
 
-def meeting_points(onward: list[list[int]], loops: dict[int, int]) -> tuple[int, ...]:
-    """For every block, the block where lanes that part at its end are together again.
+def reconvergence_points(onward: list[list[int]], loops: dict[int, int]) -> tuple[int, ...]:
+    """For every block, the block at which lanes that diverge at its end reconverge.
 
-    The number behind the last block stands for the end of the function: they never are. This is the
-    immediate post-dominator, but in a loop none that some lanes only come to in the next turn. Lanes that
-    leave wait for nobody and nobody waits for them, so ways out do not count, all but one. An endless loop
-    is given a way out at its last block. onward: of `ways_on`. loops: of `Flow`.
+    The index one past the last block stands for the end of the function: they never reconverge. The point is
+    the immediate post-dominator, but for a branch in a loop not one that some lanes reach only in a later
+    iteration. Exited lanes are not waited for, so exits other than the main one are ignored. An endless loop
+    gets an artificial exit at its last block. onward: from `forward_edges`. loops: from `Flow`.
     """
     end = len(onward)
     levels: dict[int | None, tuple[int, ...]] = {}
 
-    def meetings(loop: int | None) -> tuple[int, ...]:
-        """The post-dominators if lanes end that go round this loop, or one around it."""
+    def candidates(loop: int | None) -> tuple[int, ...]:
+        """The post-dominators if the back edges of this loop, and of the loops around it, lead to the end."""
         if loop not in levels:
             around = [first for first, inside in loops.items() if loop is not None and inside >> loop & 1]
             edges = [
@@ -37,25 +33,25 @@ def meeting_points(onward: list[list[int]], loops: dict[int, int]) -> tuple[int,
             levels[loop] = immediate_post_dominators(edges)
         return levels[loop]
 
-    def meeting(number: int) -> int:
+    def nearest(number: int) -> int:
         inside = [first for first, members in loops.items() if members >> number & 1]
-        left = 0  # blocks of loops in which lanes do not meet in the same turn
+        left = 0  # blocks of inner loops, in which lanes do not reconverge within an iteration
         for loop in [*sorted(inside, key=lambda first: loops[first].bit_count()), None]:
-            found = meetings(loop)[number]
+            found = candidates(loop)[number]
             while found < end and left >> found & 1:
-                found = meetings(loop)[found]
+                found = candidates(loop)[found]
             if loop is None or (found < end and loops[loop] >> found & 1):
                 return found
             left = loops[loop]
         return end
 
-    return tuple(map(meeting, range(end)))
+    return tuple(map(nearest, range(end)))
 
 
-def ways_on(graph: tuple[Block, ...]) -> list[list[int]]:
-    """Where lanes go from each block that do not leave, or leave by the way out that most blocks lead to.
+def forward_edges(graph: tuple[Block, ...]) -> list[list[int]]:
+    """The successors of each block without exits, except the main exit: the one that most blocks lead to.
 
-    A branch to a block that does nothing but end is a way out.
+    A branch to a block that only exits counts as an exit.
     """
     end = len(graph)
     edges = [[target for target in block.successors if not _only_ends(graph[target])] for block in graph]
@@ -77,7 +73,7 @@ def _only_ends(block: Block) -> bool:
 
 
 def _reaching(edges: list[list[int]], target: int) -> set[int]:
-    """The blocks from which there is a way to one, itself included."""
+    """The blocks from which `target` can be reached, itself included."""
     before: dict[int, list[int]] = {}
     for number, onward in enumerate(edges):
         for one in onward:
@@ -92,10 +88,10 @@ def _reaching(edges: list[list[int]], target: int) -> set[int]:
 
 
 def post_dominators(edges: list[list[int]], order: Sequence[int]) -> list[int]:
-    """For every node, the nodes that every way to the end goes through, itself included, as bit sets.
+    """For every node its post-dominators, itself included, as bit sets.
 
-    `edges[n]` are the successors of n; the end is node `len(edges)`, and every node must get to it. order:
-    of the nodes, those near the end first, which is faster.
+    `edges[n]` are the successors of n; the end is node `len(edges)` and must be reachable from every node.
+    order: the order of iteration; nodes near the end first converge fastest.
     """
     end = len(edges)
     everything = (1 << end + 1) - 1
@@ -115,90 +111,93 @@ def post_dominators(edges: list[list[int]], order: Sequence[int]) -> list[int]:
 
 
 def immediate_post_dominators(edges: list[list[int]]) -> tuple[int, ...]:
-    """For every node, the first other node that every way to the end goes through."""
+    """The immediate post-dominator of every node."""
     members = post_dominators(edges, range(len(edges))[::-1])
-    # Without the node itself, its set is the set of its immediate post-dominator.
+    # A node's set without the node itself is the set of its immediate post-dominator.
     owner = {one: number for number, one in enumerate(members)}
     return tuple(owner[members[number] & ~(1 << number)] for number in range(len(edges)))
 
 
 @dataclass(frozen=True, slots=True)
-class Parting:
-    """Lanes that part at the end of a block meet at block `place`.
+class Divergence:
+    """Lanes that diverge at the end of a block reconverge at block `point`.
 
-    They are to be told of it at the end of block `told`, or, where they part in a loop and meet behind it,
-    when they enter the loop at its first block, `told`. others: lanes may come to the place that were not
-    told.
+    The convergence barrier is set (BSSY) at the end of block `setter` or, if they diverge in a loop and
+    reconverge behind it, on entry to the loop's header, `setter`. others: lanes that did not set the barrier
+    may reach the point, too.
     """
 
-    told: int
+    setter: int
     enters: bool
-    place: int
+    point: int
     others: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The partings of a function, and the blocks of each loop by its first one, as bit sets."""
+    """The divergent branches of a function, and the blocks of each loop, as bit sets, by its header."""
 
-    partings: tuple[Parting, ...]
+    divergences: tuple[Divergence, ...]
     loops: dict[int, int]
 
 
 def flow_of(graph: tuple[Block, ...]) -> Flow:
-    """Where lanes part and meet.
+    """Where lanes diverge and reconverge.
 
-    Of partings with one place, those are left out that lanes come to only behind another.
+    A branch whose lanes reconverge at the same point as those of a dominating branch needs no barrier of its
+    own.
     """
     end = len(graph)
     dominators, before = _dominators(graph)
     loops = _loops(graph, dominators, before)
-    onward = ways_on(graph)
-    meetings = meeting_points(onward, loops)
-    found: list[Parting] = []
+    onward = forward_edges(graph)
+    points = reconvergence_points(onward, loops)
+    found: list[Divergence] = []
     kept: dict[int, list[int]] = {}
-    for number, place in enumerate(meetings):
-        if len(onward[number]) < 2 or place == end:
+    for number, point in enumerate(points):
+        if len(onward[number]) < 2 or point == end:
             continue
         around = [
             (inside.bit_count(), first)
             for first, inside in loops.items()
-            if inside >> number & 1 and not inside >> place & 1
+            if inside >> number & 1 and not inside >> point & 1
         ]
-        told = max(around)[1] if around else number
-        if any(_covers(one, told, place, dominators, loops) for one in kept.get(place, ())):
+        setter = max(around)[1] if around else number
+        if any(_covers(one, setter, point, dominators, loops) for one in kept.get(point, ())):
             continue
-        kept.setdefault(place, []).append(told)
-        others = not dominators[place] >> told & 1
-        found.append(Parting(told, bool(around), place, others))
+        kept.setdefault(point, []).append(setter)
+        others = not dominators[point] >> setter & 1
+        found.append(Divergence(setter, bool(around), point, others))
     return Flow(tuple(found), loops)
 
 
-def _covers(one: int, told: int, place: int, dominators: list[int], loops: dict[int, int]) -> bool:
-    """Were lanes that come to `told` told at `one`, since they were last at the place?"""
-    if not dominators[told] >> one & 1:
+def _covers(one: int, setter: int, point: int, dominators: list[int], loops: dict[int, int]) -> bool:
+    """Does the barrier set at `one` still hold for lanes that reach `setter`, as they have not passed the
+    point since?
+    """
+    if not dominators[setter] >> one & 1:
         return False
     return not any(
-        inside >> told & 1 and inside >> place & 1 and not inside >> one & 1 for inside in loops.values()
+        inside >> setter & 1 and inside >> point & 1 and not inside >> one & 1 for inside in loops.values()
     )
 
 
 def _dominators(graph: tuple[Block, ...]) -> tuple[list[int], list[list[int]]]:
-    """(blocks that every way to a block goes through, as bit sets; blocks before each)."""
+    """(dominators of each block as bit sets, predecessors of each block)."""
     end = len(graph)
     before: list[list[int]] = [[] for _ in graph]
     for number, block in enumerate(graph):
         for target in block.successors:
             before[target].append(number)
-    # They are the post-dominators of the graph turned round.
-    turned = [[end, *ways] if not number or not ways else ways for number, ways in enumerate(before)]
-    for number in set(range(end)) - _reaching(turned, end):  # loops that nothing leads to
-        turned[number] = [end]
-    return post_dominators(turned, range(end)), before
+    # They are the post-dominators of the reversed graph.
+    reversed_edges = [[end, *ways] if not number or not ways else ways for number, ways in enumerate(before)]
+    for number in set(range(end)) - _reaching(reversed_edges, end):  # unreachable loops
+        reversed_edges[number] = [end]
+    return post_dominators(reversed_edges, range(end)), before
 
 
 def _loops(graph: tuple[Block, ...], dominators: list[int], before: list[list[int]]) -> dict[int, int]:
-    """The blocks of each loop by the block where lanes enter it, as bit sets."""
+    """The blocks of each natural loop, as bit sets, by its header."""
     found: dict[int, int] = {}
     for number, block in enumerate(graph):
         for first in block.successors:

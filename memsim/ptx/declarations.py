@@ -1,7 +1,6 @@
-"""Declarations: registers, variables and parameters.
+"""Parser for declarations: registers, variables and parameters.
 
-In: a cursor in front of a declaration and the scope it declares into. Out: `Variable` and
-`Parameter` records, registers with their types. Left out: where variables lie in memory.
+Where variables lie in memory is decided later.
 
 Forms: PTX ISA, "State Spaces, Types, and Variables" and "Kernel Function Parameters".
 """
@@ -17,12 +16,12 @@ from memsim.ptx.program import Parameter, Variable
 from memsim.ptx.scope import Scope
 from memsim.ptx.types import OPAQUE, SIZES, take_type, take_vector
 
-_MOST_NAMES = 1_000_000  # beyond any kernel; a wrong digit should not fill the memory
+_MOST_NAMES = 1_000_000  # more than any kernel has; a mistyped count must not exhaust memory
 SPACES = {".shared", ".global", ".const", ".local", ".param", ".tex"}
 
 
 def registers(cursor: Cursor, scope: Scope) -> dict[str, str]:
-    """`.reg .b32 %r<8>, %x;` behind the `.reg`: the unique names with their type."""
+    """`.reg .b32 %r<8>, %x;` after the `.reg`: types by unique name."""
     components = take_vector(cursor)
     type = take_type(cursor)
     declared: dict[str, str] = {}
@@ -40,7 +39,7 @@ def registers(cursor: Cursor, scope: Scope) -> dict[str, str]:
 
 
 def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, Variable]:
-    """`.shared .align 4 .b8 tile[4096];` and every other variable, by unique name."""
+    """`.shared .align 4 .b8 tile[4096];` and other variables, by unique name."""
     space = cursor.take()[1:]
     align = _attributes(cursor)
     components = take_vector(cursor)
@@ -74,9 +73,9 @@ def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, V
 
 
 def parameters(cursor: Cursor, scope: Scope) -> tuple[tuple[Parameter, ...], dict[str, str]]:
-    """`(.param .u64 a, .param .align 8 .b8 s[16])`, and the registers among them (`.reg .b32 x`).
+    """`(.param .u64 a, .param .align 8 .b8 s[16])`, and those that are registers (`.reg .b32 x`).
 
-    Offsets follow the alignments, as the ABI lays parameters out.
+    Offsets follow the alignments, as the ABI lays out parameters.
     """
     cursor.expect("(")
     found: list[Parameter] = []
@@ -94,7 +93,7 @@ def parameters(cursor: Cursor, scope: Scope) -> tuple[tuple[Parameter, ...], dic
         type = take_type(cursor)
         pointer = _pointer(cursor)
         start = cursor.start()
-        name = cursor.take_kind("name", "the name of the parameter")
+        name = cursor.take_kind("name", "a parameter name")
         shape = _shape(cursor)
         width = SIZES[type] * (len(components) or 1)
         size = width * prod(length or 0 for length in shape)
@@ -115,7 +114,7 @@ def parameters(cursor: Cursor, scope: Scope) -> tuple[tuple[Parameter, ...], dic
 
 
 def _attributes(cursor: Cursor) -> int:
-    """`.align 8` and `.attribute(...)`, in any order; the alignment, 0 if none is given."""
+    """`.align 8` and `.attribute(...)` in any order; returns the alignment, 0 if not specified."""
     align = 0
     while True:
         if cursor.accept(".align"):
@@ -127,7 +126,7 @@ def _attributes(cursor: Cursor) -> int:
 
 
 def _pointer(cursor: Cursor) -> str | None:
-    """`.ptr .global .align 16` of a kernel parameter: the state space it points into."""
+    """`.ptr .global .align 16` of a kernel parameter: the state space it points to."""
     if not cursor.accept(".ptr"):
         return None
     space = cursor.take()[1:] if cursor.peek() in SPACES else ""
@@ -142,7 +141,7 @@ def names(cursor: Cursor) -> list[str]:
     if not cursor.accept("<"):
         return [name]
     start = cursor.start()
-    count = cursor.take_integer("how many")
+    count = cursor.take_integer("a count")
     if count > _MOST_NAMES:
         raise cursor.error(f"more than {_MOST_NAMES} names in one declaration", start)
     cursor.expect(">", "after the count")
@@ -159,7 +158,7 @@ def _shape(cursor: Cursor) -> tuple[int | None, ...]:
         start = cursor.start()
         length = constant(cursor)
         if not isinstance(length, int) or length < 0:
-            raise cursor.error("the length of an array is a positive integer", start)
+            raise cursor.error("an array's length must be a positive integer", start)
         shape.append(length)
         cursor.expect("]", "after the length")
     return tuple(shape)

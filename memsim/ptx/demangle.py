@@ -1,12 +1,11 @@
 """Kernel names as people write them: `sg<128,0>` for `_Z2sgILi128ELi0EEvPf`.
 
-In: names of entries. Out: demangled names, and the entry that a name means.
-Left out on purpose: return types, parameter lists, and expressions in template arguments; a
-name that has those is left as it is.
+Return types, parameter lists and expressions in template arguments are not supported; a name that has them is
+left mangled.
 
-Grammar: Itanium C++ ABI, chapter "External Names (a.k.a. Mangling)". Written anew because the
-packages for this either show `sg<128,0>` as `sg<(int)128, (int)0>` and stop at lambdas
-(itanium_demangler 1.1), need a native library (cxxfilt), or Python 3.11 (demangle).
+Grammar: Itanium C++ ABI, chapter "External Names (a.k.a. Mangling)". Not taken from a package: they show
+`sg<128,0>` as `sg<(int)128, (int)0>` and stop at lambdas (itanium_demangler 1.1), need a native library
+(cxxfilt), or need Python 3.11 (demangle).
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ _PLAIN_INTEGERS = set("iljmxystno")
 
 
 class _UnknownError(Exception):
-    """A form that this module does not read."""
+    """A form that is not supported here."""
 
 
 def demangle(name: str) -> str:
-    """`ns::kernel<128,float>` for the mangled name of a function; the name itself if it is none.
+    """`ns::kernel<128,float>` for a mangled function name; any other name is returned as it is.
 
-    Template arguments are separated by a comma without a space, integers have no suffix.
+    Template arguments are separated by a comma without a space; integers have no suffix.
     """
     if not name.startswith("_Z"):
         return name
@@ -53,18 +52,18 @@ def demangle(name: str) -> str:
 
 
 def short_name(symbol: str) -> str:
-    """A variable's name as the source has it: `s_a` for `_ZZ9kernel_v4E3s_a`."""
+    """A variable's name as written in the source: `s_a` for `_ZZ9kernel_v4E3s_a`."""
     return demangle(symbol).rpartition("::")[2]
 
 
 def resolve(names: Sequence[str], wanted: str) -> str:
-    """The one of `names` (mangled) that `wanted` means.
+    """The one of the mangled `names` that `wanted` refers to.
 
-    `wanted` is a mangled or demangled name; namespaces, template arguments, spaces and a
-    parameter list can be left out as long as one name fits.
+    `wanted` is a mangled or demangled name; namespaces, template arguments, spaces and the parameter list may
+    be omitted as long as only one name matches.
 
     Raises:
-        MemsimError: none fits (with the nearest ones), or several do (with all of them).
+        MemsimError: no match (with the nearest names), or several matches (with all of them).
     """
     if wanted in names:
         return wanted
@@ -76,9 +75,9 @@ def resolve(names: Sequence[str], wanted: str) -> str:
             return fitting[0]
         if fitting:
             candidates = ", ".join(sorted(shown[name] for name in fitting))
-            raise MemsimError(f"{wanted!r} fits {len(fitting)} kernels", hint=f"one of {candidates}")
+            raise MemsimError(f"{wanted!r} matches {len(fitting)} kernels", hint=f"one of {candidates}")
     if not names:
-        raise MemsimError(f"there is no kernel {wanted!r}: there are no kernels at all")
+        raise MemsimError(f"there is no kernel {wanted!r}: the file has no kernels")
     known: defaultdict[str, list[str]] = defaultdict(list)
     for text in shown.values():
         for spelling in {_bare(_normal(text)), text}:
@@ -90,12 +89,12 @@ def resolve(names: Sequence[str], wanted: str) -> str:
 
 
 def plain_name(wanted: str) -> str:
-    """`f` of a demangled name such as `ns::f<1>(int)`."""
+    """`f` for a demangled name such as `ns::f<1>(int)`."""
     return _bare(_normal(wanted))
 
 
 def _normal(name: str) -> str:
-    """One spelling for what means the same: spaces, `128u`, `(E)5`, `const int`, a parameter list."""
+    """One canonical spelling of equivalent names: spaces, `128u`, `(E)5`, `const int`, a parameter list."""
     name = re.sub(r"\s+", " ", name.strip())
     name = re.sub(r"(?<=\w) (?=\W)|(?<=\W) ", "", name)
     name = re.sub(r"\bconst ([\w:]+)", r"\1 const", name)
@@ -120,9 +119,9 @@ def _bare(name: str) -> str:
 
 
 class _Demangler:
-    """A parser of one mangled name, in front of `text[at]`.
+    """A parser of one mangled name, starting at `text[at]`.
 
-    A type is two strings, what stands left and right of the name it would declare.
+    A type is two strings: what stands left and right of the name it would declare.
     """
 
     def __init__(self, text: str, at: int) -> None:
@@ -162,7 +161,7 @@ class _Demangler:
         return found + self.template_arguments()
 
     def nested(self) -> str:
-        """<nested-name> behind its N."""
+        """<nested-name> after its N."""
         while self.text[self.at] in "rVKRO":
             self.at += 1
         found = ""
@@ -180,7 +179,7 @@ class _Demangler:
         return found
 
     def local(self) -> str:
-        """<local-name> behind its Z: an entity inside a function."""
+        """<local-name> after its Z: an entity inside a function."""
         function = self.name()
         while not self.accept("E"):
             self.type()
@@ -229,7 +228,7 @@ class _Demangler:
         return int(digits) + 2 if digits else 1
 
     def substitution(self) -> tuple[str, str]:
-        """<substitution>: something that was named before."""
+        """<substitution>: refers to an earlier component."""
         for short, text in _STANDARD.items():
             if self.accept(short):
                 return text, ""
@@ -264,14 +263,14 @@ class _Demangler:
         return arguments
 
     def external(self) -> str:
-        """The name of a function or variable, up to the E behind its parameter types."""
+        """The name of a function or variable, up to the E after its parameter types."""
         found = self.name()
         while not self.accept("E"):
             self.type()
         return found
 
     def literal(self) -> str:
-        """<expr-primary> behind its L."""
+        """<expr-primary> after its L."""
         if self.accept("_Z"):
             return "&" + self.external()
         code = self.text[self.at]
@@ -348,7 +347,7 @@ class _Demangler:
         return self.remember(left, f"({','.join(parameters)}){right}")
 
     def template_parameter(self) -> tuple[str, str]:
-        """<template-param>: an argument of the template that was named last."""
+        """<template-param>: an argument of the innermost template."""
         self.expect("T")
         digits = self.digits()
         self.expect("_")

@@ -1,9 +1,8 @@
-"""Initial values of variables, as bytes.
+"""Initial values of variables as bytes, with the positions of symbol addresses in them.
 
-In: a cursor behind the `=` of a declaration. Out: the bytes, and which of them are addresses
-of symbols. Left out: address values (nothing is placed in memory yet) and sampler settings.
+Addresses stay symbolic, because nothing has been placed in memory yet. Sampler settings are not supported.
 
-Rules: PTX ISA, "Initializers". Rows and arrays that are written short are filled with zeros.
+Rules: PTX ISA, "Initializers". Missing elements of rows and arrays are zero.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from memsim.ptx.program import Symbol
 from memsim.ptx.scope import Scope
 from memsim.ptx.types import SIZES
 
-# `{1, 0, 255}`: by far the most common form, and often thousands of numbers long.
+# `{1, 0, 255}`: by far the most common form, often thousands of numbers long.
 _FLAT = re.compile(r"\s*\{((?:\s*(?:0|[1-9]\d*)\s*,)*\s*(?:0|[1-9]\d*)\s*)\}")
 _FLOATS = {("f", 4): "<f", ("b", 4): "<f", ("f", 8): "<d", ("b", 8): "<d"}
 _LOWEST_BYTE = 0xFF
@@ -27,9 +26,9 @@ _MOST_BYTES = 1 << 30
 
 
 class Initializer:
-    """Reads one initializer of a variable of `type` and `shape`.
+    """Parses one initializer of a variable of `type` and `shape`.
 
-    `shape[0]` is None for `name[] = {...}`; `elements` then tells how many there were.
+    `shape[0]` is None for `name[] = {...}`; `elements` is then the number found.
     """
 
     def __init__(self, cursor: Cursor, scope: Scope, type: str, shape: tuple[int | None, ...]) -> None:
@@ -41,7 +40,7 @@ class Initializer:
         self.elements = shape[0] if shape else 1
         size = prod((self.elements or 0, *self.inner)) * self.size
         if size > _MOST_BYTES:
-            raise cursor.error(f"initial values for {size} bytes; {_MOST_BYTES} are possible")
+            raise cursor.error(f"initial values for {size} bytes; the limit is {_MOST_BYTES}")
         self.data = bytearray(size)
         self.symbols: list[tuple[int, str, int]] = []
         if shape:
@@ -78,7 +77,7 @@ class Initializer:
 
     def _check_room(self, count: int, length: int | None) -> None:
         if length is not None and count > length:
-            raise self.cursor.error(f"more initial values than the {length} that fit")
+            raise self.cursor.error(f"more initial values than the {length} elements of the array")
 
     def _put(self, offset: int, value: bytes) -> None:
         missing = offset + len(value) - len(self.data)
@@ -94,7 +93,7 @@ class Initializer:
             return
         start = cursor.start()
         value = constant(cursor)
-        if cursor.accept("("):  # mask(symbol): some bytes of an address, the lowest one first
+        if cursor.accept("("):  # mask(symbol): single bytes of an address, lowest first
             symbol = self._symbol()
             cursor.expect(")", "after the masked address")
             if value == _LOWEST_BYTE:
@@ -125,5 +124,5 @@ class Initializer:
             cursor.expect(")")
         addend = constant(cursor) if cursor.accept("+") else 0
         if isinstance(addend, float):
-            raise cursor.error("an offset is an integer number of bytes", start)
+            raise cursor.error("an offset must be a whole number of bytes", start)
         return symbol.name, addend

@@ -1,12 +1,11 @@
-"""Device functions spliced into the kernel that calls them.
+"""Inlining of device functions into the kernel that calls them.
 
-In: a `Module` and the name of a kernel. Out: one `Function` without the calls that could be
-resolved. Left out on purpose: recursive calls, calls through a register and calls of functions
-without a body; they stay as `call` instructions.
+Recursive calls, indirect calls and calls of functions without a body are not inlined; they stay `call`
+instructions.
 
-Names of the callee get the number of the call behind an `@`, so that every call has registers,
-labels and local variables of its own. Its parameters become the `.param` variables that the
-caller stores to and loads from (PTX ISA, "Abstracting the ABI").
+Names of the callee get the call's number after an `@`, so that every call has its own registers, labels and
+local variables. Its parameters become the `.param` variables that the caller stores to and loads from (PTX
+ISA, "Abstracting the ABI").
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from memsim.ptx.program import (
     Variable,
 )
 
-# One copy for each thread or call; variables of the other spaces are the same in all calls.
+# Spaces whose variables are per thread or call; those of other spaces are shared by all calls.
 _PRIVATE_SPACES = {"local", "param"}
 
 
 def inline_calls(module: Module, entry_name: str) -> Function:
-    """The kernel with the bodies of the functions it calls; itself if it calls none that has one."""
+    """The kernel with all called functions inlined; unchanged if it calls none that has a body."""
     return _Inliner(module).expand(entry_name, ())
 
 
@@ -43,7 +42,7 @@ class _Inliner:
         self.calls = 0
 
     def expand(self, name: str, callers: tuple[str, ...]) -> Function:
-        """The function with all calls in it resolved. `callers` are being expanded already."""
+        """The function with its calls inlined. `callers`: functions that are being expanded already."""
         function = self.module.functions[name]
         callers = (*callers, name)
         targets = {
@@ -65,7 +64,7 @@ class _Inliner:
         return result.function()
 
     def _callee(self, instruction: Instruction, callers: tuple[str, ...]) -> str | None:
-        """The function whose body can replace this instruction."""
+        """The function to inline in place of this instruction, if any."""
         if instruction.opcode != "call":
             return None
         call = instruction.operands[0]
@@ -81,7 +80,7 @@ class _Inliner:
 
 @dataclass
 class _Result:
-    """The caller while callees are being spliced in. `moved[i]`: where its instruction i is now."""
+    """The caller while callees are inlined. `moved[i]`: the new index of its instruction i."""
 
     caller: Function
     instructions: list[Instruction] = field(default_factory=list)
@@ -92,11 +91,11 @@ class _Result:
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def splice(self, instruction: Instruction, callee: Function, number: int) -> None:
-        """Put the body of `callee` in the place of its call."""
+        """Replace a call by the body of `callee`."""
         call = instruction.operands[0]
         assert isinstance(call, CallTarget)
         back, end = f"{callee.name}@{number}", f"{callee.name}@{number}.end"
-        if instruction.guard:  # the lanes that do not call go around
+        if instruction.guard:  # lanes that do not call branch around the body
             self._add(
                 instruction, "bra", Symbol(end), guard=instruction.guard, negated=not instruction.negated
             )
@@ -115,7 +114,9 @@ class _Result:
     def _bind(
         self, formal: tuple[Parameter, ...], actual: tuple[Operand, ...], names: dict[str, str], number: int
     ) -> list[tuple[Operand, Operand, str]]:
-        """Let parameters be the caller's variables; gives (inside, outside, type) of those to be copied."""
+        """Map parameters to the caller's variables; returns (inside, outside, type) of those that have to be
+        copied.
+        """
         copies: list[tuple[Operand, Operand, str]] = []
         for parameter, outer in zip(formal, actual):
             if parameter.name in names:  # declared as a register
@@ -130,7 +131,7 @@ class _Result:
         return copies
 
     def _copy(self, call: Instruction, target: Operand, source: Operand, kind: str) -> None:
-        """One value between a register and a `.param` variable, or between two registers."""
+        """Copy one value between a register and a `.param` variable, or between two registers."""
         if target == SINK:
             return
         if isinstance(target, Symbol):
@@ -161,7 +162,7 @@ class _Result:
         )
 
     def _body(self, callee: Function, names: dict[str, str], back: str) -> None:
-        """The callee's instructions under their new names; `ret` goes to the label `back`."""
+        """The callee's instructions under their new names; `ret` becomes a branch to the label `back`."""
         start = len(self.instructions)
         self.labels.update({names[label]: start + index for label, index in callee.labels.items()})
         renamed: dict[Operand, Operand] = {}
@@ -178,11 +179,11 @@ class _Result:
             self.instructions.append(copied)
 
     def _declare(self, callee: Function, number: int) -> dict[str, str]:
-        """Take over the callee's declarations; gives its names and what they are called here."""
+        """Add the callee's declarations; returns the new name of each."""
         private = [name for name, variable in callee.variables.items() if variable.space in _PRIVATE_SPACES]
         own = (*callee.registers, *callee.labels, *callee.tables, *private)
         names = {name: f"{name}@{number}" for name in own}
-        # The others belong to the function that declares them, however often it is called.
+        # The others belong to the function that declares them, not to a call.
         shared = callee.variables.keys() - set(private)
         names |= {name: name if "@" in name else f"{name}@{callee.name}" for name in shared}
         for name, kind in callee.registers.items():
@@ -194,7 +195,7 @@ class _Result:
         return names
 
     def function(self) -> Function:
-        """The caller as it is now."""
+        """The caller with everything inlined so far."""
         caller = self.caller
         moved = [*self.moved, len(self.instructions)]
         return replace(
@@ -208,7 +209,7 @@ class _Result:
 
 
 def _renamed(value: Any, names: dict[str, str]) -> Any:
-    """An operand, of whatever form, with every register and symbol in it under its new name."""
+    """An operand of any form with every register and symbol in it renamed."""
     if isinstance(value, (Register, Symbol)):
         new = names.get(value.name)
         return replace(value, name=new) if new else value

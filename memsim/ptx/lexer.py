@@ -1,7 +1,6 @@
-"""Text to tokens: where they are, and errors that point at them.
+"""Tokenizer for PTX, with errors that point at a token.
 
-In: PTX text. Out: `Source` (the text with its comments blanked, so that every offset
-stays true) and `Cursor` (the next token, on demand). Left out: grammar.
+`Source` holds the text with comments blanked, so that offsets stay valid; `Cursor` reads tokens on demand.
 
 Token forms: PTX ISA, chapter "Syntax" (identifiers, integer and floating-point literals).
 """
@@ -15,11 +14,11 @@ from memsim.errors import MemsimError
 
 NAME = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
 
-# What the parser does not read: both kinds of comment, preprocessor lines, old debug data.
+# Skipped by the parser: both kinds of comment, preprocessor lines, legacy debug data.
 # Strings are listed so that a `//` inside one is kept.
 _UNREAD = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/|/\*|\#[^\n]*|@@DWARF[^\n]*', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
-# No number of PTX has so many digits; Python reads at most 4,300.
+# No number in PTX has so many digits; Python parses at most 4,300.
 _TOO_LONG = re.compile(r"\d{1000}", re.ASCII)
 
 _TOKEN = re.compile(
@@ -40,7 +39,7 @@ _ANYTHING = re.compile(r"\s*([\w$%.]+|\S)?")
 
 
 class Source:
-    """A PTX text and the way from an offset to a line and column."""
+    """A PTX text, with lines and columns for offsets."""
 
     def __init__(self, text: str, path: str) -> None:
         self.original = text
@@ -48,7 +47,7 @@ class Source:
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self.text = _UNREAD.sub(self._blank, text)
         if too_long := _TOO_LONG.search(self.text):
-            raise self.error("a number of a thousand digits is not PTX", too_long.start())
+            raise self.error("this number is too long for PTX", too_long.start())
 
     def _blank(self, match: re.Match[str]) -> str:
         unread = match[0]
@@ -72,7 +71,7 @@ class Source:
 
 
 class Cursor:
-    """A place in a `Source`, and the next token there. Moving it is assigning `position`."""
+    """A position in a `Source` and the next token there. Assign `position` to move it."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -115,12 +114,12 @@ class Cursor:
         return True
 
     def expect(self, text: str, why: str = "") -> None:
-        """Consume `text`, or say that it was expected (and `why`: "after the operand")."""
+        """Consume `text`, or raise that it was expected (`why`: "after the operand")."""
         if not self.accept(text):
             raise self.expected(f"'{text}' {why}".rstrip())
 
     def take_kind(self, kind: str, expected: str) -> str:
-        """Consume a token of that kind, or say what was expected."""
+        """Consume a token of that kind, or raise what was expected."""
         match = self.token()
         if match.lastgroup != kind:
             raise self.expected(expected)
@@ -135,7 +134,7 @@ class Cursor:
         return int(text)
 
     def skip_group(self, opening: str, closing: str) -> None:
-        """Consume a bracketed group, whatever is in it."""
+        """Consume a bracketed group, whatever it contains."""
         start = self.start()
         self.expect(opening)
         depth = 1
@@ -152,7 +151,7 @@ class Cursor:
         return match.start(1) if match[1] else len(self.text.rstrip())
 
     def expected(self, what: str, hint: str | None = None) -> MemsimError:
-        """The error that `what` was expected here, and this was found."""
+        """The error for a token other than the expected one."""
         match = _ANYTHING.match(self.text, self.position)
         found = f"found '{match[1]}'" if match and match[1] else "the text ends here"
         return self.source.error(f"expected {what}, {found}", self.start(), hint)

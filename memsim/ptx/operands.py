@@ -1,7 +1,6 @@
-"""Operands of an instruction.
+"""Parser for the operands of an instruction.
 
-In: a cursor in front of an operand and the scope that its names live in. Out: operand
-records of `memsim.ptx.program`. Left out: which operands an opcode takes.
+Which operands an opcode takes is not checked here.
 
 Forms: PTX ISA, chapter "Instruction Operands".
 """
@@ -30,7 +29,7 @@ from memsim.ptx.scope import Scope
 
 SINK = Register("_")
 
-# A comma between operands, not one inside brackets: behind it, no bracket closes before one opens.
+# A comma between operands, not inside brackets: after it, no bracket closes before one opens.
 _COMMA = re.compile(r"\s*,\s*(?![^\[({]*[\])}])")
 _ADDRESS = re.compile(rf"\[({NAME})(?:\+(-?[1-9]\d*|0))?\]", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})|0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", re.ASCII)
@@ -51,9 +50,9 @@ _SPECIAL = re.compile(
 def operands(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
     """All operands up to and including the `;`.
 
-    Operands repeat, and nearly all have one of a few simple forms. So the statement is cut at
-    its commas, and a piece is looked up in the memo of the scope or taken for a simple form. If
-    one is neither, the grammar reads the statement, or says what is wrong with it.
+    Most operands have one of a few simple forms and repeat. So the statement is split at its commas, and each
+    piece is looked up in the scope's memo or parsed as a simple form. If that fails for one of them, the full
+    grammar parses the statement or reports what is wrong.
     """
     end = cursor.text.find(";", cursor.position)
     pieces = _COMMA.split(cursor.text[cursor.position : end].strip())
@@ -81,7 +80,7 @@ def operands(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
 
 
 def _simple(piece: str, scope: Scope) -> Operand | None:
-    """A name, number, `[name+4]` or `{name, name}` from its text alone; None if it is anything else."""
+    """A name, number, `[name+4]` or `{name, name}`, by pattern; None for anything else."""
     known = scope.find(piece)
     if known is not None:
         return known
@@ -101,7 +100,7 @@ def _simple(piece: str, scope: Scope) -> Operand | None:
 
 
 def operand(cursor: Cursor, scope: Scope) -> Operand:
-    """One operand of any form, `call`'s lists excepted."""
+    """One operand of any form, except `call`'s lists."""
     token = cursor.peek()
     if token == "{":
         return _pair(cursor, scope, _vector(cursor, scope))
@@ -115,10 +114,10 @@ def operand(cursor: Cursor, scope: Scope) -> Operand:
 
 
 def resolve(cursor: Cursor, scope: Scope, expected: str = "a name") -> Operand:
-    """Consume a name and give what it stands for: a register, vector register, special or symbol.
+    """Consume a name and return what it refers to: a register, vector register, special register or symbol.
 
     Raises:
-        MemsimError: nothing of that name is declared.
+        MemsimError: the name is not declared.
     """
     start = cursor.start()
     name = cursor.take_kind("name", expected)
@@ -145,14 +144,14 @@ def register(cursor: Cursor, scope: Scope) -> Register:
 
 
 def call_target(cursor: Cursor, scope: Scope) -> CallTarget:
-    """`(returns), target, (arguments), prototype;` as `call` has them, `;` included."""
+    """`(returns), target, (arguments), prototype;` of a `call`, `;` included."""
     returns = _list(cursor, scope)
     if returns:
         cursor.expect(",", "after the returned values")
     start = cursor.start()
     target = resolve(cursor, scope, "the function to call")
     if not isinstance(target, (Register, Symbol)):
-        raise cursor.error("expected a function, or a register that holds one", start)
+        raise cursor.error("expected a function or a register that holds its address", start)
     arguments: tuple[Operand, ...] = ()
     prototype = None
     if cursor.accept(","):
@@ -194,7 +193,7 @@ def _address(cursor: Cursor, scope: Scope) -> Operand:
         start = cursor.start()
         named = _component(cursor, resolve(cursor, scope))
         if not isinstance(named, (Register, Symbol)):
-            raise cursor.error("an address starts with a register, a variable or a number", start)
+            raise cursor.error("an address must start with a register, a variable or a number", start)
         base = named
     else:
         value = constant(cursor)
@@ -217,7 +216,7 @@ def _offset(cursor: Cursor) -> int:
         raise cursor.expected("an offset in bytes")
     value = constant(cursor)
     if isinstance(value, float):
-        raise cursor.error("an offset is an integer number of bytes", start)
+        raise cursor.error("an offset must be a whole number of bytes", start)
     return value
 
 
@@ -231,7 +230,7 @@ def _negated(cursor: Cursor, scope: Scope) -> Operand:
     found = _named(cursor, scope)
     if isinstance(found, Selected) or (isinstance(found, Register) and sign == "!"):
         return Negated(found)
-    raise cursor.error(f"'{sign}' cannot stand before this operand", start)
+    raise cursor.error(f"'{sign}' is not allowed before this operand", start)
 
 
 def _named(cursor: Cursor, scope: Scope) -> Operand:

@@ -1,8 +1,7 @@
-"""PTX text to a `Module`.
+"""Parser for PTX text (ISA 8.x and older), which makes the records of `memsim.ptx.program`.
 
-In: the text of a PTX file (ISA 8.x and older). Out: frozen records of `memsim.ptx.program`.
-Left out on purpose: what instructions mean, and checks that only an assembler needs (types of
-operands, which modifiers an opcode takes).
+What instructions mean is not checked, nor what only an assembler needs (types of operands, which modifiers an
+opcode takes).
 
 Forms: PTX ISA, chapters "Syntax" and "Directives".
 """
@@ -27,10 +26,10 @@ _SKIPPED = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn"} | {
 
 
 def parse(text: str, path: str = "<ptx>") -> Module:
-    """Parse PTX text; `path` is what errors and the module call it.
+    """Parse PTX text; `path` names it in errors and in the result.
 
     Raises:
-        MemsimError: with line, column and the line itself, saying what was expected.
+        MemsimError: with line, column and the line itself, and what was expected.
     """
     try:
         return _ModuleParser(Source(text, path)).parse()
@@ -55,7 +54,7 @@ class _ModuleParser:
         cursor.expect(".target", "after the version")
         target = cursor.take_kind("name", "a target such as sm_90")
         while cursor.accept(","):
-            cursor.take_kind("name", "an option of the target")
+            cursor.take_kind("name", "a target option")
         # The ISA's default is 32, but no target since sm_90 has 32-bit addresses.
         address_size = cursor.take_integer("32 or 64") if cursor.accept(".address_size") else 64
         while cursor.peek_kind() != "end":
@@ -106,7 +105,7 @@ class _ModuleParser:
         if not is_entry and cursor.peek() == "(":
             returns, registers = declarations.parameters(cursor, scope)
         start = cursor.start()
-        name = cursor.take_kind("name", "the name of the function")
+        name = cursor.take_kind("name", "a function name")
         self._declare_function(name, start)
         taken: tuple[Parameter, ...] = ()
         if cursor.peek() == "(":
@@ -116,7 +115,7 @@ class _ModuleParser:
         if cursor.accept(";"):
             return
         if name in self.functions:
-            raise cursor.error(f"function '{name}' has two bodies", start)
+            raise cursor.error(f"function '{name}' is defined twice", start)
         body = BodyParser(cursor, self.lines, self.opcodes).parse(scope)
         self.functions[name] = self._record(name, is_entry, taken, returns, registers, body, threads, start)
 
@@ -149,11 +148,13 @@ class _ModuleParser:
 
     def _declare_function(self, name: str, start: int) -> None:
         if name in self.variables:
-            raise self.cursor.error(f"'{name}' is a variable already", start)
+            raise self.cursor.error(f"'{name}' is already a variable", start)
         self.scope.declare_symbol(name)
 
     def _performance(self) -> dict[str, tuple[int, int, int]]:
-        """`.maxntid 256, 1, 1 .minnctapersm 2 .pragma "...";`: the threads and clusters among them."""
+        """`.maxntid 256, 1, 1 .minnctapersm 2 .pragma "...";`: the numbers of threads and of blocks in a
+        cluster.
+        """
         cursor = self.cursor
         threads: dict[str, tuple[int, int, int]] = {}
         while True:
@@ -161,10 +162,12 @@ class _ModuleParser:
             if token in (".maxntid", ".reqntid", ".reqnctapercluster"):
                 cursor.take()
                 if cursor.peek_kind() != "number":
-                    raise cursor.expected("how many blocks" if "cluster" in token else "how many threads")
+                    raise cursor.expected(
+                        "a number of blocks" if "cluster" in token else "a number of threads"
+                    )
                 x, y, z = (*self._integers(), 1, 1)[:3]
                 threads[token] = (x, y, z)
-            elif token == ".blocksareclusters":  # the grid is of clusters, whatever their size
+            elif token == ".blocksareclusters":  # the grid counts clusters of any size
                 threads[cursor.take()] = (1, 1, 1)
             elif token in _SKIPPED:
                 cursor.take()
@@ -189,8 +192,8 @@ class _ModuleParser:
     def _file(self) -> None:
         cursor = self.cursor
         cursor.take()
-        cursor.take_integer("the number of the file")
-        cursor.take_kind("string", "the path of the file")
+        cursor.take_integer("a file number")
+        cursor.take_kind("string", "a file path")
         for what in ("a timestamp", "a size in bytes"):
             if not cursor.accept(","):
                 break
@@ -199,7 +202,7 @@ class _ModuleParser:
     def _section(self) -> None:
         cursor = self.cursor
         cursor.take()
-        cursor.take_kind("directive", "the name of the section")
+        cursor.take_kind("directive", "a section name")
         cursor.skip_group("{", "}")
 
     def _pragma(self) -> None:
@@ -213,12 +216,12 @@ class _ModuleParser:
     def _alias(self) -> None:
         cursor = self.cursor
         cursor.take()
-        alias = cursor.take_kind("name", "the alias")
+        alias = cursor.take_kind("name", "an alias")
         cursor.expect(",", "after the alias")
         start = cursor.start()
         name = cursor.take_kind("name", "a function")
         if name not in self.functions:
-            raise cursor.error(f"function '{name}' has no body here", start)
+            raise cursor.error(f"function '{name}' is not defined in this file", start)
         cursor.expect(";", "after the alias")
         self.scope.declare_symbol(alias)
         self.functions[alias] = replace(self.functions[name], name=alias)

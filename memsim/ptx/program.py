@@ -1,8 +1,4 @@
-"""A PTX module as frozen records: what the parser makes and everything after it reads.
-
-In: nothing (plain data). Out: `Module` > `Function` > `Instruction` > operands.
-Left out on purpose: what an instruction means (that is `memsim.simt`) and threads.
-"""
+"""A PTX module as frozen records: `Module` > `Function` > `Instruction` > operands."""
 
 from __future__ import annotations
 
@@ -14,7 +10,7 @@ from memsim.isa.executable import Parameter as Parameter
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of the CUDA source, from `.loc`; `inlined_at` is the call site it was inlined into."""
+    """A line of the CUDA source, from `.loc`; `inlined_at` is the call site into which it was inlined."""
 
     file: str
     line: int
@@ -25,7 +21,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A virtual register, by its unique name in the function (`%r1`). `_` is the bit bucket."""
+    """A virtual register by its unique name in the function (`%r1`). `_` is the bit bucket."""
 
     name: str
 
@@ -39,9 +35,10 @@ class Special:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Immediate:
-    """A constant. Integers are Python ints (sign as written), `0f`/`0d`/decimal floats Python floats.
+    """A constant. Integers are Python ints (with the sign as written), `0f`/`0d`/decimal floats Python
+    floats.
 
-    Two are equal if they are the same bits: 0, 0.0 and -0.0 are three constants, a NaN is itself.
+    Equality is bitwise: 0, 0.0 and -0.0 differ, and a NaN equals itself.
     """
 
     value: int | float
@@ -58,7 +55,7 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """The name of a variable, parameter, label or function, plus a byte offset."""
+    """A variable, parameter, label or function by name, plus a byte offset."""
 
     name: str
     offset: int = 0

@@ -1,7 +1,4 @@
-"""Which registers one PTX instruction reads and writes.
-
-In: an instruction. Out: names. Left out: memory as a carrier of data.
-"""
+"""Which registers one PTX instruction reads and writes. Dependences through memory are not considered."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from memsim.ptx.program import (
     Vector,
 )
 
-# A first operand that is a register, and yet is read. (An address first says so by itself.)
+# Opcodes whose first operand is a register but a source. (A leading address is recognized as such.)
 _NO_DESTINATION = frozenset(
     {"bar", "barrier", "bra", "brx", "nanosleep", "ret", "exit", "trap", "st", "red", "stackrestore"}
     | {"setmaxnreg", "pmevent", "call", "discard", "prefetch", "prefetchu", "membar", "fence"}
@@ -30,8 +27,8 @@ _NO_DESTINATION = frozenset(
 def defs(instruction: Instruction) -> tuple[str, ...]:
     """Names of the registers that the instruction writes.
 
-    The destination is the first operand if that is a register, vector or pair, of known and
-    of unknown opcodes alike.
+    The destination is the first operand if it is a register, vector or pair, for known and unknown opcodes
+    alike.
     """
     opcode, operands = instruction.opcode, instruction.operands
     if _has_destination(instruction):
@@ -44,9 +41,9 @@ def defs(instruction: Instruction) -> tuple[str, ...]:
 
 
 def uses(instruction: Instruction) -> tuple[str, ...]:
-    """Names of the registers that the instruction reads, its guard included."""
+    """Names of the registers that the instruction reads, including its guard."""
     opcode, operands = instruction.opcode, instruction.operands
-    # wgmma adds to its destination; every other destination is only written.
+    # wgmma accumulates into its destination; every other destination is only written.
     first = 1 if _has_destination(instruction) and opcode != "wgmma" else 0
     read = [name for value in operands[first:] for name in _registers(value)]
     if opcode == "call" and operands:
@@ -70,7 +67,7 @@ def _has_destination(instruction: Instruction) -> bool:
 
 
 def _registers(operand: Operand) -> Iterator[str]:
-    """Names of the registers in an operand; the sink `_` is none."""
+    """Names of the registers in an operand, without the sink `_`."""
     if isinstance(operand, Register):
         if operand.name != "_":
             yield operand.name

@@ -1,8 +1,7 @@
-"""Which name means what, inside nested `{ }` scopes.
+"""Name lookup in nested `{ }` scopes.
 
-In: declarations, in the order of the text. Out: the operand that a name stands for, under a
-name that is unique in its function (`p` declared in two inline-assembly blocks becomes `p`
-and `p#2`). Left out: what is declared (that is `memsim.ptx.declarations`).
+Each name gets a name that is unique in its function (`p` declared in two inline-assembly blocks becomes `p`
+and `p#2`).
 """
 
 from __future__ import annotations
@@ -11,10 +10,10 @@ from memsim.ptx.program import Operand, Register, Symbol, Vector
 
 
 class Scope:
-    """The names of one `{ }` block, or of the module; `parent` is the block around it.
+    """The names of one `{ }` block or of the module; `parent` is the enclosing one.
 
-    `taken` holds every unique name of the function. `memo` maps the text of an operand to
-    the operand; it lives as long as no new declaration can change a meaning.
+    `taken` holds every unique name of the function. `memo` caches operands by their text until a new
+    declaration may change their meaning.
     """
 
     def __init__(self, parent: Scope | None = None, taken: set[str] | None = None) -> None:
@@ -26,15 +25,15 @@ class Scope:
         self.memo: dict[str, Operand] = {}
 
     def nested(self) -> Scope:
-        """A block inside this one."""
+        """A new scope inside this one."""
         return Scope(self, self.taken)
 
     def function(self) -> Scope:
-        """The outermost block of a function in this module."""
+        """The outermost scope of a function in this module."""
         return Scope(self, set(self.names))
 
     def unique(self, name: str) -> str:
-        """`name`, or `name#2`, `name#3`, ... if the function has it already; taken from now on."""
+        """Reserve and return `name`, or `name#2`, `name#3`, ... if the function has it already."""
         unique, number = name, 1
         while unique in self.taken:
             number += 1
@@ -45,7 +44,7 @@ class Scope:
     def declare_registers(self, names: list[str], components: str = "") -> list[str]:
         """Declare registers, or vector registers `name.x name.y ...`.
 
-        Returns the unique names of the scalar registers; none if the scope has one of the names already.
+        Returns the unique names of the scalar registers; none if the scope already has one of the names.
         """
         if not self.names.keys().isdisjoint(names):
             return []
@@ -63,7 +62,7 @@ class Scope:
         return [name for row in parts for name in row]
 
     def declare_symbol(self, name: str, element_size: int = 0) -> str:
-        """Declare a variable or function; its unique name, "" if the scope has that name already."""
+        """Declare a variable or function; returns its unique name, "" if the scope already has it."""
         if name in self.names:
             return ""
         self.memo.clear()
@@ -73,7 +72,7 @@ class Scope:
         return unique
 
     def find(self, name: str) -> Operand | None:
-        """What `name` stands for, looking outwards."""
+        """What `name` refers to, in this scope or an enclosing one."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
@@ -82,7 +81,7 @@ class Scope:
         return None
 
     def find_label(self, name: str) -> str | None:
-        """The unique name of a label, looking outwards."""
+        """The unique name of a label, in this scope or an enclosing one."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.labels:

@@ -1,12 +1,11 @@
-"""Which CUDA line an instruction comes from: `.file`, `.loc` and the names in `.debug_str`.
+"""CUDA source lines of instructions: `.file`, `.loc` and the names in `.debug_str`.
 
-In: PTX text. Out: `SourceLine` records.
+Code that was inlined from a header of the CUDA toolkit (`y[i] = x` of `__half2` is a function in
+`cuda_fp16.hpp`) is attributed to the line that called it, because users cannot change such a header. Other
+debug information is ignored.
 
-What was inlined from a header of the CUDA toolkit (`y[i] = x` of `__half2` is a function in `cuda_fp16.hpp`)
-comes from the line that called it: nobody can change such a header. Left out: all other debug information.
-
-Forms: PTX ISA, "Debugging Directives". Both `.file` and `.debug_str` may stand behind the
-code that uses them, so they are read first.
+Forms: PTX ISA, "Debugging Directives". `.file` and `.debug_str` may come after the code that uses them, so
+they are read first.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _LOC = re.compile(
     r"\s*inlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?)?"
 )
 
-# Where headers lie: CUDA's pip packages, toolkits on Linux and Windows, and NVRTC's own.
+# Where the toolkit's headers are: CUDA's pip packages, toolkits on Linux and Windows, NVRTC's built-in ones.
 _TOOLKIT = re.compile(
     r"/(nvidia/(cuda_runtime|cu\d+)|targets/[\w-]+|cuda(-[\d.]+)?|CUDA/v[\d.]+)/include/"
     r"|(^|/)__nv_nvrtc_builtin_header\.h$"
@@ -44,17 +43,17 @@ class SourceLines:
         self.latest: dict[tuple[int, int, int], SourceLine | None] = {}
 
     def loc(self, cursor: Cursor) -> SourceLine | None:
-        """Consume a `.loc`. Line 0 is code of no line: None.
+        """Consume a `.loc`. Line 0 means no source line: None.
 
-        A function inlined into an inlined one names the call by file, line and column; the
-        latest `.loc` of that place tells where that call was inlined itself.
+        A function inlined into an inlined one names the call by file, line and column; the latest `.loc` of
+        that place tells where that call itself was inlined.
         """
         match = _LOC.match(cursor.text, cursor.position)
         if match is None:
             cursor.take()
             if cursor.peek_kind() == "number":
                 cursor.take()
-            raise cursor.expected("the numbers of a file, a line and a column")
+            raise cursor.expected("file number, line and column")
         cursor.position = match.end()
         number, line, column, label, addend, *call = match.groups()
         place = int(number), int(line), int(column or 0)
@@ -87,7 +86,7 @@ class SourceLines:
 
 
 def is_of_toolkit(file: str) -> bool:
-    """Whether a file, by its path, is a header of the CUDA toolkit."""
+    """Whether a path is that of a CUDA toolkit header."""
     return _TOOLKIT.search(file.replace("\\", "/")) is not None
 
 
@@ -98,7 +97,7 @@ def _outside_the_toolkit(line: SourceLine) -> SourceLine:
 
 
 def _debug_strings(text: str) -> tuple[bytes, dict[str, int]]:
-    """The bytes of `.section .debug_str`, and at which byte each label stands."""
+    """The bytes of `.section .debug_str`, and the offset of each label in them."""
     strings, labels = bytearray(), {}
     for section in _DEBUG_STRINGS.findall(text):
         for label, values in _LABEL.findall(section):

@@ -1,6 +1,5 @@
-"""Fundamental types of PTX and their sizes.
+"""Fundamental types of PTX and their sizes in bytes.
 
-In: a cursor in front of a type. Out: its name without the dot, and bytes.
 Source: PTX ISA, "Fundamental Types", "Restricted Use of Sub-Word Sizes", "Opaque Variables".
 """
 
@@ -24,7 +23,7 @@ SIZES = {f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64
     "e5m2": 1,
     "e4m3x2": 2,
     "e5m2x2": 2,
-    # Opaque: what a kernel is given is a 64-bit handle.
+    # Opaque types: a kernel gets a 64-bit handle.
     "texref": 8,
     "samplerref": 8,
     "surfref": 8,
@@ -43,7 +42,7 @@ def take_type(cursor: Cursor) -> str:
 
 
 def take_vector(cursor: Cursor) -> str:
-    """Consume `.v2` or `.v4` if there is one; its components ("xy", "xyzw"), "" for a scalar."""
+    """Consume `.v2` or `.v4` if present; returns its components ("xy", "xyzw"), "" for a scalar."""
     components = COMPONENTS.get(cursor.peek(), "")
     if components:
         cursor.take()

@@ -131,8 +131,8 @@ def test_resolve(wanted: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message", "hint"),
     [
-        ("sg", "'sg' fits 2 kernels", "one of sg<128,0>, sg<64,1>"),
-        ("kt", "'kt' fits 2 kernels", "one of kt<float const*>, kt<unsigned char>"),
+        ("sg", "'sg' matches 2 kernels", "one of sg<128,0>, sg<64,1>"),
+        ("kt", "'kt' matches 2 kernels", "one of kt<float const*>, kt<unsigned char>"),
         ("sg<128,1>", "there is no kernel 'sg<128,1>'", "did you mean sg<128,0>, sg<64,1>?"),
         ("sgem", "there is no kernel 'sgem'", "did you mean ns::inner::sgemm<128,64,float>"),
         ("kkt", "there is no kernel 'kkt'", "did you mean kt<float const*>, kt<unsigned char>"),
@@ -149,5 +149,5 @@ def test_unresolved(wanted: str, message: str, hint: str) -> None:
 
 
 def test_no_kernels_at_all() -> None:
-    with pytest.raises(MemsimError, match="there are no kernels at all"):
+    with pytest.raises(MemsimError, match="the file has no kernels"):
         resolve([], "k")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.ptx.basic_blocks import BRANCHES, Block, blocks
-from memsim.ptx.convergence import flow_of, immediate_post_dominators, meeting_points, ways_on
+from memsim.ptx.convergence import flow_of, forward_edges, immediate_post_dominators, reconvergence_points
 from memsim.ptx.registers import defs, uses
 from tests.ptx.snippets import kernel, only
 
@@ -44,7 +44,7 @@ def test_blocks() -> None:
 
 
 def meeting(graph: tuple[Block, ...]) -> tuple[int, ...]:
-    return meeting_points(ways_on(graph), flow_of(graph).loops)
+    return reconvergence_points(forward_edges(graph), flow_of(graph).loops)
 
 
 def meets(body: str) -> dict[int, int | None]:
@@ -137,7 +137,7 @@ def test_post_dominators_equal_those_of_networkx(edges: list[list[int]]) -> None
 
 
 @given(graphs(ending=False))
-def test_meeting_points_exist_in_any_graph(edges: list[list[int]]) -> None:
+def test_reconvergence_points_exist_in_any_graph(edges: list[list[int]]) -> None:
     end = len(edges)
     graph = tuple(
         Block(2 * n, 2 * n + 2, tuple(t for t in targets if t != end), end in targets)
@@ -150,7 +150,7 @@ def test_meeting_points_exist_in_any_graph(edges: list[list[int]]) -> None:
 
 
 @given(graphs(ending=True))
-def test_meeting_points_are_post_dominators_where_nobody_leaves_early(edges: list[list[int]]) -> None:
+def test_reconvergence_points_are_post_dominators_where_nobody_leaves_early(edges: list[list[int]]) -> None:
     """With one way out, a block that every other leads to; in a loop it may be a later one."""
     end = len(edges)
     joined = [[*targets] for targets in edges] + [[]]

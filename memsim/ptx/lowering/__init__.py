@@ -1,1 +1,1 @@
-"""PTX lowered to a program of machine instructions: a plain assembler that optimises nothing."""
+"""Lowering of PTX to machine instructions: a plain, non-optimizing assembler."""

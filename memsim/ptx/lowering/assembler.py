@@ -1,8 +1,8 @@
 """The assembler: PTX registers as numbered slots, PTX operands as operands of machine instructions.
 
-In: a function, and where its symbols lie. Out: instructions, as the tables of this folder emit them. There
-are as many registers as the function has; 64 bits take two in a row, and so do elements of a vector as far as
-possible. Left out: what an instruction becomes (the tables), and where lanes meet (`memsim.ptx.convergence`).
+There are as many registers as the function has; a 64-bit register takes two consecutive ones, and the
+elements of a vector are consecutive where possible. What an instruction becomes is in the tables of this
+folder, where lanes reconverge in `memsim.ptx.convergence`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from memsim.ptx.program import Function, Instruction
 from memsim.ptx.registers import uses
 
 RZ, PT = Register(None), Predicate(None)
-#: Behind the registers of machine code and the two slots of block barriers with a reduction.
+#: After the registers of machine code and the two slots of block barriers with a reduction.
 FIRST_SLOT = SLOTS + 2
-#: Bank of the kernel's parameters and where they begin; of `__constant__` variables; of addresses.
+#: Constant bank of the kernel's parameters and their offset; bank of `__constant__` variables; of addresses.
 PARAMETERS, PARAMETER_BASE, CONSTANTS, ADDRESSES = 0, 0x210, 3, 4
 
 _SPECIALS = {
@@ -38,15 +38,15 @@ class NotLowered(Exception):
     """No machine instruction is known for this form of a PTX instruction."""
 
 
-#: What comes of an instruction that is not lowered, or whose operands no assembler would take.
+#: Raised for an instruction that is not lowered, or whose operands no assembler would accept.
 REFUSED = (NotLowered, ValueError, IndexError, KeyError, AttributeError, TypeError, AssertionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Emitted:
-    """A machine instruction, a part of PTX instruction number `index`.
+    """A machine instruction emitted for PTX instruction number `index`.
 
-    label: where it branches to, by name or by the number of an instruction.
+    label: its branch target, by name or by instruction number.
     """
 
     form: Form
@@ -73,9 +73,9 @@ def bits_of(kind: str) -> int:
 
 
 class Assembler:
-    """Emits the instructions of one function; `source` is the one that is lowered now.
+    """Emits the instructions of one function; `source` is the one that is being lowered.
 
-    places: state space and address of each symbol; of a global variable its offset in the bank of addresses.
+    places: state space and address of each symbol; for a global variable its offset in the bank of addresses.
     """
 
     def __init__(self, function: Function, places: Mapping[str, tuple[str, int]]) -> None:
@@ -89,12 +89,12 @@ class Assembler:
         self.read = {name for instruction in function.instructions for name in uses(instruction)}
         self.guard: Predicate | None = None
         self.index = 0
-        self.meets: list[Barrier] = []  # where lanes meet again that this instruction parts
+        self.meets: list[Barrier] = []  # barriers at which lanes that this instruction diverges reconverge
 
     # --- emitting -----------------------------------------------------------------------
 
     def begin(self, instruction: Instruction) -> None:
-        """What is emitted from here on is a part of this instruction."""
+        """Attribute what is emitted from here on to this instruction."""
         self.source = instruction
         self.guard = None
         self.meets = []
@@ -102,7 +102,7 @@ class Assembler:
             self.guard = Predicate(self.slot(instruction.guard.name), instruction.negated)
 
     def emit(self, name: str, *operands: Operand, label: str | int | None = None) -> None:
-        """One machine instruction, under the guard of the PTX instruction."""
+        """Emit one machine instruction under the PTX instruction's guard."""
         opcode, modifiers = _parts(name)
         self.emitted.append(
             Emitted(Form(opcode, modifiers, operands), self.guard, self.source, label, self.index)
@@ -115,7 +115,7 @@ class Assembler:
         return self.function.registers.get(operand.name, "") if isinstance(operand, ptx.Register) else ""
 
     def words(self, name: str) -> int:
-        """Registers of 32 bits that a PTX register takes."""
+        """32-bit registers that a PTX register occupies."""
         kind = self.function.registers.get(name, "b32")
         return 1 if kind == "pred" else max(1, bits_of(kind) // 32)
 
@@ -130,7 +130,9 @@ class Assembler:
         return found
 
     def carry(self, name: str) -> Predicate:
-        """A carry bit; sums and differences have one each, because they mean different things."""
+        """The carry bit of sums, or that of differences: they are separate because they mean different
+        things.
+        """
         if name not in self.slots:
             self.slots[name] = self.next_slot
             self.predicates |= 1 << self.next_slot
@@ -142,12 +144,12 @@ class Assembler:
         return isinstance(operand, ptx.Register) and operand.name in self.read
 
     def temporary(self, words: int = 1) -> Register:
-        """Registers that no PTX register has."""
+        """Registers that belong to no PTX register."""
         self.next_slot += words
         return Register(self.next_slot - words)
 
     def temporary_predicate(self) -> Predicate:
-        """A predicate that no PTX register has."""
+        """A predicate that belongs to no PTX register."""
         self.predicates |= 1 << self.next_slot
         self.next_slot += 1
         return Predicate(self.next_slot - 1)
@@ -167,7 +169,7 @@ class Assembler:
         return Barrier(self.next_slot - 1)
 
     def in_a_row(self, items: Sequence[ptx.Operand], words: int) -> Register | None:
-        """The first register of a vector whose elements of so many words lie in a row, if they do."""
+        """The first register of a vector if its elements, of `words` words each, are consecutive."""
         names = [item.name for item in items if isinstance(item, ptx.Register) and item.name != "_"]
         if len(names) != len(items) or len(set(names)) != len(names):
             return None
@@ -183,19 +185,19 @@ class Assembler:
     # --- operands -----------------------------------------------------------------------
 
     def target(self, operand: ptx.Operand) -> Register:
-        """A register that is written; the first of a pair."""
+        """A destination register; the first of a pair."""
         if not isinstance(operand, ptx.Register):
             raise NotLowered(self.source.name)
         return RZ if operand.name == "_" else Register(self.slot(operand.name))
 
     def target_predicate(self, operand: ptx.Operand) -> Predicate:
-        """A predicate that is written."""
+        """A destination predicate."""
         if isinstance(operand, ptx.Register) and operand.name == "_":
             return PT
         return self.predicate(operand)
 
     def predicate(self, operand: ptx.Operand) -> Predicate:
-        """A predicate that is read."""
+        """A source predicate."""
         if isinstance(operand, ptx.Special) and operand.name == "%is_explicit_cluster":
             return Predicate(None, self.function.cluster is None)
         if isinstance(operand, ptx.Immediate):
@@ -206,7 +208,7 @@ class Assembler:
         return Predicate(self.slot(inner.name), isinstance(operand, ptx.Negated))
 
     def word(self, operand: ptx.Operand, kind: str = "b32") -> Operand:
-        """A source of up to 32 bits; one of 8 or 16 bits is extended as its type says, if it has a sign."""
+        """A source of up to 32 bits; a signed one of 8 or 16 bits is sign-extended."""
         bits = min(bits_of(kind), 32)
         if isinstance(operand, ptx.Register):
             register = Register(self.slot(operand.name))
@@ -226,7 +228,7 @@ class Assembler:
         raise NotLowered(self.source.name)
 
     def register(self, operand: ptx.Operand, kind: str = "b32") -> Register:
-        """The same in a register."""
+        """A source of up to 32 bits, in a register."""
         found = self.word(operand, kind)
         if isinstance(found, Register) and not found.part:
             return found
@@ -237,7 +239,7 @@ class Assembler:
         return moved
 
     def pair(self, operand: ptx.Operand, kind: str = "b64") -> Operand:
-        """A source of 64 bits: a register and the next, or a small number."""
+        """A 64-bit source: a register pair or a small immediate."""
         if isinstance(operand, ptx.Immediate) and isinstance(operand.value, int):
             if 0 <= operand.value < 1 << 31:
                 return Immediate(operand.value)
@@ -248,13 +250,13 @@ class Assembler:
         return moved
 
     def double(self, operand: ptx.Operand) -> Operand:
-        """A float64."""
+        """A float64 source."""
         if isinstance(operand, ptx.Immediate) and isinstance(operand.value, float):
             return Immediate(operand.value)
         return self.pair(operand)
 
     def move_pair(self, to: Register, operand: ptx.Operand) -> None:
-        """64 bits into a register and the next; of a narrower register the upper bits are zero."""
+        """Move 64 bits into a register pair; a narrower source is zero-extended."""
         if isinstance(operand, ptx.Immediate):
             value = operand.value
             if isinstance(value, float):
@@ -272,7 +274,7 @@ class Assembler:
             self.emit("MOV", high(to), high(found) if wide and isinstance(found, Register) else RZ)
 
     def special(self, name: str) -> Operand:
-        """What a special register holds."""
+        """The value of a special register."""
         base, _, axis = name.lstrip("%").partition(".")
         if axis == "w":
             return Immediate(0)
@@ -291,7 +293,7 @@ class Assembler:
         return self.places[name]
 
     def low_address(self, symbol: ptx.Symbol) -> Operand:
-        """A symbol's address; in global memory its low word."""
+        """A symbol's address; for global memory its low word."""
         space, address = self.place(symbol.name)
         if space == "call":
             raise NotLowered(f"the address of {symbol.name}")
@@ -302,7 +304,7 @@ class Assembler:
         return pair
 
     def load_address(self, to: Register, symbol: ptx.Symbol) -> None:
-        """The address of a variable in global memory."""
+        """Load the address of a variable in global memory."""
         _, place = self.place(symbol.name)
         self.emit("LDC.64", to, Constant(ADDRESSES, place))
         if symbol.offset:
@@ -310,12 +312,14 @@ class Assembler:
 
 
 Lower = Callable[[Assembler, Instruction], None]
-#: PTX opcode, and whether its type is a float -> what emits its machine instructions.
+#: (PTX opcode, whether its type is a float) -> the function that emits its machine instructions.
 LOWER: dict[tuple[str, bool], Lower] = {}
 
 
 def lowers(*opcodes: str, floats: bool = False) -> Callable[[Lower], Lower]:
-    """Register what emits the machine instructions of PTX opcodes, or of those whose type is a float."""
+    """Register the function that emits the machine instructions of PTX opcodes, or of their floating-point
+    forms.
+    """
 
     def register(lower: Lower) -> Lower:
         for opcode in opcodes:
@@ -326,7 +330,7 @@ def lowers(*opcodes: str, floats: bool = False) -> Callable[[Lower], Lower]:
 
 
 def is_float(kind: str) -> bool:
-    """Is it a type of floats?"""
+    """Is it a floating-point type?"""
     return kind.startswith(("f", "bf"))
 
 
@@ -349,7 +353,7 @@ def high(register: Register) -> Register:
 
 
 def negated(operand: Operand) -> Operand:
-    """A source with its sign turned."""
+    """A source with its sign flipped."""
     if isinstance(operand, Immediate):
         return Immediate(-operand.value)
     assert isinstance(operand, Register)
@@ -369,7 +373,7 @@ def _signed(value: int, bits: int) -> int:
 def _immediate(value: int | float, kind: str, bits: int) -> Immediate:
     if isinstance(value, float):
         if kind == "f64":
-            raise NotLowered("a float64 as one word")
+            raise NotLowered("a float64 in one word")
         return Immediate(value)
     if kind[0] == "u" and bits < 32:
         return Immediate(value & ((1 << bits) - 1))

@@ -1,8 +1,7 @@
-"""A function's instructions in order, with the barriers at which lanes meet.
+"""A function's instructions in order, with the convergence barriers at which lanes reconverge.
 
-In: an assembler. Out: what it has emitted, and where branches lead. At a branch that lanes may part at stands
-BSSY, or in front of the loop that they leave, and BSYNC where they meet. An instruction that no table lowers
-stays as one that is not executed.
+BSSY is placed at the divergent branch, or in front of the loop that lanes leave, and BSYNC where they
+reconverge. An instruction that no table lowers is kept as one that is not executed.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from memsim.ptx.program import Instruction
 
 @dataclass
 class Gate:
-    """What stands in front of a block: barriers that lanes wait at, and set, before they enter a loop here,
-    and those that they wait at whenever they come.
+    """What is inserted in front of a block: barriers that lanes wait at, and barriers that they set before
+    entering a loop here; `waits_again` are those that they wait at in every iteration.
 
-    entry, again: where lanes go that come from outside of the loop, and from inside.
+    entry, again: branch targets for lanes from outside of the loop, and from inside.
     """
 
     waits: list[tuple[Barrier, bool]] = field(default_factory=list)
@@ -34,7 +33,7 @@ class Gate:
 
 
 class Assembly:
-    """A function's instructions with the barriers at which lanes meet."""
+    """A function's instructions with its convergence barriers."""
 
     def __init__(self, asm: Assembler) -> None:
         self.asm = asm
@@ -42,33 +41,33 @@ class Assembly:
         self.starts = [block.start for block in self.graph]
         self.gates: dict[int, Gate] = {}
         self.sets: dict[int, list[Barrier]] = {}
-        self._meetings()
+        self._barriers()
 
     def gate(self, block: int) -> Gate:
-        """What stands in front of a block."""
+        """What is inserted in front of a block."""
         return self.gates.setdefault(self.graph[block].start, Gate())
 
-    def _meetings(self) -> None:
-        """A barrier for each branch at which lanes may part and meet again."""
+    def _barriers(self) -> None:
+        """A barrier for each branch at which lanes may diverge and later reconverge."""
         flow = flow_of(self.graph)
         for first, inside in flow.loops.items():
             self.gate(first).inside = inside
-        for one in flow.partings:
-            branch = self.graph[one.told].end - 1
+        for one in flow.divergences:
+            branch = self.graph[one.setter].end - 1
             barrier = self.asm.barrier()
             if one.enters:
-                self.gate(one.told).sets.append(barrier)
+                self.gate(one.setter).sets.append(barrier)
             else:
                 self.sets.setdefault(branch, []).append(barrier)
-            place = self.gate(one.place)
-            again = place.inside >> one.told & 1
-            (place.waits_again if again else place.waits).insert(0, (barrier, one.others))
+            point = self.gate(one.point)
+            again = point.inside >> one.setter & 1
+            (point.waits_again if again else point.waits).insert(0, (barrier, one.others))
 
     def emit(self) -> None:
-        """Everything in order."""
+        """Emit everything in order."""
         asm, code = self.asm, self.asm.function.instructions
         for barrier, others in (one for gate in self.gates.values() for one in gate.waits + gate.waits_again):
-            if others:  # it names nobody for lanes that come without having been told
+            if others:  # empty for lanes that reach it without having set it
                 asm.begin(code[0])
                 asm.guard = None
                 asm.emit("BMOV.32", barrier, RZ)
@@ -92,10 +91,10 @@ class Assembly:
                 asm.emit("BSYNC", barrier)
             following = self.gates.get(index + 1, Gate())
             if following.waits + following.sets and following.inside >> ends[index] & 1:
-                asm.emit("BRA", Label("", None), label=index + 1)  # round the gate of the loop it is in
+                asm.emit("BRA", Label("", None), label=index + 1)  # skip the gate of the loop it is in
         self.gates[len(code)] = Gate(entry=len(asm.emitted), again=len(asm.emitted))
         asm.begin(Instruction("ret", (), (), source=code[-1].source if code else None))
-        asm.emit("EXIT")  # of lanes that run off the end
+        asm.emit("EXIT")  # lanes that run off the end
 
     def _wait(self, waits: list[tuple[Barrier, bool]]) -> None:
         for barrier, others in waits:
@@ -104,7 +103,7 @@ class Assembly:
                 self.asm.emit("BMOV.32", barrier, RZ)
 
     def target(self, emitted: Emitted) -> int:
-        """Where a branch leads: to the gate of a loop, or round it."""
+        """A branch's target: the gate of a loop, or behind it for a branch from inside."""
         label = emitted.label
         index = label if isinstance(label, int) else self.asm.function.labels[label or ""]
         gate = self.gates[index]
@@ -116,7 +115,9 @@ class Assembly:
 
 
 def _lower(asm: Assembler, instruction: Instruction) -> None:
-    """The machine instructions of one PTX instruction; one that is not executed where none are known."""
+    """Emit the machine instructions of one PTX instruction, or a placeholder that is not executed if none are
+    known.
+    """
     mark, guard = len(asm.emitted), asm.guard
     try:
         lower_one(asm, instruction)

@@ -1,7 +1,6 @@
-"""Atomics and copies of PTX as machine instructions, and hints, which are nothing.
+"""Lowering of atomics and asynchronous copies, and of hints, which emit nothing.
 
-In: an instruction. Out: what the assembler emits. Copies are done when they are issued, one legal order.
-Left out: bulk copies.
+Copies complete when they are issued, which is one legal order. Bulk copies are not lowered.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _KINDS = {
 
 @lowers("atom", "red")
 def lower_atomic(asm: Assembler, instruction: Instruction) -> None:
-    """An `atom` whose result nobody reads is a reduction, as compilers make it."""
+    """An `atom` whose result is never read becomes a reduction, as compilers do it."""
     if instruction.modifiers[0] == "async":
         raise NotLowered(instruction.name)
     check_hints(instruction, *_OPERATIONS)
@@ -59,7 +58,7 @@ def lower_atomic(asm: Assembler, instruction: Instruction) -> None:
 
 
 def _in_registers(asm: Assembler, operand: Operand, value: ptx.Operand) -> Register:
-    """64 bits in registers."""
+    """A 64-bit operand in registers."""
     if isinstance(operand, Register):
         return operand
     pair = asm.temporary(2)
@@ -72,7 +71,7 @@ def _in_registers(asm: Assembler, operand: Operand, value: ptx.Operand) -> Regis
 
 @lowers("cp")
 def lower_copy(asm: Assembler, instruction: Instruction) -> None:
-    """`cp.async`; copies are done when they are issued, one legal order, so that waits are nothing."""
+    """`cp.async`. Copies complete when they are issued, which is one legal order, so waits emit nothing."""
     names = instruction.modifiers
     if names[:1] != ("async",) or "bulk" in names:
         raise NotLowered(instruction.name)
@@ -94,7 +93,7 @@ def lower_copy(asm: Assembler, instruction: Instruction) -> None:
 
 
 def whole_or_nothing(asm: Assembler, size: ptx.Operand, whole: int) -> Predicate:
-    """Where the source is read: where the size is not 0, or the predicate to ignore it does not hold."""
+    """Predicate: is the source read? (Its size is not 0, or its ignore predicate is false.)"""
     if asm.kind(size) == "pred":
         ignored = asm.predicate(size)
         return Predicate(ignored.slot, not ignored.negated)
@@ -110,4 +109,4 @@ def whole_or_nothing(asm: Assembler, size: ptx.Operand, whole: int) -> Predicate
 @lowers("prefetch", "prefetchu", "discard", "applypriority", "createpolicy", "membar", "fence", "pmevent")
 @lowers("griddepcontrol", "setmaxnreg", "brkpt")
 def lower_nothing(asm: Assembler, instruction: Instruction) -> None:
-    """No value, address or branch depends on it."""
+    """No value, address or branch depends on these."""

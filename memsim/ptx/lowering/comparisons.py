@@ -1,6 +1,6 @@
-"""Comparisons and selections of PTX as machine instructions: `setp set selp slct`.
+"""Lowering of comparisons and selections: `setp set selp slct`.
 
-In: an instruction. Out: what the assembler emits. Of 64 bits the lower words are compared first.
+64-bit operands are compared by their lower words first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def compare_floats(
     rest: tuple[str, ...],
     kind: str,
 ) -> None:
-    """A comparison of floats, joined with a predicate, and its inverse likewise."""
+    """A floating-point comparison combined with a predicate, and optionally its inverse."""
     how = _ORDERS.get(instruction.modifiers[0])
     if how is None:
         raise NotLowered(instruction.name)
@@ -66,7 +66,7 @@ def compare(
     rest: tuple[str, ...],
     kind: str,
 ) -> None:
-    """A comparison joined with a predicate, and its inverse likewise."""
+    """A comparison combined with a predicate, and optionally its inverse."""
     if is_float(kind):
         compare_floats(asm, instruction, to, other, rest, kind)
         return
@@ -88,7 +88,7 @@ def compare(
 
 
 def joined(instruction: Instruction, rest: tuple[str, ...], kind: str) -> str:
-    """How a comparison is joined with a predicate; the modifiers behind the relation say so."""
+    """How a comparison is combined with a predicate: from the modifiers after the relation."""
     names = [name for name in rest if name in JOINS]
     count = len(instruction.operands) - 3
     if len(names) != count or count > 1 or set(rest) - {*JOINS, kind, "ftz"}:
@@ -118,7 +118,7 @@ def lower_select(asm: Assembler, instruction: Instruction) -> None:
 def choose(
     asm: Assembler, to: ptx.Operand, a: ptx.Operand, b: ptx.Operand, which: Predicate, kind: str
 ) -> None:
-    """One of two values of any type."""
+    """Select one of two values of any type."""
     if bits_of(kind) == 64 and kind[0] == "f":
         pairs = [asm.temporary(2), asm.temporary(2)]
         for pair, operand in zip(pairs, (a, b)):

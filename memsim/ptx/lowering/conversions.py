@@ -1,6 +1,6 @@
-"""`cvt` of PTX as machine instructions: between integer widths, integers and floats, and float types.
+"""Lowering of `cvt`: between integer widths, integers and floats, and floating-point types.
 
-In: an instruction. Out: what the assembler emits. Left out: saturation of 64-bit integers, 8-bit floats.
+Saturation of 64-bit integers and 8-bit floats are not lowered.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def integers(
     rest: set[str],
     instruction: Instruction,
 ) -> None:
-    """Read with the source's width and sign, keep what the target's width holds, extend to the register."""
+    """Read with the source's width and sign, truncate to the target's width, extend to the register's."""
     if rest - {"sat"}:
         raise NotLowered(instruction.name)
     if rest:
@@ -71,7 +71,7 @@ def integers(
 
 
 def clamp(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str) -> None:
-    """The number of the target's type that is nearest."""
+    """Saturate to the range of the target type."""
     (least, most), (lowest, highest) = limits(target), limits(source)
     wide = bits_of(source) == 64
     kind = f".{source[0].upper()}{64 if wide else 32}"
@@ -90,13 +90,13 @@ def clamp(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: 
 
 
 def limits(kind: str) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type."""
+    """The smallest and the largest value of an integer type."""
     bits = bits_of(kind)
     return (-(1 << bits - 1), (1 << bits - 1) - 1) if kind[0] == "s" else (0, (1 << bits) - 1)
 
 
 def extend(asm: Assembler, to: ptx.Operand, a: ptx.Operand, source: str, target: str) -> None:
-    """A number in a wider register."""
+    """Extend a value to a wider register."""
     low = asm.target(to)
     asm.emit("MOV", low, asm.word(a, source))
     if bits_of(target) == 64:
@@ -106,7 +106,7 @@ def extend(asm: Assembler, to: ptx.Operand, a: ptx.Operand, source: str, target:
 
 
 def extend_pair(asm: Assembler, low: Register, signed: bool) -> None:
-    """The upper word of a pair: the sign of the lower one, or zero."""
+    """The upper word of a pair: sign or zero extension of the lower one."""
     if signed:
         asm.emit("SHF.R.S32.HI", high(low), RZ, Immediate(31), low)
     else:
@@ -114,7 +114,7 @@ def extend_pair(asm: Assembler, low: Register, signed: bool) -> None:
 
 
 def widen(asm: Assembler, to: ptx.Operand, kind: str) -> None:
-    """A result in a register that is wider than its type is extended as the type says."""
+    """Extend a result to a register that is wider than its type, as the type says."""
     if not isinstance(to, ptx.Register) or to.name == "_":
         return
     bits, low = bits_of(kind), asm.target(to)
@@ -125,13 +125,13 @@ def widen(asm: Assembler, to: ptx.Operand, kind: str) -> None:
 
 
 def to_integer(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str, how: str) -> None:
-    """Rounded and clamped to the target's range."""
+    """Rounded, and saturated to the target's range."""
     asm.emit(f"F2I.{target.upper()}.{_FLOATS[source]}{how}", asm.target(to), read(asm, a, source))
     widen(asm, to, target)
 
 
 def from_integer(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str, how: str) -> None:
-    """The nearest float, or the one in a direction."""
+    """Rounded to nearest or in a direction."""
     operand: Operand = asm.pair(a) if bits_of(source) == 64 else asm.register(a)
     if isinstance(operand, Immediate):
         pair = asm.temporary(2)
@@ -150,7 +150,7 @@ def floats(
     rest: set[str],
     instruction: Instruction,
 ) -> None:
-    """Between float types, or to an integral number of the same type."""
+    """Between floating-point types, or to an integral value of the same type."""
     value = read(asm, a, source)
     flush = _flush(rest, source)
     if rest - {"ftz", "sat"} or mode == "rna":
@@ -174,7 +174,7 @@ def floats(
 
 
 def lower_pack(asm: Assembler, instruction: Instruction, mode: str, rest: set[str]) -> None:
-    """Two float32 in one register, the first in the upper half."""
+    """Two float32 packed into one register, the first in the upper half."""
     target, source = instruction.modifiers[-2:]
     if source != "f32" or mode not in ("rn", "rz") or rest - {"relu"} or len(instruction.operands) != 3:
         raise NotLowered(instruction.name)

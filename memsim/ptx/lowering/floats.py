@@ -1,8 +1,8 @@
-"""Float arithmetic and conversions of PTX as machine instructions.
+"""Lowering of floating-point arithmetic.
 
-In: an instruction. Out: what the assembler emits. Divisions and roots that are exact become one instruction
-of `memsim.isa.expanded_floats`; approximations become MUFU, as ptxas makes them. Left out: 8-bit floats, and
-rounding in a direction of what is not sum, product or quotient.
+Exact divisions and roots become one instruction of `memsim.isa.expanded_floats`; approximations become MUFU,
+as ptxas does it. 8-bit floats are not lowered, nor directed rounding of anything but sum, product and
+quotient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OPCODES = {"add": "ADD", "sub": "ADD", "mul": "MUL", "fma": "FMA", "mad": "FMA"
 
 
 def read(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
-    """A float of any type."""
+    """A floating-point source of any type."""
     if kind == "f64":
         return asm.double(operand)
     found = asm.word(operand, "f32" if kind == "f32" else "b32")
@@ -28,7 +28,7 @@ def read(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
 
 
 def turned(operand: Operand) -> Operand:
-    """With the other sign."""
+    """The operand with its sign flipped."""
     if isinstance(operand, Immediate):
         return Immediate(-float(operand.value))
     assert isinstance(operand, Register)
@@ -36,7 +36,7 @@ def turned(operand: Operand) -> Operand:
 
 
 def flags(instruction: Instruction, **names: str) -> str:
-    """The modifiers between opcode and type, as the machine writes them."""
+    """The modifiers between opcode and type in machine spelling."""
     given = instruction.modifiers[:-1]
     if set(given) - set(names):
         raise NotLowered(instruction.name)
@@ -45,7 +45,7 @@ def flags(instruction: Instruction, **names: str) -> str:
 
 @lowers("add", "sub", "mul", "fma", "mad", floats=True)
 def lower_arithmetic(asm: Assembler, instruction: Instruction) -> None:
-    """Sums, products and both at once."""
+    """Add, multiply and fused multiply-add."""
     kind, name = instruction.modifiers[-1], _OPCODES.get(instruction.opcode)
     if name is None:
         raise NotLowered(instruction.name)
@@ -68,7 +68,7 @@ def lower_arithmetic(asm: Assembler, instruction: Instruction) -> None:
 
 
 def in_register(asm: Assembler, operand: Operand) -> Operand:
-    """Bits of two halves; the machine reads a number as floats."""
+    """An immediate for two halves, as bits in a register; the machine would read a number as floats."""
     if not isinstance(operand, Immediate) or isinstance(operand.value, float):
         return operand
     moved = asm.temporary()
@@ -106,7 +106,7 @@ def lower_function(asm: Assembler, instruction: Instruction) -> None:
 
 @lowers("div", floats=True)
 def lower_divide(asm: Assembler, instruction: Instruction) -> None:
-    """A quotient; an approximate one as the nearest float."""
+    """Division; an approximate one gives the nearest float."""
     kind = instruction.modifiers[-1]
     if kind not in ("f32", "f64"):
         raise NotLowered(instruction.name)
@@ -118,7 +118,7 @@ def lower_divide(asm: Assembler, instruction: Instruction) -> None:
 
 @lowers("abs", "neg", floats=True)
 def lower_sign(asm: Assembler, instruction: Instruction) -> None:
-    """The sign bit, turned or taken away."""
+    """`neg` and `abs`: flip or clear the sign bit."""
     kind, turns = instruction.modifiers[-1], instruction.opcode == "neg"
     to, a = instruction.operands
     if kind == "f32" and "ftz" in instruction.modifiers:
@@ -158,7 +158,7 @@ def lower_copy_sign(asm: Assembler, instruction: Instruction) -> None:
 
 @lowers("min", "max", floats=True)
 def lower_min_max(asm: Assembler, instruction: Instruction) -> None:
-    """The smaller or the larger of two."""
+    """The minimum or maximum of two."""
     kind, which = instruction.modifiers[-1], Predicate(None, instruction.opcode != "min")
     to, *sources = instruction.operands
     if len(sources) != 2:

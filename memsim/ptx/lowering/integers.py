@@ -1,8 +1,8 @@
-"""Integer arithmetic, bits, comparisons, selections and moves of PTX as machine instructions.
+"""Lowering of integer arithmetic and bit instructions.
 
-In: an instruction. Out: what the assembler emits. 32 bits become what the chip has; 16 bits are extended
-where they are read; of 64 bits what halves can do by themselves is done on halves, the rest by
-`memsim.isa.expanded`. Source of what each instruction means: PTX ISA.
+32-bit operations become those of the chip; 16-bit operands are extended where they are read; 64-bit
+operations are split into words where words are independent, and the rest uses `memsim.isa.expanded`.
+Semantics: PTX ISA.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _AND, _OR, _XOR, _NOT = 0xC0, 0xFC, 0x3C, 0x0F
 
 
 def integer_kind(instruction: Instruction, *allowed: str) -> str:
-    """The type; modifiers other than these and it are not known."""
+    """The type; raises for modifiers other than the type and those allowed."""
     *given, kind = instruction.modifiers or ("",)
     if kind[:1] not in "bus" or kind[1:] not in ("16", "32", "64") or set(given) - set(allowed):
         raise NotLowered(instruction.name)
@@ -25,22 +25,22 @@ def integer_kind(instruction: Instruction, *allowed: str) -> str:
 
 
 def typed(kind: str) -> str:
-    """A type as `memsim.isa.expanded` names it."""
+    """A type in the spelling of `memsim.isa.expanded`."""
     return f".{'U' if kind[0] == 'b' else kind[0].upper()}{kind[1:]}"
 
 
 def source(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
-    """A source of any width as it is: a word, or a pair."""
+    """A source of any width: a word or a pair."""
     return asm.pair(operand) if bits_of(kind) == 64 else asm.word(operand, f"b{bits_of(kind)}")
 
 
 def number(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
-    """A source of at most 32 bits, extended as its type says."""
+    """A source of at most 32 bits, extended according to its type."""
     return asm.word(operand, kind if kind[0] != "b" else f"u{kind[1:]}")
 
 
 def halves(asm: Assembler, operand: ptx.Operand, kind: str) -> list[Operand]:
-    """The words of a source, the lower one first."""
+    """The words of a source, lower first."""
     if bits_of(kind) < 64:
         return [asm.word(operand)]
     if isinstance(operand, ptx.Immediate) and isinstance(operand.value, int):
@@ -51,7 +51,7 @@ def halves(asm: Assembler, operand: ptx.Operand, kind: str) -> list[Operand]:
 
 
 def targets(asm: Assembler, operand: ptx.Operand, kind: str) -> list[Register]:
-    """The words of what is written."""
+    """The words of the destination."""
     low = asm.target(operand)
     return [low] if bits_of(kind) < 64 else [low, high(low)]
 
@@ -77,7 +77,7 @@ def lower_add(asm: Assembler, instruction: Instruction) -> None:
 
 
 def carried(asm: Assembler, instruction: Instruction, kind: str, subtracts: bool) -> None:
-    """Sums and differences with a carry in, out or both."""
+    """Add and subtract with carry in, carry out or both."""
     a, b = (halves(asm, operand, kind) for operand in instruction.operands[1:3])
     to = targets(asm, instruction.operands[0], kind)
     bit = asm.carry("borrow" if subtracts else "carry")
@@ -95,7 +95,7 @@ def chain(
     gives: bool,
     subtracts: bool = False,
 ) -> None:
-    """A sum word by word. A difference adds the inverse and a carry of 1, as IADD3 does."""
+    """A sum word by word. A difference adds the complement and a carry of 1, as IADD3 does."""
     if subtracts:
         b = [_inverted(asm, word) for word in b]
     if len(to) > 1 and any(
@@ -153,7 +153,7 @@ def lower_multiply(asm: Assembler, instruction: Instruction) -> None:
 
 
 def half(asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, kind: str, which: str) -> None:
-    """The low or the high half of a product."""
+    """The low or high half of a product."""
     name = "IMULLO" if which == "lo" else "IMULHI"
     asm.emit(name + typed(kind), to, source(asm, a, kind), source(asm, b, kind))
 
@@ -161,7 +161,7 @@ def half(asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, kind: str
 def wide(
     asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, c: list[ptx.Operand], kind: str
 ) -> None:
-    """A product of twice the width."""
+    """A product of twice the operands' width."""
     x, y = number(asm, a, kind), number(asm, b, kind)
     if bits_of(kind) == 16:
         asm.emit("IMAD", to, x, y, asm.word(c[0]) if c else RZ)
@@ -191,7 +191,7 @@ def lower_divide(asm: Assembler, instruction: Instruction) -> None:
     asm.emit(name + typed(kind), asm.target(instruction.operands[0]), *sources)
 
 
-# --- sign, order, distance ------------------------------------------------------------------
+# --- sign, min and max, absolute difference -----------------------------------------------------
 
 
 @lowers("min", "max")
@@ -215,7 +215,7 @@ def lower_min_max(asm: Assembler, instruction: Instruction) -> None:
 
 
 def packed(asm: Assembler, instruction: Instruction, name: str, *more: Operand) -> None:
-    """Two numbers of 16 bits in a word."""
+    """Two 16-bit numbers in a word."""
     if set(instruction.modifiers[:-1]) - {"relu"}:
         raise NotLowered(instruction.name)
     to, a, b = instruction.operands
@@ -233,7 +233,7 @@ def lower_sign(asm: Assembler, instruction: Instruction) -> None:
     elif width:
         turned = asm.temporary(2)
         asm.emit("IADD3.64", turned, RZ, negated(_register(asm, a, kind)), RZ)
-        # Of a number and its negative the larger; of the lowest number both are the same.
+        # The maximum of a number and its negative; for the lowest number both are the same.
         asm.emit("IMAX.S64", asm.target(to), _register(asm, a, kind), turned)
     else:
         asm.emit("IABS", asm.target(to), number(asm, a, kind))
@@ -294,7 +294,7 @@ def lower_logic(asm: Assembler, instruction: Instruction) -> None:
 
 
 def logic(asm: Assembler, to: Predicate, a: Predicate, b: Predicate, table: int) -> None:
-    """A function of two predicates."""
+    """A function of two predicates, by its truth table."""
     asm.emit("PLOP3.LUT", to, PT, a, b, PT, Immediate(table), Immediate(0))
 
 

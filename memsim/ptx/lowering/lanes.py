@@ -1,7 +1,7 @@
-"""Instructions of PTX that look at other lanes, decide where lanes go, or wait.
+"""Lowering of warp-level and control-flow instructions: shuffles, votes, branches, barriers.
 
-In: an instruction. Out: what the assembler emits. Lanes that a mask names wait for each other first, unless
-the mask is that of all lanes: then they are together already.
+Lanes named by a mask first wait for each other, unless the mask names all lanes: these have converged
+already.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def is_everybody(mask: ptx.Operand) -> bool:
 
 
 def gather(asm: Assembler, mask: ptx.Operand, name: str = "WARPSYNC.COLLECTIVE") -> None:
-    """Lanes of the mask wait for each other, and go on by themselves until the instruction is done."""
+    """Make the lanes of the mask wait for each other and execute the next instruction as one group."""
     if is_everybody(mask):
         return
     guard, asm.guard = asm.guard, None
@@ -31,7 +31,7 @@ def gather(asm: Assembler, mask: ptx.Operand, name: str = "WARPSYNC.COLLECTIVE")
 
 
 def check_sync(instruction: Instruction) -> None:
-    """Is it a form with a mask? Those without are gone since sm_70."""
+    """Does it have a mask? Forms without one were removed with sm_70."""
     if "sync" not in instruction.modifiers:
         raise NotLowered(instruction.name)
 
@@ -119,7 +119,7 @@ def lower_branch(asm: Assembler, instruction: Instruction) -> None:
 
 @lowers("brx")
 def lower_indexed_branch(asm: Assembler, instruction: Instruction) -> None:
-    """A comparison and a branch for each target; an index of none of them traps."""
+    """A comparison and a branch for each target; an index out of range traps."""
     index, table = instruction.operands
     assert isinstance(table, ptx.Symbol)
     guard, labels = asm.guard, asm.function.tables[table.name]
@@ -149,7 +149,7 @@ def lower_trap(asm: Assembler, instruction: Instruction) -> None:
 
 @lowers("call")
 def lower_call(asm: Assembler, instruction: Instruction) -> None:
-    """A failed assertion of CUDA C++ ends the launch, as it does on a GPU; no other call is executed."""
+    """A failed CUDA C++ assertion ends the launch, as on a GPU; no other call is executed."""
     target = instruction.operands[0]
     assert isinstance(target, ptx.CallTarget)
     if not isinstance(target.target, ptx.Symbol) or target.target.name != "__assertfail":
@@ -189,7 +189,7 @@ def lower_barrier(asm: Assembler, instruction: Instruction) -> None:
 
 @lowers("mbarrier")
 def lower_object(asm: Assembler, instruction: Instruction) -> None:
-    """A barrier in shared memory: a wait says yes, and nothing else of its state is known."""
+    """An mbarrier: waits succeed, and nothing else of its state is known."""
     waits = instruction.modifiers[0] in ("try_wait", "test_wait")
     first = instruction.operands[0]
     place = next((one for one in instruction.operands if isinstance(one, ptx.Address)), None)

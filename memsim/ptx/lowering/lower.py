@@ -1,7 +1,6 @@
-"""A PTX kernel as an `Executable`: every instruction lowered to machine instructions of the one table.
+"""A PTX kernel as an `Executable`: every instruction lowered to machine instructions, without optimization.
 
-In: a module and a kernel with its device functions spliced in. Out: `Executable`. An instruction that no
-table lowers becomes one that is not executed: what it writes is unknown. Left out: optimisation of any kind.
+An instruction that no table lowers becomes one that is not executed: what it writes is unknown.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import memsim.ptx.lowering.integers
 import memsim.ptx.lowering.lanes
 import memsim.ptx.lowering.matrices
 import memsim.ptx.lowering.memory
-import memsim.ptx.lowering.moves  # noqa: F401  (these register what they lower)
+import memsim.ptx.lowering.moves  # noqa: F401  (registers its opcodes)
 from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Op, Place, Program
@@ -34,7 +33,7 @@ from memsim.ptx.program import Function, Instruction, Module, SourceLine
 from memsim.ptx.registers import defs
 from memsim.state.memory import SHARED_BASE
 
-#: Functions of the CUDA runtime on the device: they touch no memory that a kernel's arrays are in.
+#: Device functions of the CUDA runtime that do not access the kernel's arrays.
 SYSTEM_CALLS = frozenset(("vprintf", "malloc", "free"))
 _READ_ONLY = frozenset(("ld", "ldu", "ldmatrix"))
 _WRITE_ONLY = frozenset(("st", "stmatrix", "red"))
@@ -42,7 +41,7 @@ _SURFACES = {"suld": "surface_load", "sust": "surface_store", "sured": "surface_
 
 
 def lower(module: Module, function: Function) -> Executable:
-    """The kernel as a program of machine instructions."""
+    """The kernel as a program of machine instructions. `function`: with its device functions inlined."""
     places = places_of(module, function)
     asm = Assembler(function, places.at)
     assembly = Assembly(asm)
@@ -112,14 +111,14 @@ def _op(
 
 
 def _text(instruction: Instruction) -> str:
-    """The instruction's name; of barriers with their number."""
+    """The instruction's name; for a barrier with its number."""
     numbers = [str(one.value) for one in instruction.operands if isinstance(one, ptx.Immediate)]
     is_barrier = instruction.opcode in ("bar", "barrier")
     return " ".join((instruction.name, ", ".join(numbers))) if is_barrier and numbers else instruction.name
 
 
 def _place(instruction: Instruction, lines: dict[SourceLine, Place]) -> Place:
-    """The source line; of PTX that names none, its own."""
+    """The source line; if the PTX has no line information, the line of the PTX itself."""
     line = instruction.source
     if line is None:
         return Place("", instruction.line, instruction.column)
@@ -133,7 +132,7 @@ def _place(instruction: Instruction, lines: dict[SourceLine, Place]) -> Place:
 
 
 def not_executed(asm: Assembler, instruction: Instruction) -> Record:
-    """What is known of an instruction that no table lowers: what it writes, and what it may access."""
+    """What is known of an instruction that no table lowers: registers it writes, memory it may access."""
     names = [name for name in defs(instruction) if name in asm.function.registers]
     slots = [asm.slot(name) + i for name in names for i in range(asm.words(name))]
     slots += _returned(asm, instruction)
@@ -143,7 +142,7 @@ def not_executed(asm: Assembler, instruction: Instruction) -> Record:
 
 
 def _returned(asm: Assembler, instruction: Instruction) -> list[int]:
-    """The registers that stand for what a call gives back."""
+    """The registers that hold a call's return value."""
     target = instruction.operands[0] if instruction.opcode == "call" else None
     if not isinstance(target, ptx.CallTarget):
         return []
@@ -155,9 +154,9 @@ def _returned(asm: Assembler, instruction: Instruction) -> list[int]:
 
 
 def touched(instruction: Instruction) -> list[tuple[str, str]]:
-    """(kind, space) of what an instruction that is not lowered may access.
+    """(kind, space) of the accesses that an instruction without lowering may make.
 
-    A call that was not spliced in (through a pointer, or of itself) may do anything.
+    A call that was not inlined (indirect or recursive) may access anything.
     """
     opcode = instruction.opcode
     if opcode == "call":

@@ -1,7 +1,7 @@
-"""Matrices and textures of PTX as machine instructions: `ldmatrix stmatrix mma tex`.
+"""Lowering of matrix and texture instructions: `ldmatrix stmatrix mma tex`.
 
-In: an instruction. Out: what the assembler emits; fragments go through registers in a row. Left out: `wmma`,
-`wgmma`, integer and sparse products, all textures but `tex1Dfetch<float4>`.
+Fragments are moved through consecutive registers. `wmma`, `wgmma`, integer and sparse products, and textures
+other than `tex1Dfetch<float4>` are not lowered.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Loads and stores of PTX as machine instructions, and what all that access memory share.
+"""Lowering of loads and stores, and what all instructions that access memory share.
 
-In: an instruction. Out: what the assembler emits. Elements of a vector go through registers in a row.
-Parameters stand in constant bank 0, as they do for machine code; `.param` variables of calls become
-registers. Left out: addresses in another block of the cluster.
+Elements of a vector are moved through consecutive registers. Kernel parameters are in constant bank 0, as in
+machine code; `.param` variables of calls become registers. Distributed shared memory is not lowered.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from memsim.ptx.lowering.moves import pack_word, part
 from memsim.ptx.program import Instruction
 
 SPACES = {"global": "G", "shared": "S", "local": "L", "generic": ""}
-#: Modifiers that change neither address nor data: cache policies, orders, scopes.
+#: Modifiers that change neither address nor data: cache policies, memory orders, scopes.
 HINTS = frozenset(
     {"nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "volatile", "relaxed", "acquire", "release", "acq_rel"}
     | {"weak", "mmio", "cta", "cluster", "gpu", "sys", "noftz", "sync", "aligned"}
@@ -33,7 +32,7 @@ _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
 def space_of(instruction: Instruction) -> str:
-    """The state space that a memory instruction names; "generic" if none."""
+    """The state space of a memory instruction; "generic" if it names none."""
     for name in instruction.modifiers:
         space, _, scope = name.partition("::")
         if space in ("global", "shared", "local", "const", "param"):
@@ -44,7 +43,7 @@ def space_of(instruction: Instruction) -> str:
 
 
 def check_hints(instruction: Instruction, *known: str) -> None:
-    """Are all modifiers known to leave address and data alone, but for these?"""
+    """Raise if a modifier other than `known` may change address or data."""
     for name in instruction.modifiers[:-1]:
         space = name.split("::")[0]
         if name not in HINTS and name not in known and space not in ("L1", "L2", *SPACES, "const", "param"):
@@ -81,7 +80,7 @@ def items_of(operand: ptx.Operand) -> list[ptx.Operand]:
 
 
 def elements(instruction: Instruction, operand: ptx.Operand) -> tuple[list[ptx.Operand], str, int]:
-    """(elements of what is loaded or stored, their type, bits of each)."""
+    """(elements that are loaded or stored, their type, bits of each)."""
     items = items_of(operand)
     count = next((_VECTORS[name] for name in instruction.modifiers if name in _VECTORS), 1)
     kind = instruction.modifiers[-1]
@@ -92,7 +91,7 @@ def elements(instruction: Instruction, operand: ptx.Operand) -> tuple[list[ptx.O
 
 
 def size_of(kind: str, bits: int) -> str:
-    """How the machine writes the width of an access."""
+    """The width of an access in machine spelling."""
     if bits in (8, 16):
         return f".{'S' if kind[0] == 's' else 'U'}{bits}"
     return {32: "", 64: ".64", 128: ".128"}[bits]
@@ -119,13 +118,13 @@ def lower_load(asm: Assembler, instruction: Instruction) -> None:
     if row is None:
         row = asm.temporary(max(1, total // 32))
     elif len(items) == 1 and isinstance(at.base, Register) and at.base.slot == row.slot:
-        pass  # a load into its own address reads it first
+        pass  # a load that overwrites its own address register
     asm.emit(name + size_of(kind if len(items) == 1 else "u", total), row, at)
     spread(asm, row, items, kind, bits)
 
 
 def spread(asm: Assembler, row: Register, items: list[ptx.Operand], kind: str, bits: int) -> None:
-    """Registers in a row to the registers that are meant, unless they are these."""
+    """Move consecutive registers to the destination registers, unless these are the same."""
     assert row.slot is not None
     for i, item in enumerate(items):
         if isinstance(item, ptx.Register) and item.name == "_":
@@ -149,7 +148,7 @@ def spread(asm: Assembler, row: Register, items: list[ptx.Operand], kind: str, b
 def load_constants(
     asm: Assembler, where: ptx.Address, space: str, items: list[ptx.Operand], kind: str, bits: int
 ) -> None:
-    """From a constant bank, element by element; from a `.param` variable of a call, its registers."""
+    """Load from a constant bank element by element, or from the registers of a call's `.param` variable."""
     base, offset, index = where.base, where.offset, None
     if isinstance(base, ptx.Symbol):
         found, at = asm.place(base.name)
@@ -226,7 +225,7 @@ def lower_store(asm: Assembler, instruction: Instruction) -> None:
 
 
 def gathered(asm: Assembler, items: list[ptx.Operand], kind: str, bits: int) -> Register:
-    """What is stored, in registers in a row."""
+    """The values to store, in consecutive registers."""
     if len(items) == 1 and bits <= 32:
         return asm.register(items[0], f"b{bits}" if kind[0] != "f" else kind)
     words = max(1, bits // 32)

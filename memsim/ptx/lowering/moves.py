@@ -1,8 +1,6 @@
-"""Moves of PTX as machine instructions: `mov`, with vectors that are packed and unpacked, and generic
-addresses.
+"""Lowering of `mov`, with packed and unpacked vectors, and of generic addresses.
 
-In: an instruction. Out: what the assembler emits. A generic address of shared, local or constant memory lies
-in that space's window.
+A generic address of shared, local or constant memory lies in that space's window.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ def element_bits(asm: Assembler, vector: ptx.Vector, bits: int) -> int:
 
 
 def unpack(asm: Assembler, to: ptx.Vector, a: ptx.Operand, bits: int) -> None:
-    """`mov.b64 {a, b}, c`: the lowest bits go to the first."""
+    """`mov.b64 {a, b}, c`: the first element gets the lowest bits."""
     size = element_bits(asm, to, bits)
     words = asm.temporary(bits // 32)
     asm.move_pair(words, a) if bits == 64 else asm.emit("MOV", words, asm.word(a))
@@ -65,13 +63,13 @@ def unpack(asm: Assembler, to: ptx.Vector, a: ptx.Operand, bits: int) -> None:
 
 
 def part(word: Register, number: int, size: int) -> Register:
-    """A piece of a word, by its number among pieces of that size."""
+    """A piece of a word, by its index among pieces of that size."""
     place = number % (32 // size)
     return Register(word.slot, part=f"H{place}" if size == 16 else f"B{place}")
 
 
 def pack(asm: Assembler, to: Register, vector: ptx.Vector, bits: int) -> None:
-    """`mov.b64 c, {a, b}`: the first makes the lowest bits."""
+    """`mov.b64 c, {a, b}`: the first element becomes the lowest bits."""
     size = element_bits(asm, vector, bits)
     items, count = list(vector.items), max(1, 32 // size)
     words = asm.temporary(max(1, bits // 32))
@@ -90,7 +88,7 @@ def pack(asm: Assembler, to: Register, vector: ptx.Vector, bits: int) -> None:
 
 
 def pack_word(asm: Assembler, word: Register, items: list[ptx.Operand]) -> None:
-    """Two halves or four bytes as a word."""
+    """Pack two halves or four bytes into a word."""
     sources = [asm.word(item) for item in items]
     if len(sources) == 2:
         asm.emit("PRMT", word, sources[0], Immediate(0x5410), sources[1])

@@ -1,7 +1,8 @@
-"""Where a kernel's symbols lie: shared arrays, constants, local arrays, parameters; global variables by name.
+"""Where a kernel's symbols lie: shared arrays, constants, local arrays and parameters; global variables by
+name.
 
-In: a module and a function. Out: `Places`. Shared memory holds statically declared arrays first, in the
-order of the PTX, dynamic shared memory last, as ptxas places them.
+In shared memory, static arrays come first, in the order of the PTX, and dynamic shared memory last, as ptxas
+places them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from memsim.state.memory import SHARED_BASE, align
 
 @dataclass
 class Places:
-    """State space and address of each symbol, and what a launch must know of them.
+    """State space and address of each symbol, and what a launch needs to know of them.
 
-    A variable of a call (`.param`) is in no memory: space "call". Of global variables `at` gives the offset
-    in the bank of addresses.
+    A `.param` variable of a call is not in memory: its space is "call". For global variables `at` is the
+    offset in the bank of addresses.
     """
 
     at: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -34,7 +35,7 @@ class Places:
     pointers: list[Pointer] = field(default_factory=list)
 
     def add(self, variable: Variable) -> None:
-        """Give a variable its place."""
+        """Assign an address to a variable."""
         name, size, alignment = variable.name, variable.size, max(variable.align, 1)
         if variable.space == "shared" and size == 0:
             self.dynamic.append(variable)
@@ -63,7 +64,7 @@ class Places:
 
     @property
     def global_variables(self) -> tuple[executable.Variable, ...]:
-        """Those in global memory, as a launch places them."""
+        """Variables in global memory, for the launch to place."""
         return tuple(
             executable.Variable(
                 v.name, v.size, v.align, v.init, tuple(Pointer(*symbol) for symbol in v.init_symbols)
@@ -73,15 +74,15 @@ class Places:
 
     @property
     def all_pointers(self) -> dict[int, tuple[Pointer, ...]]:
-        """Addresses in constant banks, by bank."""
+        """Addresses stored in constant banks, by bank."""
         addresses = tuple(Pointer(8 * i, variable.name, 0) for i, variable in enumerate(self.variables))
         return {CONSTANTS: tuple(self.pointers), ADDRESSES: addresses}
 
 
 def places_of(module: Module, function: Function) -> Places:
-    """All symbols that a function may name; shared arrays of the module only where it does name them.
+    """All symbols that a function may use; shared arrays of the module only if it uses them.
 
-    What a call that was not spliced in names is not known: then all of them.
+    If a call was not inlined, all of them, because what it uses is unknown.
     """
     operands = [operand for instruction in function.instructions for operand in instruction.operands]
     bases = [operand.base if isinstance(operand, Address) else operand for operand in operands]
