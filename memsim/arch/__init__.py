@@ -1,8 +1,8 @@
-"""Facts about chips that the models use, and how much each rule is worth on which of them.
+"""Facts about chips that the models use, and how well each rule is supported on each chip.
 
-In: an architecture's name. Out: a frozen `Arch`, passed along to whoever needs a fact; each chip is one file
-of data. Left out on purpose: kernels. On sm_90 every rule was measured; on another chip it is published,
-assumed to hold as on sm_90, or measured by whoever contributed a recording, and a report says which.
+A chip is a frozen `Arch`, defined in a data file of its own. On sm_90 every rule was measured; on other chips
+rules are published, assumed to hold as on sm_90, or measured by whoever contributed a recording; reports say
+which.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ ARCHS = {arch.name: arch for arch in (SM_75, SM_80, SM_86, SM_89, SM_90, SM_100,
 
 
 def get_arch(name: str | Arch) -> Arch:
-    """The chip called `name`, such as "sm_90"; a chip is itself.
+    """The chip called `name`, such as "sm_90"; an `Arch` is returned as it is.
 
     Raises:
-        MemsimError: nothing is known of a chip of that name.
+        MemsimError: unknown architecture.
     """
     if isinstance(name, Arch):
         return name
@@ -51,7 +51,9 @@ def get_arch(name: str | Arch) -> Arch:
 
 
 def arch_of_code(made_for: str) -> Arch:
-    """The chip that code was made for (`sm_90a`); sm_90 where it was made for none, or for one unknown."""
+    """The chip that code was compiled for (`sm_90a`); sm_90 if it names none, or one that memsim does not
+    know.
+    """
     name = plain_name(made_for)
     return get_arch(name) if name in ARCHS else SM_90
 

@@ -1,21 +1,18 @@
-"""What a chip is to the models: sizes, and which rules hold on it as far as that is known.
-
-In: nothing. Out: `Arch`, a frozen record that is passed along. Left out on purpose: any chip's own facts.
-"""
+"""What the models know of a chip: sizes, and which rules hold on it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: How much a rule is worth on a chip.
+#: How well a rule is supported on a chip.
 MEASURED, PUBLISHED, ASSUMED = "measured", "published", "assumed"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The cost of one kind of access: widths in bytes a lane, and where that is known from.
+    """The cost of one kind of access is known for these widths, in bytes per lane.
 
-    basis: MEASURED here; PUBLISHED by somebody, in `where`; ASSUMED to be as on sm_90.
+    basis: MEASURED here; PUBLISHED, with its source in `where`; ASSUMED to be as on sm_90.
     """
 
     space: str
@@ -27,13 +24,14 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """What constant bank 0 holds in front of a kernel's parameters, by byte offset; None where it has none.
+    """The part of constant bank 0 before a kernel's parameters, by byte offset; None if the chip has no such
+    entry.
 
-    block, grid: three words each. shared_window, local_base, constants: addresses of 8 bytes, of shared and
-    local memory and of the user's constant variables. stack: a thread's first byte behind it. dynamic: bytes
-    of dynamic shared memory. in_cluster: whether there are clusters, blocks of one in each dimension, one
-    over each as a float, and how many clusters there are in each. cluster: blocks of one. parameters: their
-    generic address. descriptor: of global memory; no address depends on it.
+    block, grid: three words each. shared_window, local_base, constants: 8-byte addresses of shared and local
+    memory and of the user's constant variables. stack: end of a thread's stack. dynamic: bytes of dynamic
+    shared memory. in_cluster: whether there are clusters, blocks of a cluster in each dimension, their
+    reciprocals as floats, and the number of clusters in each dimension. cluster: blocks of a cluster.
+    parameters: their generic address. descriptor: of global memory; no address depends on it.
     """
 
     block: int = 0x0
@@ -53,12 +51,13 @@ class Front:
 class Arch:
     """A chip as the models see it; sizes in bytes.
 
-    `shared_block_bytes` is the most shared memory a block may ask for (dynamic, after opting in
-    with `cudaFuncAttributeMaxDynamicSharedMemorySize`), `static_shared_bytes` the most it may declare.
-    `shared_multiprocessor_bytes` is what the blocks of a multiprocessor share, in portions of
-    `shared_granule_bytes`; of each block's the system keeps `shared_reserved_bytes` for itself.
-    `registers` of 32 bits are those of a multiprocessor; each warp gets whole granules of its partition's.
-    `resident_*` is what a multiprocessor holds at once. `multiprocessors` are those of `chip`.
+    `shared_block_bytes` is the most shared memory a block may use (dynamic, after opting in with
+    `cudaFuncAttributeMaxDynamicSharedMemorySize`), `static_shared_bytes` the most it may declare.
+    `shared_multiprocessor_bytes` is shared by the resident blocks of a multiprocessor and allocated in units
+    of `shared_granule_bytes`; `shared_reserved_bytes` of each block's are reserved for the system.
+    `registers` counts the 32-bit registers of a multiprocessor, allocated to each warp in whole granules of
+    its partition. `resident_*` are the most that can be resident on a multiprocessor. `multiprocessors` are
+    those of `chip`.
     """
 
     name: str
@@ -91,21 +90,21 @@ class Arch:
         return tuple(dict.fromkeys(entry.op for entry in self.rules if entry.space == space))
 
     def widths(self, space: str, op: str) -> tuple[int, ...]:
-        """The widths, bytes a lane, with a rule for `op` in `space`; empty if there are none."""
+        """Widths in bytes per lane with a rule for `op` in `space`; empty if there are none."""
         return tuple(width for e in self.rules if (e.space, e.op) == (space, op) for width in e.widths)
 
     def basis(self, space: str, op: str, width: int) -> str:
-        """How much the rule for an access is worth: MEASURED, PUBLISHED or ASSUMED."""
+        """How well the rule for an access is supported: MEASURED, PUBLISHED or ASSUMED."""
         found = (e.basis for e in self.rules if (e.space, e.op) == (space, op) and width in e.widths)
         return next(found, ASSUMED)
 
     @property
     def is_measured(self) -> bool:
-        """Whether all its rules were measured, and the rates of its pipes."""
+        """Whether all its rules and the rates of its pipes were measured."""
         return all(rule.basis == MEASURED for rule in self.rules)
 
     def runs(self, made_for: str) -> bool:
-        """Whether machine code made for a chip (`sm_90a`) runs on this one: of its generation, no newer.
+        """Whether machine code compiled for a chip (`sm_90a`) runs on this one: same generation, not newer.
 
         https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/, "Binary code compatibility".
         """
@@ -117,7 +116,7 @@ class Arch:
 
 
 def plain_name(made_for: str) -> str:
-    """`sm_90` of `sm_90a`: it has instructions of its own, and the chip is the same."""
+    """`sm_90` for `sm_90a`, which has extra instructions but is the same chip."""
     return made_for.rstrip("af")
 
 

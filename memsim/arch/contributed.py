@@ -1,7 +1,7 @@
-"""What recordings of other people say of a chip's rules.
+"""Rules of a chip as tested by contributed recordings.
 
-In: `rules*.json` in the folders of `traces/`, which `memsim probe --live --record` writes. Out: a chip whose
-rules are measured where they were found to hold, and gone where they were found not to.
+`rules*.json` in the folders of `traces/` are written by `memsim probe --live --record`. A rule that was found
+to hold counts as measured; one that was found not to hold is dropped.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Findings = dict[tuple[str, str, int], tuple[bool, str]]
 
 
 def with_contributed(chip: Arch, folder: Path | None = None) -> Arch:
-    """The chip as recordings in `folder` (the one that ships if left out) say it is.
+    """The chip with the findings of the recordings in `folder` (default: the recordings that ship).
 
     Raises:
-        MemsimError: a file there is no record of rules.
+        MemsimError: a file there is not a record of rules.
     """
     found = _findings(folder or data_folder("traces")).get(chip.name, {})
     if not found:
@@ -33,7 +33,7 @@ def with_contributed(chip: Arch, folder: Path | None = None) -> Arch:
 
 
 def _as_found(rule: Rule, found: Findings) -> list[Rule]:
-    """The rule by what is known of each width; one that does not hold is none."""
+    """The rule split by what is known of each width; widths for which it does not hold are dropped."""
     untouched = tuple(width for width in rule.widths if (rule.space, rule.op, width) not in found)
     held = [
         replace(rule, widths=(width,), where=where, basis=MEASURED)
@@ -46,7 +46,7 @@ def _as_found(rule: Rule, found: Findings) -> list[Rule]:
 
 @lru_cache(maxsize=4)
 def _findings(folder: Path) -> dict[str, Findings]:
-    """By chip, what the recordings of a folder found; a later file says more than an earlier one."""
+    """The findings of a folder's recordings by chip; a later file overrides an earlier one."""
     by_chip: dict[str, Findings] = {}
     for path in sorted(folder.glob(PATTERN)):
         try:
@@ -56,5 +56,5 @@ def _findings(folder: Path) -> dict[str, Findings]:
                 key = str(rule["space"]), str(rule["op"]), int(rule["width"])
                 chip[key] = bool(rule["holds"]), f"{record['gpu']}, {rule['compared']:,} figures"
         except (OSError, KeyError, TypeError, ValueError) as problem:
-            raise MemsimError(f"this is no record of rules: {problem}", file=str(path)) from None
+            raise MemsimError(f"this is not a record of rules: {problem}", file=str(path)) from None
     return by_chip

@@ -1,7 +1,6 @@
 """Rules for a chip on which nothing was measured here: what is published, and the rest as on sm_90.
 
-In: which accesses a chip does not have. Out: rules. A recording that somebody made on such a
-chip makes them measured (`memsim.arch.contributed`).
+A recording contributed for such a chip makes them measured (`memsim.arch.contributed`).
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _GUIDE = (
     "conflict within a word"
 )
 _SECTORS = "Nsight Compute, Kernel Profiling Guide, Memory Tables: sectors of 32 bytes, lines of 128"
-#: (space, op) -> widths in bytes a lane, and where it is published.
+#: (space, op) -> widths in bytes per lane, and where it is published.
 _PUBLISHED = {
     ("shared", "load"): ((1, 2, 4), _GUIDE),
     ("shared", "store"): ((1, 2, 4), _GUIDE),
@@ -24,10 +23,10 @@ _PUBLISHED = {
     ("global", "store"): ((1, 2, 4, 8, 16), _SECTORS),
 }
 
-#: What no older chip has.
+#: Operations that no older chip has.
 ONLY_SM_90 = ("stmatrix", "wgmma", "bulk_load", "bulk_store", "cluster_load", "cluster_store")
 
-#: As of sm_100 dimensions, stack and descriptor lie behind the rest; where the size of dynamic shared memory
+#: From sm_100 on, dimensions, stack and descriptor come last; where the size of dynamic shared memory
 #: is depends on the cluster.
 BLACKWELL_FRONT = Front(
     block=0x360,
@@ -42,7 +41,7 @@ BLACKWELL_FRONT = Front(
 
 
 def as_on_sm_90(without: tuple[str, ...] = ()) -> tuple[Rule, ...]:
-    """The rules of sm_90, each with what it is worth on another chip; without: operations that it lacks."""
+    """The rules of sm_90, each with its basis on another chip; without: operations that the chip lacks."""
     found: list[Rule] = []
     for rule in SM_90.rules:
         if rule.op in without:

@@ -12,7 +12,7 @@ _PROBE = "the probe of Hopper's own instructions, on an H200"
 _LANES_1_TO_16 = (1, 2, 4, 8, 16)
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0.
-# What the system reserves: the same guide, "Shared Memory" of 9.0; portions: CUDA Occupancy Calculator.
+# What the system reserves: the same guide, "Shared Memory" of 9.0; granularity: CUDA Occupancy Calculator.
 # Banks: the same guide, "Shared Memory" of compute capability 5.x and later.
 SM_90 = Arch(
     name="sm_90",

@@ -1,1 +1,1 @@
-"""Machine code: reading cubins, and listing and decoding what is in them."""
+"""Machine code: reading cubins, disassembling them and decoding their instructions."""

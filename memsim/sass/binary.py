@@ -1,8 +1,7 @@
-"""The cubins within a file: a cubin, a fat binary, an object, a library, a program, a wheel.
+"""Extracts the cubins from a file: a cubin, fat binary, object, library, executable or wheel.
 
-In: a path. Out: the cubins, in file order. NVIDIA's `cuobjdump` takes files apart; where it is absent, or
-refuses one (13.5 does not know cubins of CUDA 12.0), `memsim.sass.fatbin` does. A bare cubin needs neither.
-Left out on purpose: PTX that lies beside the cubins.
+NVIDIA's `cuobjdump` does it; where it is not installed or refuses a file (13.5 does not know cubins of CUDA
+12.0), `memsim.sass.fatbin` does. A bare cubin needs neither. PTX in the file is ignored.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from memsim.sass.fatbin import MAGIC, read_fatbins
 WHEEL = "nvidia-cuda-cuobjdump"
 TIMEOUT = 600  # seconds
 NOTHING = "does not contain device code"  # cuobjdump about a file without cubins
-# What cuobjdump takes apart, by how it starts: fat binaries, ELF, archives, Windows' programs.
+# Files that cuobjdump reads, by their first bytes: fat binaries, ELF, archives, Windows executables.
 CONTAINERS = (MAGIC, b"\x7fELF", b"!<arch>\n", b"MZ")
-# Members of a zip file that are worth a look.
+# Members of a zip file that may contain cubins.
 MEMBERS = (".cubin", ".fatbin", ".o", ".obj", ".a", ".lib", ".so", ".pyd", ".dll", ".exe")
 
 Found = tuple[str, bytes, str]  # name, cubin, chip
 
 
 def cubins_in(path: str | Path) -> list[Found]:
-    """(name, cubin, chip) of each cubin in a file; a name is the file's, or as `lib.1.sm_90.cubin`.
+    """(name, cubin, chip) of each cubin in a file; names are the file's, or such as `lib.1.sm_90.cubin`.
 
-    Within a zip file or a wheel, names start with the member's: `package/lib.so: lib.1.sm_90.cubin`.
+    In a zip file or a wheel, names start with the member's: `package/lib.so: lib.1.sm_90.cubin`.
 
     Raises:
         MemsimError: no such file; no machine code in it; cuobjdump is needed and not installed.
@@ -54,14 +53,14 @@ def cubins_in(path: str | Path) -> list[Found]:
     except OSError as error:
         raise MemsimError(f"cannot read {path}: {error.strerror}") from None
     if not found:
-        raise MemsimError("there is no machine code in it", file=str(path), hint=_advice(start))
+        raise MemsimError("the file contains no machine code", file=str(path), hint=_advice(start))
     return found
 
 
 def _advice(start: bytes) -> str:
     if start.startswith(CONTAINERS):
-        return "it may hold PTX only: build it for a chip, as with nvcc -arch=sm_90"
-    return "it is no cubin, fat binary, object, library, program or wheel"
+        return "it may contain only PTX: compile for a chip, as with nvcc -arch=sm_90"
+    return "it is not a cubin, fat binary, object, library, executable or wheel"
 
 
 def _is_cubin(start: bytes) -> bool:
@@ -82,7 +81,7 @@ def _in_zip(path: Path) -> Iterator[Found]:
                     continue
                 yield from _in_member(archive, member, path)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
-        raise MemsimError(f"the zip file is damaged or locked: {error}", file=str(path)) from None
+        raise MemsimError(f"the zip file is damaged or encrypted: {error}", file=str(path)) from None
 
 
 def _in_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Iterator[Found]:
@@ -98,7 +97,7 @@ def _in_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) ->
 
 
 def _extract(container: Path, path: Path) -> list[Found]:
-    """The cubins in `container`, which people know as `path`."""
+    """The cubins in `container`, which errors call `path`."""
     tool = find_tool("cuobjdump")
     cubins, log = _by_cuobjdump(tool, container, path) if tool else ([], "")
     if not cubins:
@@ -114,7 +113,7 @@ def _extract(container: Path, path: Path) -> list[Found]:
 def _unreadable(path: Path, container: Path, count: int, tool: Path | None, log: str) -> MemsimError:
     if tool is not None:
         log = log.replace(str(container.absolute()), str(path))
-        return MemsimError("cuobjdump cannot take it apart", file=str(path), hint=log or None)
+        return MemsimError("cuobjdump cannot read it", file=str(path), hint=log or None)
     return MemsimError(
         f"{count} cubins in it are compressed, and cuobjdump, which reads them, is not installed",
         file=str(path),
@@ -123,7 +122,7 @@ def _unreadable(path: Path, container: Path, count: int, tool: Path | None, log:
 
 
 def _by_cuobjdump(tool: Path, container: Path, path: Path) -> tuple[list[Found], str]:
-    """(what it takes out, its log if that is nothing)."""
+    """(cubins, the log if there are none)."""
     with tempfile.TemporaryDirectory() as scratch:
         try:
             done = subprocess.run(
@@ -138,7 +137,7 @@ def _by_cuobjdump(tool: Path, container: Path, path: Path) -> tuple[list[Found],
         except OSError as error:
             raise MemsimError(f"cannot run {tool}: {error.strerror}") from None
         except subprocess.TimeoutExpired:
-            raise MemsimError(f"cuobjdump did not end within {TIMEOUT} s", file=str(path)) from None
+            raise MemsimError(f"cuobjdump did not finish within {TIMEOUT} s", file=str(path)) from None
         if done.returncode != 0:
             return [], (done.stdout + done.stderr).strip()
         cubins = sorted(Path(scratch).glob("*.cubin"), key=_number)
@@ -146,6 +145,6 @@ def _by_cuobjdump(tool: Path, container: Path, path: Path) -> tuple[list[Found],
 
 
 def _number(cubin: Path) -> tuple[int, str]:
-    """cuobjdump counts: `libname.12.sm_90.cubin`."""
+    """cuobjdump numbers its files: `libname.12.sm_90.cubin`."""
     numbers = [part for part in cubin.name.split(".") if part.isdecimal()]
     return (int(numbers[-1]) if numbers else 0), cubin.name

@@ -1,9 +1,7 @@
-"""A cubin: which kernels it holds, and what a launch must know about each.
+"""Reads a cubin: its kernels, and what a launch needs to know about each.
 
-In: the bytes of a cubin (sm_75 and later) as nvcc, NVRTC, ptxas or Triton write it. Out: parameters,
-sizes, constants, variables and relocations. Left out on purpose: the instructions themselves
-(`memsim.sass.disassemble` lists them), and addresses: a `GlobalVariable` has an offset within its section,
-and whoever lays out memory chooses where sections go.
+Cubins are those of sm_75 and later as nvcc, NVRTC, ptxas or Triton write them. Instructions are listed by
+`memsim.sass.disassemble`. Nothing is placed in memory here: a `GlobalVariable` has an offset in its section.
 
 Numbers of attributes and their layouts are those that NVIDIA's cuobjdump prints by name (`EIATTR_...`).
 """
@@ -39,10 +37,10 @@ __all__ = [
 ]
 
 OBJECT, FUNCTION = 1, 2  # types of symbols
-ENTRY = 0x10  # in a symbol's `other`: a kernel, no device function
+ENTRY = 0x10  # in a symbol's `other`: a kernel, not a device function
 TOOL_NOTE = 2000  # type of the note in .note.nv.tkinfo
 MAX_SHARED = 1 << 20
-UNBOUNDED = 1 << 31  # a stack size as of here says "not known" (recursion)
+UNBOUNDED = 1 << 31  # stack sizes from here on mean "unknown" (recursion)
 
 MAX_THREADS = 0x05
 PARAM_CBANK = 0x0A
@@ -54,9 +52,9 @@ REGISTERS = 0x2F
 NUM_BARRIERS = 0x4C
 API_VERSION = 0x37
 CLUSTER, MAX_CLUSTER_RANK = 0x3D, 0x3F
-SIZED = 4  # the format of a record whose payload follows it
+SIZED = 4  # format of a record that is followed by its payload
 
-#: Where the flags of a kernel's text section have the number of its barriers.
+#: Bits of the flags of a kernel's text section that hold the number of its barriers.
 BARRIERS_AT, BARRIERS_MASK = 20, 0x7F
 
 _CONSTANT = re.compile(r"\.nv\.constant(\d+)(?:\.(.+))?$")
@@ -68,7 +66,7 @@ _WRITTEN_BY = re.compile(r"Cuda compilation tools, release \S+, V(\S+)")
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """One attribute of `.nv.info`; `value` for those without a payload."""
+    """One attribute of `.nv.info`; `value` is that of an attribute without payload."""
 
     attribute: int
     value: int
@@ -81,10 +79,10 @@ class _Record:
 
 
 def read_cubin(data: bytes, file: str | None = None) -> Cubin:
-    """What a cubin says about its kernels; `file` is what errors call it.
+    """What a cubin says about its kernels; `file` is its name in errors.
 
     Raises:
-        MemsimError: not a cubin, or one that is damaged.
+        MemsimError: not a cubin, or a damaged one.
     """
     try:
         elf = read_elf(data)
@@ -114,7 +112,7 @@ def read_cubin(data: bytes, file: str | None = None) -> Cubin:
 
 
 def _arch(elf: Elf, options: str, ptx: str | None) -> str:
-    """The number is in the flags; a suffix (`sm_90a`) is where a tool or PTX names the same number."""
+    """The flags hold the number; a suffix (`sm_90a`) comes from a tool note or PTX with the same number."""
     new = elf.abi >= 8
     number = elf.flags >> 8 & 0xFF if new else elf.flags & 0xFF
     if number < 50:
@@ -129,13 +127,13 @@ def _arch(elf: Elf, options: str, ptx: str | None) -> str:
 
 def _ptx(elf: Elf) -> str | None:
     for section in elf.sections:
-        if section.name == ".nv_debug_ptx_txt":  # lines end in zero bytes
+        if section.name == ".nv_debug_ptx_txt":  # lines are terminated by zero bytes
             return section.data.replace(b"\0", b"\n").decode(errors="replace").strip("\n") + "\n"
     return None
 
 
 def _tool(elf: Elf) -> tuple[str | None, str]:
-    """(`ptxas 13.0.88`, the options it was given) of the last tool that signed the file."""
+    """(`ptxas 13.0.88`, its options) of the last tool note in the file."""
     found: tuple[str | None, str] = (None, "")
     for section in elf.sections:
         if section.name != ".note.nv.tkinfo":

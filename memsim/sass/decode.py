@@ -1,7 +1,4 @@
-"""Machine code as a program: each line of a listing becomes an `Op`.
-
-In: a kernel's `Listing`. Out: `Program`. Left out on purpose: what the operations do (`memsim.isa`).
-"""
+"""Decodes each line of a listing into an `Op` of a `Program`. Semantics are in `memsim.isa`."""
 
 from __future__ import annotations
 
@@ -33,9 +30,9 @@ _TARGETS = re.compile(r'\(\*"(?:BRANCH|INDIRECT_CALL)_TARGETS ([^"]*)"\*\)')
 
 
 def decode(listing: Listing, code: bytes = b"") -> Program:
-    """A kernel's instructions, those of the device functions in its section included.
+    """A kernel's instructions, including those of the device functions in its section.
 
-    code: the section's bytes. Of a NaN in an instruction only they say which; a listing prints `-QNAN`.
+    code: the section's bytes. They give the payload of a NaN immediate, which the listing prints as `-QNAN`.
     """
     at = {line.address: index for index, line in enumerate(listing.lines)}
     ops = tuple(_op(index, line, listing, at, code) for index, line in enumerate(listing.lines))
@@ -79,13 +76,13 @@ def _op(index: int, line: Line, listing: Listing, at: dict[int, int], code: byte
 
 
 def _number_at(code: bytes, address: int) -> str:
-    """The constant in an instruction's second word; nothing where the code is not at hand."""
+    """The immediate in an instruction's second word; "" if the code is not available."""
     word = code[address + 4 : address + 8]
     return f"{int.from_bytes(word, 'little'):#x}" if len(word) == 4 else ""
 
 
 def _with_address(form: Form, listing: Listing) -> Form:
-    """Labels that are read as a value get their address."""
+    """Labels used as values get their address."""
     operands = tuple(
         Label(operand.name, listing.labels.get(operand.name)) if isinstance(operand, Label) else operand
         for operand in form.operands
@@ -100,7 +97,7 @@ def _decoded(text: str) -> tuple[Form, Record, Effect, int, int, int]:
     record = RECORDS.get(form.opcode, STRANGER)
     try:
         reads, writes, addresses = slots_of_form(form, record)
-    except (IndexError, ValueError):  # it has other operands than any form that is known
+    except (IndexError, ValueError):  # operands that no known form has
         record = STRANGER
         reads, writes, addresses = slots_of_form(form, record)
     effect = record.effect_of(form) if record.effect_of else record.effect
@@ -108,7 +105,7 @@ def _decoded(text: str) -> tuple[Form, Record, Effect, int, int, int]:
 
 
 def parse_form(text: str) -> Form:
-    """Opcode, modifiers and operands of an instruction's text."""
+    """Opcode, modifiers and operands from an instruction's text."""
     listed = _TARGETS.search(text)
     targets = [Label(name.strip(), None) for name in listed[1].split(",")] if listed else []
     text = _REMARK.sub("", text).strip()
@@ -119,7 +116,7 @@ def parse_form(text: str) -> Form:
         register = parse_operand(match[1])
         assert register is not None
         return Form(opcode, tuple(modifiers), (register, Immediate(int(match[2], 16)), *targets))
-    pieces = [piece for part in split(rest) for piece in _apart(part)]
+    pieces = [piece for part in split(rest) for piece in _split_label(part)]
     operands: list[Operand] = []
     for piece in pieces:
         operand = parse_operand(piece)
@@ -127,14 +124,14 @@ def parse_form(text: str) -> Form:
     return Form(opcode, tuple(modifiers), tuple(_paired(opcode, operands)))
 
 
-def _apart(part: str) -> list[str]:
-    """`R2 `(name)` are two operands without a comma."""
+def _split_label(part: str) -> list[str]:
+    """`R2 `(name)` is two operands without a comma."""
     head, separator, label = part.partition(" `(")
     return [head, f"`({label}"] if separator else [part]
 
 
 def _paired(opcode: str, operands: list[Operand]) -> list[Operand]:
-    """In instructions on two halves, two numbers in a row are one operand, the high half first."""
+    """In instructions on two halves, two consecutive immediates are one operand, the high half first."""
     if not opcode.startswith("H"):
         return operands
     found: list[Operand] = []

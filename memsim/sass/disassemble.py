@@ -1,8 +1,7 @@
-"""The listing of a cubin: the text of NVIDIA's `nvdisasm`, with labels, source lines and who inlined them.
+"""Disassembly of a cubin by NVIDIA's `nvdisasm`, with labels, source lines and inlining.
 
-In: the bytes of a cubin. Out: text. A listing takes nvdisasm half a second, so listings are kept in the
-user's store (`memsim.store`) by the cubin and the tool's release. Left out on purpose: what a listing means
-(`memsim.sass.listing`).
+nvdisasm takes about half a second, so listings are cached in the user's store (`memsim.store`) by cubin and
+tool version. Parsing is in `memsim.sass.listing`.
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ from memsim.store import Store, cache_folder
 WHEEL = "nvidia-cuda-nvdisasm"
 OPTIONS = ("-c", "-gi")
 PTX_LINES = "-gp"
-TIMEOUT = 600  # seconds; the largest libraries take some
+TIMEOUT = 600  # seconds; the largest libraries take a while
 
 
 def disassemble(cubin: bytes, file: str | None = None, *, ptx_lines: bool = False) -> str:
-    """The text of `nvdisasm -c -gi`; `file` is what errors call the cubin. ptx_lines: the PTX's lines too.
+    """The output of `nvdisasm -c -gi`; `file` is the cubin's name in errors. ptx_lines: with lines of the
+    PTX, too.
 
     Raises:
         MemsimError: nvdisasm is not installed, or it cannot read the cubin.
@@ -44,7 +44,7 @@ def disassemble(cubin: bytes, file: str | None = None, *, ptx_lines: bool = Fals
 
 
 def version() -> str:
-    """The release of nvdisasm, as `13.5.37`.
+    """The version of nvdisasm, such as `13.5.37`.
 
     Raises:
         MemsimError: nvdisasm is not installed.
@@ -78,7 +78,7 @@ def _run(tool: Path, cubin: bytes, file: str | None, options: Sequence[str]) -> 
         except OSError as error:
             raise MemsimError(f"cannot run {tool}: {error.strerror}") from None
         except subprocess.TimeoutExpired:
-            raise MemsimError(f"nvdisasm did not end within {TIMEOUT} s", file=file) from None
+            raise MemsimError(f"nvdisasm did not finish within {TIMEOUT} s", file=file) from None
         if done.returncode != 0:
             log = (done.stderr or done.stdout).decode(errors="replace").replace(str(path), file or path.name)
             raise MemsimError(

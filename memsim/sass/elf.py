@@ -1,8 +1,7 @@
-"""The ELF container of a cubin: sections, symbols and relocations.
+"""The ELF container of a cubin (64-bit little-endian, machine 190): sections, symbols and relocations.
 
-In: the bytes of a 64-bit little-endian ELF file for NVIDIA's machine (190). Out: its parts, with every
-offset checked against the size of the file. Left out on purpose: what the sections mean
-(`memsim.sass.cubin`), program headers, and debug sections beyond their bytes.
+Every offset is checked against the size of the file. What the sections mean is in `memsim.sass.cubin`;
+program headers are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ MACHINE = 190  # EM_CUDA
 NOBITS = 8
 REL, RELA = 9, 4
 SYMTAB = 2
-# Sections that take room on the chip and none in the file, whatever their type is called: NVIDIA has
+# Sections that occupy memory on the chip but none in the file, whatever their type: NVIDIA has
 # types of its own (0x70000007 global, 0x7000000a shared), which newer tools use for some targets.
 WITHOUT_BYTES = {NOBITS, 0x70000007, 0x70000009, 0x7000000A, 0x70000015}
 # Relocations of data whose addend, in a section of type REL, is the value that is there: (bytes).
@@ -25,7 +24,7 @@ IN_PLACE = {1: 4, 2: 8, 3: 4, 4: 8}
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`index` is its place in the table of sections; `data` is empty where the file holds no bytes."""
+    """`index` is that in the section table; `data` is empty if the file has no bytes for the section."""
 
     index: int
     name: str
@@ -40,7 +39,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """`type` and `other` as in ELF; `section` is an index, 0 for a symbol that is not defined here."""
+    """`type` and `other` as in ELF; `section` is an index, 0 for an undefined symbol."""
 
     name: str
     value: int
@@ -52,12 +51,12 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """A place that waits for an address.
+    """A place to be filled with an address.
 
-    `offset`: bytes from the start of the section that is filled in. `symbol`: whose address, the name of
-    a variable, a function or (for a nameless section symbol) a section; `addend` is added to it.
-    `kind`: R_CUDA number, 2 and 4 (`R_CUDA_64`, `R_CUDA_G64`) for 8 bytes of data, 0x38 and 0x39 for the
-    low and the high word as the immediate of the instruction at `offset`.
+    `offset`: bytes from the start of the section that is patched. `symbol`: the variable, function or (for a
+    nameless section symbol) section whose address it is; `addend` is added. `kind`: R_CUDA number; 2 and 4
+    (`R_CUDA_64`, `R_CUDA_G64`) are 8 bytes of data, 0x38 and 0x39 the low and the high word as the immediate
+    of the instruction at `offset`.
     """
 
     offset: int
@@ -68,7 +67,7 @@ class Relocation:
 
 @dataclass(frozen=True, slots=True)
 class Elf:
-    """`relocations`: by the index of the section that they fill in."""
+    """`relocations`: by the index of the section that they patch."""
 
     abi: int
     version: int
@@ -82,16 +81,16 @@ def read_elf(data: bytes) -> Elf:
     """The parts of a cubin.
 
     Raises:
-        MemsimError: no ELF file for NVIDIA's machine, or one that is damaged.
+        MemsimError: not an ELF file for NVIDIA's machine, or a damaged one.
     """
     if data[:4] != b"\x7fELF":
-        raise MemsimError("it is not a cubin: no ELF file", hint=_what_it_is(data))
+        raise MemsimError("this is not a cubin: not an ELF file", hint=_what_it_is(data))
     if data[4:6] != b"\x02\x01":
-        raise MemsimError("it is not a cubin: no 64-bit little-endian ELF file")
+        raise MemsimError("this is not a cubin: not a 64-bit little-endian ELF file")
     abi = _unpack("<B", data, 8)[0]
     _, machine, version = _unpack("<HHI", data, 16)
     if machine != MACHINE:
-        raise MemsimError(f"it is not a cubin: ELF for machine {machine}, and NVIDIA's is {MACHINE}")
+        raise MemsimError(f"this is not a cubin: ELF for machine {machine}; NVIDIA's is {MACHINE}")
     (flags,) = _unpack("<I", data, 48)
     sections = _sections(data)
     tables = [section for section in sections if section.type == SYMTAB]
@@ -106,12 +105,12 @@ def read_elf(data: bytes) -> Elf:
 
 
 def damaged(what: str) -> MemsimError:
-    """The error for a file that contradicts itself."""
-    return MemsimError(f"the cubin is damaged or cut off: {what}")
+    """The error for an inconsistent file."""
+    return MemsimError(f"the cubin is damaged or truncated: {what}")
 
 
 def text_at(data: bytes, offset: int) -> str:
-    """The text up to the next zero byte. Raises MemsimError if it does not end."""
+    """The zero-terminated text at `offset`. Raises MemsimError if it is not terminated."""
     end = data.find(b"\0", offset)
     if not 0 <= offset < len(data) or end < 0:
         raise damaged("a name lies outside of its table")
@@ -120,7 +119,7 @@ def text_at(data: bytes, offset: int) -> str:
 
 def _what_it_is(data: bytes) -> str | None:
     if data[:4] == b"\x50\xed\x55\xba":
-        return "it is a fat binary: cuobjdump -xelf all takes the cubins out"
+        return "it is a fat binary; cuobjdump -xelf all extracts its cubins"
     if b".version" in data[:4096] and b".target" in data[:4096]:
         return "it looks like PTX text"
     return None
@@ -136,7 +135,7 @@ def _sections(data: bytes) -> tuple[Section, ...]:
     (table,) = _unpack("<Q", data, 40)
     entry, count, names = _unpack("<HHH", data, 58)
     if entry != 64 or names >= count:
-        raise damaged("the table of sections is not as it should be")
+        raise damaged("the section table is malformed")
     heads = [_unpack("<IIQQQQIIQQ", data, table + entry * number) for number in range(count)]
     texts = _bytes(data, heads[names])
     return tuple(

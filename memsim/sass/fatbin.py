@@ -1,8 +1,8 @@
-"""Fat binaries: the container in which a program, an object or a library carries cubins.
+"""Fat binaries: the container in which an executable, object or library carries cubins.
 
-In: the bytes of any file. Out: the cubins of the fat binaries in it, in file order, plain or compressed by
-LZ4 (as CUDA 12 does). Left out on purpose: PTX, and cubins compressed by zstd (as later releases do), which
-Python's own library does not read: these are counted, for `cuobjdump` reads them.
+Reads cubins that are stored plain or compressed by LZ4 (as in CUDA 12), in file order. Cubins compressed by
+zstd (as in later releases), which Python's standard library cannot decompress, are only counted; `cuobjdump`
+reads them. PTX is ignored.
 
 The layout is what NVIDIA's `fatbinary` writes: a header (magic, version, header size, size), then entries,
 each a header (kind at 0, its own size at 4, stored size at 8, compressed size at 16, flags at 40,
@@ -24,14 +24,14 @@ MAX_CUBIN = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Fatbins:
-    """`unread`: cubins that are compressed in a way that is not read here, or damaged."""
+    """`unread`: cubins that are damaged or whose compression is not supported here."""
 
     cubins: tuple[bytes, ...]
     unread: int
 
 
 def read_fatbins(data: bytes) -> Fatbins:
-    """The cubins of all fat binaries that lie in `data`, wherever they start."""
+    """The cubins of all fat binaries found anywhere in `data`."""
     cubins: list[bytes] = []
     unread = 0
     start = data.find(MAGIC)
@@ -67,7 +67,7 @@ def _image(data: bytes, entry: int, own: int, stored: int) -> bytes | None:
 
 
 def _unpack_lz4(block: bytes, size: int) -> bytes | None:
-    """An LZ4 block (no frame around it) of `size` bytes; None if it is damaged.
+    """An LZ4 block (without a frame) of `size` bytes; None if it is damaged.
 
     The format: https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
     """
@@ -95,7 +95,7 @@ def _unpack_lz4(block: bytes, size: int) -> bytes | None:
 
 
 def _length(block: bytes, place: int, value: int) -> tuple[int, int]:
-    """(a length whose first four bits are `value`, the place after it)."""
+    """(a length whose first four bits are `value`, the position after it)."""
     if value == 15:
         while True:
             more = block[place]

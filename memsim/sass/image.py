@@ -1,7 +1,4 @@
-"""What a cubin says, as records: kernels, variables and constants.
-
-In: nothing; `memsim.sass.cubin` fills them. Sizes and offsets are in bytes. Left out on purpose: addresses.
-"""
+"""The contents of a cubin as records: kernels, variables and constants. Sizes and offsets are in bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ Dims = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`offset` is counted from the kernel's `parameter_base`; both are in bytes."""
+    """`offset` counts from the kernel's `parameter_base`; both are in bytes."""
 
     index: int
     offset: int
@@ -23,9 +20,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class GlobalSection:
-    """`.nv.global` or `.nv.global.init`: a stretch of global memory with the module's variables.
+    """`.nv.global` or `.nv.global.init`: the module's variables in global memory.
 
-    `init` is None if it starts as zeros. `relocations` are pointers in it, by offset within it.
+    `init` is None if it is zero-initialized. `relocations` are pointers in it, by offset.
     """
 
     name: str
@@ -37,7 +34,7 @@ class GlobalSection:
 
 @dataclass(frozen=True, slots=True)
 class GlobalVariable:
-    """A `__device__` variable at byte `offset` of `section`; `init` is None if it starts as zeros."""
+    """A `__device__` variable at byte `offset` of `section`; `init` is None if it is zero-initialized."""
 
     name: str
     section: str
@@ -63,19 +60,19 @@ class Image:
 
     Attributes:
         parameters: sorted by index.
-        parameter_base: where parameters start in constant bank 0.
-        static_shared: with the chip's reserved part; the part of the program is the rest.
-        reserved_shared: 0x400 as of sm_90, where a program's first array has this address, else 0.
-        barriers: named barriers that a block takes; `__syncthreads` is one.
-        local_bytes: stack of a thread, device functions that it calls included; `stack_bounded` is False
-            if the compiler could not tell (recursion).
-        constants: by bank; 3 and 4 are the module's, the others the kernel's. Bank 0 holds zeros as long as
+        parameter_base: offset of the parameters in constant bank 0.
+        static_shared: including the part that the chip reserves.
+        reserved_shared: 0x400 from sm_90 on, where a program's first array has this address, else 0.
+        barriers: named barriers that a block uses; `__syncthreads` is one.
+        local_bytes: stack of a thread, called device functions included; `stack_bounded` is False
+            if the compiler could not determine it (recursion).
+        constants: by bank; 3 and 4 are the module's, the others the kernel's. Bank 0 is zeros, as long as
             the launch's values and the parameters.
         constant_relocations: by bank, pointers to be filled into `constants`.
-        functions: other functions within the kernel's code by name, as their offset in it.
-        code: the text section, 16 bytes an instruction.
-        max_threads, required_threads, cluster: of `__launch_bounds__`, `.reqntid`, `__cluster_dims__`.
-        relocations: places in `code`.
+        functions: other functions in the kernel's code: offset by name.
+        code: the text section, 16 bytes per instruction.
+        max_threads, required_threads, cluster: from `__launch_bounds__`, `.reqntid`, `__cluster_dims__`.
+        relocations: of `code`.
     """
 
     name: str
@@ -115,10 +112,10 @@ class Cubin:
 
     Attributes:
         arch: `sm_90`, or `sm_90a` if the file says so.
-        compiler: `ptxas 13.0.88`; `ptxas 12.0`, the release of CUDA only, where no tool has signed; None if
+        compiler: `ptxas 13.0.88`; `ptxas 12.0`, the CUDA release only, if there is no tool note; None if
             the file does not say.
         kernels: in file order.
-        ptx: the text that it was assembled from, if it was made with line information.
+        ptx: the text that it was assembled from, if it has line information.
     """
 
     arch: str

@@ -1,7 +1,4 @@
-"""A kernel as machine code: what the cubin says of it, and its program.
-
-In: a cubin's bytes, or a listing with them. Out: `MachineKernel`s, decoded when first asked for.
-"""
+"""A kernel as machine code: its image in the cubin, and its program, decoded on first use."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_lis
 from memsim.sass.places import Frame, assembly_places
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
-#: Registers of a thread, at least: ncu's launch__registers_per_thread of 441 kernels on an H200.
+#: The fewest registers that a thread gets: ncu's launch__registers_per_thread of 441 kernels on an H200.
 LEAST_REGISTERS, SYSTEM_REGISTERS = 16, 32
-#: Functions of the driver that take so many.
+#: Functions of the driver that need `SYSTEM_REGISTERS`.
 SYSTEM_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
 
@@ -44,7 +41,7 @@ class MachineKernel:
     def shared(self) -> tuple[tuple[str, int, int], ...]:
         """(name, address, bytes) of static shared arrays.
 
-        One without a name if it is not known which is where.
+        A single nameless one if it is not known which array is where.
         """
         image, cubin = self.image, self.module.cubin
         linked = (cubin.compiler or "").startswith("nvJitLink")
@@ -54,7 +51,9 @@ class MachineKernel:
 
     @property
     def registers(self) -> int:
-        """Of a thread, as the driver gives them: no fewer than the system's functions need that it calls."""
+        """Registers per thread as the driver allocates them: at least as many as the system functions need
+        that it calls.
+        """
         calls = {place.symbol for place in self.image.relocations}
         calls |= {place.symbol for place in self.image.constant_relocations.get(4, ())}
         least = SYSTEM_REGISTERS if calls & SYSTEM_FUNCTIONS else LEAST_REGISTERS
@@ -62,7 +61,7 @@ class MachineKernel:
 
     @property
     def dynamic_name(self) -> str:
-        """What the source calls dynamic shared memory."""
+        """The name of the dynamic shared array in the source."""
         ptx = self.module.cubin.ptx
         found = dynamic_arrays(ptx, self.name) if ptx else []
         return found[0] if len(found) == 1 else "dynamic shared memory"
@@ -72,16 +71,16 @@ class MachineKernel:
         """Its instructions.
 
         Raises:
-            MemsimError: the listing does not have the kernel.
+            MemsimError: the kernel is not in the listing.
         """
         listing = self.module.listings.get(self.name)
         if listing is None:
-            raise MemsimError(f"the listing has no machine code of {self.name}")
+            raise MemsimError(f"the listing does not contain {self.name}")
         return decode(listing, self.image.code)
 
     @cached_property
     def executable(self) -> Executable:
-        """It, and what a launch must know about it."""
+        """Its program, and what a launch needs to know about it."""
         image = self.image
         return Executable(
             name=self.name,
@@ -112,7 +111,7 @@ def _pointers(relocations: Iterable[Relocation], start: int = 0) -> tuple[Pointe
 
 @dataclass(frozen=True, eq=False)
 class MachineModule:
-    """A cubin: its bytes, what they say, and the listing of its code, made when first asked for."""
+    """A cubin: its bytes, their contents, and the disassembly, made on first use."""
 
     code: bytes = field(repr=False)
     cubin: Cubin
@@ -123,17 +122,17 @@ class MachineModule:
 
     @cached_property
     def places(self) -> Mapping[int, Frame]:
-        """Where lines of the PTX come from, as far as that is known better than by the line table."""
+        """Source places of PTX lines that are known better than by the line table."""
         return assembly_places(self.ptx)
 
     @property
     def made_by(self) -> str:
-        """Who made it: as the caller says, else as the cubin does."""
+        """The compiler: as the caller says, else as the cubin does."""
         return self.compiler or self.cubin.compiler or ""
 
     @cached_property
     def listing(self) -> str:
-        """What nvdisasm prints."""
+        """The output of nvdisasm."""
         if self.text is not None:
             return self.text
         from memsim.sass.disassemble import disassemble
@@ -148,7 +147,7 @@ class MachineModule:
 
     @cached_property
     def own_sources(self) -> Mapping[str, str]:
-        """The texts of listings that are their own sources, by file."""
+        """The texts of listings that serve as their own source, by file."""
         files = {own_file(name): listing for name, listing in self.listings.items()}
         return {
             file: own_text(listing)
@@ -186,11 +185,11 @@ def read_module(
     names: Names | None = None,
     ptx: str = "",
 ) -> MachineModule:
-    """A cubin, with its listing if that is at hand.
+    """A cubin, with its listing if that is available.
 
-    compiler: who made it, if that is known better than the cubin says. names: what its source files are
-    called. ptx: the text that it was assembled from, with its `.loc`s, where that is at hand: by it the lines
-    of inline assembly are true.
+    compiler: what made it, if that is known better than from the cubin. names: display names of its source
+    files. ptx: the text that it was assembled from, with its `.loc`s, if available; it corrects the lines of
+    inline assembly.
 
     Raises:
         MemsimError: not a cubin.
@@ -206,7 +205,7 @@ _SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 def _types_in_ptx(ptx: str | None) -> dict[str, tuple[Parameter, ...]]:
-    """The parameters as the PTX declares them that the cubin was assembled from, by kernel."""
+    """The parameters of each kernel as the PTX declares them that the cubin was assembled from."""
     found = {}
     for name, declared in _ENTRY.findall(ptx or ""):
         parameters: list[Parameter] = []

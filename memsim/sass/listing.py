@@ -1,7 +1,6 @@
-"""The text of `nvdisasm -c -gi`, or with `-gp` too, as instructions, one after the other.
+"""Parser for the output of `nvdisasm -c -gi` (or with `-gp`): the instructions of each kernel.
 
-In: the listing of a cubin. Out: for each kernel its `Line`s: address, guard, opcode, operands as text,
-and source place. Left out on purpose: what any of it means (`decode.py`).
+A `Line` has address, guard, opcode, operands as text, and source place; `decode.py` decodes it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _IMPOSSIBLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One instruction as printed: `guard` as "!P0" or None, `text` without it."""
+    """One instruction as printed: `guard` is "!P0" or None; `text` is without it."""
 
     address: int
     guard: str | None
@@ -56,16 +55,16 @@ def read_listing(
 ) -> dict[str, Listing]:
     """The kernels of a listing, by name, in its order.
 
-    file_name: what a source file is called. places: by line of the PTX, where that is known better than the
-    listing says (`memsim.sass.places`); the listing has the PTX's lines then.
+    file_name: gives the display name of a source file. places: source places by line of the PTX, where known
+    better than by the listing (`memsim.sass.places`); the listing must have the PTX's lines then.
 
     Raises:
-        MemsimError: it names a register that no chip has or a number that none can hold, or lacks an opcode.
+        MemsimError: a register or number that is out of range, or a missing opcode.
     """
     impossible = _IMPOSSIBLE.search(text)
     if impossible is not None:
         line = text.count("\n", 0, impossible.start()) + 1
-        raise MemsimError(f"the listing is damaged at its line {line}: there is no {shown(impossible[0])}")
+        raise MemsimError(f"the listing is damaged at its line {line}: {shown(impossible[0])} does not exist")
     places = places or {}
     found: dict[str, Listing] = {}
     name: str | None = None
@@ -88,7 +87,7 @@ def read_listing(
             if name is None:
                 continue
             if not match["text"][:1].isalpha():
-                raise MemsimError(f"the listing is damaged at its line {at}: there is no opcode")
+                raise MemsimError(f"the listing is damaged at its line {at}: the opcode is missing")
             if chain:
                 source = _place(chain)
                 chain = []
@@ -133,7 +132,7 @@ def read_listing(
 
 
 def by_itself(listing: Listing) -> Listing:
-    """A listing that names no source line becomes its own source, with a line for each instruction."""
+    """A listing without source lines becomes its own source, with one line per instruction."""
     if any(line.source is not None for line in listing.lines):
         return listing
     file = own_file(listing.name)
@@ -142,16 +141,16 @@ def by_itself(listing: Listing) -> Listing:
 
 
 def own_file(kernel: str) -> str:
-    """What the listing of a kernel is called where it is its own source."""
+    """The file name of a kernel's listing that is its own source."""
     return f"{kernel}.sass"
 
 
 def own_text(listing: Listing) -> str:
-    """The text of a listing that is its own source, as its instructions' lines count."""
+    """The text of a listing that is its own source, with one line per instruction."""
     return "\n".join(f"@{line.guard} {line.text}" if line.guard else line.text for line in listing.lines)
 
 
 def _place(chain: list[Frame]) -> Place:
-    """The place of an instruction that was inlined through these frames, the innermost first."""
+    """The source place of an instruction that was inlined through these frames, innermost first."""
     (file, line), *callers = own_frames(chain)
     return Place(file, line, callers=tuple(callers))

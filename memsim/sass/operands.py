@@ -1,7 +1,7 @@
-"""Operands of machine instructions, from the text that nvdisasm prints.
+"""Parser for operands of machine instructions as nvdisasm prints them: `R4`, `-R5.H0_H0`, `c[0x0][0x210]`,
+`desc[UR6][R2.64+0x10]`, ...
 
-In: `R4`, `-R5.H0_H0`, `c[0x0][0x210]`, `desc[UR6][R2.64+0x10]`, ... Out: the records of `memsim.isa.op`.
-Left out on purpose: which of them an instruction writes.
+Which of them an instruction writes is in `memsim.isa.results`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _FLOATS = {"INF": math.inf, "QNAN": math.nan, "SNAN": math.nan}
 
 
 def split(text: str) -> list[str]:
-    """Operands between commas; commas do not stand in brackets."""
+    """Split operands at commas; there are none inside brackets."""
     return [part.strip() for part in text.split(",")] if text else []
 
 
 @lru_cache(maxsize=1 << 14)
 def parse_operand(text: str) -> Operand | None:
-    """One operand; None if it is of no known kind. Labels keep their name, and get an address later."""
+    """One operand; None if its form is unknown. Labels keep their name and get an address later."""
     for hint in _HINTS:
         text = text.replace(hint, "")
     text = text.strip()

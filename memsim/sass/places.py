@@ -1,7 +1,7 @@
-"""Which source line an instruction counts for, where the line table is not what people mean.
+"""The source line that an instruction is attributed to, where the line table is not what users expect.
 
-In: the chain of frames that an instruction was inlined through, innermost first; PTX text with its `.loc`s.
-Out: the frame of the user's own; the true lines of inline assembly. Left out on purpose: what files hold.
+Code inlined from libraries is attributed to the user's frame; lines of inline assembly are corrected by the
+PTX's `.loc`s.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-#: Folders of packages whose functions are inlined into kernels that are written in Python.
+#: Folders of packages whose functions are inlined into kernels written in Python.
 LIBRARIES = (
     "triton/language",
     "triton/experimental/gluon/language",
@@ -33,7 +33,7 @@ Frame = tuple[str, int]
 
 
 def own_frames(chain: Sequence[Frame]) -> Sequence[Frame]:
-    """The chain from the innermost frame on that is of no library; all of it if every frame is of one."""
+    """The chain of frames from the innermost one outside of libraries; all of it if every frame is in one."""
     for start, (file, _) in enumerate(chain):
         if not in_library(file):
             return chain[start:]
@@ -41,16 +41,16 @@ def own_frames(chain: Sequence[Frame]) -> Sequence[Frame]:
 
 
 def in_library(file: str) -> bool:
-    """Is it a source file of a package, and not the user's?"""
+    """Is it a source file of a package rather than the user's?"""
     parts = PurePath(file.replace("\\", "/")).parent.as_posix() + "/"
     return any(f"/{library}/" in parts for library in LIBRARIES)
 
 
 def assembly_places(ptx: str) -> Mapping[int, Frame]:
-    """PTX line -> (file, line) of the source, for inline assembly that its `.loc`s place wrongly.
+    """PTX line -> (file, line) of the source, for inline assembly whose `.loc`s are wrong.
 
-    LLVM counts on by one for each line of an inline assembly text, as if the text stood in the source so.
-    What is true is the first `.loc` in it.
+    LLVM increments the line for each line of the assembly text, as if the text stood in the source like that.
+    Only the first `.loc` in it is right.
     """
     files: dict[str, str] = {}
     found: dict[int, tuple[str, int]] = {}

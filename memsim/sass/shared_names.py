@@ -1,17 +1,17 @@
-"""Which static `__shared__` array lies where: a cubin does not say, the PTX it was made from does.
+"""Names of static `__shared__` arrays by address. A cubin does not have them, the PTX it was assembled from
+does.
 
-In: PTX text and a kernel. Out: names with addresses. ptxas (12.0 to 13.5, also within NVRTC) lays out, each
-at the next multiple of its alignment:
+ptxas (12.0 to 13.5, also within NVRTC) lays out, each at the next multiple of its alignment:
 
 1. arrays declared in the kernel's body, in the order of the text;
-2. arrays of the module that the kernel, or a function it can reach, names, in the order of the text;
+2. arrays of the module that the kernel or a function reachable from it names, in the order of the text;
 3. arrays declared in the bodies of those functions, in the order in which functions are first declared.
 
-An array of the module that nothing names takes no room; being optimized away later changes nothing. If the
-module declares dynamic shared memory, the end is rounded up to its alignment, and it starts there.
+An array of the module that nothing names is not allocated; being optimized away later changes nothing. If the
+module declares dynamic shared memory, it starts at the end, rounded up to its alignment.
 
-nvlink and nvJitLink lay out anew, by alignment and size, with ties in no order that was found: only a single
-array has a name there. Left out on purpose: guesses. Whatever does not add up is one nameless array.
+nvlink and nvJitLink use another layout, by alignment and size, with ties in no order that was found: there,
+only a single array has a name. If the layout does not add up, all of it is one nameless array.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Declared:
 
 @dataclass(slots=True)
 class _Function:
-    """`words`: all names in its body; `body` is empty for a declaration."""
+    """`words`: all identifiers in its body; `body` is empty for a declaration."""
 
     body: str = ""
     words: frozenset[str] = frozenset()
@@ -54,21 +54,21 @@ class _Function:
 
 
 class _Uncertain(Exception):
-    """The layout does not follow from the text."""
+    """The layout cannot be derived from the text."""
 
 
 def shared_arrays(
     ptx: str, kernel: str, static_shared: int, reserved: int = 0, linked: bool = False
 ) -> list[Array]:
-    """(name, address, bytes) of a kernel's static shared arrays, by address; names are PTX's, mangled.
+    """(name, address, bytes) of a kernel's static shared arrays, by address; names are mangled as in PTX.
 
     Args:
         ptx: the text that the kernel was assembled from.
         static_shared, reserved: as `Image.static_shared` and `Image.reserved_shared`; the first array is
             at address `reserved`.
-        linked: nvlink or nvJitLink made the cubin.
+        linked: the cubin was made by nvlink or nvJitLink.
 
-    One array, `"shared memory"`, if names are not certain; none if there is no static shared memory.
+    A single array, `"shared memory"`, if names are uncertain; none if there is no static shared memory.
     """
     if static_shared <= reserved:
         return []
@@ -80,7 +80,7 @@ def shared_arrays(
 
 
 def dynamic_arrays(ptx: str, kernel: str) -> list[str]:
-    """The names of the `extern __shared__` arrays that a kernel uses; all start where static ones end."""
+    """The names of the `extern __shared__` arrays that a kernel uses; all start after the static ones."""
     module, functions = _read(ptx)
     try:
         words = _words(functions, kernel)
@@ -118,7 +118,7 @@ def _round_up(place: int, align: int) -> int:
 
 
 def _reached(functions: dict[str, _Function], kernel: str) -> set[str]:
-    """The kernel and the functions whose names it, or one of these, says."""
+    """The kernel and all functions reachable from it by name."""
     reached: set[str] = set()
     waiting = [kernel]
     while waiting:
@@ -168,7 +168,7 @@ def _read(ptx: str) -> tuple[list[_Declared], dict[str, _Function]]:
 
 
 def _closing(text: str, place: int) -> int:
-    """Where the brace closes that opened just before `place`."""
+    """The position of the brace that closes the one just before `place`."""
     depth = 1
     for brace in re.compile(r"[{}]").finditer(text, place):
         depth += 1 if brace[0] == "{" else -1

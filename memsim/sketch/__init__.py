@@ -1,8 +1,8 @@
-"""Kernels that need not exist: their index math as a function in Python.
+"""Sketches: index math of a kernel as a Python function, or plain addresses, to a `Trace`.
 
-In: a function of the thread's coordinates that loads from and stores to arrays, or plain addresses. Out: a
-`Trace`, made by the same recorder as the emulator's. Left out on purpose: values, and what a compiler would
-merge or reorder: each access is a request as it is written.
+The function takes the thread's coordinates and loads from and stores to arrays; the emulator's recorder makes
+the trace. There are no values, and nothing is merged or reordered as a compiler would: each access is a
+request as written.
 """
 
 from memsim.sketch.arrays import GlobalArray, SharedArray

@@ -1,8 +1,4 @@
-"""From indices to byte addresses, checked.
-
-In: an element, which threads access it, where its array begins. Out: an address for each thread, or a
-`MemsimError` that names the thread and its index.
-"""
+"""Checked conversion of array indices to byte addresses."""
 
 from __future__ import annotations
 
@@ -21,9 +17,9 @@ Indices = tuple[NDArray[np.int64], ...]
 
 @dataclass(frozen=True)
 class Lanes:
-    """The threads of an access. shape: (blocks, threads). active: which take part, broadcasts to `shape`.
+    """The threads of an access. shape: (blocks, threads). active: mask that broadcasts to `shape`.
 
-    name: of the thread in a row and column of `shape`, in words.
+    name: describes the thread in a row and column of `shape`.
     """
 
     shape: tuple[int, int]
@@ -31,7 +27,7 @@ class Lanes:
     name: Callable[[int, int], str]
 
     def first(self, wrong: NDArray[np.bool_]) -> tuple[int, int] | None:
-        """The first active thread for which something is wrong."""
+        """The first active thread for which `wrong` is true."""
         if not wrong.any():
             return None
         found = np.argwhere(np.broadcast_to(wrong & self.active, self.shape))
@@ -39,11 +35,11 @@ class Lanes:
 
 
 def byte_addresses(element: Element, vector: int, lanes: Lanes, first: int) -> NDArray[np.int64]:
-    """The address of each thread, int64, of a shape that broadcasts to `lanes.shape`.
+    """The address of each thread, int64, in a shape that broadcasts to `lanes.shape`.
 
     Raises:
-        MemsimError: indices that are no integers or too few, one outside of the array; `vector` elements
-            that are not side by side, are no width of an access, or do not begin at a multiple of it.
+        MemsimError: indices that are not integers, too few of them, or outside of the array; `vector`
+            elements that are not contiguous, have no valid access width, or are misaligned.
     """
     array = element.array
     index = _checked_index(element, lanes)
@@ -56,9 +52,9 @@ def byte_addresses(element: Element, vector: int, lanes: Lanes, first: int) -> N
     if at is not None:
         address = int(np.broadcast_to(addresses, lanes.shape)[at])
         raise MemsimError(
-            f"misaligned access: {lanes.name(*at)} asks for {width} bytes at "
+            f"misaligned access: {lanes.name(*at)} accesses {width} bytes at "
             f"{_name(element, index, lanes, at)}, which is byte {address} of {array.space} memory",
-            hint=f"an access of {width} bytes begins at a multiple of {width}",
+            hint=f"an access of {width} bytes must start at a multiple of {width}",
         )
     return addresses
 
@@ -68,7 +64,7 @@ def _checked_index(element: Element, lanes: Lanes) -> Indices:
     extents = array.shape
     if len(element.index) != len(extents):
         raise MemsimError(
-            f"{array.name} has {len(extents)} axes, and {len(element.index)} are indexed",
+            f"{array.name} has {len(extents)} axes but {len(element.index)} indices",
             hint=f"its shape is {extents}",
         )
     index = tuple(_integers(each, array.name, lanes.shape) for each in element.index)
@@ -78,8 +74,8 @@ def _checked_index(element: Element, lanes: Lanes) -> Indices:
             which = f"index {int(np.broadcast_to(each, lanes.shape)[at])} of axis {axis}"
             raise MemsimError(
                 f"{which} is outside of {array.name}, whose shape is {extents}: "
-                f"{lanes.name(*at)} asks for {_name(element, index, lanes, at)}",
-                hint="threads that have nothing to do there are left out by mask= or t.when",
+                f"{lanes.name(*at)} accesses {_name(element, index, lanes, at)}",
+                hint="exclude threads by mask= or t.when",
             )
     return index
 
@@ -88,14 +84,14 @@ def _integers(value: Any, name: str, shape: tuple[int, int]) -> NDArray[np.int64
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
         what = value if isinstance(value, slice) else array.dtype
-        raise MemsimError(f"{name} is indexed by {what}, and an index is an integer", hint="divide by //")
+        raise MemsimError(f"{name} is indexed by {what}; an index must be an integer", hint="divide by //")
     try:
         np.broadcast_to(array, shape)
     except ValueError:
         raise MemsimError(
-            f"an index of {name} has shape {array.shape}, "
-            f"and there are {shape[0]} blocks of {shape[1]} threads",
-            hint="make indices of the thread's coordinates, and of constants",
+            f"an index of {name} has shape {array.shape}, but "
+            f"there are {shape[0]} blocks of {shape[1]} threads",
+            hint="compute indices from the thread's coordinates and constants",
         ) from None
     return np.atleast_2d(array.astype(np.int64, copy=False))
 
@@ -103,27 +99,27 @@ def _integers(value: Any, name: str, shape: tuple[int, int]) -> NDArray[np.int64
 def _check_vector(
     element: Element, index: Indices, offsets: NDArray[np.int64], vector: int, lanes: Lanes
 ) -> None:
-    """The elements along some axis lie side by side, in every thread."""
+    """Raise unless the elements are contiguous along some axis in every thread."""
     array = element.array
     width = array.itemsize * vector
     if vector < 1 or width not in (1, 2, 4, 8, 16):
         raise MemsimError(
-            f"{vector} elements of {array.itemsize} bytes are no access: it has 1, 2, 4, 8 or 16 bytes"
+            f"{vector} elements of {array.itemsize} bytes cannot be one access: it has 1, 2, 4, 8 or 16 bytes"
         )
     torn = [_torn(array.layout, index, axis, offsets, vector) for axis in range(len(index))]
     if all(lanes.first(wrong) is not None for wrong in torn):
         at = lanes.first(torn[-1]) or (0, 0)
         raise MemsimError(
-            f"the {vector} elements from {_name(element, index, lanes, at)} on do not lie side by side in "
-            f"{array.layout}: {lanes.name(*at)} cannot move them at once",
-            hint="a swizzle must keep them together (its base), and the axis they lie along be contiguous",
+            f"the {vector} elements starting at {_name(element, index, lanes, at)} are not contiguous in "
+            f"{array.layout}: {lanes.name(*at)} cannot access them at once",
+            hint="a swizzle must keep them together (its base), and their axis must be contiguous",
         )
 
 
 def _torn(
     layout: Any, index: Indices, axis: int, offsets: NDArray[np.int64], vector: int
 ) -> NDArray[np.bool_]:
-    """Where the elements along an axis are not side by side, or not all in the array."""
+    """Where the elements along an axis are not contiguous, or not all inside the array."""
     wrong = index[axis] + vector > layout.extents[axis]
     for step in range(1, vector):
         beside = (*index[:axis], index[axis] + step, *index[axis + 1 :])
@@ -132,6 +128,6 @@ def _torn(
 
 
 def _name(element: Element, index: Indices, lanes: Lanes, at: tuple[int, int]) -> str:
-    """`tile[3][4]`, as the thread at `at` asks for it."""
+    """`tile[3][4]`: the element that the thread at `at` accesses."""
     own = (int(np.broadcast_to(each, lanes.shape)[at]) for each in index)
     return element.array.name + "".join(f"[{each}]" for each in own)

@@ -1,7 +1,4 @@
-"""What an array of a sketch is: a name, a layout, a type, a place.
-
-In: what it would be declared as. Out: `Array`. Left out: what is stored, and what is done with it.
-"""
+"""An array of a sketch: a name, a layout, a type and an offset."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ SHORT = re.compile(r"(?:[fiub]|bf|tf)(8|16|32|64|128)")
 
 @dataclass(frozen=True, init=False)
 class Array:
-    """An array whose elements lie as its layout says.
+    """An array whose elements are placed by a layout.
 
-    name: what reports call it. layout: where elements lie. dtype: the type of one. offset: its first byte in
-    its space, None: behind the arrays that were touched before it, at a multiple of `align`.
+    name: used in reports. layout: element offsets. dtype: the element type. offset: its first byte in its
+    space; None: after the arrays that were accessed before it, at a multiple of `align`.
     """
 
     space: ClassVar[str] = ""
@@ -50,11 +47,11 @@ class Array:
         element_bytes(self.dtype)
         for what, least in ((0 if offset is None else offset, 0), (align, 1)):
             if not isinstance(what, int) or what < least:
-                raise MemsimError(f"{name}: {what!r} is no number of bytes")
+                raise MemsimError(f"{name}: {what!r} is not a number of bytes")
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What an index counts through."""
+        """The extents of its indices."""
         return self.layout.extents
 
     @property
@@ -69,7 +66,7 @@ class Array:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory, padding included."""
+        """Size in bytes, padding included."""
         return self.layout.footprint * self.itemsize
 
 
@@ -77,7 +74,7 @@ def layout_of(value: LayoutLike) -> Layout:
     """A layout as it is, from its notation, or row-major from extents.
 
     Raises:
-        MemsimError: it is none of them.
+        MemsimError: none of these.
     """
     if isinstance(value, Layout):
         return value
@@ -97,7 +94,7 @@ def element_bytes(dtype: str) -> int:
     """Bytes of a type.
 
     Raises:
-        MemsimError: there is no such type.
+        MemsimError: unknown type.
     """
     short = SHORT.fullmatch(dtype)
     if short:

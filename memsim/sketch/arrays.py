@@ -1,7 +1,4 @@
-"""Arrays that a user declares: `array[indices]` is an element that can be accessed.
-
-In: what the array would be declared as. Out: `SharedArray`, `GlobalArray`.
-"""
+"""The arrays that a user declares: `array[indices]` is an element that can be accessed."""
 
 from __future__ import annotations
 
@@ -10,9 +7,8 @@ from typing import Any, ClassVar
 from memsim.sketch.array import Array, LayoutLike
 from memsim.sketch.element import Element
 
-#: Where an array begins if nothing else is said: a multiple of so many bytes. In shared memory it changes no
-#: count; in global memory it is what `cudaMalloc` gives (CUDA C++ Programming Guide, "Device Memory
-#: Accesses").
+#: Default alignment of an array in bytes. In shared memory it changes no count; in global memory it is that
+#: of `cudaMalloc` (CUDA C++ Programming Guide, "Device Memory Accesses").
 SHARED_ALIGN, GLOBAL_ALIGN = 16, 256
 
 
@@ -20,7 +16,7 @@ class Indexed(Array):
     """An array whose elements can be accessed."""
 
     def __getitem__(self, index: Any) -> Element:
-        """The element of each thread. `index`: an integer, or an array of them, for each axis."""
+        """The element that each thread accesses. `index`: an integer or an array of them for each axis."""
         return Element(self, index if isinstance(index, tuple) else (index,))
 
 
@@ -28,14 +24,14 @@ class SharedArray(Indexed):
     """An array in a block's shared memory.
 
     Args:
-        name: what reports call it.
+        name: used in reports.
         layout: extents, which means row-major, as `(32, 33)`; a `Layout`; or one in CuTe's notation.
         dtype: of an element: `f32`, `bf16`, `u8`, CUDA's name (`half`, `float4`) or numpy's.
-        offset: its first byte, counted from the block's first; None: behind the arrays touched before it.
-        align: of its first byte, if `offset` does not say where that is.
+        offset: its first byte in the block's shared memory; None: after the arrays accessed before it.
+        align: alignment in bytes if `offset` is None.
 
     Raises:
-        MemsimError: no such type or layout.
+        MemsimError: unknown type or layout.
     """
 
     space: ClassVar[str] = "shared"

@@ -1,6 +1,5 @@
-"""What a sketch does with an element of an array: load, store, and what else memory does.
-
-In: an array and indices. Out: accesses, told to the sketch that is running (`memsim.sketch.run`).
+"""Operations of a sketch on an array element: load, store, atomics and copies, reported to the running sketch
+(`memsim.sketch.run`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from memsim.errors import MemsimError
 from memsim.launch import WARP
 from memsim.sketch.array import Array
 
-#: Bytes of a row of an 8x8 matrix of 16-bit elements, which ldmatrix and stmatrix move for a lane.
+#: Bytes of a row of an 8x8 matrix of 16-bit elements, as ldmatrix and stmatrix address it.
 MATRIX_ROW = 16
 
 ATOMICS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc")
@@ -23,10 +22,10 @@ ATOMICS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """An element for each thread: `tile[t.y, t.x]`. Each method is one instruction of the warp.
+    """One element per thread: `tile[t.y, t.x]`. Each method is one instruction of the warp.
 
-    vector: elements side by side in memory that a lane moves at once, as `float4` does.
-    mask: which threads take part, a bool or an array of them; all that get here if left out.
+    vector: contiguous elements that a lane accesses at once, as `float4` does. mask: the threads that take
+    part, a bool or an array of them; default: all that reach this line.
     """
 
     array: Array
@@ -36,8 +35,8 @@ class Element:
         """Each thread reads its element.
 
         Raises:
-            MemsimError: as every method here: an index outside of the array, an address that is not
-                aligned, elements that are not side by side; with the line, the thread and the index.
+            MemsimError: as in every method here: an index outside of the array, a misaligned address,
+                elements that are not contiguous; with the line, the thread and the index.
         """
         self._access("load", vector, mask)
 
@@ -46,22 +45,23 @@ class Element:
         self._access("store", vector, mask)
 
     def atomic(self, operation: str = "add", *, mask: Any = True) -> None:
-        """Each thread updates its element and reads what was there.
+        """Each thread updates its element and reads the old value.
 
         operation: add, min, max, and, or, xor, exch, cas; in shared memory also inc: adding the constant 1
-        where nobody reads the result, which has an instruction of its own. What is a loop in shared memory
-        (additions of floats, 64-bit operations but exch and cas) is shown as not analyzed.
+        with an unused result, which has an instruction of its own. Atomics that compile to a loop in shared
+        memory (floating-point additions, 64-bit operations except exch and cas) are shown as not analyzed.
         """
         self._access(_atomic(self.array, operation, "atomic"), 1, mask)
 
     def reduction(self, operation: str = "add", *, mask: Any = True) -> None:
-        """Each thread updates its element, and nobody reads what was there; as `atomic`."""
+        """Each thread updates its element without reading the old value; as `atomic`."""
         self._access(_atomic(self.array, operation, "reduction"), 1, mask)
 
     def ldmatrix(self, count: Literal[1, 2, 4] = 4, *, mask: Any = True) -> None:
-        """A warp reads `count` 8x8 matrices of 16-bit elements; lanes 0 to `8 * count - 1` give their rows.
+        """A warp reads `count` 8x8 matrices of 16-bit elements; lanes 0 to `8 * count - 1` address their
+        rows.
 
-        The element is the first of a row of 16 bytes side by side; its indices in other lanes do not matter.
+        The element is the first of a contiguous row of 16 bytes; indices in other lanes do not matter.
         """
         self._matrix("ldmatrix", count, mask)
 
@@ -78,10 +78,10 @@ class Element:
         read: Any = True,
         bypass: bool = False,
     ) -> None:
-        """Each thread copies from an element in global memory to this one, past the registers.
+        """Each thread copies from an element in global memory to this one, bypassing the registers.
 
-        read: which threads read; the others that take part write zeros (a source size of 0).
-        bypass: past the L1 cache too, as `.cg` does; then a thread copies 16 bytes.
+        read: the threads that read; the others that take part write zeros (a source size of 0). bypass:
+        bypass the L1 cache too, as `.cg` does; then a thread copies 16 bytes.
         """
         if self.array.space != "shared" or source.array.space != "global":
             raise MemsimError(
@@ -93,13 +93,13 @@ class Element:
 
     def _matrix(self, op: str, count: int, mask: Any) -> None:
         if self.array.space != "shared":
-            raise MemsimError(f"{op} is for shared memory, and {self.array.name} is in global memory")
+            raise MemsimError(f"{op} works on shared memory, but {self.array.name} is in global memory")
         if count not in (1, 2, 4):
             raise MemsimError(f"{op} moves 1, 2 or 4 matrices, not {count!r}")
         vector, rest = divmod(MATRIX_ROW, self.array.itemsize)
         if rest or not vector:
             raise MemsimError(
-                f"no row of {MATRIX_ROW} bytes is made of elements of {self.array.itemsize} bytes"
+                f"elements of {self.array.itemsize} bytes do not divide a row of {MATRIX_ROW} bytes"
             )
         current(op).access(Access(self, op, vector, mask, lanes=8 * count))
 
@@ -108,10 +108,11 @@ class Element:
 
 
 def _atomic(array: Array, operation: str, op: str) -> str:
-    """The instruction of an atomic: `op`, or one of its own (docs/model.md, "Which shared atomic is which").
+    """The operation name of an atomic: `op`, or a more special one (docs/model.md, "Which shared atomic is
+    which").
 
     Raises:
-        MemsimError: there is no such operation.
+        MemsimError: unknown operation.
     """
     if operation not in ATOMICS:
         raise MemsimError(f"there is no atomic {operation!r}", hint=f"there are {', '.join(ATOMICS)}")
@@ -125,9 +126,9 @@ def _atomic(array: Array, operation: str, op: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One instruction: what it does to which elements, how many of them a lane moves, and which lanes do.
+    """One instruction: its operation, the elements, how many each lane accesses, and the active lanes.
 
-    lanes: only so many of a warp, from 0 on, give an address.
+    lanes: only so many of a warp, starting from 0, supply an address.
     """
 
     element: Element
@@ -138,13 +139,13 @@ class Access:
 
 
 class Running(Protocol):
-    """A sketch that runs."""
+    """A sketch being run."""
 
     def access(self, access: Access) -> None:
-        """The threads do this."""
+        """Record an access by the active threads."""
 
     def copy(self, access: Access, source: Element, read: Any) -> None:
-        """The threads copy from `source`, those in `read`; the others write zeros."""
+        """Record a copy from `source`; threads outside of `read` write zeros."""
 
 
 _RUNNING: ContextVar[Running | None] = ContextVar("memsim_sketch", default=None)
@@ -152,7 +153,7 @@ _RUNNING: ContextVar[Running | None] = ContextVar("memsim_sketch", default=None)
 
 @contextmanager
 def running(sketch: Running) -> Iterator[None]:
-    """Accesses inside go to this sketch."""
+    """Accesses inside are recorded by this sketch."""
     token = _RUNNING.set(sketch)
     try:
         yield
@@ -161,15 +162,15 @@ def running(sketch: Running) -> Iterator[None]:
 
 
 def current(op: str) -> Running:
-    """The sketch that runs.
+    """The sketch being run.
 
     Raises:
-        MemsimError: none does.
+        MemsimError: none is.
     """
     sketch = _RUNNING.get()
     if sketch is None:
         raise MemsimError(
             f"a {op} outside of a kernel",
-            hint="put it into a function of the thread, and give that to memsim.analyze(function, block=...)",
+            hint="write it in a function of the thread and pass that to memsim.analyze(function, block=...)",
         )
     return sketch

@@ -1,7 +1,4 @@
-"""Where in the user's Python an access stands, and what the mistakes in it become.
-
-In: frames and exceptions. Out: file, line and text; `MemsimError`s with them.
-"""
+"""Where in the user's Python code an access is, and errors that point there."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ HERE = str(Path(__file__).parent)
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """The line of Python that makes an access, as a trace names an instruction."""
+    """The line of Python that makes an access, in the role that an instruction has in a trace."""
 
     text: str
     source: SourceLine
@@ -39,13 +36,13 @@ class Statement:
 
     @property
     def name(self) -> str:
-        """What it is called in a story."""
+        """Its name in explanations."""
         return self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line of Python. position: of the bytecode, which tells two accesses of a line apart."""
+    """A line of Python. position: of the bytecode, which distinguishes two accesses on a line."""
 
     path: str
     line: int
@@ -53,7 +50,7 @@ class Place:
 
 
 def caller() -> Place:
-    """The innermost line that is not of this package."""
+    """The innermost line outside of this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
@@ -62,7 +59,9 @@ def caller() -> Place:
 
 
 def shown_path(path: str) -> str:
-    """A file as reports name it: relative to the working folder if it lies in there; a cell as `In[3]`."""
+    """The display name of a file: relative to the working folder if inside of it; a notebook cell
+    as `In[3]`.
+    """
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is not None:
@@ -76,20 +75,20 @@ def shown_path(path: str) -> str:
 
 
 def text_of(path: str) -> str:
-    """The text of a source file, of a cell of a notebook too; "" if it is not known."""
+    """The text of a source file or notebook cell; "" if unknown."""
     return "".join(linecache.getlines(path))
 
 
 def line_of(path: str, line: int) -> str:
-    """A line without its indentation, "" if it is not known."""
+    """A line without its indentation, "" if unknown."""
     return linecache.getline(path, line).strip()
 
 
 @contextmanager
 def user_mistakes(names: dict[str, str]) -> Iterator[None]:
-    """What goes wrong in a user's function becomes a `MemsimError` with the line.
+    """Turns exceptions in a user's function into a `MemsimError` with the line.
 
-    names: what files are called, by path; others as `shown_path` says.
+    names: display names of files, by path; others as in `shown_path`.
     """
     try:
         yield
@@ -97,7 +96,9 @@ def user_mistakes(names: dict[str, str]) -> Iterator[None]:
         place = _innermost(error.__traceback__)
         if place is None or (isinstance(error, MemsimError) and error.line is not None):
             raise
-        message, hint = (_told(error), error.hint) if isinstance(error, MemsimError) else _explained(error)
+        message, hint = (
+            (_with_source(error), error.hint) if isinstance(error, MemsimError) else _explained(error)
+        )
         raise MemsimError(
             message,
             file=names.get(place.path) or shown_path(place.path),
@@ -108,7 +109,7 @@ def user_mistakes(names: dict[str, str]) -> Iterator[None]:
 
 
 def _innermost(traceback: TracebackType | None) -> Place | None:
-    """The last line on the way to an error that is neither of this package nor of a library."""
+    """The innermost line of a traceback that is neither in this package nor in a library."""
     found = None
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
@@ -122,8 +123,8 @@ def _is_memsim(path: str) -> bool:
     return path.startswith(str(Path(HERE).parent))
 
 
-def _told(error: MemsimError) -> str:
-    """The message, with the text that it is about if there is one: that of a layout."""
+def _with_source(error: MemsimError) -> str:
+    """The message, with the text that it is about if there is one, such as a layout."""
     return error.message if error.source is None else f"{error.source!r}: {error.message}"
 
 
@@ -131,12 +132,12 @@ def _explained(error: Exception) -> tuple[str, str | None]:
     """What went wrong, and what to do about it."""
     if isinstance(error, ValueError) and "truth value of an array" in str(error):
         return (
-            "an `if` or `while` decides once, and here every thread has a value of its own",
+            "an `if` or `while` decides once for all threads, but here each thread has its own value",
             "write `with t.when(condition):`, or give the access mask=condition",
         )
     if isinstance(error, TypeError) and "scalar" in str(error):
         return (
-            "one number is needed here, and every thread has a number of its own",
-            "a loop runs as often for all threads; use t.when inside it",
+            "a single number is needed here, but each thread has its own",
+            "a loop runs equally often for all threads; use t.when inside it",
         )
     return f"{type(error).__name__}: {error}", None

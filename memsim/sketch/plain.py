@@ -1,6 +1,5 @@
-"""Plain addresses: warp requests that somebody wrote down, with the pictures and explanations of a kernel's.
-
-In: byte addresses of 32 lanes, as `memsim.model` takes them. Out: their cost, which is also an `Analysis`.
+"""Plain addresses: the cost of warp requests given as arrays, with the pictures and explanations of a
+kernel's.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ from memsim.trace.trace import Origin, Trace
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """A cost that is also an analysis. analysis: with one row, the line that gave the addresses."""
+    """A cost that is also an analysis. analysis: has one row, for the line that passed the addresses."""
 
     analysis: Analysis
 
     def heatmap(self) -> object:
-        """As `Analysis.heatmap`: it shows itself."""
+        """As `Analysis.heatmap`; displays itself."""
         return self.analysis.heatmap()
 
     def explain(self) -> object:
-        """As `Analysis.explain`: the worst of the requests, lane by lane. It shows itself."""
+        """As `Analysis.explain`: the worst request lane by lane. Displays itself."""
         return self.analysis.explain()
 
 
 @dataclass(frozen=True, eq=False)
 class SharedAccess(SharedCost, Pictures):
-    """Cost of requests to shared memory, a number for each, and how to look at them."""
+    """Costs of requests to shared memory, with ways to look at them."""
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalAccess(GlobalCost, Pictures):
-    """Cost of requests to global memory, a number for each, and how to look at them."""
+    """Costs of requests to global memory, with ways to look at them."""
 
 
 def shared_access(
@@ -58,10 +57,11 @@ def shared_access(
     """Cost of warp requests to shared memory: `memsim.model.shared_access`, with pictures.
 
     Args:
-        addresses: integers (..., 32), byte addresses or offsets, one row for each warp request.
-        width: bytes a lane. op: load, store, atomic, reduction, atomic_inc, atomic_cas, ldmatrix, stmatrix or
-            cp_async. active: booleans that broadcast to (..., 32); None means every lane. arch: a chip, or
-            its name.
+        addresses: integers (..., 32), byte addresses or offsets, one row per warp request.
+        width: bytes per lane.
+        op: load, store, atomic, reduction, atomic_inc, atomic_cas, ldmatrix, stmatrix or cp_async.
+        active: booleans that broadcast to (..., 32); None means all lanes.
+        arch: a chip or its name.
 
     Returns:
         int64 arrays (...): wavefronts, conflicts, ways, ideal; and `analysis`, `heatmap()`, `explain()`.
@@ -91,7 +91,7 @@ def global_access(
 
     Args:
         addresses, active, arch: as `shared_access`.
-        width: bytes a lane: 1, 2, 4, 8 or 16.
+        width: bytes per lane: 1, 2, 4, 8 or 16.
         op: load, store, atomic, reduction, cp_async or cp_async_cg.
 
     Returns:
@@ -101,7 +101,7 @@ def global_access(
         MemsimError: as `shared_access`.
     """
     cost = model.global_access(addresses, width, op, active, arch)
-    as_load = "load" if op == "cp_async_cg" else op  # counted as if it were one: where it writes is not known
+    as_load = "load" if op == "cp_async_cg" else op  # counted as a load, because its destination is unknown
     return GlobalAccess(
         analysis=_analyzed("global", addresses, width, as_load, active, arch),
         sectors=cost.sectors,
@@ -113,7 +113,7 @@ def global_access(
 def _analyzed(
     space: str, addresses: ArrayLike, width: int, op: str, active: ArrayLike | None, arch: Arch | str
 ) -> Analysis:
-    """The analysis of requests that were found to be good; each is the one warp of a block of its own."""
+    """The analysis of checked requests; each is made by the only warp of a block of its own."""
     given = np.asarray(addresses)
     lanes = np.ascontiguousarray(given.reshape(-1, WARP)).astype(np.int64, copy=False)
     on = np.broadcast_to(True if active is None else np.asarray(active), given.shape).reshape(-1, WARP)
@@ -126,7 +126,7 @@ def _analyzed(
     if len(lanes):
         mask = from_bools(np.ascontiguousarray(on))
         other = None
-        if op == "cp_async":  # lanes read side by side, as the model takes it
+        if op == "cp_async":  # the model assumes that lanes read contiguously
             other = OtherSide(from_array(np.arange(WARP)[None, :] * width), mask)
         recorder.access(site, from_array(lanes), True, mask, frozenset(), other)
     sites, columns = recorder.columns()

@@ -1,7 +1,4 @@
-"""Runs a sketch: calls the function for chunks of blocks, and tells the recorder of each access.
-
-In: a function of the thread and a launch. Out: a `Trace`, as of a kernel that makes these accesses.
-"""
+"""Runs a sketch: calls the function for chunks of blocks and records its accesses."""
 
 from __future__ import annotations
 
@@ -31,17 +28,17 @@ from memsim.trace.trace import ArrayLayout, Origin, Trace
 Progress: TypeAlias = Callable[[float], None] | None
 Function: TypeAlias = Callable[[Thread], object]
 
-#: Threads that run at once: their coordinates and addresses take some 10 MB each.
+#: Threads that run at once: their coordinates and addresses take about 10 MB.
 CHUNK = 1 << 20
 
-FORM = "index math in Python, each access a request as it is written"
-#: A copy that bypasses the L1 cache has 16 bytes (PTX ISA, cp.async).
+FORM = "index math in Python, each access a request as written"
+#: Widths of a copy; one that bypasses the L1 cache has 16 bytes (PTX ISA, cp.async).
 BYPASS_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One access of the function, as the recorder knows a site."""
+    """An access of the function, in the role of a site for the recorder."""
 
     index: int
     instruction: Statement
@@ -52,7 +49,7 @@ class Site:
 
 @dataclass(frozen=True)
 class OtherSide:
-    """The other end of a copy: the lanes' addresses there, and the lanes that read."""
+    """The source of a copy: the lanes' addresses there, and which lanes read."""
 
     address: Any
     active: Any
@@ -60,21 +57,21 @@ class OtherSide:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Blocks that run at once: linear numbers, and threads of each, padded to whole warps."""
+    """Blocks that run together: their linear numbers, and threads of each, padded to whole warps."""
 
     blocks: NDArray[np.int64]
     threads: int
 
     @property
     def first(self) -> NDArray[np.int64]:
-        """Of each block the first thread is number 0."""
+        """The first thread of each block, number 0."""
         return np.zeros((len(self.blocks), 1), np.int64)
 
 
 class Sketch:
-    """A function that runs: where its arrays lie, and the accesses it made so far.
+    """A function being run: the placement of its arrays, and the accesses made so far.
 
-    names: what files are called in the trace, by path. recorder: keeps the requests.
+    names: display names of files in the trace, by path. recorder: stores the requests.
     """
 
     def __init__(self, launch: Launch, names: Mapping[str, str], recorder: Recorder) -> None:
@@ -90,17 +87,17 @@ class Sketch:
     def run(
         self, function: Callable[[Thread], object], blocks: NDArray[np.int64], stand_for: int = 1
     ) -> None:
-        """Calls the function for these blocks; `stand_for`: how many blocks each of them stands for."""
+        """Call the function for these blocks; `stand_for`: how many blocks each of them stands for."""
         self.blocks = blocks
         self.thread = Thread(self.launch, blocks)
         self.recorder.start_chunk(Chunk(np.repeat(blocks, stand_for), self.launch.warps * 32))
         with running(self), user_mistakes(self.names):
             function(self.thread)
 
-    # --- what elements tell
+    # --- calls from elements
 
     def access(self, access: Access) -> None:
-        """The active threads do this."""
+        """Record an access by the active threads."""
         lanes = self._lanes(
             np.logical_and(checked_mask(access.mask, "mask"), self.thread.lane < access.lanes)
         )
@@ -108,18 +105,18 @@ class Sketch:
         self._tell(access, access.element, _integer(addresses), from_bools(lanes.active))
 
     def copy(self, access: Access, source: Element, read: Any) -> None:
-        """The active threads copy from `source`; those not in `read` write zeros."""
+        """Record a copy from `source`; threads outside of `read` write zeros."""
         target, element = access.element.array, source.array
         if target.itemsize != element.itemsize:
             raise MemsimError(
-                f"cp.async copies bytes as they are, and elements of {element.name} have "
-                f"{element.itemsize} bytes, of {target.name} {target.itemsize}"
+                f"cp.async copies bytes unchanged, but elements of {element.name} have "
+                f"{element.itemsize} bytes and those of {target.name} {target.itemsize}"
             )
         width = target.itemsize * access.vector
         widths = (BYPASS_WIDTH,) if access.op == "cp_async_cg" else (4, 8, BYPASS_WIDTH)
         if width not in widths:
             raise MemsimError(
-                f"a cp.async{' past the L1 cache' * (len(widths) == 1)} copies "
+                f"a cp.async{' that bypasses the L1 cache' * (len(widths) == 1)} copies "
                 f"{', '.join(map(str, widths))} bytes, not {width}",
                 hint=f"vector={widths[-1] // target.itemsize} copies {widths[-1]}",
             )
@@ -144,7 +141,7 @@ class Sketch:
         executing = from_bools(np.atleast_2d(self.thread.active))
         self.recorder.access(site, addresses, executing, active, frozenset([array.name]), other)
 
-    # --- where things are
+    # --- lanes and addresses
 
     def _lanes(self, mask: Any) -> Lanes:
         shape = len(self.blocks), self.launch.warps * 32
@@ -153,7 +150,7 @@ class Sketch:
             np.broadcast_to(active, shape)
         except ValueError:
             raise MemsimError(
-                f"a mask has shape {np.shape(mask)}, and there are {shape[0]} blocks of {shape[1]} threads"
+                f"a mask has shape {np.shape(mask)}, but there are {shape[0]} blocks of {shape[1]} threads"
             ) from None
         return Lanes(shape, active, self._who)
 
@@ -166,14 +163,14 @@ class Sketch:
         return byte_addresses(element, vector, lanes, self._first_byte(element.array))
 
     def _first_byte(self, array: Array) -> int:
-        """Where the array begins; it is laid out when it is touched for the first time."""
+        """The offset of the array, which is assigned when it is first accessed."""
         if array.name in self.places:
             placed, first = self.places[array.name]
             if placed != array:
                 raise MemsimError(
                     f"two arrays are called {array.name}: {placed.layout} of {placed.dtype} in "
                     f"{placed.space} memory, {array.layout} of {array.dtype} in {array.space} memory",
-                    hint="give each a name of its own",
+                    hint="give each its own name",
                 )
             return first
         behind = -(-self.ends[array.space] // array.align) * array.align
@@ -182,7 +179,7 @@ class Sketch:
         if array.space == "shared" and end > SM_90.shared_block_bytes:
             raise MemsimError(
                 f"{array.name} ends at byte {end:,} of shared memory, "
-                f"and a block has at most {SM_90.shared_block_bytes:,}"
+                f"but a block has at most {SM_90.shared_block_bytes:,}"
             )
         self.places[array.name] = array, first
         self.ends[array.space] = max(self.ends[array.space], end)
@@ -198,7 +195,7 @@ class Sketch:
             self.sites[key] = Site(len(self.sites), statement, op, array.space, width)
         return self.sites[key]
 
-    # --- what it was
+    # --- result
 
     def trace(self, kernel: str, replayed: int, digest: str) -> Trace:
         """All accesses so far."""
@@ -230,16 +227,16 @@ def trace_function(
     names: Mapping[str, str] | None = None,
     recorder: Callable[[], Recorder] = Recorder,
 ) -> Trace:
-    """The accesses that a function makes of its index math, for every thread of a launch.
+    """The accesses that a function makes, for every thread of a launch.
 
     Args:
         function: takes the `Thread`, and `args`.
         blocks: linear numbers of the blocks to replay; None for all.
-        names: what source files are called, by path.
-        recorder: makes what keeps the requests.
+        names: display names of source files, by path.
+        recorder: creates the recorder of requests.
 
     Raises:
-        MemsimError: it cannot be called so, or whatever goes wrong in it, with the line.
+        MemsimError: the function cannot be called like that, or an exception in it, with the line.
     """
     plain = inspect.unwrap(function.func if isinstance(function, functools.partial) else function)
     name = getattr(plain, "__name__", type(plain).__name__)
@@ -248,7 +245,7 @@ def trace_function(
     except TypeError as error:
         raise MemsimError(
             f"{name} cannot be called with the thread and {len(args)} arguments: {error}",
-            hint="its first parameter is the thread; those without a default need a value",
+            hint="its first parameter is the thread; parameters without a default need a value",
         ) from None
 
     def call(thread: Thread) -> object:
@@ -273,7 +270,7 @@ def _run(
 ) -> Sketch:
     at_once = max(1, CHUNK // (launch.warps * 32))
     if len(blocks) > at_once:
-        # What never asks for its block does the same in all of them.
+        # A function that never uses blockIdx makes the same accesses in all blocks.
         sketch = new_sketch()
         sketch.run(function, blocks[:1], stand_for=len(blocks))
         if not sketch.thread.knows_block:
@@ -287,7 +284,7 @@ def _run(
 
 
 def _integer(addresses: NDArray[np.int64]) -> int | Sum:
-    """Addresses as the recorder takes them: a block's part and a thread's part where they are such sums."""
+    """Addresses as the recorder takes them: as the sum of a block's and a thread's part if possible."""
     if min(addresses.shape) == 1:
         return from_array(addresses)
     of_block, of_thread = addresses[:, :1] - addresses[0, 0], addresses[:1]

@@ -1,6 +1,7 @@
-"""A sketch by its name: a function in a file of Python, and values for its parameters.
+"""A sketch by name: a function in a Python file, and values of its parameters (`layouts.py`, `transpose`,
+`pad=3`).
 
-In: `layouts.py`, `transpose`, `pad=3`. Out: its `Trace`. The file is executed, as Python does for an import.
+The file is executed as by an import.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ from memsim.trace.trace import Trace
 
 @dataclass(frozen=True)
 class PythonFunction(TraceSource):
-    """A function of a file, or one that is there already.
+    """A function in a file, or a function object.
 
-    file: relative to `folder`. name: None if the file has only one function that could be meant. values: for
-    parameters by name, as texts (`-D pad=3`) or as they are. function: in place of a file.
+    file: relative to `folder`. name: None if the file has a single candidate. values: of parameters by name,
+    as texts (`-D pad=3`) or objects. function: instead of a file.
     """
 
     folder: Path = Path()
@@ -53,16 +54,16 @@ class PythonFunction(TraceSource):
         progress: Callable[[float], None] | None,
         recorder: Callable[[], Recorder] = Recorder,
     ) -> Trace:
-        """The accesses of a launch, whose lines are called by the name of the file as it is here.
+        """The accesses of a launch, with the file under its display name.
 
         Raises:
-            MemsimError: no such file or function or parameter, or whatever goes wrong in it.
+            MemsimError: no such file, function or parameter, or an exception in the function.
         """
         function = self.function or self._load()
         known = list(inspect.signature(function).parameters)[1:]  # the first is the thread
         for name in self.values:
             if name not in known:
-                hint = f"it has {', '.join(known)}" if known else None
+                hint = f"its parameters: {', '.join(known)}" if known else None
                 raise MemsimError(
                     f"{getattr(function, '__name__', 'the function')} has no parameter {name}", hint=hint
                 )
@@ -96,14 +97,14 @@ class PythonFunction(TraceSource):
 
 
 def _executed(path: Path, shown: str) -> ModuleType:
-    """The module in a file; what lies beside it can be imported, as in a script."""
+    """The module in a file, which can import its neighbours, as in a script."""
     name = f"memsim_sketch_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     linecache.checkcache(str(path))
-    sys.modules[name] = module  # dataclasses and pickle look there
+    sys.modules[name] = module  # dataclasses and pickle need it there
     _check_syntax(path, shown)
     sys.path.insert(0, str(path.parent))
     try:
@@ -129,7 +130,7 @@ def _check_syntax(path: Path, shown: str) -> None:
 
 
 def value_of(text: Any) -> Any:
-    """A parameter's value: a number, a tuple or what else Python writes so; any other text as it is."""
+    """A parameter's value: a Python literal, or else the text itself."""
     if not isinstance(text, str):
         return text
     try:

@@ -1,6 +1,4 @@
-"""The thread, as the function of a sketch sees it: coordinates in block and grid, for all threads at once.
-
-In: a launch and some of its blocks. Out: `Thread`, whose coordinates are numpy arrays that broadcast to
+"""The thread as a sketch's function sees it: coordinates as numpy arrays that broadcast to
 (blocks, threads).
 """
 
@@ -29,9 +27,9 @@ class Coordinates:
 
 
 class Thread:
-    """The coordinates of every thread at once; arithmetic on them is numpy's.
+    """The coordinates of all threads at once; arithmetic on them is numpy's.
 
-    x, y, z: `threadIdx`. lane, warp: of the block. rank: the thread's linear number in the block.
+    x, y, z: `threadIdx`. lane, warp: within the block. rank: the thread's linear number in the block.
     threadIdx, blockIdx, blockDim, gridDim: as in CUDA.
     """
 
@@ -65,13 +63,13 @@ class Thread:
 
     @cached_property
     def blockIdx(self) -> Coordinates:  # noqa: N802  (CUDA's name)
-        """The block in the grid."""
+        """The block's index in the grid."""
         self.knows_block = True
         return coordinates(self._blocks[:, None], self._launch.grid)
 
     @contextmanager
     def when(self, condition: Any) -> Iterator[None]:
-        """`if (condition)` for each thread: accesses inside are made by the threads for which it holds."""
+        """`if (condition)` for each thread: only threads for which it holds make the accesses inside."""
         before = self.active
         self.active = np.logical_and(before, checked_mask(condition, "condition"))
         try:
@@ -80,17 +78,17 @@ class Thread:
             self.active = before
 
     def sync(self) -> None:
-        """`__syncthreads()`: costs no request.
+        """`__syncthreads()`: makes no request.
 
         Raises:
-            MemsimError: some threads of a block do not get here.
+            MemsimError: not all threads of a block reach it.
         """
         real = np.arange(self.active.shape[1]) < self._launch.threads
         inside = self.active[:, real]
         if (inside.any(axis=1) & ~inside.all(axis=1)).any():
             raise MemsimError(
-                "t.sync() that only some threads of a block reach",
-                hint="a barrier is for all of them: put it outside of t.when",
+                "only some threads of a block reach this t.sync()",
+                hint="all of them must reach it: move it out of t.when",
             )
 
 
@@ -103,7 +101,7 @@ def checked_mask(mask: Any, what: str) -> NDArray[np.bool_]:
     """A mask as a bool array.
 
     Raises:
-        MemsimError: it is no bool.
+        MemsimError: it is not bool.
     """
     array = np.asarray(mask)
     if array.dtype != np.bool_:

@@ -161,7 +161,7 @@ def test_a_contributed_recording_makes_rules_measured(tmp_path: Path) -> None:
 def test_a_damaged_contribution_is_named(tmp_path: Path) -> None:
     (tmp_path / "gpu").mkdir()
     (tmp_path / "gpu" / "rules.json").write_text('{"arch": "sm_80"}')
-    with pytest.raises(MemsimError, match="no record of rules"):
+    with pytest.raises(MemsimError, match="not a record of rules"):
         with_contributed(ARCHS["sm_80"], tmp_path)
 
 

@@ -130,7 +130,7 @@ def test_files_without_machine_code(tmp_path: Path, cuobjdump: None) -> None:
         with pytest.raises(MemsimError, match="cannot read"):
             cubins_in(path)
     (tmp_path / "broken.zip").write_bytes(b"PK\x03\x04" + bytes(40))
-    with pytest.raises(MemsimError, match="damaged or locked"):
+    with pytest.raises(MemsimError, match="damaged or encrypted"):
         cubins_in(tmp_path / "broken.zip")
 
 

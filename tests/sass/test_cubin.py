@@ -164,9 +164,9 @@ extern "C" __global__ void large(int *p, Large b) { *p = b.a[*p]; }
 
 def test_what_is_no_cubin_is_told() -> None:
     for data, message in [
-        (b"", "no ELF file"),
-        (b"\x50\xed\x55\xba" + bytes(60), "no ELF file"),
-        (b"\x7fELF\x01\x01" + bytes(60), "no 64-bit"),
+        (b"", "not an ELF file"),
+        (b"\x50\xed\x55\xba" + bytes(60), "not an ELF file"),
+        (b"\x7fELF\x01\x01" + bytes(60), "not a 64-bit"),
         (b"\x7fELF\x02\x01" + bytes(12) + struct.pack("<HI", 62, 1) + bytes(60), "machine 62"),
     ]:
         with pytest.raises(MemsimError, match=message) as caught:
@@ -176,7 +176,7 @@ def test_what_is_no_cubin_is_told() -> None:
 
 def test_a_file_that_is_cut_off() -> None:
     for size in range(64, len(CUBIN), len(CUBIN) // 50):
-        with pytest.raises(MemsimError, match="damaged or cut off"):
+        with pytest.raises(MemsimError, match="damaged or truncated"):
             read_cubin(CUBIN[:size])
 
 

@@ -61,7 +61,7 @@ def test_a_listing_names_the_users_lines() -> None:
 @pytest.mark.parametrize("text", ["", "@P0", "@!P0 ", "0x10", "@P0 @P1 EXIT"])
 def test_a_line_without_an_opcode_is_damaged(text: str) -> None:
     assert read_listing(LISTING.replace("EXIT", "@P0 EXIT"))["k"].lines[2].guard == "P0"
-    with pytest.raises(MemsimError, match="damaged at its line 11: there is no opcode"):
+    with pytest.raises(MemsimError, match="damaged at its line 11: the opcode is missing"):
         read_listing(LISTING.replace("EXIT", text))
 
 

@@ -36,7 +36,7 @@ def test_an_index_outside_of_the_array() -> None:
     assert error.source == "TILE[t.x, t.y + 2].load()"
     assert error.message == (
         "index 33 of axis 1 is outside of tile, whose shape is (32, 33): "
-        "thread (0,31,0) of block (0,0,0) asks for tile[0][33]"
+        "thread (0,31,0) of block (0,0,0) accesses tile[0][33]"
     )
     memsim.analyze(lambda t: TILE[t.x, t.y + 1].load(), block=(32, 32))
 
@@ -44,7 +44,7 @@ def test_an_index_outside_of_the_array() -> None:
 def test_the_block_is_named_too() -> None:
     array = GlobalArray("a", 100)
     error = refused(lambda t: array[t.blockIdx.x * 32 + t.x].load(), block=32, grid=(4, 2))
-    assert "thread (4,0,0) of block (3,0,0) asks for a[100]" in error.message
+    assert "thread (4,0,0) of block (3,0,0) accesses a[100]" in error.message
     memsim.analyze(lambda t: array[t.blockIdx.x * 32 + t.x].load(mask=t.x < 4), block=32, grid=4)
 
 
@@ -60,7 +60,7 @@ def test_threads_that_take_no_part_may_be_outside() -> None:
 def test_an_access_that_is_not_aligned() -> None:
     error = refused(lambda t: WIDE[0, 2 * t.x].load(vector=4), block=8)
     assert (
-        "misaligned access: thread (1,0,0) of block (0,0,0) asks for 8 bytes at wide[0][2]" in error.message
+        "misaligned access: thread (1,0,0) of block (0,0,0) accesses 8 bytes at wide[0][2]" in error.message
     )
     assert "byte 4 of shared memory" in error.message
     memsim.analyze(lambda t: WIDE[0, 2 * t.x].load(vector=2), block=8)
@@ -78,7 +78,7 @@ def test_elements_that_are_not_side_by_side(layout: Layout, good: Layout) -> Non
         array[t.x // 8, t.x % 8 * 8].load(vector=8)
 
     error = refused(kernel, block=64, args=[SharedArray("h", layout, "f16")])
-    assert "do not lie side by side" in error.message
+    assert "are not contiguous" in error.message
     assert "thread (" in error.message
     memsim.analyze(kernel, block=64, args=[SharedArray("h", good, "f16")])
 
@@ -92,26 +92,26 @@ def test_a_vector_may_lie_along_any_axis() -> None:
 @pytest.mark.parametrize(
     ("access", "message"),
     [
-        (lambda t: TILE[t.x].load(), "tile has 2 axes, and 1 are indexed"),
+        (lambda t: TILE[t.x].load(), "tile has 2 axes but 1 indices"),
         (lambda t: TILE[t.x / 2, 0].load(), "indexed by float64"),
         (lambda t: TILE[t.x < 3, 0].load(), "indexed by bool"),
         (lambda t: TILE[:, 0].load(), "indexed by slice"),
         (lambda t: TILE[[0, 1], 0].load(), "has shape (2,)"),
-        (lambda t: TILE[t.y, t.x].load(vector=3), "3 elements of 4 bytes are no access"),
+        (lambda t: TILE[t.y, t.x].load(vector=3), "3 elements of 4 bytes cannot be one access"),
         (lambda t: TILE[t.y, t.x].load(mask=t.x), "a mask must be bool"),
         (lambda t: TILE[t.y, t.x].atomic("sub"), "there is no atomic 'sub'"),
         (lambda t: TILE[t.y, t.x].ldmatrix(3), "1, 2 or 4 matrices"),
-        (lambda t: GlobalArray("a", 64)[t.x].ldmatrix(1), "is for shared memory"),
+        (lambda t: GlobalArray("a", 64)[t.x].ldmatrix(1), "works on shared memory"),
         (lambda t: SharedArray("a", 64, "f64x")[t.x].load(), "there is no type 'f64x'"),
         (lambda t: GlobalArray("a", 64)[t.x].cp_async(TILE[t.y, t.x]), "copies from global to shared"),
         (lambda t: TILE[0, t.x].cp_async(GlobalArray("a", 64)[t.x], bypass=True), "copies 16 bytes, not 4"),
-        (lambda t: TILE[0, t.x].cp_async(GlobalArray("a", 64, "f16")[t.x]), "copies bytes as they are"),
+        (lambda t: TILE[0, t.x].cp_async(GlobalArray("a", 64, "f16")[t.x]), "copies bytes unchanged"),
         (lambda t: SharedArray("tile", 4)[t.x % 4].load() or TILE[0, 0].load(), "two arrays are called tile"),
         (lambda t: GlobalArray("tile", 64)[t.x].load() or TILE[0, 0].load(), "in shared memory"),
         (lambda t: SharedArray("a", 60_000)[t.x].load(), "a block has at most 232,448"),
         (lambda t: SharedArray("a", 1.5), "neither extents nor a layout"),
-        (lambda t: SharedArray("a", 4, offset=-4), "no number of bytes"),
-        (lambda t: SharedArray("a", 4, align=0), "no number of bytes"),
+        (lambda t: SharedArray("a", 4, offset=-4), "not a number of bytes"),
+        (lambda t: SharedArray("a", 4, align=0), "not a number of bytes"),
     ],
 )
 def test_each_mistake_has_its_line(access: Callable[[Thread], object], message: str) -> None:
@@ -137,7 +137,7 @@ def test_a_loop_runs_as_often_for_all_threads() -> None:
         for i in range(t.x):
             TILE[0, i].load()
 
-    assert "one number is needed here" in refused(kernel).message
+    assert "a single number is needed here" in refused(kernel).message
 
 
 def test_a_barrier_is_for_all_threads() -> None:

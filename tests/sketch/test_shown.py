@@ -39,7 +39,7 @@ def test_the_verdict_names_the_line_of_python(conflict: Analysis) -> None:
     assert (site.source, site.line, site.array) == ("tile[t.x, t.y].load()", line, "tile")
     text = str(conflict)
     assert "tile[t.x, t.y].load()" in text
-    assert "Code: index math in Python, each access a request as it is written" in text
+    assert "Code: index math in Python, each access a request as written" in text
 
 
 def test_heatmap_and_explain_show_themselves(conflict: Analysis) -> None:
