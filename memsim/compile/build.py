@@ -14,11 +14,14 @@ from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_co
 from memsim.compile.failure import (
     UNSUPPORTED,
     compile_error,
+    false_assertions,
     makes_no_code,
     needs_host,
+    only_false_assertions,
     refused_instances,
     squeezed,
 )
+from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.names import Names, rename
 from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import Program, makes_code_for, release_of, run_nvrtc
@@ -116,7 +119,8 @@ def build(
     if first.ptx is not None:
         return _made(first, names, ignored, "")
     device, second, notes = _set_aside(source, kept, chip, instances)
-    if second.ptx is not None:
+    refused = _false_assertions(source, kept, chip) if second.ptx is not None and device.asserts else ""
+    if second.ptx is not None and not refused:
         return _made(second, names, (*ignored, *notes), f", {SET_ASIDE}")
     if nvcc is not None:
         try:
@@ -124,7 +128,7 @@ def build(
         except MemsimError:
             pass  # what NVRTC says of the device code is of more use
     own = first if not needs_host(source.text, first.log) else second
-    log = rename(own.log, source.true_name, source.name)
+    log = rename(refused or own.log, source.true_name, source.name)
     missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
     raise compile_error(source.text, log, source.name, missing, instances)
 
@@ -170,6 +174,25 @@ def _set_aside(
             failed = [instance for instance in launched if instance not in fitting]
             notes.append(f"{NOT_COMPILED}: {', '.join(failed)}")
     return device, program, notes
+
+
+def _false_assertions(source: Source, options: Sequence[str], chip: str | None) -> str:
+    """What NVRTC says of assertions outside of functions that are false.
+
+    They are compiled by themselves: what they name may be of the host, and no kernel needs it. One that the
+    compiler cannot read counts as true: of a class with a member that it does not know it has no size.
+    """
+
+    def log_of(asserted: Assertion) -> str:
+        device = device_code(source.text, source.true_name, source.folder, options, asserted=asserted)
+        chosen = [*options, *device.options]
+        return run_nvrtc(device.text, source.true_name, chosen, chip, device.headers).log
+
+    log = log_of(EVERY)
+    if only_false_assertions(log):
+        return log
+    alone = (log_of(place) for place in false_assertions(log))
+    return "\n".join(filter(only_false_assertions, alone))
 
 
 def _fitting(run: Callable[[Sequence[str]], Program], instances: Sequence[str], log: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memsim.compile.headers import EMPTY_NAMES, STANDARD_NAME, read_project, stand_in, with_includes
-from memsim.compile.host_code import set_aside
+from memsim.compile.host_code import Assertion, set_aside
 from memsim.compile.toolkit import cccl_folders, crt_folders
 
 #: The option, in both spellings, by which a function without a word of where it runs is one of the device.
@@ -35,6 +35,7 @@ class DeviceCode:
         options: for NVRTC, besides the user's.
         missing: headers that are nowhere, with the file and line that name them.
         found: headers that no option leads to, and where they were found.
+        asserts: there is a `static_assert` in the source or its headers.
     """
 
     text: str
@@ -42,17 +43,24 @@ class DeviceCode:
     options: tuple[str, ...]
     missing: dict[str, tuple[str, int]]
     found: dict[str, str]
+    asserts: bool
 
 
 def device_code(
-    text: str, true_name: str, folder: Path, options: Sequence[str], wanted: str = ""
+    text: str,
+    true_name: str,
+    folder: Path,
+    options: Sequence[str],
+    wanted: str = "",
+    asserted: Assertion | None = None,
 ) -> DeviceCode:
     """The device code of the source `text` at `true_name` in `folder`.
 
-    wanted: code whose names are needed besides those that the kernels use.
+    wanted: code whose names are needed besides those that the kernels use. asserted: instead of the kernels
+    this assertion, which may be one of host code.
     """
     project = read_project(text, true_name, folder, options)
-    kept = set_aside(project.texts, true_name, re.findall(r"\w+", wanted))
+    kept = set_aside(project.texts, true_name, re.findall(r"\w+", wanted), asserted)
     texts = {file: with_includes(content, file, project) for file, content in kept.items()}
     headers = dict.fromkeys(EMPTY_NAMES, "#pragma once\n")
     headers |= {file: content for file, content in texts.items() if file != true_name}
@@ -62,7 +70,8 @@ def device_code(
         f"--pre-include={STANDARD_NAME}",
         *(f"-I{place}" for place in (*cccl_folders()[:1], *crt_folders()[:1])),
     ]
-    return DeviceCode(texts[true_name], headers, tuple(more), project.missing, project.found)
+    asserts = any("static_assert" in content for content in project.texts.values())
+    return DeviceCode(texts[true_name], headers, tuple(more), project.missing, project.found, asserts)
 
 
 def with_constants(device: DeviceCode, true_name: str, log: str) -> DeviceCode:

@@ -41,6 +41,21 @@ def refused_instances(log: str) -> set[str]:
     return {squeezed(found) for found in _INSTANCE.findall(log)}
 
 
+def false_assertions(log: str) -> list[tuple[str, int]]:
+    """File and line of each static assertion that failed, as a log of NVRTC says."""
+    return [(error["file"], int(error["line"])) for error in _ERROR.finditer(log) if _is_false(error)]
+
+
+def only_false_assertions(log: str) -> bool:
+    """Does a log of NVRTC tell of static assertions that failed, and of no other error?"""
+    errors = list(_ERROR.finditer(log))
+    return bool(errors) and all(map(_is_false, errors))
+
+
+def _is_false(error: re.Match[str]) -> bool:
+    return error["text"].startswith("static assertion failed")
+
+
 def makes_no_code(compiler: str, arch: str) -> MemsimError:
     """That the `compiler` that is here is too old or too new for a chip, or that there is no such chip."""
     hint = "install a release that knows the chip: pip install nvidia-cuda-nvrtc, or the CUDA toolkit"

@@ -61,6 +61,7 @@ class Item:
         device: device code can use it.
         always: it stays, whoever names it.
         instance: it is an instance of a template, which stays if that is a kernel.
+        asserts: it is a `static_assert` outside of any function or class.
         holes: bytes inside it that go even if it stays: methods for the host.
     """
 
@@ -73,21 +74,34 @@ class Item:
     device: bool = False
     always: bool = False
     instance: bool = False
+    asserts: bool = False
     holes: list[tuple[int, int]] = field(default_factory=list)
 
 
-def set_aside(texts: Mapping[str, str], main: str, wanted: Iterable[str] = ()) -> dict[str, str]:
+#: An assertion by its file and line; EVERY one of them.
+Assertion = tuple[str, int]
+EVERY = ("", 0)
+
+
+def set_aside(
+    texts: Mapping[str, str], main: str, wanted: Iterable[str] = (), asserted: Assertion | None = None
+) -> dict[str, str]:
     """The texts with host code blank.
 
     Args:
         texts: a source and its headers, by path.
         main: the path of the source. Kernels of headers stay if it has none, or if it names them.
         wanted: names that are needed besides, such as types in template arguments.
+        asserted: instead of the kernels this `static_assert` stays, and what it names.
     """
     trees = {file: parse(text) for file, text in texts.items()}
     bodies = _macros(texts.values())
     items = [item for file, tree in trees.items() for item in _Reader(file, tree, bodies).items()]
-    kept = _needed(items, bodies, main, frozenset(_WORD.findall(texts[main])), wanted)
+    if asserted is None:
+        roots = _kernels(items, main, frozenset(_WORD.findall(texts[main])))
+    else:
+        roots = [place for place, item in enumerate(items) if _is_root(item, asserted, trees)]
+    kept = _needed(items, bodies, roots, wanted)
     return {
         file: _without(tree, [(place, item) for place, item in enumerate(items) if item.file == file], kept)
         for file, tree in trees.items()
@@ -103,23 +117,36 @@ def _macros(texts: Iterable[str]) -> dict[str, str]:
     return dict(found)
 
 
-def _needed(
-    items: Sequence[Item], macros: Mapping[str, str], main: str, named: frozenset[str], wanted: Iterable[str]
-) -> set[int]:
-    """The places in `items` of those that stay."""
+def _kernels(items: Sequence[Item], main: str, named: frozenset[str]) -> list[int]:
+    """The places of kernels, of their instances, and of what stays whoever names it."""
     own = any(item.kernel and item.file == main for item in items)
     kernels = {name for item in items if item.kernel for name in item.names}
-    by_name: defaultdict[str, list[int]] = defaultdict(list)
-    for place, item in enumerate(items):
-        for name in item.names:
-            by_name[name].append(place)
-    roots = [
+    return [
         place
         for place, item in enumerate(items)
         if item.always
         or (item.instance and item.names & kernels)
         or (item.kernel and (item.file == main or not own or item.names & named))
     ]
+
+
+def _is_root(item: Item, asserted: Assertion, trees: Mapping[str, Tree]) -> bool:
+    """Is it the assertion, or what stays whoever names it, but for kernels?"""
+    if not item.asserts:
+        return item.always and not item.kernel
+    content = trees[item.file].content
+    first, last = (content[:at].count(b"\n") + 1 for at in (item.start, item.end))
+    return asserted == EVERY or (asserted[0] == item.file and first <= asserted[1] <= last)
+
+
+def _needed(
+    items: Sequence[Item], macros: Mapping[str, str], roots: Sequence[int], wanted: Iterable[str]
+) -> set[int]:
+    """The places in `items` of those that stay: the roots, and what they name."""
+    by_name: defaultdict[str, list[int]] = defaultdict(list)
+    for place, item in enumerate(items):
+        for name in item.names:
+            by_name[name].append(place)
     kept = set(roots)
     seen: set[str] = set()
     waiting = [*wanted, *(word for place in roots for word in items[place].uses)]
@@ -187,7 +214,7 @@ class _Reader:
         if text.strip() == ";":
             item.always = True
         elif inner.type == "static_assert_declaration":
-            pass  # it was true
+            item.asserts = True
         elif inner.type == "function_definition":
             body = inner.child_by_field_name("body")
             head = self.tree.content[node.start_byte : (body or inner).start_byte if body else inner.end_byte]

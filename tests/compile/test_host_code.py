@@ -272,3 +272,35 @@ void run(int *x) {
     made = compile_cubin(code)
     assert set(read_cubin(made.code).kernels) == {f"_Z1kILi{n}EEvPi" for n in (1, 3, 5)}
     assert made.notes[-1] == "launched in the source, and not compiled: k<9>, k<unknown>"
+
+
+ASSERTED = """\
+#include <iostream>
+#include <vector>
+struct Row { float x[4]; std::vector<int> more; };
+constexpr int BLOCK = 64, WARP = 32;
+static_assert(sizeof(Row) == 40, "of the host, whose vector has no size here");
+static_assert(BLOCK % WARP == 0, "whole warps");
+__global__ void k(float *x) { x[threadIdx.x] = 1; }
+int main() { k<<<1, BLOCK>>>(nullptr); std::cout << sizeof(Row); }
+"""
+
+
+def test_an_assertion_beside_host_code_is_held(no_nvcc: None) -> None:
+    """Of constants that only the host has, too; one that cannot be read without the host's headers is not."""
+    assert kernels(ASSERTED) == ["_Z1kPf"]
+    with pytest.raises(MemsimError, match='static assertion failed with "whole warps"') as caught:
+        compile_cubin(ASSERTED.replace("BLOCK = 64", "BLOCK = 48"))
+    assert caught.value.line == 6
+    assert "vector" not in str(caught.value)
+
+
+def test_an_assertion_of_a_header_is_held(tmp_path: Path, no_nvcc: None) -> None:
+    (tmp_path / "sizes.h").write_text("enum { TILE = 4 };\nstatic_assert(TILE == 4);\n")
+    file = tmp_path / "k.cu"
+    file.write_text('#include <vector>\n#include "sizes.h"\n__global__ void k(int *x) { *x = TILE; }\n')
+    assert kernels(file) == ["_Z1kPi"]
+    (tmp_path / "sizes.h").write_text("enum { TILE = 4 };\nstatic_assert(TILE == 8);\n")
+    with pytest.raises(MemsimError, match="static assertion failed") as caught:
+        compile_cubin(file)
+    assert (Path(caught.value.file or "").name, caught.value.line) == ("sizes.h", 2)
