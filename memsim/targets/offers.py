@@ -17,19 +17,10 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.source.declared import closing
+from memsim.source.elements import NUMBERS, element
 from memsim.source.kernels import KernelSource, Parameter, kernels
 from memsim.source.launches import LaunchSource, Size, launches
 from memsim.source.values import constants, split, value_of
-
-# The element types of C, as `--arg` names them.
-TYPES = {
-    **{"float": "f32", "double": "f64", "half": "f16", "__half": "f16", "half2": "f16", "__half2": "f16"},
-    **{"float2": "f32", "float3": "f32", "float4": "f32", "double2": "f64", "int": "i32", "unsigned": "u32"},
-    **{"unsigned int": "u32", "uint": "u32", "int32_t": "i32", "uint32_t": "u32", "short": "i16"},
-    **{"int16_t": "i16", "uint16_t": "u16", "unsigned short": "u16", "char": "i8", "signed char": "i8"},
-    **{"unsigned char": "u8", "int8_t": "i8", "uint8_t": "u8", "bool": "u8", "long": "i64", "size_t": "u64"},
-    **{"long long": "i64", "unsigned long long": "u64", "int64_t": "i64", "uint64_t": "u64", "int4": "i32"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +231,7 @@ def _names(text: str) -> Iterator[str]:
     yield from (
         name
         for name in re.findall(r"(?<![.\w>])[A-Za-z_]\w*(?!\s*\()", text)
-        if name not in ("sizeof", *TYPES)
+        if name not in ("sizeof", *NUMBERS)
     )
 
 
@@ -256,11 +247,16 @@ def _argument(
         number = value_of(passed, constants(text)) if re.fullmatch(r"[\w\s+*/()-]+", passed) else None
         if number is None and re.fullmatch(r"-?\d+(?:\.\d*)?(?:e-?\d+)?f?", passed, re.IGNORECASE):
             return passed.rstrip("fF")
-        if number is None and base in TYPES:
+        if number is None:
             asked.append(parameter.name)
         return parameter.name if number is None else str(number)
-    short = TYPES.get(base, "f32" if base in ("void", "T") else base)
-    return f"{short}[{_extent(text, passed, parameter.name, asked)}]"
+    pointee = "size_t" if "**" in parameter.type else "float" if base in ("void", "T") else base
+    one = element(text, pointee)
+    if one is None:
+        asked.append(f"{parameter.name}_BYTES")
+        return f"u8[{parameter.name}_BYTES]"
+    parts = f",{one.count}" if one.count > 1 else ""
+    return f"{one.short}[{_extent(text, passed, parameter.name, asked)}{parts}]"
 
 
 def _extent(text: str, passed: str, name: str, asked: list[str]) -> str:

@@ -149,3 +149,36 @@ def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim
     assert one.out == "other(8 B)\n  memsim analyze one.cubin --grid GRID --block BLOCK --arg ARG\n"
     assert "memsim analyze two.cubin --kernel more --grid GRID --block BLOCK --arg ARG" in two.out
     assert memsim(verb, "three.cubin").code == 2
+
+
+PARTICLES = """\
+struct Particle { float x, y, z; int id; };
+struct Unread : Particle { int more; };
+__global__ void move(Particle *p, const float4 *by, Unread *u, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) p[i].x += by[i].y;
+}
+int main() {
+    const int n = 256;
+    Particle *p;
+    float4 *by;
+    cudaMalloc(&p, n * sizeof(Particle));
+    cudaMalloc(&by, n * sizeof(float4));
+    move<<<n / 128, 128>>>(p, by, nullptr, n);
+}
+"""
+
+
+def test_the_command_that_is_offered_for_structs_can_be_typed(file: Path, memsim: Run) -> None:
+    """An element that is a struct or a vector is so many numbers side by side."""
+    file.write_text(PARTICLES)
+    words = ["--arg", "i32[256,4]", "--arg", "f32[256,4]"]
+    offered = memsim("analyze", "mine.cu")
+    typed = "--grid 2 --block 128 --arg 'i32[256,4]' --arg 'f32[256,4]' --arg 'u8[u_BYTES]' --arg 256"
+    assert f"memsim analyze mine.cu {typed}" in offered.out
+    assert "with values for u_BYTES" in offered.out
+    done = memsim(
+        "analyze", "mine.cu", "--grid", "2", "--block", "128", *words, "--arg", "u8[20]", "--arg", "256"
+    )
+    assert done.code == 0, done.err
+    assert "p" in done.out.split() and "by" in done.out.split()

@@ -1,8 +1,8 @@
 """Nothing is silent that may touch memory.
 
 hopper_instructions.csv: the opcodes and sections of NVIDIA's table (CUDA Binary Utilities, Hopper
-instruction set), and what each does with memory: it reads or writes, it does neither, or it orders what others
-do and keeps caches.
+instruction set), and what each does with memory: it reads or writes, it does neither, or it orders what
+others do and keeps caches.
 """
 
 from __future__ import annotations

@@ -1,0 +1,159 @@
+"""Elements of arrays as C declares them: numbers, CUDA's vectors of numbers, and the source's own structs.
+
+A struct is laid out as C does: each member at a multiple of its alignment. Not read, and without a layout
+here: templates, base classes, virtual functions, bit fields, unions, and `#pragma pack`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.source.syntax import Tree, parse
+from memsim.source.values import constants, value_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+#: Numbers of C, as `--arg` names them.
+NUMBERS = {
+    **{"float": "f32", "double": "f64", "half": "f16", "__half": "f16", "int": "i32", "unsigned": "u32"},
+    **{"unsigned int": "u32", "uint": "u32", "int32_t": "i32", "uint32_t": "u32", "short": "i16"},
+    **{"int16_t": "i16", "uint16_t": "u16", "unsigned short": "u16", "char": "i8", "signed char": "i8"},
+    **{"unsigned char": "u8", "int8_t": "i8", "uint8_t": "u8", "bool": "u8", "long": "i64", "size_t": "u64"},
+    **{"long long": "i64", "unsigned long long": "u64", "int64_t": "i64", "uint64_t": "u64"},
+    **{"unsigned long": "u64", "uchar": "u8", "ushort": "u16", "longlong": "i64", "ulonglong": "u64"},
+    **{"__nv_bfloat16": "bf16", "nv_bfloat16": "bf16"},
+}
+_VECTOR = re.compile(
+    r"(float|double|int|uint|short|ushort|char|uchar|longlong|ulonglong|(?:__)?half|__nv_bfloat16)([1234])"
+)
+_ALIGNED = re.compile(r"\b(struct|class)\s+(?:__align__|alignas)\s*\(\s*(\d+)\s*\)(?=\s+(\w+))")
+_UNREAD = ("base_class_clause", "virtual", "bitfield_clause")
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element of an array: `count` numbers of the type `short` ("f32"), side by side.
+
+    size, alignment: in bytes. Of a struct with padding, or of several types, the numbers are words or bytes.
+    """
+
+    short: str
+    count: int
+    size: int
+    alignment: int
+
+
+def element(text: str, name: str) -> Element | None:
+    """How an element of the C type `name` lies; None if neither its name nor the source says."""
+    return _plain(name) or _Structs(text).of(name.rpartition("::")[2])
+
+
+def _plain(name: str) -> Element | None:
+    """A number, or a vector of numbers."""
+    vector = _VECTOR.fullmatch(name)
+    kind, count = (vector[1], int(vector[2])) if vector is not None else (name, 1)
+    if kind not in NUMBERS:
+        return None
+    size = int(re.sub(r"\D", "", NUMBERS[kind])) // 8
+    return Element(NUMBERS[kind], count, size * count, size if count == 3 else min(16, size * count))
+
+
+#: A member that is a pointer.
+POINTER = Element("u64", 1, 8, 8)
+
+
+class _Structs:
+    """The structs of one source."""
+
+    def __init__(self, text: str) -> None:
+        self.alignments = {found[3]: int(found[2]) for found in _ALIGNED.finditer(text)}
+        self.text = text
+        self.tree: Tree = parse(_ALIGNED.sub(lambda found: found[1].ljust(len(found[0])), text))
+        self.known = constants(text)
+        self.open: set[str] = set()
+
+    def of(self, name: str) -> Element | None:
+        """The struct of a name."""
+        body = None if "#pragma pack" in self.text or name in self.open else self._body(self.tree.root, name)
+        if body is None:
+            return None
+        self.open.add(name)
+        members = list(self._members(body))
+        self.open.discard(name)
+        found = [member for member in members if member is not None]
+        return (
+            None if len(found) < len(members) or not found else _struct(found, self.alignments.get(name, 1))
+        )
+
+    def _body(self, node: Node, name: str) -> Node | None:
+        """The members of `struct name {...}` or `typedef struct {...} name`."""
+        for child in node.named_children:
+            kind = child
+            named = child.child_by_field_name("name")
+            if child.type == "type_definition":
+                kind = child.child_by_field_name("type") or child
+                named = child.child_by_field_name("declarator")
+            body = kind.child_by_field_name("body")
+            if (
+                kind.type in ("struct_specifier", "class_specifier")
+                and named is not None
+                and body is not None
+            ):
+                if self.tree.text(named) == name:
+                    return None if any(part.type in _UNREAD for part in kind.named_children) else body
+            elif child.type in ("namespace_definition", "declaration_list", "linkage_specification"):
+                inside = self._body(child, name)
+                if inside is not None:
+                    return inside
+        return None
+
+    def _members(self, body: Node) -> Iterator[Element | None]:
+        """Each member that takes room; None for one that is not read."""
+        for field in body.named_children:
+            kind, declarators = field.child_by_field_name("type"), field.children_by_field_name("declarator")
+            is_nameless = (
+                field.type == "field_declaration" and not declarators
+            )  # an anonymous union or struct
+            if is_nameless or any(part.type in _UNREAD for part in field.children):
+                yield None
+            if field.type != "field_declaration" or re.match(r"\s*static\b", self.tree.text(field)):
+                continue
+            for declarator in declarators:
+                if declarator.type != "function_declarator":
+                    yield None if kind is None else self._member(self.tree.text(kind), declarator)
+
+    def _member(self, kind: str, declarator: Node) -> Element | None:
+        count = 1
+        while declarator.type == "array_declarator":
+            size, inner = declarator.child_by_field_name("size"), declarator.child_by_field_name("declarator")
+            extent = value_of(self.tree.text(size), self.known) if size is not None else None
+            if extent is None or inner is None:
+                return None
+            count, declarator = count * extent, inner
+        if declarator.type == "pointer_declarator":
+            one: Element | None = POINTER
+        else:
+            one = _plain(kind) or self.of(kind.rpartition("::")[2])
+        return one and Element(one.short, one.count * count, one.size * count, one.alignment)
+
+
+def _struct(members: list[Element], least: int) -> Element:
+    """Members one behind the other, each at its alignment."""
+    end, padded = 0, False
+    alignment = max(least, *(member.alignment for member in members))
+    for member in members:
+        start = -(-end // member.alignment) * member.alignment
+        padded |= start != end
+        end = start + member.size
+    size = -(-end // alignment) * alignment
+    kinds = {member.short for member in members}
+    if len(kinds) == 1 and not padded and size == end:
+        return Element(kinds.pop(), sum(member.count for member in members), size, alignment)
+    return (
+        Element("i32", size // 4, size, alignment) if size % 4 == 0 else Element("u8", size, size, alignment)
+    )
