@@ -31,7 +31,8 @@ class Front:
     memory and of the user's constant variables. stack: end of a thread's stack. dynamic: bytes of dynamic
     shared memory. in_cluster: whether there are clusters, blocks of a cluster in each dimension, their
     reciprocals as floats, and the number of clusters in each dimension. cluster: blocks of a cluster.
-    parameters: their generic address. descriptor: of global memory; no address depends on it.
+    parameters: their generic address. descriptor: of global memory; no address depends on it. workspace: of
+    a cooperative launch (%envreg1, %envreg2), the upper half of its address first.
     """
 
     block: int = 0x0
@@ -45,6 +46,7 @@ class Front:
     cluster: int | None = None
     parameters: int | None = None
     descriptor: int | None = 0x118
+    workspace: int | None = 0x8C
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _PUBLISHED = {
 ONLY_SM_90 = ("stmatrix", "wgmma", "bulk_load", "bulk_store", "cluster_load", "cluster_store")
 
 #: From sm_100 on, dimensions, stack and descriptor come last; where the size of dynamic shared memory
-#: is depends on the cluster.
+#: and the workspace of a grid are depends on the cluster.
 BLACKWELL_FRONT = Front(
     block=0x360,
     grid=0x370,
@@ -37,6 +37,7 @@ BLACKWELL_FRONT = Front(
     dynamic=None,
     constants=0x120,
     descriptor=0x358,
+    workspace=None,
 )
 
 

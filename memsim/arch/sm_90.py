@@ -49,5 +49,6 @@ SM_90 = Arch(
         cluster=0x188,
         parameters=0x198,
         descriptor=0x208,
+        workspace=0x44,
     ),
 )

@@ -14,10 +14,15 @@ from memsim.state.memory import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW,
 
 
 def front_bytes(
-    front: Front, size: int, launch: Launch, stack: int, clusters: tuple[int, int, int] | None
+    front: Front,
+    size: int,
+    launch: Launch,
+    stack: int,
+    clusters: tuple[int, int, int] | None,
+    workspace: int = 0,
 ) -> tuple[bytes, tuple[range, ...]]:
     """(so many bytes, those that are not known). stack: of a thread, in bytes; clusters: the blocks of
-    one, None where there are none.
+    one, None where there are none; workspace: its address, 0 where there is none.
 
     ptxas reads the size of dynamic shared memory (%dynamic_smem_size) there.
     """
@@ -36,6 +41,7 @@ def front_bytes(
         (front.parameters, "<Q", (PARAMETER_WINDOW,)),
         (front.cluster, "<I", (math.prod(cluster),)),
         (front.descriptor, "<Q", (0,)),  # no address depends on it
+        (front.workspace, "<2I", (workspace >> 32, workspace & 0xFFFFFFFF)),
     ]
     content = bytearray(size)
     known: list[range] = []

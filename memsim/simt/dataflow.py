@@ -17,6 +17,8 @@ from memsim.isa.single import is_approximate
 ANYWHERE = 1
 #: The first bit of parameters, one for each 8 bytes; and of module variables, one for each entry of bank 4.
 PARAMETER_BITS, VARIABLE_BITS = 1, 1 + 4096 // 8
+#: Before this byte of constant bank 0 are dimensions and windows, and no pointers.
+FIRST_POINTER = 0x40
 
 
 def barrier_slot(op: Op) -> int:
@@ -82,6 +84,7 @@ class Dataflow:
         self.program = program
         self.ops = program.ops
         self.pointers = -1
+        self.in_global = 0
         self._stores_read_again: frozenset[int] = frozenset()
 
     @cached_property
@@ -206,12 +209,16 @@ class Dataflow:
 
     # --- what addresses need ------------------------------------------------------------
 
-    def needed(self, pointers: int = -1, same: dict[int, int] | None = None) -> frozenset[int]:
+    def needed(
+        self, pointers: int = -1, same: dict[int, int] | None = None, in_global: int = 0
+    ) -> frozenset[int]:
         """Instructions whose values addresses, guards and branches depend on.
 
         A store is among them if what it writes may be read by a load that is. `pointers`: the roots that are
-        pointers. `same`: of those, which may name the same memory, as bits -> bits.
+        pointers. `same`: of those, which may name the same memory, as bits -> bits. `in_global`: those from
+        which generic addresses, too, start only in global memory.
         """
+        self.in_global = in_global
         self.pointers = pointers | ANYWHERE
         stored: frozenset[tuple[str, int]] = frozenset()
         while True:
@@ -268,7 +275,10 @@ class Dataflow:
                 if hit or index in wants_data:
                     wanted.add(index)
                     roots = self.merged(self.roots_of(index), same)
-                    loads.update((space, roots if space == GLOBAL else 0) for space in spaces_read(op))
+                    spaces = spaces_read(op)
+                    if roots and not roots & ~self.in_global:
+                        spaces &= {GLOBAL}
+                    loads.update((space, roots if space == GLOBAL else 0) for space in spaces)
                     need.read(op.reads, op.guard)
                 else:
                     need.read(op.reads if op.record.steers else op.addresses, op.guard)
@@ -444,7 +454,7 @@ def _constant_roots(operand: Constant, size: int) -> int:
     if operand.register is not None and operand.register.slot is not None:
         return ANYWHERE
     first = {0: PARAMETER_BITS, 4: VARIABLE_BITS}.get(operand.bank)
-    if first is None or (operand.bank == 0 and operand.offset < 0x160):
+    if first is None or (operand.bank == 0 and operand.offset < FIRST_POINTER):
         return 0
     word = operand.offset // 8
     return sum(1 << (first + word + more) for more in range(size // 8))

@@ -25,6 +25,13 @@ from memsim.simt.arguments import arrays_of, check_arguments, encode
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.constant_front import front_bytes
+from memsim.simt.cooperative import (
+    check_grid,
+    is_cooperative,
+    place_workspace,
+    workspace_of,
+    workspace_roots,
+)
 from memsim.simt.dataflow import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, Dataflow
 from memsim.simt.engine import Engine
 from memsim.simt.listener import Listener
@@ -100,6 +107,9 @@ def execute_program(
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
     limit = chunk_threads or most
     size = whole_clusters(max(1, limit // (launch.warps * 32)), launch.grid, code.cluster)
+    if is_cooperative(kernel):
+        check_grid(kernel, launch, count, memory.shared_bytes, arch)
+        size = count
     with np.errstate(all="ignore"):
         for start in range(0, count, size):
             end = min(start + size, count)
@@ -170,12 +180,16 @@ def prepare(
             buffer = layout.at(memory.symbols[pointer.symbol][1])
             if buffer is not None:
                 pointers[1 << (VARIABLE_BITS + pointer.offset // 8)] = buffer
+    workspace = layout.at(workspace_of(memory))
+    if workspace is not None:
+        pointers |= dict.fromkeys(workspace_roots(kernel), workspace)
     needed = None
     if not everything:
         every = ANYWHERE
         for bit in pointers:
             every |= bit
-        needed = dataflow.needed(every, _same(pointers, arguments, memory))
+        of_grid = sum(workspace_roots(kernel)) if is_cooperative(kernel) else 0
+        needed = dataflow.needed(every, _same(pointers, arguments, memory), of_grid)
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
     binder = Binder(banks, symbols | dict(kernel.functions), holes)
     code = Code(dataflow, binder, needed, externals, cluster_of(kernel, launch) or (1, 1, 1))
@@ -227,6 +241,7 @@ def _memory(kernel: Executable, launch: Launch, arguments: Sequence[Any], names:
         shared.add(kernel.dynamic_name, shared.end, launch.shared_bytes)
         shared.end += launch.shared_bytes
     _place_variables(kernel, memory)
+    place_workspace(kernel, memory)
     memory.uninitialised = NEVER_WRITTEN
     calls = any(op.flow is Flow.CALL for op in kernel.program.ops)
     local = align(max(kernel.local_bytes, UNBOUNDED_STACK if calls else 0), 16)
@@ -257,7 +272,8 @@ def _banks(
     """The constant banks of a launch, what of bank 0 is not known, addresses for functions of the system."""
     stack = memory.layouts["local"].end
     layout = arch_of_code(kernel.made_for).front
-    front, holes = front_bytes(layout, kernel.parameter_base, launch, stack, cluster_of(kernel, launch))
+    cluster, workspace = cluster_of(kernel, launch), workspace_of(memory)
+    front, holes = front_bytes(layout, kernel.parameter_base, launch, stack, cluster, workspace)
     banks = {bank: bytes(content) for bank, content in kernel.constants.items()}
     banks[0] = front + parameters
     externals: dict[int, str] = {}

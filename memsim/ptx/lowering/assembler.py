@@ -34,6 +34,10 @@ _SPECIALS = {
 }
 
 
+#: The workspace of a cooperative launch in front of the parameters: the upper and the lower half.
+_ENVIRONMENT = {"envreg1": 0x44, "envreg2": 0x48}
+
+
 class NotLowered(Exception):
     """No machine instruction is known for this form of a PTX instruction."""
 
@@ -281,7 +285,10 @@ class Assembler:
         if base == "cluster_nctaid":
             return Immediate((self.function.cluster or (1, 1, 1))["xyz".index(axis)])
         found = self.temporary()
-        self.emit("S2R", found, Special(_special(name)))
+        if base in _ENVIRONMENT:
+            self.emit("MOV", found, Constant(PARAMETERS, _ENVIRONMENT[base]))
+        else:
+            self.emit("S2R", found, Special(_special(name)))
         return found
 
     # --- addresses ----------------------------------------------------------------------
