@@ -21,11 +21,11 @@ import numpy as np
 import memsim
 from docs.growth import page as growth
 from memsim.analysis import Analysis
-from memsim.inspect.layout import layouts
-from memsim.inspect.request import GlobalRequest, SharedRequest, take_apart
-from memsim.report.heat import heat_rows
-from memsim.report.ladder import ladder
-from memsim.report.sentences import sentences
+from memsim.views.explain.data import GlobalRequest, SharedRequest, take_apart
+from memsim.views.explain.sentences import sentences
+from memsim.views.flow.ladder import ladder
+from memsim.views.heatmap.rows import heat_rows
+from memsim.views.layout.data import layouts
 from studies.bench import page as speed
 
 if TYPE_CHECKING:

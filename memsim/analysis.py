@@ -1,7 +1,7 @@
 """What a launch costs: a row for each source line and instruction, totals, and the answer in a line.
 
 In: a `Trace` and a chip. Out: `Analysis`: plain records that every report prints.
-Left out on purpose: how a cost is worked out (`memsim.model`) and how it is printed (`memsim.report`).
+Left out on purpose: how a cost is worked out (`memsim.model`) and how it is printed (`memsim.views`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from memsim.trace.trace import AccessSite, Origin, Trace
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from memsim.report.plot import Plots
-    from memsim.report.shown import Shown
     from memsim.suggest import Suggestions
+    from memsim.views.plot import Plots
+    from memsim.views.shown import Shown
 
 SCHEMA = 1
 
@@ -185,7 +185,7 @@ class Analysis:
         Raises:
             MemsimError: by each picture, if matplotlib is not installed.
         """
-        from memsim.report.plot import Plots
+        from memsim.views.plot import Plots
 
         return Plots(self)
 
@@ -207,7 +207,7 @@ class Analysis:
         Raises:
             MemsimError: none of the kernels touches shared memory.
         """
-        from memsim.report import shown
+        from memsim.views import shown
 
         return shown.heatmap([self] if compare is None else [self, compare])
 
@@ -220,7 +220,7 @@ class Analysis:
         Raises:
             MemsimError: no such access, or it could not be analyzed.
         """
-        from memsim.report import shown
+        from memsim.views import shown
 
         return shown.explain(self, line, site)
 
@@ -230,7 +230,7 @@ class Analysis:
         Raises:
             MemsimError: the file cannot be written.
         """
-        from memsim.report.html import report_page
+        from memsim.views.report import report_page
 
         try:
             Path(path).write_text(report_page(self), encoding="utf-8")
@@ -261,13 +261,13 @@ class Analysis:
 
     def __str__(self) -> str:
         """The text that `memsim analyze` prints."""
-        from memsim.report.text import render
+        from memsim.views.analyze.terminal import render
 
         return render(self)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the verdict, the bank heatmap, the rows."""
-        from memsim.report.html import fragment
+        from memsim.views.report import fragment
 
         return fragment(self)
 

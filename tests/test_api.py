@@ -12,7 +12,7 @@ import pytest
 import memsim
 from memsim.api import Kernel, Module
 from memsim.launch import dim3
-from memsim.report.text import write
+from memsim.views.analyze.terminal import write
 
 ONE = """.version 8.0
 .target sm_90

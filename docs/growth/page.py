@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from docs.growth.measure import RECORD, RUNS, SHORT_S, WARPS
-from memsim.report.colours import CONFLICT, COUNTS
+from memsim.views.colours import CONFLICT, COUNTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,7 +98,7 @@ def _table() -> str:
 
 def draw(name: str) -> Figure:
     """Time on the left, memory on the right; the axes are logarithmic."""
-    from memsim.report.figures.canvas import new_figure, style
+    from memsim.views.canvas import new_figure, style
 
     figure = new_figure(*INCHES)
     with style():

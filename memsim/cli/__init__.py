@@ -126,7 +126,7 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
 
 def _failed(message: str, code: int, prefix: str = "error: ") -> int:
     """Tells why, and returns the exit code."""
-    from memsim.report.plain import plain
+    from memsim.views.plain import plain
 
     with suppress(OSError):
         click.echo(plain(f"{prefix}{message}"), err=True)

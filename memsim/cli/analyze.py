@@ -10,10 +10,10 @@ import click
 
 from memsim.cli.launch_options import analyzed, asks_what_there_is, echo_offers, job_of, target_options
 from memsim.errors import MemsimError
-from memsim.report import json, text
-from memsim.report.hints import next_command
 from memsim.targets.target import is_file
 from memsim.trace.source import SUFFIX, can_be_written, is_trace
+from memsim.views.analyze import json, terminal
+from memsim.views.analyze.next_command import next_command
 
 
 @click.command()
@@ -23,7 +23,7 @@ from memsim.trace.source import SUFFIX, can_be_written, is_trace
 @click.option("--metrics", is_flag=True, help="Also print the totals under ncu's metric names.")
 @click.option(
     "--sort",
-    type=click.Choice(text.SORTS),
+    type=click.Choice(terminal.SORTS),
     default="cost",
     help="Order of each table's rows: highest cost first (default), most waste first, or by line number.",
 )
@@ -47,7 +47,7 @@ def analyze(
     as_json: bool,
     sass: bool,
     metrics: bool,
-    sort: text.Sort,
+    sort: terminal.Sort,
     save_trace: Path | None,
     save_launch: Path | None,
     **launch: Any,
@@ -110,7 +110,7 @@ def analyze(
     if as_json:
         click.echo(json.render(analysis, sass=sass))
     else:
-        text.write(analysis, sys.stdout, sass=sass, metrics=metrics, sort=sort)
+        terminal.write(analysis, sys.stdout, sass=sass, metrics=metrics, sort=sort)
         suggestion = next_command(analysis, target, options=is_file(target))
         if suggestion:
             click.echo(suggestion)

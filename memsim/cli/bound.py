@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import analyzed, target_options
-from memsim.report import bound as report
+from memsim.views import bound as view
 
 
 @click.command()
@@ -31,6 +31,6 @@ def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> N
     """
     analysis = analyzed(ctx, target)
     if as_json:
-        click.echo(json.dumps(report.to_dict(analysis), indent=2))
+        click.echo(json.dumps(view.to_dict(analysis), indent=2))
     else:
-        report.write(analysis, sys.stdout)
+        view.write(analysis, sys.stdout)

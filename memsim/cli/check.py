@@ -21,20 +21,15 @@ from memsim.files import write_text
 from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
 from memsim.job import Job
 from memsim.kernels import Spec, catalog
-from memsim.report import check as terminal
-from memsim.report.findings import Locate
 from memsim.targets.check import check_project
 from memsim.targets.places import locator, repository_root
 from memsim.targets.project import find_project
+from memsim.views.check import terminal
+from memsim.views.check.findings import Locate
+from memsim.views.check.lanes import with_lanes
 
-#: Formats, and the modules of `memsim.report` that write them.
-FORMATS = {
-    "github": "github",
-    "sarif": "sarif",
-    "junit": "junit",
-    "json": "check_json",
-    "markdown": "markdown",
-}
+#: Formats: each is a module of `memsim.views.check`.
+FORMATS = ("github", "sarif", "junit", "json", "markdown")
 SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the summary of a job
 
 
@@ -78,7 +73,7 @@ def check(
         folder, targets = project.folder, project.targets
         with progress_bar("memsim check") as report:
             chosen = project.chosen(target)
-            outcome = check_project(project, chosen, open_cache(no_cache), jobs, report)
+            outcome = with_lanes(check_project(project, chosen, open_cache(no_cache), jobs, report))
     except MemsimError as error:  # whoever reads the format must see it too
         outcome = Outcome((), (), (Problem("", error),))
 
@@ -123,7 +118,7 @@ def _is_found(folder: Path) -> bool:
 
 def _writer(form: str) -> Callable[[Outcome, Locate], str]:
     """What writes a format; imported only when it is asked for."""
-    render = import_module(f"memsim.report.{FORMATS[form]}").render
+    render = import_module(f"memsim.views.check.{form}").render
     found: Callable[[Outcome, Locate], str] = render
     return partial(render, version=memsim.__version__) if form == "sarif" else found
 

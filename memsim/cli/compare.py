@@ -22,7 +22,6 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists, read_text
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
-from memsim.report import comparison
 from memsim.targets.places import repository_root
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.revision import files_at, is_revision, targets_at, with_headers_of
@@ -30,10 +29,11 @@ from memsim.targets.run import analyze_all
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
 from memsim.trace.source import is_trace
 from memsim.trace.trace import Trace
+from memsim.views.compare import terminal
 
 FORMATS: dict[str, Callable[[Comparisons], str]] = {
-    "json": comparison.as_json,
-    "markdown": comparison.as_markdown,
+    "json": terminal.as_json,
+    "markdown": terminal.as_markdown,
 }
 PRESENT = "."
 
@@ -169,7 +169,7 @@ def compare_(
     operands.refuse_unused()
     found = _compared(first, second)
     if form == "text":
-        comparison.write(found, sys.stdout)
+        terminal.write(found, sys.stdout)
     else:
         click.echo(FORMATS[form](found))
 

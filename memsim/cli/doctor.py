@@ -10,8 +10,8 @@ import click
 
 import memsim
 from memsim.doctor import Part, examine
-from memsim.report.plain import plain_console
-from memsim.report.tables import UNLIMITED
+from memsim.views.plain import plain_console
+from memsim.views.tables import UNLIMITED
 
 
 @click.command()

@@ -11,11 +11,11 @@ import click
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analyzed, target_options
 from memsim.cli.output import output_option, save_figure, say
-from memsim.inspect.choose import sites_on_line, worst_site
-from memsim.inspect.request import take_apart
-from memsim.report.help import what_would_help
-from memsim.report.labels import access
-from memsim.report.terminal import request as terminal
+from memsim.views.explain import terminal
+from memsim.views.explain.choose import sites_on_line, worst_site
+from memsim.views.explain.data import take_apart
+from memsim.views.labels import access
+from memsim.views.suggest.advice import what_would_help
 
 
 @click.command()

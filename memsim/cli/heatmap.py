@@ -11,7 +11,7 @@ import click
 from memsim.cli.launch_options import analyzed, target_options
 from memsim.cli.output import PAGE, output_option, save_figure
 from memsim.files import write_text
-from memsim.report.terminal import heatmap as terminal
+from memsim.views.heatmap import terminal
 
 
 @click.command()
@@ -41,7 +41,7 @@ def heatmap(
     if output is None:
         terminal.write(analyses, sys.stdout)
     elif output.suffix == PAGE:
-        from memsim.report.html import heatmap_page
+        from memsim.views.report import heatmap_page
 
         write_text(output, heatmap_page(analyses), "the page")
     else:

@@ -9,9 +9,9 @@ import click
 from memsim.cli.output import say
 from memsim.errors import MemsimError
 from memsim.files import write_text
-from memsim.report.labels import count
 from memsim.targets.first import first_project
 from memsim.targets.project import OWN_FILE
+from memsim.views.labels import count
 
 
 @click.command()

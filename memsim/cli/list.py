@@ -10,8 +10,8 @@ import click
 from memsim.cli.launch_options import echo_offers, has_kernels
 from memsim.errors import MemsimError
 from memsim.kernels import by_article
-from memsim.report.plain import plain_console
-from memsim.report.tables import room_of
+from memsim.views.plain import plain_console
+from memsim.views.tables import room_of
 
 NARROWEST = 30  # columns of a story
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memsim.report.plain import plain
+from memsim.views.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,7 +35,7 @@ def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
     Raises:
         MemsimError: an unknown suffix, matplotlib is not installed, or the file cannot be written.
     """
-    from memsim.report.figures.canvas import check_suffix, save
+    from memsim.views.canvas import check_suffix, save
 
     check_suffix(path)
     save(draw(), path)

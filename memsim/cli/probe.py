@@ -11,8 +11,6 @@ import click
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
-from memsim.report import probe as report
-from memsim.report import rates as rates_report
 from memsim.validate.probe.judge import judge_probe
 from memsim.validate.probe.measure import run_probe
 from memsim.validate.probe.recording import newest_probe
@@ -20,6 +18,8 @@ from memsim.validate.probe.rules import write_rules
 from memsim.validate.rates.judge import judge_rates
 from memsim.validate.rates.measure import run_rates
 from memsim.validate.rates.recording import newest_rates
+from memsim.views.probe import patterns
+from memsim.views.probe import rates as rates_view
 
 FAILED = 1
 
@@ -68,9 +68,9 @@ def probe(
         found = judge_probe(recording)
 
     if as_json:
-        click.echo(json.dumps(report.to_dict(recording, found), indent=2))
+        click.echo(json.dumps(patterns.to_dict(recording, found), indent=2))
     else:
-        report.write(recording, found, sys.stdout)
+        patterns.write(recording, found, sys.stdout)
     ctx.exit(0 if all(held.holds for held in found) else FAILED)
 
 
@@ -86,7 +86,7 @@ def _probe_rates(folder: Path, live: bool, record: bool, gpu: str | None, as_jso
 
     found = judge_rates(recording)
     if as_json:
-        click.echo(json.dumps(rates_report.to_dict(recording, found), indent=2))
+        click.echo(json.dumps(rates_view.to_dict(recording, found), indent=2))
     else:
-        rates_report.write(recording, found, sys.stdout)
+        rates_view.write(recording, found, sys.stdout)
     return 0 if all(rated.holds for rated in found) else FAILED

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from memsim.report.plain import plain
+from memsim.views.plain import plain
 
 Report: TypeAlias = Callable[[float], None] | None
 

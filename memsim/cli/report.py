@@ -15,7 +15,7 @@ from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.job import Job
 from memsim.kernels import Spec
-from memsim.report.html import Recorded, report_page
+from memsim.views.report import Recorded, report_page
 
 
 @click.command()

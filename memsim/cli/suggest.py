@@ -16,8 +16,6 @@ from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
-from memsim.report import suggestions as text
-from memsim.report.verified import holds, render, to_dict
 from memsim.suggest.edit import Edit
 from memsim.suggest.prove import Proof, differing_results, source_of
 from memsim.suggest.suggestions import suggest as find
@@ -25,6 +23,8 @@ from memsim.suggest.threads import Remapped
 from memsim.targets.cache import trace_of
 from memsim.validate.cure import Verified
 from memsim.validate.cure import verify as measure_both
+from memsim.views.suggest import terminal
+from memsim.views.suggest.verified import holds, render, to_dict
 
 
 @click.command()
@@ -86,7 +86,7 @@ def suggest(
         said = found.to_dict() if measured is None else {**found.to_dict(), "verified": to_dict(measured)}
         click.echo(json.dumps(said, indent=2))
     else:
-        click.echo(text.render(found))
+        click.echo(terminal.render(found))
         if measured is not None:
             click.echo("\n" + render(measured))
     if not (run or verify or apply):

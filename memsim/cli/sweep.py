@@ -12,10 +12,10 @@ from memsim.cli.launch_options import spell
 from memsim.cli.output import save_figure
 from memsim.cli.progress import progress_bar
 from memsim.errors import MemsimError
-from memsim.report import sweep as table
 from memsim.sweep.files import kept_in
 from memsim.sweep.run import sweep as run_sweep
 from memsim.sweep.variants import variants
+from memsim.views.sweep import terminal
 
 TEXTS = ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes", "blocks", "arch")
 
@@ -105,7 +105,7 @@ def sweep(
     if output is not None:
         kept_in(output, ())  # a suffix, or pyarrow, is missing before anything is analyzed
     if plot is not None:
-        from memsim.report.figures.canvas import check_suffix
+        from memsim.views.canvas import check_suffix
 
         check_suffix(plot)
     said = {key: text for key in TEXTS if (text := texts.get(key)) is not None}
@@ -115,9 +115,9 @@ def sweep(
     chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1)
     with progress_bar(target) as report:
         results = run_sweep(chosen, output, jobs, report, scheduler=scheduler, cut=cut)
-    table.write(results, sys.stdout)
+    terminal.write(results, sys.stdout)
     if plot is not None:
-        from memsim.report.figures.frontier import frontier_figure
+        from memsim.views.sweep.figure import frontier_figure
 
         save_figure(plot, lambda: frontier_figure(results))
     if all(result.counts.error for result in results):

@@ -21,8 +21,6 @@ from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec, catalog, compiled
-from memsim.report import instructions, validation
-from memsim.report.instructions import Subject
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import new_code_path, newest_code, newest_code_of_each
@@ -34,6 +32,8 @@ from memsim.validate.recording import Recording
 from memsim.validate.recordings import newest_of_each, newest_recording
 from memsim.validate.replay import replay, replay_code
 from memsim.validate.sizes import RAGGED, size_of
+from memsim.views.validate import by_instruction, by_line
+from memsim.views.validate.by_instruction import Subject
 
 FAILED, MISSING = 1, 2
 REFUSED = {
@@ -54,7 +54,7 @@ class Found:
     @property
     def passed(self) -> bool:
         """Whether everything is as predicted."""
-        by_code = all(instructions.passed(comparison) for _, comparison in self.code)
+        by_code = all(by_instruction.passed(comparison) for _, comparison in self.code)
         return by_code and all(comparison.passed for comparison in self.lines)
 
 
@@ -218,30 +218,30 @@ def _recorded(folder: Path, size: str | None, gpu: str | None) -> Found:
     def wanted(name: str, extents: tuple[int, ...]) -> bool:
         return size is None or extents == _sized(name, size)[1]
 
-    by_code: list[CodeRecording] = [
+    code_recordings: list[CodeRecording] = [
         recording
         for recording in newest_code_of_each(folder, gpu)
         if wanted(recording.name, recording.extents)
     ]
-    have = {(recording.name, recording.extents, recording.device.slug) for recording in by_code}
-    by_line: list[Recording] = [
+    have = {(recording.name, recording.extents, recording.device.slug) for recording in code_recordings}
+    line_recordings: list[Recording] = [
         recording
         for recording in newest_of_each(folder, gpu)
         if wanted(recording.kernel, recording.size)
         and (recording.kernel, recording.size, recording.device.slug) not in have
     ]
-    if not by_code and not by_line:
+    if not code_recordings and not line_recordings:
         raise MemsimError(
             f"there is no recording in {folder}" + (f" for {gpu}" if gpu else ""),
             hint="make some on a machine with a GPU: memsim validate --all --live --record",
         )
     found = Found()
-    for code in by_code:
+    for code in code_recordings:
         try:
             found.code.append((_subject(code), replay_code(code)))
         except MemsimError as error:
             found.stale.append(error)
-    for recording in by_line:
+    for recording in line_recordings:
         try:
             found.lines.append(replay(recording))
         except MemsimError as error:
@@ -271,20 +271,20 @@ def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
     for error in found.stale:
         say(f"error: {error}", err=True)
     if as_json:
-        records: list[Any] = [instructions.to_dict(*pair) for pair in found.code]
-        records += [validation.to_dict(comparison) for comparison in found.lines]
+        records: list[Any] = [by_instruction.to_dict(*pair) for pair in found.code]
+        records += [by_line.to_dict(comparison) for comparison in found.lines]
         click.echo(json.dumps(records if everything else records[0], indent=2))
     elif not everything:
         for subject, comparison in found.code:
-            instructions.write(subject, comparison, sys.stdout, whole)
+            by_instruction.write(subject, comparison, sys.stdout, whole)
         for of_lines in found.lines:
-            validation.write(of_lines, sys.stdout)
+            by_line.write(of_lines, sys.stdout)
     else:
         for subject, comparison in found.code:
-            say(instructions.headline(subject, comparison))
+            say(by_instruction.headline(subject, comparison))
         for of_lines in found.lines:
-            say(validation.headline(of_lines))
+            say(by_line.headline(of_lines))
         if found.code:
-            say(instructions.summary([comparison for _, comparison in found.code]))
+            say(by_instruction.summary([comparison for _, comparison in found.code]))
         if found.lines:
-            say(validation.summary(found.lines))
+            say(by_line.summary(found.lines))

@@ -7,7 +7,7 @@ row that breaks it. Left out on purpose: whether the budget says anything at all
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
@@ -18,7 +18,6 @@ from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
 from memsim.guard.budget import BASELINE, Budget
 from memsim.guard.changes import change_of
 from memsim.guard.cycles import WHOLE, check_certain, cycles_of, shown
-from memsim.guard.lanes import worst_request
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Figure, Finding
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
@@ -163,7 +162,7 @@ def _against_baseline(budget: Budget, subject: Subject, pair: Pair) -> Finding |
     finding = Finding(change.kind, subject.name, budget.text, site, change.figures, reason)
     if pair.now is None or not finding.breaks:
         return finding
-    return finding.with_lanes(worst_request(subject.analysis, site))
+    return replace(finding, analysis=subject.analysis)
 
 
 def _other_code(subject: Subject) -> str:
@@ -199,8 +198,8 @@ def _each(
             continue
         kind, reason = (BROKEN, "") if limit is not None else (NEW, "the baseline has no such count of it")
         figure = Figure(quantity.name, _was(quantity, subject, site), now, limit, budget.relation)
-        lanes = worst_request(subject.analysis, site)
-        yield Finding(kind, subject.name, budget.text, site, (figure,), reason, lanes)
+        found = Finding(kind, subject.name, budget.text, site, (figure,), reason)
+        yield replace(found, analysis=subject.analysis)
 
 
 def _together(
@@ -215,8 +214,8 @@ def _together(
     most = max(rows, key=lambda site: quantity.of(site) or 0)
     reason = f"the sum over {len(rows)} rows; this one adds most" if len(rows) > 1 else ""
     figure = Figure(quantity.name, was, now, budget.limit, budget.relation, budget.percent)
-    lanes = worst_request(subject.analysis, most)
-    yield Finding(BROKEN, subject.name, budget.text, most, (figure,), reason, lanes)
+    found = Finding(BROKEN, subject.name, budget.text, most, (figure,), reason)
+    yield replace(found, analysis=subject.analysis)
 
 
 def _sum(budget: Budget, quantity: Quantity, rows: Sequence[SiteCounts]) -> Fraction:

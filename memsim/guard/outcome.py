@@ -5,10 +5,10 @@ In: nothing. Out: `Outcome` and its parts. Left out on purpose: how they come ab
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from memsim.analysis import SiteCounts
+from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 
 # Kinds of findings: those that break a budget, and those that only say that the baseline is out of date.
@@ -42,7 +42,8 @@ class Finding:
     """A row that a budget has something to say about.
 
     site: the row; of a budget over several rows, the one that adds most. A vanished one has no file.
-    reason: what there is to say beside the figures. lanes: which lanes are to blame, "" if none are.
+    reason: what there is to say beside the figures. analysis: what the row is of, where its lanes may be to
+    blame. lanes: which they are, in words, "" until a view says so (`memsim.views.check.lanes`).
     """
 
     kind: str
@@ -52,6 +53,7 @@ class Finding:
     figures: tuple[Figure, ...]
     reason: str = ""
     lanes: str = ""
+    analysis: Analysis | None = field(default=None, repr=False, compare=False)
 
     @property
     def breaks(self) -> bool:

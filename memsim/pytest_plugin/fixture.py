@@ -26,12 +26,13 @@ from memsim.guard.judge import Acceptance, DeclaredBudget, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import parse_selector
 from memsim.job import Job
-from memsim.report.check import text
 from memsim.store import cache_folder
 from memsim.targets.check import check_project, read_baseline
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.run import analyze_job
 from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job
+from memsim.views.check.lanes import with_lanes
+from memsim.views.check.terminal import text
 
 
 class Guard:
@@ -158,7 +159,7 @@ class Guard:
             warnings.warn(note, stacklevel=2)
         if outcome.problems:
             raise outcome.problems[0].error
-        broken = [finding for finding in outcome.findings if finding.breaks]
+        broken = [finding for finding in with_lanes(outcome).findings if finding.breaks]
         if broken:
             _fail(f"{outcome.verdict}\n\n{text(broken, lambda kernel, file: file or kernel)}")
 

@@ -70,7 +70,7 @@ class Suggestions:
 
     def __str__(self) -> str:
         """The text that `memsim suggest` prints."""
-        from memsim.report.suggestions import render
+        from memsim.views.suggest.terminal import render
 
         return render(self)
 

@@ -2,5 +2,5 @@
 
 In: kernels of the catalogue. Out: recordings of hardware counters, and comparisons with them.
 Left out on purpose: how a prediction is made (`memsim.analysis`, `memsim.model`) and how a
-comparison is printed (`memsim.report`).
+comparison is printed (`memsim.views`).
 """

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memsim.data import data_folder
-from memsim.report.colours import CONFLICT, COUNTS, FAINT, IDEAL
+from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL
 from studies.bench import report
 from studies.bench.recording import CUBLAS, BenchRecording, Size, newest_of_each_gpu
 from studies.bench.table import PREDICTED_AT, Row, Speed, make_rows, unchanged
@@ -116,7 +116,7 @@ def wavefronts_per_second(recording: BenchRecording) -> float:
 
 def draw(recording: BenchRecording) -> Figure:
     """Speed against predicted wavefronts, both logarithmic; the names are those of the last size."""
-    from memsim.report.figures.canvas import new_figure, style
+    from memsim.views.canvas import new_figure, style
 
     rows = rows_of(recording)
     figure = new_figure(*INCHES)

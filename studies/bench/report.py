@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from memsim.report.plain import plain_console
+from memsim.views.plain import plain_console
 from studies.bench.recording import CUBLAS, BenchRecording, Size
 from studies.bench.table import PREDICTED_AT, Row, Speed
 

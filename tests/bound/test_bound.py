@@ -191,7 +191,7 @@ def test_probe_rates_without_a_recording_says_how_to_make_one(tmp_path: Path) ->
 
 
 def test_the_page_says_it_below_its_first_line() -> None:
-    from memsim.report.html import report_page
+    from memsim.views.report import report_page
 
     page = report_page(analysis_of("transpose_naive"))
     assert '<p id="bound">Bound: at least ' in page

@@ -11,9 +11,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from memsim.report.html import report_page
+from memsim.views.report import report_page
 from tests.browser.conftest import Page
-from tests.report.test_listing import long
+from tests.views.report.test_listing import long
 
 pytestmark = pytest.mark.slow
 

@@ -15,11 +15,11 @@ from selenium.webdriver.common.keys import Keys
 
 from memsim.analysis import analyze_trace
 from memsim.cli import main
-from memsim.report.html import report_page
-from memsim.report.html.accesses import FIELDS
+from memsim.views.report import report_page
+from memsim.views.report.accesses import FIELDS
 from tests.browser.conftest import Page
-from tests.report.cases import kernel
 from tests.traces import make_trace, site
+from tests.views.cases import kernel
 
 pytestmark = pytest.mark.slow
 

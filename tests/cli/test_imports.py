@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 UNUSED = {
     *("rich", "multiprocessing", "concurrent.futures", "tree_sitter"),
     *("memsim.isa.op", "memsim.trace.record"),
-    *("memsim.suggest", "memsim.inspect", "memsim.sass", "memsim.sketch"),
+    *("memsim.suggest", "memsim.views.explain", "memsim.sass", "memsim.sketch"),
 }
 #: What draws, reads the traces of other tools, executes code, or writes a format that nobody asked for.
 HEAVY = {
     *("matplotlib", "pandas", "tree_sitter", "networkx", "xml.etree.ElementTree"),
     *("memsim.trace.foreign.read", "memsim.trace.foreign.write", "memsim.simt.engine", "memsim.ptx.parser"),
-    *("memsim.report.html", "memsim.report.junit", "memsim.report.sarif", "memsim.captured.numba"),
+    *("memsim.views.report", "memsim.views.check.junit", "memsim.views.check.sarif", "memsim.captured.numba"),
 }
 
 
@@ -52,4 +52,4 @@ def test_a_check_from_the_cache_executes_nothing(tmp_path: Path) -> None:
     found = imported(tmp_path, "check")
     assert "memsim.guard.judge" in found
     assert not found & (HEAVY | UNUSED)
-    assert "memsim.report.junit" in imported(tmp_path, "check", "--format", "junit")
+    assert "memsim.views.check.junit" in imported(tmp_path, "check", "--format", "junit")

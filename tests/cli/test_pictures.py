@@ -12,11 +12,11 @@ import pytest
 
 from memsim.cli import report as report_verb
 from memsim.kernels import catalog
-from memsim.report.html import heatmap_page, report_page
 from memsim.validate.device import Device
 from memsim.validate.live import digest
 from memsim.validate.recording import LaunchRecord, Recording, Result
 from memsim.validate.report import Counted, Profile
+from memsim.views.report import heatmap_page, report_page
 from tests.cli.conftest import Done
 
 Run = Callable[..., Done]
@@ -112,7 +112,7 @@ def test_a_heatmap_that_cannot_be(
 def test_without_matplotlib_only_pictures_are_missing(
     memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memsim.report.figures import canvas
+    from memsim.views import canvas
 
     canvas._figure_class.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

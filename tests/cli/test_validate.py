@@ -15,7 +15,6 @@ from memsim import api
 from memsim.job import Job
 from memsim.kernels import compiled
 from memsim.launch import ArrayArg, Launch
-from memsim.report import validation
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import (
     CodeLaunchRecord,
@@ -29,6 +28,7 @@ from memsim.validate.recording import Recording
 from memsim.validate.recordings import new_path
 from memsim.validate.replay import replay
 from memsim.validate.sizes import size_of
+from memsim.views.validate import by_line
 from tests.cli.conftest import Done
 from tests.validate.conftest import H100, TRACES, recorded
 from tests.validate.profiles import profiled
@@ -73,7 +73,7 @@ def test_whose_ideal_it_is_is_said_where_one_is_shown(memsim: Run) -> None:
         for line in found.lines
     )
     stream = StringIO()
-    validation.write(replace(found, lines=lines_without), stream)
+    by_line.write(replace(found, lines=lines_without), stream)
     assert "memory_l1_wavefronts_shared " in stream.getvalue()
     assert "ideal" not in stream.getvalue()
 

@@ -9,6 +9,7 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.guard.outcome import Figure
+from memsim.views.check.lanes import worst_request
 from tests.guard.subjects import (
     BROADCAST,
     CLEAN,
@@ -63,7 +64,9 @@ def test_the_row_that_breaks_it_is_named() -> None:
     assert (finding.kind, finding.kernel, finding.budget) == ("broken", "k", "ways <= 1")
     assert (finding.site.file, finding.site.line, finding.site.source) == ("kernel.cu", 2, "tile[i] = 1;")
     assert finding.figures == (Figure("ways", None, Fraction(2), Fraction(1)),)
-    assert finding.lanes == "lanes 0, 16 of warp 0, block (0,0,0) meet in bank 0: 2 different words"
+    assert finding.analysis is not None
+    lanes = worst_request(finding.analysis, finding.site)
+    assert lanes == "lanes 0, 16 of warp 0, block (0,0,0) meet in bank 0: 2 different words"
 
 
 def test_a_limit_in_numbers_is_for_the_sum() -> None:
@@ -123,7 +126,8 @@ def test_every_count_is_compared() -> None:
     assert [(f.quantity, f.was, f.now) for f in finding.figures] == [
         ("wavefronts", 10, 20), ("conflicts", 0, 10), ("ways", 1, 2),
     ]  # fmt: skip
-    assert "meet in bank 0" in finding.lanes
+    assert finding.analysis is not None
+    assert "meet in bank 0" in worst_request(finding.analysis, finding.site)
 
 
 def test_better_breaks_nothing() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-import memsim.report
+import memsim.views.compare
 from memsim.data import data_folder
 from memsim.guard.compare import compare, compare_all, side_of
 from tests.guard.conftest import TARGET, TILE, Folder
@@ -22,7 +22,7 @@ from tests.traces import site
 Tile = Callable[..., Folder]
 LAUNCH = ("--grid", "1", "--block", "32,32", "--arg", "f32[1024]", "--arg", "f32[1024]", "--arg", "32")
 SCHEMA: dict[str, Any] = json.loads(
-    (Path(memsim.report.__file__).parent / "comparison.schema.json").read_text("utf-8")
+    (Path(memsim.views.compare.__file__).parent / "comparison.schema.json").read_text("utf-8")
 )
 
 

@@ -17,17 +17,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import memsim.report
+import memsim.views.check
 from memsim.analysis import SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.outcome import HARMLESS, Checked, Figure, Finding, Outcome, Problem
-from memsim.report import check as terminal
-from memsim.report import check_json, github, junit, markdown, sarif
-from memsim.report.findings import TITLES, amount
+from memsim.views.check import github, junit, markdown, sarif, terminal
+from memsim.views.check import json as check_json
+from memsim.views.check.findings import TITLES, amount
 from tests.guard.conftest import Folder
 from tests.guard.test_select import SITE
 
-SCHEMAS = Path(memsim.report.__file__).parent
+SCHEMAS = Path(memsim.views.check.__file__).parent
 CHECK_SCHEMA: dict[str, Any] = json.loads((SCHEMAS / "check.schema.json").read_text("utf-8"))
 SARIF_SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "sarif.schema.json").read_text("utf-8"))
 

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.report import json
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.foreign.read import read_foreign
 from memsim.trace.foreign.write import MATRICES, NAMES, write_accelsim
 from memsim.trace.names import is_foreign
 from memsim.trace.trace import Trace
+from memsim.views.analyze import json
 from tests.traces import LANES, Request, make_trace, site, traces
 
 FIXTURES = Path(__file__).parent / "foreign"

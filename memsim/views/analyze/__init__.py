@@ -1,0 +1,1 @@
+"""What every access costs: `memsim analyze`."""

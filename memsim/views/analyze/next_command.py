@@ -1,0 +1,27 @@
+"""What to type next: the command that shows what would help most."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from memsim.analysis import Analysis
+
+
+def next_command(analysis: Analysis, target: str, *, options: bool) -> str:
+    """What would help most, and which command shows how, in a line; "" where there is no bank conflict.
+
+    options: whether it needs those that the target was given.
+    """
+    arrays = dict.fromkeys(site.array for site in analysis.sites if site.conflicts)
+    if not arrays:
+        return ""
+    from memsim.suggest.proposals import advise
+    from memsim.views.suggest.advice import counted_change
+
+    same = ", with the same options," if options else ""
+    command = f"`memsim suggest {quote(target)}`{same}"
+    helped = [entry for entry in advise(analysis) if entry.proposals]
+    if not helped:
+        return f"{command} tries other layouts of {' and '.join(arrays)}."
+    most = max(helped, key=lambda entry: entry.wavefronts - entry.proposals[0].cost.most)
+    return f"What would help: {counted_change(most.proposals[0], most)}. {command} shows how."

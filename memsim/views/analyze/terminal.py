@@ -1,0 +1,199 @@
+"""The analysis for people: the answer, a table for each memory space, the launch, and what is left out.
+
+An `Analysis` and a stream in; text out, on a terminal with colours. Tables fit the reader's terminal
+(`memsim.views.tables`). Totals under the names of ncu's metrics only when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.views.analyze.accesses import cost, heading
+from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
+from memsim.views.plain import plain_console
+from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+Sort = Literal["cost", "waste", "line"]
+SORTS: tuple[Sort, ...] = ("cost", "waste", "line")
+
+WHERE = (Column("code", is_code=True), Column("access"), Column("array", keep=1))
+SHARED = (
+    Column("requests", right=True, keep=3),
+    Column("wavefronts", right=True),
+    Column("ideal", right=True, keep=2),
+    Column("ways", right=True),
+    Column("share", right=True),
+)
+GLOBAL = (
+    Column("requests", right=True, keep=3),
+    Column("sectors", right=True, keep=4),
+    Column("sectors/req", right=True),
+    Column("ideal/req", right=True, keep=2),
+    Column("share", right=True),
+)
+CONSTANT = (
+    Column("instructions", right=True, keep=3),
+    Column("requests", right=True, keep=4),
+    Column("requests/instr", right=True),
+    Column("share", right=True),
+)
+COLUMNS = {"shared": SHARED, "global": GLOBAL, "local": GLOBAL, "constant": CONSTANT}
+INDENT = "  "
+
+LEFT_OUT = ("arbitration between warps", "caches", "time")
+
+
+def render(analysis: Analysis) -> str:
+    """The report as text, without colours."""
+    stream = StringIO()
+    write(analysis, stream, colours=False)
+    return stream.getvalue().rstrip("\n")
+
+
+def write(
+    analysis: Analysis,
+    stream: TextIO,
+    colours: bool | None = None,
+    *,
+    sass: bool = False,
+    metrics: bool = False,
+    sort: Sort = "cost",
+) -> None:
+    """Prints the report on `stream`.
+
+    colours: None where it is a terminal. sass: below each row its machine instructions. metrics: totals under
+    the names of ncu's metrics, too. sort: the first row costs most, wastes most, or has the lowest line.
+    """
+    from rich.text import Text
+
+    console = plain_console(stream, force_terminal=colours)
+    room = room_of(console)
+    console.width = UNLIMITED
+
+    console.print(Text(analysis.verdict, style="bold"))
+    if analysis.bound.has_instructions:
+        console.print(Text(f"Bound: {analysis.bound.verdict}"))
+    console.print()
+    for space in COLUMNS:
+        rows = [row for row, site in enumerate(analysis.sites) if site.space == space]
+        if rows:
+            console.print(heading([analysis.sites[row] for row in rows], _only_file(analysis)))
+            console.print(_table(analysis, _sorted(rows, analysis, sort), room, sass))
+            console.print()
+    if metrics:
+        console.print(_total_table(analysis, room))
+        console.print()
+    for line in _footer(analysis):
+        console.print(line)
+
+
+def _only_file(analysis: Analysis) -> str:
+    """The name of the file that all rows are of, or ""."""
+    names = list(file_names(site.file for site in analysis.sites).values())
+    return names[0] if len(names) == 1 else ""
+
+
+def _sorted(rows: Sequence[int], analysis: Analysis, sort: Sort) -> Sequence[int]:
+    keys: dict[Sort, Callable[[int], object]] = {
+        "cost": lambda row: cost(analysis.sites[row]),
+        "waste": lambda row: analysis.sites[row].badness,
+    }
+    return rows if sort == "line" else sorted(rows, key=keys[sort], reverse=True)  # type: ignore[arg-type]
+
+
+def _table(analysis: Analysis, rows: Sequence[int], room: int, sass: bool) -> Table:
+    """A row for each access to one memory space; of a single file the lines' numbers are enough."""
+    sites = [analysis.sites[row] for row in rows]
+    files = file_names(site.file for site in analysis.sites)
+    one_file = bool(_only_file(analysis))
+    total = sum(map(cost, sites))
+    made = []
+    for row, site in zip(rows, sites, strict=True):
+        where = str(site.line) if one_file else f"{files[site.file]}:{site.line}"
+        kind = access(site).removeprefix(f"{site.space} ")
+        made.append(Row((where, site.source, kind, site.array, *_numbers(site, total)), _style(site)))
+        for instruction in analysis.instructions[row] if sass else ():
+            numbers = _numbers(instruction.counts, total)
+            made.append(
+                Row((f"{instruction.address:#06x}", INDENT + instruction.text, "", "", *numbers), "dim")
+            )
+    where_column = Column("line" if one_file else "where", right=one_file)
+    return fitted((where_column, *WHERE, *COLUMNS[sites[0].space]), made, room)
+
+
+def _numbers(site: SiteCounts, total: int) -> tuple[str, ...]:
+    unknown = "-" if site.unresolved is None else "?"
+    requests, part = number(site.requests, unknown), share(cost(site), total)
+    if site.unresolved is not None:
+        part = unknown
+    if site.space == "shared":
+        counts = site.wavefronts, site.ideal_wavefronts, site.max_ways
+        return requests, *(number(count, unknown) for count in counts), part
+    if site.space == "constant":
+        each_load = each(site.requests, site.instructions, unknown)
+        return number(site.instructions, unknown), requests, each_load, part
+    return (
+        requests,
+        number(site.sectors, unknown),
+        each(site.sectors, site.requests, unknown),
+        each(site.ideal_sectors, site.requests, unknown),
+        part,
+    )
+
+
+def _style(site: SiteCounts) -> str:
+    """Red wastes wavefronts, yellow wastes sectors or is not known."""
+    if site.conflicts:
+        return "red"
+    return "yellow" if site.sectors != site.ideal_sectors or site.unresolved is not None else ""
+
+
+def _total_table(analysis: Analysis, room: int) -> Table:
+    shown = [(metric, number(total, "not known")) for metric, total in analysis.totals.items() if total != 0]
+    if len(shown) < len(analysis.totals):
+        shown.append((f"{'the others' if shown else 'all'} ({len(analysis.totals) - len(shown)})", "0"))
+    return fitted((Column("ncu metric"), Column("predicted", right=True)), map(Row, shown), room)
+
+
+def _footer(analysis: Analysis) -> Iterator[str]:
+    files = file_names(site.file for site in analysis.sites)
+    for site in analysis.sites:
+        if site.unresolved is not None:
+            where = f"{files[site.file]}:{site.line}"
+            yield f"Not analyzed: the {site.space} {site.op.replace('_', '.')} at {where}: {site.unresolved}"
+
+    yield from (f"Not certain: {reason}" for reason in analysis.trace.unsure)
+    launch = analysis.trace.launch
+    yield (
+        f"Launch: grid {dim3(launch.grid)}, block {dim3(launch.block)}, "
+        f"{launch.shared_bytes:,} B dynamic shared memory, "
+        f"{analysis.trace.blocks_replayed:,} of {launch.blocks:,} blocks replayed, rules of {analysis.arch}; "
+        f"warp 0 lanes = threads {lanes_of_warp_0(launch)}"
+    )
+    if analysis.trace.origin is not None:
+        yield f"Code: {analysis.trace.origin}"
+        if analysis.trace.origin.lacks:
+            yield f"Not in the trace: {'; '.join(analysis.trace.origin.lacks)}"
+    if any(site.file.endswith(".sass") for site in analysis.sites):
+        yield (
+            "The machine code has no line information, so that rows are instructions. "
+            "nvcc and NVRTC add it with -lineinfo, Numba with lineinfo=True."
+        )
+    if any(site.space == "shared" and site.width >= 8 for site in analysis.sites):
+        yield (
+            "An access of 8 or 16 B takes up to 2 or 4 wavefronts a request without any conflict: its lanes "
+            "are served in groups, and ways count what collides within a group."
+        )
+    yield from (f"Not known: {metric}: {reason}" for metric, reason in analysis.undecided.items())
+    if analysis.excess_wavefronts:
+        yield (
+            f"{analysis.excess_wavefronts:,} shared wavefronts above the ideal are not bank conflicts: "
+            "a different mapping of lanes to elements could save them."
+        )
+    yield f"Not modelled: {', '.join((*LEFT_OUT, *analysis.trace.notes))}."

@@ -1,0 +1,107 @@
+"""Lower bounds in cycles for people, and as JSON.
+
+In: an `Analysis`. Out: text, or plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from memsim.analysis import Analysis
+from memsim.bound import Bound, percent
+from memsim.views.labels import number
+from memsim.views.plain import plain_console
+from memsim.views.tables import UNLIMITED
+
+LEFT_OUT = "Not modelled: latencies, arbitration between warps, cache misses."
+
+
+def write(analysis: Analysis, stream: TextIO) -> None:
+    """Prints the bounds on `stream`."""
+    from rich.table import Table
+
+    bound = analysis.bound
+    console = plain_console(stream)
+    console.width = UNLIMITED
+    console.print(f"{analysis.trace.kernel}: {bound.verdict}", style="bold")
+    if bound.units:
+        console.print()
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("unit")
+        table.add_column("counted as ncu's")
+        for title in ("count", "cycles", "of the bound"):
+            table.add_column(title, justify="right")
+        for unit in bound.units:
+            share = percent(unit.cycles / bound.cycles)
+            table.add_row(unit.name, unit.metric, number(unit.count, "-"), f"{unit.cycles:,}", share)
+        console.print(table)
+    console.print()
+    for line in _footer(analysis):
+        console.print(line)
+
+
+def _footer(analysis: Analysis) -> Iterator[str]:
+    bound, launch = analysis.bound, analysis.trace.launch
+    yield from occupancy_lines(analysis)
+    shared = (
+        "all execute the same code, so whole blocks are distributed"
+        if bound.whole_blocks
+        else "the work is divided evenly among them"
+    )
+    yield (
+        f"{bound.multiprocessors} of {analysis.arch.multiprocessors} multiprocessors ({bound.chip}) for "
+        f"{launch.blocks:,} blocks of {launch.threads:,} threads; {shared}."
+    )
+    if bound.unknown:
+        yield f"Not in the bound, because its rate was not measured: {', '.join(bound.unknown)}."
+    yield from (f"An estimate: {reason}." for reason in bound.lacks)
+    yield from (f"Not certain: {reason}" for reason in analysis.trace.unsure)
+    yield LEFT_OUT
+
+
+def occupancy_lines(analysis: Analysis) -> Iterator[str]:
+    """Resident blocks, what limits them, what would make room for more; and the waves."""
+    held, waves = analysis.bound.occupancy, analysis.bound.waves
+    if held is None:
+        return
+    limits = ", ".join(f"{name} {number(limit, 'any')}" for name, limit in held.limits.items())
+    needs = held.needs
+    yield (
+        f"Resident: {_count(held.blocks, 'block')} of {_count(held.warps, 'warp')} on a multiprocessor, "
+        f"{percent(held.share)} of its warps; limited by {' and '.join(held.limited_by)} ({limits}). "
+        f"A thread has {needs.registers} registers, a block {needs.shared_bytes:,} B of shared memory."
+    )
+    yield from _cliffs(analysis.bound)
+    if waves is not None:
+        last = waves.waves % 1
+        tail = f"; the last is {percent(last)} full" if waves.waves > 1 and last else ""
+        busiest = f"The busiest multiprocessor gets {_count(waves.most, 'block')}."
+        yield f"Waves: {waves.waves:.2f}{tail}. {busiest}"
+
+
+def _cliffs(bound: Bound) -> Iterator[str]:
+    held = bound.occupancy
+    if held is None or not bound.cliffs:
+        return
+    ways = []
+    for less, blocks in bound.cliffs:
+        registers = held.needs.registers - less.registers
+        bytes_ = held.needs.shared_bytes - less.shared_bytes
+        what = f"{_count(registers, 'fewer register')}" if registers else f"{bytes_:,} B less shared memory"
+        ways.append(f"{what}: {blocks} resident blocks instead of {held.blocks}")
+    yield f"Next: {'; '.join(ways)}."
+
+
+def _count(number_of: int, what: str) -> str:
+    return f"{number_of:,} {what}{'s' * (number_of != 1)}"
+
+
+def to_dict(analysis: Analysis) -> dict[str, Any]:
+    """The bounds as plain values."""
+    return {
+        "schema": 1,
+        "kernel": analysis.trace.kernel,
+        **analysis.bound.to_dict(),
+        "unsure": list(analysis.trace.unsure),
+    }

@@ -1,0 +1,1 @@
+"""Which budgets are broken, and where: `memsim check`, in every format."""

@@ -1,0 +1,102 @@
+"""What a finding of the guard is called in every report: its kind, its numbers, its place, in words.
+
+In: the records of `memsim.guard.outcome`. Out: short texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from memsim.guard import outcome
+from memsim.guard.outcome import Figure, Finding
+from memsim.views.labels import access
+
+# (kernel, file of one of its accesses, "" for the kernel's own) -> the path that the reader knows it by.
+Locate = Callable[[str, str], str]
+
+TITLES = {
+    outcome.BROKEN: "budget broken",
+    outcome.UNRESOLVED: "access not analyzed",
+    outcome.WORSE: "worse than the baseline",
+    outcome.NEW: "new access",
+    outcome.VANISHED: "access vanished",
+    outcome.IMPROVED: "better than the baseline",
+    outcome.CHANGED: "changed at the same cost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """line and column are None where nobody knows them."""
+
+    path: str
+    line: int | None
+    column: int | None
+
+    def __str__(self) -> str:
+        return self.path if self.line is None else f"{self.path}:{self.line}"
+
+
+def place(finding: Finding, locate: Locate) -> Place:
+    """Where the access is; of one that has vanished only the file."""
+    site = finding.site
+    known = bool(site.file) and site.line > 0
+    return Place(
+        locate(finding.kernel, site.file),
+        site.line if known else None,
+        site.column if known and site.column > 0 else None,
+    )
+
+
+def sentence(finding: Finding) -> str:
+    """Everything about the finding but its place, in a line."""
+    site = finding.site
+    what = f"{access(site)} {site.array}".strip()
+    parts = [f"{finding.kernel}: {TITLES[finding.kind]} ({finding.budget}): {what}, {site.source}"]
+    parts += [figure_text(figure) for figure in finding.figures]
+    return "; ".join(part for part in (*parts, finding.reason, finding.lanes) if part)
+
+
+def figure_text(figure: Figure) -> str:
+    """`ways was 1, is 2, limit <= 1`."""
+    parts = [f"{name} {text}" for name, text in (("was", was(figure)), ("is", now(figure))) if text != "-"]
+    if limit(figure) != "-":
+        parts.append(f"limit {limit(figure)}")
+    return f"{figure.quantity} {', '.join(parts)}" if parts else figure.quantity
+
+
+def was(figure: Figure) -> str:
+    """The number in the baseline, `-` if there is none."""
+    return amount(figure.was, figure.percent)
+
+
+def now(figure: Figure) -> str:
+    """The number as it is, `-` if it is not known."""
+    return amount(figure.now, figure.percent)
+
+
+def limit(figure: Figure) -> str:
+    """`<= 4`, `-` if there is none."""
+    if figure.limit is None:
+        return "-"
+    return f"{figure.relation} {amount(figure.limit, figure.percent)}"
+
+
+def amount(value: Fraction | None, percent: bool = False) -> str:
+    """`65,536`, `4.5`, `12.5 %`; `~` before what was rounded."""
+    if value is None:
+        return "-"
+    text = f"{float(value):,.2f}".rstrip("0").rstrip(".")
+    if value.denominator == 1:
+        text = f"{int(value):,}"
+    rounded = "" if Fraction(text.replace(",", "")) == value else "~"
+    return f"{rounded}{text}{' %' if percent else ''}"
+
+
+def plain(value: Fraction | None) -> int | float | None:
+    """A number for JSON: an integer wherever it is one."""
+    if value is None:
+        return None
+    return int(value) if value.denominator == 1 else float(value)

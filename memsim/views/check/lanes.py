@@ -1,0 +1,89 @@
+"""Which lanes are to blame: the worst request of the access of a finding, in a sentence.
+
+For shared memory the lanes that meet in one bank, for global memory how many sectors they touch. `memsim
+explain` (`memsim.views.explain`) shows all of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memsim.analysis import Analysis, SiteCounts
+
+if TYPE_CHECKING:
+    from memsim.guard.outcome import Checked, Finding, Outcome
+    from memsim.views.explain.data import GlobalRequest, Origin, SharedRequest
+
+
+def with_lanes(outcome: Outcome) -> Outcome:
+    """The same outcome, where each finding whose access was analyzed says which lanes are to blame."""
+    return replace(outcome, checked=tuple(map(_checked, outcome.checked)))
+
+
+def _checked(checked: Checked) -> Checked:
+    return replace(checked, findings=tuple(map(_finding, checked.findings)))
+
+
+def _finding(finding: Finding) -> Finding:
+    if finding.analysis is None:
+        return finding
+    return finding.with_lanes(worst_request(finding.analysis, finding.site))
+
+
+def worst_request(analysis: Analysis, site: SiteCounts) -> str:
+    """The lanes of the row's dearest request that collide, or "" if none is known or lanes do not decide."""
+    if not (site.wavefronts or site.sectors) or not site.operation.is_of_lanes:
+        return ""
+    from memsim.views.explain.data import SharedRequest, take_apart
+
+    number = next(i for i, other in enumerate(analysis.sites) if other is site)
+    request = take_apart(analysis, number)
+    return _shared(request) if isinstance(request, SharedRequest) else _global(request)
+
+
+def _shared(request: SharedRequest) -> str:
+    who = _warp(request.origin)
+    if request.ways <= 1:
+        served = _count(request.wavefronts, "wavefront")
+        return f"no lanes of {who} collide; they take {served}, and {request.ideal} would be ideal"
+    if request.read_together():
+        readers = lane_list(max(request.read_together(), key=len))
+        turns = f"{request.ways} accesses one after the other"
+        return f"{readers} of {who} read from one bank of the L1 cache: {turns}"
+    worst = max(request.meetings(), key=lambda meeting: len(meeting.seats))
+    lanes = sorted(lane for seat in worst.seats for lane in seat.lanes)
+    first, last = worst.banks[0], worst.banks[-1]
+    banks = f"bank {first}" if first == last else f"banks {first}-{last}"
+    what = "different words" if request.shares else "accesses that cannot share"
+    return f"{lane_list(lanes)} of {who} meet in {banks}: {len(worst.seats)} {what}"
+
+
+def _global(request: GlobalRequest) -> str:
+    lanes = lane_list(np.flatnonzero(request.active).tolist())
+    apart = "" if request.stride is None else f", {request.stride:,} bytes apart,"
+    touched = _count(request.sectors, "sector")
+    return f"{lanes} of {_warp(request.origin)}{apart} access {touched} instead of {request.ideal_sectors}"
+
+
+def lane_list(lanes: Sequence[int]) -> str:
+    """`lanes 0-3, 8`, or `lane 5`."""
+    runs: list[list[int]] = []
+    for lane in lanes:
+        if runs and lane == runs[-1][-1] + 1:
+            runs[-1].append(lane)
+        else:
+            runs.append([lane])
+    parts = [", ".join(map(str, run)) if len(run) < 3 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"lane{'s' * (len(lanes) > 1)} {', '.join(parts)}"
+
+
+def _warp(origin: Origin) -> str:
+    return f"warp {origin.warp}, block ({','.join(map(str, origin.block))})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,119 @@
+"""What `memsim check` found, as Markdown: for a comment on a pull request, or the summary of a job.
+
+In: an `Outcome`. Out: text, bounded: GitHub takes no comment of more than 65,536 characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memsim.guard.outcome import VANISHED, Figure, Finding, Outcome
+from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
+from memsim.views.labels import access
+from memsim.views.plain import plain
+
+MOST_ROWS = 60
+LONGEST_CODE = 80
+LONGEST_PROBLEM = 600
+
+HEAD = (
+    "| kernel | where | code | access | what | counts |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def render(outcome: Outcome, locate: Locate) -> str:
+    """The text, without a newline at the end."""
+    mark = "✅" if outcome.exit_code == 0 else "❌"
+    parts = [f"### {mark} memsim: {escaped(outcome.verdict)}"]
+    parts += [
+        _problem(f"{problem.kernel} {problem.error}".strip()) for problem in outcome.problems[:MOST_ROWS]
+    ]
+    breaking = [finding for finding in outcome.findings if finding.breaks]
+    harmless = [finding for finding in outcome.findings if not finding.breaks]
+    if breaking:
+        parts.append(_table(breaking, locate))
+    lanes = [f"- `{place(f, locate)}`: {escaped(f.lanes)}" for f in breaking[:MOST_ROWS] if f.lanes]
+    if lanes:
+        parts.append("\n".join(dict.fromkeys(lanes)))  # once, however many budgets an access breaks
+    if harmless:
+        parts.append(
+            "<details><summary>No longer as in the baseline</summary>\n\n"
+            + _table(harmless, locate)
+            + "\n\n</details>"
+        )
+    return "\n\n".join(parts)
+
+
+def _table(findings: Sequence[Finding], locate: Locate) -> str:
+    by_access: dict[object, list[Finding]] = {}
+    for finding in findings:
+        by_access.setdefault((finding.kernel, finding.site), []).append(finding)
+    rows = [_row(of_access, locate) for of_access in list(by_access.values())[:MOST_ROWS]]
+    shown = "\n".join([*HEAD, *rows])
+    more = len(by_access) - MOST_ROWS
+    return shown if more <= 0 else f"{shown}\n\nand {more:,} rows more"
+
+
+def _row(findings: Sequence[Finding], locate: Locate) -> str:
+    """All that there is to say of one access, whichever budgets say it."""
+    first = findings[0]
+    site = first.site
+    what = dict.fromkeys(
+        f"{TITLES[finding.kind]}: {finding.budget}" if finding.kind != VANISHED else TITLES[finding.kind]
+        for finding in findings
+    )
+    reasons = dict.fromkeys(finding.reason for finding in findings if finding.reason)
+    counts = dict.fromkeys(_count(figure) for finding in findings for figure in finding.figures)
+    cells = [
+        escaped(first.kernel),
+        escaped(str(place(first, locate))),
+        code(site.source),
+        escaped(f"{access(site)} {site.array}".strip()),
+        escaped("; ".join((*what, *reasons))),
+        escaped("; ".join(counts)),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _count(figure: Figure) -> str:
+    """`ways 1 -> 32, limit <= 1`; `wavefronts 32` of an access that stands alone."""
+    sides = [text for text in (was(figure), now(figure)) if text != "-"]
+    counted = f"{figure.quantity} {' -> '.join(sides)}".strip()
+    told = figure.limit is not None and figure.limit != figure.was
+    return f"{counted}, limit {limit(figure)}" if told else counted
+
+
+def _problem(error: str) -> str:
+    cut = error if len(error) <= LONGEST_PROBLEM else error[:LONGEST_PROBLEM] + "\n..."
+    cut = plain(cut)
+    fence = "`" * max(3, longest_run(cut) + 1)
+    return f"{fence}text\n{cut}\n{fence}"
+
+
+def code(text: str) -> str:
+    """Source in a cell, cut where it is long."""
+    text = plain(" ".join(text.split()))
+    if not text:
+        return ""
+    cut = text if len(text) <= LONGEST_CODE else text[: LONGEST_CODE - 3] + "..."
+    fence = "`" * (longest_run(cut) + 1)
+    pad = " " if cut.startswith("`") or cut.endswith("`") else ""
+    return f"{fence}{pad}{cut}{pad}{fence}".replace("|", "\\|")
+
+
+def longest_run(text: str) -> int:
+    """How many backticks stand side by side at most."""
+    most = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        most = max(most, run)
+    return most
+
+
+def escaped(text: str) -> str:
+    """Text in a cell: nothing in it is Markdown or HTML."""
+    text = plain(text)
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""Two analyses side by side: `memsim compare`."""

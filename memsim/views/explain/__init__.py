@@ -1,0 +1,1 @@
+"""One request taken apart, lane by lane: `memsim explain`."""

@@ -1,0 +1,169 @@
+"""One request to shared memory: lanes by banks, where their words lie, and the conflict graph.
+
+In: a `SharedRequest`. Out: a figure. A number in a cell is the wavefront that serves the lane.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memsim.views.canvas import CODE, count_colours, new_figure, style
+from memsim.views.colours import CONFLICT, COUNTS, FAINT, colour_of_count, ink_on
+from memsim.views.explain.cells import Cell, lane_cells, line_cells, ring
+from memsim.views.explain.data import SharedRequest, conflict_graph
+from memsim.views.explain.sentences import sentences, word_name
+from memsim.views.labels import access, dim3, ranges
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BANKS = 32
+WIDTH, HEIGHT = 16.5, 11.0
+CELL = 0.9
+FEWEST_LINES, MOST_LINES = 3, 20  # in parts of the picture's height; more lines get thinner
+
+
+def lanes(kernel: str, request: SharedRequest) -> Figure:
+    """The figure of a request of `kernel`.
+
+    Behind the first collection of the first two panels are the wavefronts drawn.
+
+    Raises:
+        MemsimError: matplotlib is not installed.
+    """
+    figure = new_figure(WIDTH, HEIGHT)
+    lines = len({cell.row for cell in line_cells(request)})
+    share = max(FEWEST_LINES, min(lines, MOST_LINES))
+    with style():
+        grid = figure.add_gridspec(1, 2, left=0.075, right=0.985, top=0.88, bottom=0.17, wspace=0.17)
+        right = grid[0, 1].subgridspec(2, 1, height_ratios=[share, 30 - share], hspace=0.18)
+        _draw_lanes(figure.add_subplot(grid[0, 0]), request)
+        _draw_lines(figure.add_subplot(right[0, 0]), request)
+        _draw_graph(figure.add_subplot(right[1, 0]), request)
+        _draw_legend(figure.add_axes((0.665, 0.926, 0.32, 0.02)))
+        row = request.origin.row
+        answer, *story = sentences(request)
+        figure.text(0.012, 0.975, answer, fontsize=14, fontweight="bold", va="top")
+        place = f"{kernel}, line {row.line} (site {request.origin.site}): {access(row)}"
+        figure.text(0.012, 0.945, place, va="top")
+        figure.text(0.012 + 0.0049 * len(place), 0.9445, row.source, va="top", **CODE)
+        figure.text(
+            0.012, 0.14, "\n".join(textwrap.fill(text, 200) for text in story), va="top", linespacing=1.35
+        )
+    return figure
+
+
+def _draw_lanes(axes: Axes, request: SharedRequest) -> None:
+    cells = lane_cells(request)
+    _banks(axes, "lane, and thread (x,y,z)", 32)
+    names = (f"{lane}  {dim3(thread)}" for lane, thread in enumerate(request.origin.threads))
+    axes.set_yticks(
+        range(32), [name if on else "idle" for name, on in zip(names, request.active, strict=True)]
+    )
+    _draw_cells(axes, cells, [str(cell.wavefront) for cell in cells])
+    for lane in range(request.lanes, 32, request.lanes):
+        axes.axhline(lane - 0.5, color="black", linewidth=1)
+    for first in range(0, 32, request.lanes):
+        group = f"group {first // request.lanes + 1}"
+        axes.text(31.7, first + request.lanes / 2 - 0.5, group, rotation=270, va="center", fontsize=8)
+    axes.set_title("Bank of each lane, and the wavefront that serves it", loc="left", pad=26)
+
+
+def _draw_lines(axes: Axes, request: SharedRequest) -> None:
+    cells = line_cells(request)
+    rows = max(cell.row for cell in cells) + 1
+    _banks(axes, "", rows)
+    first = {cell.row: cell.word - cell.word % BANKS for cell in cells}
+    names = [word_name(request.origin, range(first[row], first[row] + 1)) for row in range(rows)]
+    axes.set_yticks(range(rows), names, fontsize=7 if rows <= MOST_LINES else 6)
+    _draw_cells(axes, cells, [_short(cell.lanes) for cell in cells])
+    axes.set_title(
+        "Position of the words (a row is 128 bytes), and the lanes that access them", loc="left", pad=26
+    )
+
+
+def _banks(axes: Axes, label: str, rows: int) -> None:
+    axes.set_xlim(-0.5, BANKS - 0.5)
+    axes.set_ylim(rows - 0.5, -0.5)
+    axes.set_xticks(range(BANKS))
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0, labelsize=7, pad=2)
+    axes.set_xlabel("bank")
+    axes.xaxis.set_label_position("top")
+    axes.set_ylabel(label)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for bank in range(BANKS + 1):
+        axes.axvline(bank - 0.5, color=FAINT, linewidth=0.4, zorder=0)
+    for row in range(rows + 1):
+        axes.axhline(row - 0.5, color=FAINT, linewidth=0.4, zorder=0)
+
+
+def _draw_cells(axes: Axes, cells: Sequence[Cell], texts: Sequence[str]) -> None:
+    from matplotlib.collections import PolyCollection
+
+    colours, scale = count_colours()
+    half = CELL / 2
+    boxes = [
+        [
+            (cell.bank + x, cell.row + y)
+            for x, y in ((-half, -half), (half, -half), (half, half), (-half, half))
+        ]
+        for cell in cells
+    ]
+    drawn = PolyCollection(boxes, array=[cell.wavefront for cell in cells], cmap=colours, norm=scale)
+    drawn.set_edgecolor([CONFLICT if cell.collides else "none" for cell in cells])
+    drawn.set_linewidth(1.6)
+    axes.add_collection(drawn)
+    for cell, text in zip(cells, texts, strict=True):
+        ink = ink_on(colour_of_count(cell.wavefront))
+        size = 7 if len(text) < 3 else 5
+        axes.text(cell.bank, cell.row, text, ha="center", va="center", fontsize=size, color=ink)
+
+
+def _draw_legend(axes: Axes) -> None:
+    """What a colour and a rim say."""
+    from matplotlib.patches import Rectangle
+
+    axes.set_xlim(0, 16)
+    axes.set_ylim(0, 1)
+    axes.axis("off")
+    axes.text(-0.2, 0.5, "served in wavefront", ha="right", va="center")
+    steps = [2**step for step in range(len(COUNTS))]
+    for x, wavefront in enumerate(steps):
+        colour = colour_of_count(wavefront)
+        axes.add_patch(Rectangle((x, 0), 1, 1, color=colour))
+        axes.text(x + 0.5, 0.5, str(wavefront), ha="center", va="center", fontsize=7, color=ink_on(colour))
+    rim = len(steps) + 0.6
+    axes.add_patch(Rectangle((rim, 0.05), 0.9, 0.9, fill=False, edgecolor=CONFLICT, linewidth=1.6))
+    axes.text(rim + 1.2, 0.5, "collides in its bank", va="center")
+
+
+def _draw_graph(axes: Axes, request: SharedRequest) -> None:
+    from matplotlib.collections import LineCollection
+
+    graph, places = conflict_graph(request), ring()
+    axes.set_xlim(-1.15, 1.15)
+    axes.set_ylim(-1.15, 1.15)
+    axes.set_aspect("equal")
+    axes.axis("off")
+    edges = [(places[a], places[b]) for a, b in graph.edges]
+    axes.add_collection(LineCollection(edges, colors=CONFLICT, linewidths=1.2 if len(edges) < 100 else 0.5))
+    for lane, place in enumerate(places):
+        wavefront = int(request.wavefront[lane])
+        colour = colour_of_count(wavefront) or "#ffffff"
+        axes.scatter(*place, s=190, color=colour, edgecolor="black" if wavefront else FAINT, zorder=3)
+        axes.text(*place, str(lane), ha="center", va="center", fontsize=7, color=ink_on(colour), zorder=4)
+    if not edges:
+        axes.text(0, 0, "no two lanes conflict", ha="center", va="center")
+    pairs = f": {len(edges)} pairs of lanes conflict" if edges else ""
+    axes.set_title(f"Conflict graph{pairs}", loc="center")
+
+
+def _short(lanes: Sequence[int]) -> str:
+    """`0`, `0-15`, or `0+` for lanes that are not all neighbours."""
+    text = ranges(lanes)
+    return text if "," not in text else f"{lanes[0]}+"

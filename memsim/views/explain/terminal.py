@@ -1,0 +1,161 @@
+"""One request in a terminal: the answer, lanes by banks, what collides, the conflict graph; or the sectors.
+
+In: a request taken apart and a stream. Out: text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TextIO
+
+from memsim.views.colours import colour_of_count
+from memsim.views.explain.cells import lane_cells
+from memsim.views.explain.data import SECTOR, GlobalRequest, SharedRequest, conflict_graph
+from memsim.views.explain.sentences import collision_line, lane_names, line_name, sentences
+from memsim.views.labels import access, count, dim3, number, ranges
+from memsim.views.screen import cell, open_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+BANKS = 32
+CELL = 2
+MOST_LINES = 16  # of collisions and of components of the graph
+BYTES_A_MARK = 2
+
+
+def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
+    """Prints the request."""
+    from rich.text import Text
+
+    console, _ = open_console(stream)
+    origin, row = request.origin, request.origin.row
+    answer, *story = sentences(request)
+    console.print(Text(answer, style="bold"))
+    console.print(f"site {origin.site}: {row.file}:{row.line}: {access(row)} {row.array}".rstrip())
+    console.print(f"    {row.source}")
+    console.print()
+    for sentence in story:
+        console.print(sentence)
+    console.print(_how_often(request))
+    console.print()
+    if isinstance(request, SharedRequest):
+        _write_lanes(console, request)
+        _write_conflicts(console, request)
+    else:
+        _write_sectors(console, request)
+
+
+def _how_often(request: SharedRequest | GlobalRequest) -> str:
+    origin, made = request.origin, number(request.origin.row.requests, "?")
+    if origin.distinct == 1:
+        return f"All {made} requests of the site have this pattern."
+    kinds = f"{origin.distinct:,} different requests"
+    return f"The worst of the site's {kinds}; {origin.times:,} of {made} have this pattern."
+
+
+def _write_lanes(console: Console, request: SharedRequest) -> None:
+    """A row for each lane, a cell for each bank with the number of the wavefront."""
+    from rich.text import Text
+
+    cells = {(one.row, one.bank): one for one in lane_cells(request)}
+    threads = [dim3(thread) for thread in request.origin.threads]
+    wide = max(len("thread"), *map(len, threads))
+    ticks = "".join(f"{'' if bank % 4 else bank:>{CELL}}" for bank in range(BANKS))
+    console.print(Text(f"lane  {'thread'.ljust(wide)}  {ticks}  group  wavefront", style="bold"))
+    for lane in range(BANKS):
+        if lane and lane % request.lanes == 0:
+            console.print(f"      {' ' * wide}  {'-' * BANKS * CELL}")
+        line = Text(f"{lane:4}  {threads[lane].ljust(wide)}  ")
+        for bank in range(BANKS):
+            one = cells.get((lane, bank))
+            served_by = one.wavefront if one else 0
+            line += cell(str(served_by or "."), colour_of_count(served_by), CELL)
+        if request.active[lane]:
+            mark = (
+                "!"
+                if any(cells[lane, bank].collides for bank in range(BANKS) if (lane, bank) in cells)
+                else ""
+            )
+            line += Text(f"  {request.group[lane]:5}  {request.wavefront[lane]:9}{mark}")
+        else:
+            line += Text("   idle")
+        console.print(line)
+    console.print()
+    for wavefront in range(1, int(request.wavefront.max()) + 1):
+        served = [lane for lane in range(BANKS) if request.wavefront[lane] == wavefront]
+        console.print(f"wavefront {wavefront}: {lane_names(served)} (group {request.group[served[0]]})")
+    if request.conflicts:
+        console.print("The order among colliding words was not measured; shown here by lowest lane.")
+    console.print()
+
+
+def _write_conflicts(console: Console, request: SharedRequest) -> None:
+    """The words that collide, and the conflict graph."""
+    collisions = request.collisions()
+    if not collisions and not request.read_together():
+        console.print("Conflict graph of the lanes: no edges; no two lanes conflict.")
+        return
+    if collisions:
+        console.print("Words that collide:")
+    for meeting in collisions[:MOST_LINES]:
+        console.print(f"  group {meeting.group}, {collision_line(request.origin, meeting)}")
+    if len(collisions) > MOST_LINES:
+        console.print(f"  and {len(collisions) - MOST_LINES} more")
+    if collisions:
+        console.print()
+    for line in _graph(request):
+        console.print(line)
+
+
+def _graph(request: SharedRequest) -> Iterator[str]:
+    """The conflict graph, a line for each component that has edges."""
+    import networkx as nx
+
+    graph = conflict_graph(request)
+    yield f"Conflict graph of the lanes: {count(graph.number_of_edges(), 'pair')} of lanes that conflict."
+    components = [sorted(part) for part in nx.connected_components(graph) if len(part) > 1]
+    for part in sorted(components)[:MOST_LINES]:
+        edges: list[tuple[int, int, range]] = list(graph.subgraph(part).edges(data="banks"))
+        banks = sorted({bank for _, _, of_edge in edges for bank in of_edge})
+        pairs = f" ({len(edges)} pairs)" if len(edges) > 1 else ""
+        yield f"  lanes {ranges(part)}: in bank{'s' * (len(banks) > 1)} {ranges(banks)}{pairs}"
+    if len(components) > MOST_LINES:
+        yield f"  and {len(components) - MOST_LINES} more"
+    idle = [node for node in graph if graph.degree(node) == 0]
+    if idle:
+        yield f"  no conflict: {lane_names(idle)}"
+
+
+def _write_sectors(console: Console, request: GlobalRequest) -> None:
+    """A row for each 128-byte line: a mark for each two bytes, and the lanes of each sector."""
+    from rich.text import Text
+
+    names = [line_name(request, line) for line in range(len(request.lines))]
+    wide = max(map(len, names))
+    marks = SECTOR // BYTES_A_MARK
+    heading = "  ".join(f"{f'bytes {start}-{start + SECTOR - 1}':{marks}}" for start in range(0, 128, SECTOR))
+    console.print(Text(f"{'line'.ljust(wide)}  {heading}  lanes of each sector", style="bold"))
+    for line, name in enumerate(names):
+        text = Text(f"{name.ljust(wide)}  ")
+        lanes = []
+        for sector in range(request.touched.shape[1]):
+            text += _sector(request, line, sector) + Text("  ")
+            if request.touched[line, sector]:
+                lanes.append(ranges(request.lanes_of_sector(line, sector)))
+        console.print(text + Text(" | ".join(lanes)))
+    console.print("# used   - moved but unused   . not moved")
+
+
+def _sector(request: GlobalRequest, line: int, sector: int) -> Text:
+    from rich.text import Text
+
+    inside = request.used[line, sector * SECTOR : (sector + 1) * SECTOR].reshape(-1, BYTES_A_MARK)
+    used = [bool(mark.any()) for mark in inside]
+    if not request.touched[line, sector]:
+        return Text("." * len(used), style="dim")
+    waste = Text("")
+    for mark in used:
+        waste += cell("#", colour_of_count(4), 1) if mark else Text("-", style="red")
+    return waste

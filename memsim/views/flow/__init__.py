@@ -1,0 +1,1 @@
+"""What moves between global arrays, registers and shared arrays."""

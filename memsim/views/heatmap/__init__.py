@@ -1,0 +1,1 @@
+"""How each access to shared memory uses the banks: `memsim heatmap`."""

@@ -1,0 +1,113 @@
+"""The bank heatmap in a terminal: a row for each shared access site, a cell for each bank.
+
+Analyses and a stream in, text out. A cell holds how many words meet in the bank at once; `!` behind a row's
+ways marks a conflict. On a narrow terminal the rows' places and code stand below the cells.
+Left out: the share of the requests that use a bank (the other formats have it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from memsim.analysis import Analysis
+from memsim.views.colours import colour_of_trouble
+from memsim.views.heatmap import rows as heat
+from memsim.views.heatmap.rows import HeatRow, heat_panels
+from memsim.views.labels import access
+from memsim.views.screen import cell, open_console
+from memsim.views.tables import cut
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+BANKS = 32
+CELL, NARROW_CELL = 3, 2  # columns of text; what a number leaves of them stays without colour
+LEFT = ("site", "where", "access")
+RIGHT = ("ways", "wavefronts")
+NARROWEST = 12
+
+
+def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
+    """Prints a heatmap for each analysis, all with the same columns.
+
+    Raises:
+        MemsimError: none of the kernels touches shared memory.
+    """
+    from rich.text import Text
+
+    console, room = open_console(stream)
+    panels = heat_panels(analyses)
+    texts = [_left(row) for panel in panels for row in panel]
+    widths = [max(map(len, column)) for column in zip(LEFT, *texts, strict=True)]
+    beside = sum(widths) + 6 + 2 + sum(map(len, RIGHT)) + 12
+    wide = beside + BANKS * NARROW_CELL <= room
+    cell_width = CELL if (beside if wide else widths[0] + 10) + BANKS * CELL <= room else NARROW_CELL
+    for analysis, panel in zip(analyses, panels, strict=True):
+        console.print(Text(analysis.verdict, style="bold"))
+        console.print()
+        if panel:
+            _draw(console, panel, widths, room, wide, cell_width)
+        else:
+            console.print(f"{heat.NOTHING}\n")
+    legend = Text("")
+    for step in range(6):
+        legend += cell(str(2**step), colour_of_trouble(2**step), CELL)
+    console.print(legend + Text(f"  {heat.SCALE}; ! marks a bank conflict"))
+
+
+def _draw(
+    console: Console, panel: Sequence[HeatRow], widths: Sequence[int], room: int, wide: bool, cell_width: int
+) -> None:
+    from rich.text import Text
+
+    shown, beside = (len(LEFT), len(RIGHT)) if wide else (1, 1)
+    ticks = "".join(f"{'' if bank % 4 else bank:>{cell_width}}" for bank in range(BANKS))
+    console.print(_line(LEFT[:shown], widths, Text(ticks), RIGHT[:beside], bold=True))
+    indent = " " * (widths[0] + 2)
+    for row in panel:
+        texts = _left(row)
+        right = _right(row)[:beside]
+        console.print(_line(texts[:shown], widths, _cells(row, cell_width), right, bool(row.site.conflicts)))
+        if wide:
+            before = " " * (sum(widths) + 6)
+            console.print(
+                Text(before + cut(row.site.source, max(room - len(before), NARROWEST)), style="dim")
+            )
+    console.print()
+    for row in () if wide else panel:
+        number, where, what = _left(row)
+        console.print(f"{number.ljust(widths[0])}  {where}  {what}  {RIGHT[1]}: {row.wavefronts}")
+        console.print(Text(indent + cut(row.site.source, max(room - len(indent), NARROWEST)), style="dim"))
+    if not wide:
+        console.print()
+
+
+def _left(row: HeatRow) -> tuple[str, str, str]:
+    return str(row.number), row.place, f"{access(row.site).removeprefix('shared ')} {row.site.array}"
+
+
+def _right(row: HeatRow) -> tuple[str, str]:
+    ways = f"{row.ways}{'!' if row.site.conflicts else ' '}"
+    return ways, row.wavefronts
+
+
+def _line(left: Sequence[str], widths: Sequence[int], cells: Text, right: Sequence[str], bold: bool) -> Text:
+    from rich.text import Text
+
+    style = "bold" if bold else ""
+    before = "".join(f"{text.ljust(width)}  " for text, width in zip(left, widths))
+    after = "".join(f"  {text.rjust(len(RIGHT[0]))}" for text in right)
+    return Text(before, style=style) + cells + Text(after, style=style)
+
+
+def _cells(row: HeatRow, width: int) -> Text:
+    from rich.text import Text
+
+    if row.use is None:
+        return Text(row.answer.center(BANKS * width), style="italic")
+    cells = Text("")
+    for ways in row.use.ways.tolist():
+        cells += cell(str(ways or "."), colour_of_trouble(ways), width)
+    return cells

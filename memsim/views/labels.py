@@ -1,0 +1,99 @@
+"""What things are called in every report: files, accesses, numbers, threads.
+
+In: records. Out: short texts. Left out on purpose: whole sentences (`memsim.views.explain.sentences`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import PurePath
+
+from memsim.analysis import SiteCounts
+from memsim.launch import WARP, Launch
+
+
+def access(site: SiteCounts) -> str:
+    """`shared load 16 B`, `spill store 4 B`; no width where it is not known."""
+    width = f" {site.width} B" if site.width else ""
+    space = "spill" if site.is_spill else site.space
+    return f"{space} {site.op.replace('_', '.')}{width}"
+
+
+def lanes_of_warp_0(launch: Launch) -> str:
+    """`(0..15,0..1,0)`: a range for each axis, or first and last thread where ranges would say too much."""
+    x, y, _ = launch.block
+    lanes = min(WARP, launch.threads)
+    last = (lanes - 1) % x, (lanes - 1) // x % y, (lanes - 1) // (x * y)
+    spans = min(x, lanes), min(y, -(-lanes // x)), last[2] + 1
+    if spans[0] * spans[1] * spans[2] != lanes:
+        return f"(0,0,0) to {dim3(last)}, x first, then y"
+    return "(" + ",".join("0" if n == 1 else f"0..{n - 1}" for n in spans) + ")"
+
+
+def file_names(files: Iterable[str]) -> dict[str, str]:
+    """Each file's last name, or the whole path where two files share it."""
+    distinct = dict.fromkeys(files)
+    names = Counter(PurePath(file).name for file in distinct)
+    return {file: PurePath(file).name if names[PurePath(file).name] == 1 else file for file in distinct}
+
+
+def number(count: int | None, unknown: str) -> str:
+    return unknown if count is None else f"{count:,}"
+
+
+def each(count: int | None, requests: int | None, unknown: str) -> str:
+    """`count` for each request, to two decimals."""
+    if count is None or not requests:
+        return unknown
+    return f"{count / requests:,.2f}".rstrip("0").rstrip(".")
+
+
+def dim3(value: tuple[int, int, int]) -> str:
+    return f"({value[0]},{value[1]},{value[2]})"
+
+
+def count(number: int, what: str) -> str:
+    """`1 bank`, `2 banks`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """`0-15, 20` or `0, 2, ... 30` for ascending numbers."""
+    steps = {after - before for before, after in pairwise(numbers)}
+    if len(numbers) > 3 and len(steps) == 1 and steps != {1}:
+        return f"{numbers[0]}, {numbers[1]}, ... {numbers[-1]}"
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
+
+
+def size(number: int) -> str:
+    """`4 KiB`, `1.5 GiB`: bytes, to one decimal."""
+    units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min(len(units) - 1, max(0, (number.bit_length() - 1) // 10))
+    text = f"{number / 1024**power:,.1f}"
+    return f"{text.removesuffix('.0')} {units[power]}"
+
+
+def share(part: int, whole: int) -> str:
+    """`3.7 %`: one decimal, and neither 0.0 nor 100.0 for what is only near."""
+    if not whole:
+        return "0 %"
+    percent = f"{100 * part / whole:.1f}"
+    if percent == "0.0" and part:
+        return "< 0.1 %"
+    if percent == "100.0":
+        return "100 %" if part == whole else "> 99.9 %"
+    return f"{percent} %"
+
+
+def percent(share: float) -> str:
+    """`50 %`: a share of 0 to 1, whole percents, and never 100 for what is only near."""
+    text = f"{100 * share:.0f}"
+    return "over 99 %" if text == "100" and share < 1 else f"{text} %"

@@ -1,0 +1,77 @@
+"""Where the words of a shared array lie: each word with its bank as colour, and the thread that wrote it.
+
+In: a `Layout`. Out: a figure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memsim.views.canvas import new_figure, style
+from memsim.views.colours import BANK_STEPS, colour_of_bank, ink_on
+from memsim.views.layout.captions import CAPTION, caption, owner, shown
+from memsim.views.layout.data import BANKS, Layout
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CELL_INCHES = 0.25
+NARROWEST = 9.5
+
+
+def layout(kernel: str, array: Layout) -> Figure:
+    """The figure of a shared array of `kernel`.
+
+    Behind the first image are the banks drawn, -1 where there is no word.
+
+    Raises:
+        MemsimError: matplotlib is not installed.
+    """
+    part = shown(array)
+    rows, columns = part.bank.shape
+    width, height = max(NARROWEST, CELL_INCHES * columns + 1.2), CELL_INCHES * rows + 1.7
+    figure = new_figure(width, height)
+    with style():
+        box = (0.7 / width, 0.75 / height, CELL_INCHES * columns / width, CELL_INCHES * rows / height)
+        _draw_words(figure.add_axes(box), part)
+        title = f"{kernel}, {caption(array, part)}"
+        figure.text(0.1 / width, 1 - 0.15 / height, title, fontsize=12, fontweight="bold", va="top")
+        figure.text(0.1 / width, 1 - 0.42 / height, CAPTION, va="top")
+        _draw_banks(figure.add_axes((0.7 / width, 0.15 / height, BANKS * CELL_INCHES / width, 0.25 / height)))
+    return figure
+
+
+def _draw_words(axes: Axes, part: Layout) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("banks", BANK_STEPS, N=BANKS).with_extremes(bad="none")
+    banks = np.ma.masked_less(part.bank, 0)
+    axes.imshow(banks, cmap=colours, vmin=0, vmax=BANKS - 1, aspect="auto", interpolation="none")
+    for (row, column), bank in np.ndenumerate(part.bank):
+        if bank >= 0:
+            text, ink = owner(int(part.writer[row, column])), ink_on(colour_of_bank(int(bank)))
+            axes.text(column, row, text, ha="center", va="center", fontsize=5.5, color=ink)
+    axes.set_yticks(range(0, len(part.bank), max(1, len(part.bank) // 16)))
+    axes.set_xticks(range(0, part.bank.shape[1], 8))
+    axes.xaxis.tick_top()
+    axes.tick_params(length=2, labelsize=7)
+    axes.set_ylabel("row")
+    axes.set_xlabel("word of 4 bytes", loc="right", fontsize=8)
+    axes.xaxis.set_label_position("top")
+
+
+def _draw_banks(axes: Axes) -> None:
+    """The legend: a cell for each bank."""
+    from matplotlib.patches import Rectangle
+
+    axes.set_xlim(0, BANKS)
+    axes.set_ylim(0, 1)
+    axes.axis("off")
+    axes.text(-0.3, 0.5, "bank", ha="right", va="center")
+    for bank in range(BANKS):
+        colour = colour_of_bank(bank)
+        axes.add_patch(Rectangle((bank, 0), 1, 1, color=colour))
+        axes.text(bank + 0.5, 0.5, str(bank), ha="center", va="center", fontsize=7, color=ink_on(colour))

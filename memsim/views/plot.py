@@ -1,0 +1,87 @@
+"""`analysis.plot`: the pictures of an analysis as matplotlib figures.
+
+In: an `Analysis`. Out: figures; a notebook shows them, `figure.savefig` writes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.errors import MemsimError
+from memsim.launch import shown
+from memsim.views.explain.choose import worst_site
+from memsim.views.explain.data import SharedRequest, take_apart
+from memsim.views.layout.data import layouts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Plots:
+    """Pictures of one analysis. All of them raise a `MemsimError` where matplotlib is not installed."""
+
+    analysis: Analysis
+
+    def heatmap(self, compare: Analysis | None = None) -> Figure:
+        """How each shared access site uses the banks; with `compare`, both side by side on one scale.
+
+        Raises:
+            MemsimError: none of the kernels touches shared memory, or `compare` is no analysis.
+        """
+        if compare is not None and not isinstance(compare, Analysis):
+            hint = "heatmap(other) takes the result of memsim.analyze"
+            raise MemsimError(
+                f"a heatmap can only be compared with an analysis, not with {shown(compare)}", hint=hint
+            )
+        from memsim.views.heatmap.figure import heatmap
+
+        return heatmap([self.analysis] if compare is None else [self.analysis, compare])
+
+    def lanes(self, site: int | SiteCounts | None = None) -> Figure:
+        """The worst request of a site, lane by lane.
+
+        `site`: one of `analysis.sites` or its index there, the worst if None.
+
+        For shared memory the lanes by the banks and the conflict graph, for global memory the sectors.
+
+        Raises:
+            MemsimError: no such site, or it was not analyzed.
+        """
+        from memsim.views.explain.figure import lanes
+        from memsim.views.explain.sectors_figure import sectors
+
+        request = take_apart(self.analysis, worst_site(self.analysis) if site is None else site)
+        kernel = self.analysis.trace.kernel
+        if isinstance(request, SharedRequest):
+            return lanes(kernel, request)
+        return sectors(kernel, request)
+
+    def layout(self, array: str | None = None) -> Figure:
+        """Where the words of a shared array lie and who wrote them. `array`: its name, the first if None.
+
+        Raises:
+            MemsimError: no such array.
+        """
+        from memsim.views.layout.figure import layout
+
+        arrays = {each.name: each for each in layouts(self.analysis)}
+        name = next(iter(arrays), "") if array is None else array
+        if name not in arrays:
+            kernel = self.analysis.trace.kernel
+            raise MemsimError(
+                f"{kernel} accesses no shared array {array}"
+                if array
+                else f"{kernel} accesses no shared array",
+                hint=f"there are {', '.join(arrays)}" if arrays else None,
+            )
+        return layout(self.analysis.trace.kernel, arrays[name])
+
+    def flow(self) -> Figure:
+        """What moves between global arrays, registers and shared arrays."""
+        from memsim.views.flow.figure import flow
+        from memsim.views.flow.ladder import ladder
+
+        return flow(self.analysis.trace.kernel, ladder(self.analysis))

@@ -1,0 +1,1 @@
+"""Rules and rates measured on a GPU: `memsim probe`."""

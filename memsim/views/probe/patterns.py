@@ -1,0 +1,76 @@
+"""What a probe found, as text and as records.
+
+In: a `ProbeRecording` and what held of it. Out: text on a stream, or plain dicts.
+Left out on purpose: deciding what is equal (`memsim.validate.probe.judge`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from memsim.validate.probe.judge import Held
+from memsim.validate.probe.recording import ProbeRecording
+from memsim.views.plain import plain_console
+from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+
+SCHEMA = 1
+COLUMNS = (
+    Column("instruction"),
+    Column("access"),
+    Column("patterns equal", keep=2),
+    Column("counters equal", keep=1),
+    Column(""),
+)
+
+
+def headline(recording: ProbeRecording, found: Sequence[Held]) -> str:
+    """For how many instructions the rules hold, and which are the others."""
+    fails = [held.name for held in found if not held.holds]
+    answer = f"the rules hold for {len(found) - len(fails)} of {len(found)} instructions"
+    return f"{recording.device.gpu}: {answer}" + (f", not for {', '.join(fails)}" if fails else "")
+
+
+def write(recording: ProbeRecording, found: Sequence[Held], stream: TextIO) -> None:
+    """The answer, a row for each instruction, and what was compared of those where something differs."""
+    from rich.text import Text
+
+    console = plain_console(stream)
+    room = room_of(console)
+    console.width = UNLIMITED
+    console.print(Text(headline(recording, found), style="bold"))
+    console.print()
+    rows = []
+    for held in found:
+        cells = held.name, f"{held.space} {held.op.replace('_', '.')} {held.width} B"
+        word = "holds" if held.holds else "differs"
+        rows.append(Row((*cells, _of(held.figures), _of(held.counters), word), "" if held.holds else "red"))
+    console.print(fitted(COLUMNS, rows, room))
+    console.print()
+    for held in found:
+        for metric, (equal, compared) in {**held.figures, **held.counters}.items():
+            if equal < compared:
+                console.print(f"{held.name}: {metric}: {equal} of {compared} equal")
+    device = recording.device
+    console.print(
+        f"Recorded {recording.date} (driver {device.driver}, CUDA {device.cuda}, Nsight Compute "
+        f"{recording.ncu}), seed {recording.seed}: one warp, one instruction for each pattern."
+    )
+
+
+def to_dict(recording: ProbeRecording, found: Sequence[Held]) -> dict[str, Any]:
+    """The same as plain values; pairs are (equal, compared)."""
+    return {
+        "schema": SCHEMA,
+        "device": asdict(recording.device),
+        "ncu": recording.ncu,
+        "date": recording.date,
+        "verdict": headline(recording, found),
+        "instructions": [{**asdict(held), "holds": held.holds} for held in found],
+    }
+
+
+def _of(counts: dict[str, tuple[int, int]]) -> str:
+    equal, compared = (sum(pair[i] for pair in counts.values()) for i in (0, 1))
+    return f"{equal:,} of {compared:,}" if compared else "-"

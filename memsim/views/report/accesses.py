@@ -1,0 +1,93 @@
+"""The tables of accesses on the page and in a notebook: one for each memory space, costliest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.views.analyze.accesses import COST, NAMES, cost, heading, wasted
+from memsim.views.explain.choose import cost_ratio
+from memsim.views.labels import each, file_names, share
+from memsim.views.report.source import mark
+
+#: Counts of `SiteCounts`, and what the page calls them.
+WORDS = {
+    "instructions": "instructions",
+    "requests": "requests",
+    "wavefronts": "wavefronts",
+    "ideal_wavefronts": "ideal wavefronts",
+    "conflicts": "bank conflicts",
+    "max_ways": "most ways",
+    "sectors": "sectors",
+    "ideal_sectors": "ideal sectors",
+    "lines": "128-byte lines",
+}
+FIELDS = {
+    "shared": ("wavefronts", "ideal_wavefronts", "conflicts", "max_ways", "requests", "instructions"),
+    "global": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
+    "local": ("sectors", "ideal_sectors", "requests", "instructions"),
+    "constant": ("requests", "instructions"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRow:
+    """An access. number: its row of the analysis; where: its line, with its file where there are several.
+
+    mark: what is wrong in words; heat: how many times as much it costs as without that. share: of what all
+    accesses of the table cost, in words; part: the same, 0 to 1, waste: what of it conflicts or needless
+    sectors take. each: the cost of a request.
+    """
+
+    number: int
+    site: SiteCounts
+    where: str
+    mark: str
+    heat: float
+    share: str
+    part: float
+    waste: float
+    each: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessTable:
+    """All accesses to a memory space. cost: the field that says what they cost, by which they are sorted."""
+
+    space: str
+    heading: str
+    cost: str
+    fields: tuple[str, ...]
+    rows: tuple[AccessRow, ...]
+
+
+def access_tables(analysis: Analysis) -> list[AccessTable]:
+    """A table for each memory space that is accessed."""
+    files = file_names(site.file for site in analysis.sites)
+    only = next(iter(files.values())) if len(files) == 1 else ""
+    tables = []
+    for space in NAMES:
+        numbers = [number for number, site in enumerate(analysis.sites) if site.space == space]
+        sites = [analysis.sites[number] for number in numbers]
+        total = sum(map(cost, sites))
+        rows = [_row(number, site, files if not only else {}, total) for number, site in zip(numbers, sites)]
+        rows.sort(key=lambda row: cost(row.site), reverse=True)
+        if rows:
+            tables.append(AccessTable(space, heading(sites, only), COST[space], FIELDS[space], tuple(rows)))
+    return tables
+
+
+def _row(number: int, site: SiteCounts, files: dict[str, str], total: int) -> AccessRow:
+    where = f"{files[site.file]}:{site.line}" if files else str(site.line)
+    known = site.unresolved is None
+    return AccessRow(
+        number,
+        site,
+        where,
+        mark(site),
+        cost_ratio(site) or 0.0,
+        share(cost(site), total) if known else "?",
+        cost(site) / total if total else 0.0,
+        wasted(site) / total if total else 0.0,
+        each(cost(site), site.requests, "-") if known else "?",
+    )

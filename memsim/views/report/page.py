@@ -1,0 +1,220 @@
+"""The pages, put together from records and templates.
+
+In: an `Analysis`, perhaps with recorded counters. Out: HTML text. What is shown is bounded: of many sites the
+worst have their details, and of large arrays the first rows are drawn; the page says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.suggest.proposals import Advice, advise
+from memsim.views.analyze.accesses import needless
+from memsim.views.analyze.terminal import LEFT_OUT
+from memsim.views.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
+from memsim.views.explain import cells as words
+from memsim.views.explain.choose import by_waste, cost_ratio
+from memsim.views.explain.data import GlobalRequest, SharedRequest, conflict_graph, take_apart
+from memsim.views.explain.sentences import collision_line, line_name, sentences, word_name
+from memsim.views.flow import ladder
+from memsim.views.heatmap import rows as heat
+from memsim.views.heatmap.rows import heat_panels, heat_rows
+from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
+from memsim.views.layout.captions import CAPTION, caption, owner, shown
+from memsim.views.layout.data import Layout, layouts
+from memsim.views.report.accesses import WORDS, access_tables
+from memsim.views.report.before_after import before_after
+from memsim.views.report.listing import listing
+from memsim.views.report.source import files
+from memsim.views.suggest.advice import advice_lines, look_costs, look_name
+from memsim.views.suggest.looks import Look, looks
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+# What bounds the page.
+MOST_DETAILS = 32
+MOST_HEAT_ROWS = 64
+MOST_ARRAYS = 4
+MOST_WORDS = 2048
+MOST_SWITCHED_WORDS = 1024  # drawn again for each change that helps
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Counters of a recording: where they come from, in words, and (value, verdict) by ncu's names.
+
+    A value is None where it was not recorded; a verdict says how it compares with the prediction.
+    """
+
+    where: str
+    counters: Mapping[str, tuple[int | float | None, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What the page shows of one access site: its worst request."""
+
+    number: int
+    site: SiteCounts
+    bad: bool
+    request: SharedRequest | GlobalRequest | None
+
+    @property
+    def story(self) -> list[str]:
+        """The worst request in words, the answer first."""
+        if self.request is None:
+            return [self.site.unresolved or "No lane is ever active at this access."]
+        return sentences(self.request)
+
+
+def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Analysis | None = None) -> str:
+    """The whole report as one page; `recorded` may also say why there is nothing to compare with.
+
+    after: the launch that this one is compared with: it is before, that one is after.
+    """
+    rows, sources = heat_rows(analysis), files(analysis)
+    rows_after = heat_rows(after) if after is not None else []
+    details = _details(analysis)
+    advice = [(entry, _looks(analysis, entry)) for entry in advise(analysis) if entry.conflicts]
+    switched = {entry.tile.name for entry, looks in advice if looks}
+    arrays = [array for array in layouts(analysis) if array.name not in switched]
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            analysis=analysis,
+            launch=analysis.trace.launch,
+            files=sources,
+            code=listing(analysis, sources),
+            details=details,
+            worst=next((d for d in details if [d.number] == by_waste(analysis)[:1]), None),
+            compared=before_after(analysis, after) if after is not None else None,
+            heat_after=rows_after[:MOST_HEAT_ROWS],
+            heat_rows=rows[:MOST_HEAT_ROWS],
+            heat_left_out=len(rows[MOST_HEAT_ROWS:]),
+            scales=heat.scales([rows, rows_after]),
+            arrays=[(array, shown(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
+            arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
+            ladder=ladder.ladder(analysis),
+            recorded=recorded if isinstance(recorded, Recorded) else None,
+            why_not=recorded,
+            advice=advice,
+            scattered=_scattered(analysis),
+            switches=[(entry, looks) for entry, looks in advice if looks],
+            left_out=[*LEFT_OUT, *analysis.trace.notes],
+            tables=access_tables(analysis),
+            json=json.dumps(analysis.to_dict()).replace("<", "\\u003c"),
+        )
+    )
+
+
+def _scattered(analysis: Analysis) -> str:
+    """Which global accesses move sectors that nobody needs, the worst first; "" if none does."""
+    scattered = sorted(
+        (site for site in analysis.sites if site.space == "global" and needless(site)),
+        key=needless,
+        reverse=True,
+    )
+    if not scattered:
+        return ""
+    lines = ", ".join(dict.fromkeys(str(site.line) for site in scattered))
+    moved = sum(map(needless, scattered))
+    return f"Not needed: {moved:,} sectors of global memory, by line{'s' * (',' in lines)} {lines}."
+
+
+def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, Layout]]:
+    """What the page can switch between, with the part of the layout that is drawn."""
+    if not entry.proposals:
+        return []
+    return [(look, shown(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)]
+
+
+def heatmap_page(analyses: Sequence[Analysis]) -> str:
+    """The heatmap of each analysis, side by side, as one page.
+
+    Raises:
+        MemsimError: none of the kernels touches shared memory.
+    """
+    panels = heat_panels(analyses)
+    template = _environment().get_template("heatmap.html")
+    return template.render(panels=list(zip(analyses, panels)), scales=heat.scales(panels))
+
+
+def fragment(analysis: Analysis) -> str:
+    """What a notebook shows: the verdict, the heatmap and the numbers."""
+    rows = heat_rows(analysis)
+    template = _environment().get_template("fragment.html")
+    return template.render(
+        analysis=analysis,
+        heat_rows=rows[:MOST_HEAT_ROWS],
+        scales=heat.scales([rows]),
+        tables=access_tables(analysis),
+    )
+
+
+def _details(analysis: Analysis) -> list[Detail]:
+    """The sites that have details, in order: all, or the worst of many."""
+    silent = [i for i, site in enumerate(analysis.sites) if not site.requests]
+    details = []
+    for i in sorted([*by_waste(analysis), *silent][:MOST_DETAILS]):
+        site = analysis.sites[i]
+        request = take_apart(analysis, i) if site.requests else None
+        details.append(Detail(i, site, (cost_ratio(site) or 0) > 1, request))
+    return details
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= _names()
+    return environment
+
+
+def _names() -> dict[str, Any]:
+    """What templates may call; all of it only chooses words and colours."""
+    return {
+        **{"access": access, "count": count, "dim3": dim3, "number": number, "ranges": ranges, "heat": heat},
+        **{
+            "colour_of_count": colour_of_count,
+            "colour_of_trouble": colour_of_trouble,
+            "colour_of_bank": colour_of_bank,
+            "ink_on": ink_on,
+        },
+        **{"caption": caption, "owner": owner, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS},
+        **{"lanes_of_warp_0": lanes_of_warp_0, "collision_line": collision_line, "word_name": word_name},
+        **{
+            "line_name": line_name,
+            "sentences": sentences,
+            "lane_cells": words.lane_cells,
+            "line_cells": words.line_cells,
+        },
+        **{"ring": words.ring, "conflict_graph": conflict_graph, "KINDS": ladder.KINDS},
+        **{"LADDER_CAPTIONS": ladder.CAPTIONS, "zip": zip, "runs": _runs},
+        **{"advice_lines": advice_lines, "look_name": look_name, "look_costs": look_costs},
+    }
+
+
+def _runs(used: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """(first, one past the last) of each stretch of used bytes."""
+    edges = np.flatnonzero(np.diff(used.astype(np.int8), prepend=0, append=0)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))

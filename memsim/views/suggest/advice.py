@@ -1,0 +1,72 @@
+"""What would help an access that waits for banks: other layouts of its array, in a line each.
+
+In: an `Analysis` and the number of a row. Out: lines. `memsim.views.suggest.terminal` has the whole answer.
+"""
+
+from __future__ import annotations
+
+from memsim.analysis import Analysis
+from memsim.suggest.proposals import Advice, Proposal, advise
+from memsim.views.suggest.layout_changes import change_name
+from memsim.views.suggest.looks import Look
+
+
+def what_would_help(analysis: Analysis, site: int) -> list[str]:
+    """The best layouts of the array that a row touches; nothing where the row has no bank conflict."""
+    row = analysis.sites[site]
+    if not row.conflicts:
+        return []
+    advice = advise(analysis, row.array.split("|"))
+    lines = [line for entry in advice for line in advice_lines(entry)]
+    return ["", "What would help:", *(f"  {line}" for line in lines)]
+
+
+def advice_lines(entry: Advice) -> list[str]:
+    """Each proposal for an array in a line, or why there is none."""
+    if entry.why_not:
+        return [f"{entry.tile.name}: no other layout was tried: {entry.why_not}"]
+    if not entry.proposals:
+        return [f"{entry.tile.name}: no layout tried takes fewer wavefronts"]
+    return [proposal_line(each, entry) for each in entry.proposals]
+
+
+def look_name(look: Look) -> str:
+    """`as it is`, or the change."""
+    return "as it is" if look.proposal is None else change_name(look.proposal.change, look.proposal.tile)
+
+
+def look_costs(look: Look, entry: Advice) -> str:
+    """`1,081,344 wavefronts in all, 32 for this request; 128 B more shared memory`."""
+    each = look.proposal
+    if each is None:
+        wavefronts, room = f"{entry.wavefronts:,}", ""
+    else:
+        wavefronts, room = wavefronts_after(each), f"; {room_of(each)}"
+    return f"{wavefronts} wavefronts in all, {look.request.wavefronts:,} for this request{room}"
+
+
+def room_of(each: Proposal) -> str:
+    """`128 B more shared memory`, and what that does to the occupancy."""
+    room = f"{each.extra:,} B more shared memory" if each.extra else "no extra memory"
+    before, after = each.blocks
+    if after < before:
+        return f"{room}; occupancy falls: {after} blocks per multiprocessor instead of {before}"
+    return room
+
+
+def proposal_line(each: Proposal, entry: Advice) -> str:
+    """As `counted_change`, with the lines that change."""
+    lines = [str(line.line) for line in each.edit.lines] if each.edit is not None else []
+    where = f"; changes line{'s' * (len(lines) > 1)} {', '.join(lines)}" if lines else ""
+    return counted_change(each, entry) + where
+
+
+def counted_change(each: Proposal, entry: Advice) -> str:
+    """`s_a, padding: 16 B after every 512 B: 2,621,440 -> 2,359,296 wavefronts in all its accesses`."""
+    change = f"{entry.tile.name}, {change_name(each.change, each.tile)}"
+    return f"{change}: {entry.wavefronts:,} -> {wavefronts_after(each)} wavefronts in all its accesses"
+
+
+def wavefronts_after(each: Proposal) -> str:
+    """`65,536`, or at most so many."""
+    return f"{each.cost.most:,}" if each.cost.certain else f"at most {each.cost.most:,}"

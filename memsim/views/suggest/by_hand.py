@@ -1,0 +1,84 @@
+"""What would help and is not written into the source: counted on the recorded requests, to be done by hand.
+
+In: `Suggestions`. Out: some lines for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from memsim.suggest.fields import Fields
+from memsim.suggest.lanes import Renumbering
+from memsim.suggest.split import Split
+from memsim.suggest.staging import Staging
+from memsim.suggest.suggestions import Suggestions
+from memsim.suggest.wider import Wider
+from memsim.views.labels import count
+from memsim.views.suggest.layout_changes import change_name, formula
+
+ARROW = "->"
+
+
+def by_hand(found: Suggestions) -> Iterator[list[str]]:
+    """Each cure: what it is, and its counts before and after."""
+    if found.lanes is not None:
+        yield list(_lanes(found.lanes))
+    yield from (list(_split(found, each)) for each in found.split)
+    yield from (list(_wider(found, each)) for each in found.wider)
+    yield from (list(_fields(each)) for each in found.fields)
+    yield from (list(_staging(each)) for each in found.staging)
+
+
+def _lanes(found: Renumbering) -> Iterator[str]:
+    before, after = found.wavefronts
+    yield f"The lanes of a warp: {found.name}"
+    yield f"   {before:,} {ARROW} {after:,} wavefronts, counted on these requests"
+    bits = ", ".join(f"bit {place} as bit {bit}" for bit, place in enumerate(found.order) if bit != place)
+    yield f"   By hand: each thread does the work of the lane whose number has its {bits}."
+
+
+def _split(found: Suggestions, each: Split) -> Iterator[str]:
+    sites = [found.analysis.sites[number] for number in each.sites]
+    where = ", ".join(dict.fromkeys(f"{PurePath(site.file).name}:{site.line}" for site in sites))
+    before = sum(found.analysis.sites[number].wavefronts or 0 for number in each.tile.sites)
+    widths = " and ".join(dict.fromkeys(f"{site.width} B" for site in sites))
+    yield f"{each.tile.name}: accesses of {widths} as ones of 4 B ({where}),"
+    yield f"   with {change_name(each.change, each.tile)}"
+    yield f"   {before:,} {ARROW} {each.cost.most:,} wavefronts, counted on these requests"
+    yield f"   By hand: the byte at offset o goes to {formula(each.change)}; {each.extra:,} B more."
+
+
+def _wider(found: Suggestions, each: Wider) -> Iterator[str]:
+    site = found.analysis.sites[each.site]
+    before, after = each.sectors
+    yield (
+        f"{site.array or 'Global memory'}, {PurePath(site.file).name}:{site.line}: "
+        f"{each.times} neighbouring {site.op}s of {site.width} B as one of {each.width} B"
+    )
+    yield f"   {before:,} {ARROW} {after:,} global sectors, counted on these requests"
+    yield f"   {site.source}"
+    yield f"   By hand: every recorded address allows it, as all are multiples of {each.width}."
+
+
+def _fields(each: Fields) -> Iterator[str]:
+    before, after = each.sectors
+    where = ", ".join(f"{PurePath(file).name}:{line}" for file, line in each.lines)
+    yield f"{each.array}, {where}: records of {each.record} B as a structure of arrays"
+    yield f"   {before:,} {ARROW} {after:,} global sectors of the first block, counted on its requests"
+    at = ", ".join(f"{width} B at {start}" for start, width in each.fields)
+    yield f"   By hand: {count(len(each.fields), 'array')}, one for each field that is accessed: {at}."
+
+
+def _staging(each: Staging) -> Iterator[str]:
+    site, (before, after) = each.site, each.sectors
+    yield (
+        f"{site.array or 'Global memory'}, {PurePath(site.file).name}:{site.line}: the {site.op} by way of "
+        "shared memory"
+    )
+    yield f"   {before:,} {ARROW} {after:,} global sectors of the first block, counted on its requests"
+    yield f"   {site.source}"
+    side, work = "so that neighbouring lanes have neighbouring addresses", "as the work of each thread is"
+    load, tile = (side, work) if site.op == "load" else (work, side)
+    yield f"   By hand: a tile of {each.room:,} B. Fill it {load},"
+    yield f"   and {'read it' if site.op == 'load' else 'store it'} {tile}."

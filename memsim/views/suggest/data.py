@@ -1,0 +1,84 @@
+"""The worst request of an array in its banks, and the layout around it, before and after a change.
+
+In: a `Proposal`. Out: a `Picture`. Left out on purpose: colours and drawing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.model.explain import bank_load
+from memsim.suggest.maps import LINE
+from memsim.suggest.proposals import Proposal
+from memsim.views.explain.data import SharedRequest, take_apart
+
+BANKS = 32
+WORD = 4
+MOST_ROWS = MOST_COLUMNS = 8
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """The request of the array that has most conflicts, as it is and after the change.
+
+    request: it, as it is. words: for each of the 32 banks the words that it serves for the request; two
+    rows, before and after. rows, columns: the rows of the array that the request touches, and in them the
+    pieces of `unit` bytes, the first of them and at least a few; banks: the first bank of each piece, int64
+    [2, rows, columns]; asked: whether the request asks for the piece, bool [rows, columns].
+    """
+
+    request: SharedRequest
+    words: Numbers
+    unit: int
+    rows: Numbers
+    columns: Numbers
+    banks: Numbers
+    asked: NDArray[np.bool_]
+
+
+def picture(proposal: Proposal) -> Picture:
+    """The picture of a proposal."""
+    before, tile, change = proposal.before, proposal.tile, proposal.change
+    worst = max(tile.sites, key=lambda number: before.sites[number].badness)
+    request = take_apart(before, worst)
+    assert isinstance(request, SharedRequest)
+    active, width = request.active, request.origin.row.width
+    offsets = np.where(active, request.addresses - tile.first, 0)
+    at = np.stack([offsets, change.places(offsets)]) + tile.first
+    load = bank_load(at, width, request.origin.row.op, np.stack([active, active]), before.arch)
+
+    row, unit = _row(proposal), max(width, WORD)
+    touched = offsets[active]
+    rows = _some(np.unique(touched // row), tile.size // row, MOST_ROWS)
+    columns = _some(np.unique(touched % row // unit), row // unit, MOST_COLUMNS)
+    pieces = rows[:, None] * row + columns * unit
+    places = np.stack([pieces, change.places(pieces)]) + tile.first
+    return Picture(
+        request=request,
+        words=np.asarray(load.words, np.int64),
+        unit=unit,
+        rows=rows,
+        columns=columns,
+        banks=places // WORD % BANKS,
+        asked=np.isin(pieces, touched // unit * unit),
+    )
+
+
+def _row(proposal: Proposal) -> int:
+    """Bytes of a row to draw: the declared one; else what the change takes for a row, at least a line."""
+    shape = proposal.tile.shape
+    if shape is not None and len(shape.extents) > 1:
+        return shape.extents[-1] * shape.element
+    return max(proposal.change.every, LINE)
+
+
+def _some(touched: Numbers, count: int, most: int) -> Numbers:
+    """The first of what is touched, with what comes next to it if that is little."""
+    first = touched[:most]
+    behind = np.setdiff1d(np.arange(first[0], min(first[0] + most, count)), first)
+    return np.sort(np.concatenate([first, behind[: max(most // 2 - len(first), 0)]]))

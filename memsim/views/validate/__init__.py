@@ -1,0 +1,1 @@
+"""Predicted beside measured: `memsim validate`."""

@@ -1,0 +1,143 @@
+"""A comparison by machine instruction: as text for people, and as records for JSON.
+
+In: a `CodeComparison` and what it is of. Out: text on a stream, or plain dicts.
+Left out on purpose: deciding what is equal (`memsim.validate`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TextIO
+
+from memsim.validate.compare import DIFFERENT, UNMODELLED, VERDICTS
+from memsim.validate.instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
+from memsim.views.plain import plain_console
+from memsim.views.validate.by_line import (
+    UNLIMITED,
+    add_figure,
+    figure_table,
+    figure_to_dict,
+    total_table,
+)
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SCHEMA = 1
+FORM = "machine code"
+NAMED = 3  # instructions and counters that the first line names
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What was compared. title: kernel and size. where: the GPU or the report. notes: lines for the end."""
+
+    title: str
+    where: str
+    notes: tuple[str, ...] = ()
+
+
+def headline(subject: Subject, comparison: CodeComparison) -> str:
+    """The answer in a line: the verdict, and how many figures of which kind."""
+    count = Counter(figure.verdict for figure in comparison.figures)
+    counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
+    answer = comparison.verdict
+    if answer == EQUAL:
+        answer = f"{answer} in {_parts(comparison)}"
+    names = list(comparison.differences)
+    if names:
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        answer = f"{answer}: {'; '.join(names[:NAMED])}{more}"
+    return f"{subject.title} on {subject.where}: {answer} ({counts})"
+
+
+def _parts(comparison: CodeComparison) -> str:
+    parts = []
+    if comparison.totals:
+        parts.append("every counter")
+    if comparison.rows:
+        parts.append(f"all {len(comparison.rows):,} memory instructions")
+    return " and ".join(parts)
+
+
+def passed(comparison: CodeComparison) -> bool:
+    """Whether nothing differs that has to be equal."""
+    return comparison.verdict != DIFFERS
+
+
+def summary(comparisons: Sequence[CodeComparison]) -> str:
+    """All launches in a line: how many figures of which kind."""
+    count = Counter(figure.verdict for comparison in comparisons for figure in comparison.figures)
+    counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
+    equal = sum(map(passed, comparisons))
+    return f"{equal} of {len(comparisons)} launches as predicted, by instruction: {counts}"
+
+
+def write(subject: Subject, comparison: CodeComparison, stream: TextIO, everything: bool = False) -> None:
+    """Prints the counters, and the instructions that differ or have no rule; `everything`: all of them."""
+    from rich.text import Text
+
+    console = plain_console(stream)
+    console.width = UNLIMITED
+    console.print(Text(headline(subject, comparison), style="bold"))
+    if comparison.totals:
+        console.print()
+        console.print(total_table(comparison.totals))
+    shown = [row for row in comparison.rows if everything or _is_worth_a_look(row)]
+    if shown:
+        console.print()
+        console.print(_row_table(shown, everything))
+    console.print()
+    if len(shown) < len(comparison.rows):
+        others = "the others" if shown else "the memory instructions"
+        console.print(
+            f"Equal: {others} ({len(comparison.rows) - len(shown):,}); --instructions shows them all."
+        )
+    if comparison.unsure:
+        console.print(f"Not certain: {comparison.unsure}")
+    for reason in comparison.reasons:
+        console.print(f"Not predicted: {reason}")
+    for note in subject.notes:
+        console.print(note)
+
+
+def to_dict(subject: Subject, comparison: CodeComparison) -> dict[str, Any]:
+    """The same as plain dicts, lists, texts and numbers."""
+    return {
+        "schema": SCHEMA,
+        "form": FORM,
+        "title": subject.title,
+        "where": subject.where,
+        "verdict": headline(subject, comparison),
+        "passed": passed(comparison),
+        "totals": [figure_to_dict(figure) for figure in comparison.totals],
+        "instructions": [
+            {
+                "address": row.address,
+                "sass": row.sass,
+                "unresolved": row.unresolved,
+                "figures": [figure_to_dict(figure) for figure in row.figures],
+            }
+            for row in comparison.rows
+        ],
+        "unsure": comparison.unsure,
+        "notes": list(subject.notes),
+    }
+
+
+def _is_worth_a_look(row: InstructionRow) -> bool:
+    return any(figure.verdict in (DIFFERENT, UNMODELLED) for figure in row.figures)
+
+
+def _row_table(rows: Sequence[InstructionRow], everything: bool) -> Table:
+    """A row for each figure of each instruction; the instruction is named once."""
+    table = figure_table("instruction", "figure of the Source page")
+    for row in rows:
+        name = row.where
+        for figure in row.figures:
+            if everything or row.differs or figure.verdict == UNMODELLED:
+                add_figure(table, (name, figure.metric), figure)
+                name = ""
+    return table
