@@ -4,7 +4,7 @@ In: a `Trace`, its counts by row, a chip. Out: `Bound`. Each unit's work is divi
 its kind that the launch can use, and nothing waits. Blocks that all execute the same are whole: the
 multiprocessor with most of them has the most to do. So every figure is a lower bound, and the largest one
 says which unit the kernel could at best keep busy all the time. Left out on purpose: latencies, arbitration
-between warps, and what the caches do not hold.
+between warps, and what DRAM delivers more than once.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from memsim.launch import Launch
 from memsim.model.occupancy import Needs, Occupancy, next_cliffs, occupancy
 from memsim.model.operations import Operation
 from memsim.model.pipes import EXECUTED, PipeUse, pipe_use
+from memsim.trace.footprint import Footprint
 from memsim.trace.trace import Trace
 
 #: Sectors of 32 bytes that a wavefront of the L1 data stage holds.
@@ -37,11 +38,12 @@ _PIPES = {
     "xu": ("XU pipe", "sm__inst_executed_pipe_xu.sum"),
     "tensor": ("tensor pipe", "sm__inst_executed_pipe_tensor.sum"),
 }
-L1_DATA, SHARED, L1_TAGS = "L1 data stage", "shared wavefronts", "L1 tag stage"
+L1_DATA, SHARED, L1_TAGS, DRAM = "L1 data stage", "shared wavefronts", "L1 tag stage", "DRAM (data sheet)"
 _STAGES = {
     "l1_data": (L1_DATA, "l1tex__data_pipe_lsu_wavefronts.sum"),
     "shared": (SHARED, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
     "l1_tags": (L1_TAGS, "memory_l1_tag_requests_global"),
+    "dram": (DRAM, "dram__sectors_read.sum"),
 }
 #: What budgets call the units.
 UNITS = (*_PIPES, *_STAGES)
@@ -109,6 +111,7 @@ class Bound:
     not in it. lacks: why it is less than a bound of the whole launch, or an estimate; empty if it is one.
     occupancy: None where registers are not known. cliffs: the least that would have to go so that more
     blocks fit. without_conflicts: cycles of the L1 data stage if no request had a bank conflict.
+    footprint: sectors of global memory that the launch touches; None where not all of it was replayed.
     """
 
     units: tuple[Unit, ...]
@@ -123,6 +126,7 @@ class Bound:
     occupancy: Occupancy | None
     cliffs: tuple[tuple[Needs, int], ...]
     waves: Waves | None
+    footprint: Footprint | None
 
     @property
     def cycles(self) -> int:
@@ -156,6 +160,7 @@ class Bound:
             "resident_blocks": None if self.occupancy is None else self.occupancy.blocks,
             "limits_of_resident_blocks": None if self.occupancy is None else dict(self.occupancy.limits),
             "waves": None if self.waves is None else self.waves.waves,
+            "global_sectors": None if self.footprint is None else asdict(self.footprint),
         }
 
     @property
@@ -187,13 +192,15 @@ def bound_of(trace: Trace, rows: Sequence[Row], chip: Arch = SM_90) -> Bound:
     conflicts = sum(row.wavefronts_of_conflicts for row in rows)
     shared = sum(row.wavefronts or 0 for row in rows)
     multiprocessors = min(chip.multiprocessors, launch.blocks)
+    footprint = trace.footprint if share == 1 else None
+    dram = dram_bytes(footprint, chip)
     held = None
     cliffs: tuple[tuple[Needs, int], ...] = ()
     if trace.resources is not None and chip.resident_warps >= launch.warps:
         held = occupancy(_needs(trace), chip)
         cliffs = next_cliffs(held.needs, chip)
     return Bound(
-        units=units_of(use, wavefronts, tag_lookups(rows), launch, chip, whole, shared, share),
+        units=units_of(use, wavefronts, tag_lookups(rows), launch, chip, whole, shared, share, dram),
         has_instructions=len(trace.executed) > 0,
         chip=chip.chip,
         multiprocessors=multiprocessors,
@@ -205,6 +212,7 @@ def bound_of(trace: Trace, rows: Sequence[Row], chip: Arch = SM_90) -> Bound:
         occupancy=held,
         cliffs=cliffs,
         waves=_waves(launch, held.blocks, chip) if held is not None and held.blocks else None,
+        footprint=footprint,
     )
 
 
@@ -217,12 +225,14 @@ def units_of(
     whole_blocks: bool = False,
     shared: int = 0,
     share: float = 1,
+    dram: int = 0,
 ) -> tuple[Unit, ...]:
     """The units with work, the busiest first.
 
     wavefronts: of the L1 data stage, in the whole launch, one a cycle and multiprocessor, `shared` of them
     shared memory's; tags: look-ups of the L1 tag stage, up to four (traces/nvidia-h200/rates/, loops `lds_32`
     and `ldg_lines`). whole_blocks: all execute the same. share: of the launch's blocks whose work this is.
+    dram: bytes of the whole launch that pass it.
     """
     multiprocessors = min(chip.multiprocessors, launch.blocks)
     of_busiest = _most_blocks(launch, chip)
@@ -242,6 +252,7 @@ def units_of(
         "l1_data": (None, wavefronts / multiprocessors),
         "shared": (shared if certain else None, shared / multiprocessors),
         "l1_tags": (tags if certain else None, tags / (TAGS_A_CYCLE * multiprocessors)),
+        "dram": (None, dram / chip.sheet.dram_bytes_a_cycle * share),
     }
     units += [Unit(key, *_STAGES[key], count, ceil(work / share)) for key, (count, work) in stages.items()]
     return tuple(sorted((unit for unit in units if unit.cycles), key=lambda unit: -unit.cycles))
@@ -267,6 +278,18 @@ def least_wavefronts(trace: Trace, rows: Sequence[Row]) -> int:
 def tag_lookups(rows: Sequence[Row]) -> int:
     """Look-ups of the L1 tag stage: a line of 128 bytes each."""
     return sum(row.lines or 0 for row in rows if row.op in THROUGH_THE_DATA_STAGE and row.space == "global")
+
+
+def dram_bytes(footprint: Footprint | None, chip: Arch) -> int:
+    """Bytes that pass DRAM at least: all that is read, and what is written and has no room in the L2 cache.
+
+    The cache is empty before the launch, as ncu leaves it. What a launch writes may stay there; sectors that
+    are only fetched for a part of them to be written, or more than once, are not counted.
+    """
+    if footprint is None:
+        return 0
+    written = max(0, chip.sector_bytes * footprint.written - chip.sheet.l2)
+    return chip.sector_bytes * footprint.read + written
 
 
 def executed_forms(trace: Trace) -> Mapping[str, int]:

@@ -50,6 +50,25 @@ class Front:
 
 
 @dataclass(frozen=True, slots=True)
+class DataSheet:
+    """What a vendor says of a product, and nobody measured here.
+
+    dram: the most bytes that DRAM moves in a second. clock: of the multiprocessors, in Hz, the boost clock.
+    l2: bytes of the L2 cache.
+    """
+
+    product: str
+    dram: float
+    clock: float
+    l2: int
+
+    @property
+    def dram_bytes_a_cycle(self) -> float:
+        """Bytes that DRAM moves in a cycle of the multiprocessors, at most."""
+        return self.dram / self.clock
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Arch:
     """A chip as the models see it; sizes in bytes.
 
@@ -60,12 +79,14 @@ class Arch:
     `registers` counts the 32-bit registers of a multiprocessor, allocated to each warp in whole granules of
     its partition. `resident_*` are the most that can be resident on a multiprocessor. `multiprocessors` are
     those of `chip`.
+    `sheet` describes the product with the fastest DRAM, so its bandwidth bounds the others too.
     """
 
     name: str
     chip: str
     rules: tuple[Rule, ...]
     front: Front
+    sheet: DataSheet
     warp: int = 32
     banks: int = 32
     bank_bytes: int = 4
@@ -86,6 +107,10 @@ class Arch:
 
     def __str__(self) -> str:
         return self.name
+
+    def __repr__(self) -> str:
+        """Not all its rules."""
+        return f"<Arch {self.name}>"
 
     def ops(self, space: str) -> tuple[str, ...]:
         """The operations with a rule in `space`, such as "shared"."""

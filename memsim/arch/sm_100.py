@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch
+from memsim.arch.chip import Arch, DataSheet
 from memsim.arch.elsewhere import BLACKWELL_FRONT, as_on_sm_90
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 10.0; resident
@@ -13,5 +13,6 @@ SM_100 = Arch(
     chip="NVIDIA B200",
     rules=as_on_sm_90(without=("wgmma",)),
     front=BLACKWELL_FRONT,
+    sheet=DataSheet("NVIDIA B200", dram=8_000e9, clock=1_965e6, l2=126 << 20),
     multiprocessors=148,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch
+from memsim.arch.chip import Arch, DataSheet
 from memsim.arch.elsewhere import BLACKWELL_FRONT, as_on_sm_90
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 12.0; resident
@@ -13,6 +13,7 @@ SM_120 = Arch(
     chip="NVIDIA GeForce RTX 5090",
     rules=as_on_sm_90(without=("wgmma",)),
     front=BLACKWELL_FRONT,
+    sheet=DataSheet("NVIDIA GeForce RTX 5090", dram=1_792e9, clock=2_407e6, l2=96 << 20),
     shared_block_bytes=101_376,
     shared_multiprocessor_bytes=102_400,
     resident_blocks=24,

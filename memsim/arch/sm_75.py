@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch, Front
+from memsim.arch.chip import Arch, DataSheet, Front
 from memsim.arch.elsewhere import ONLY_SM_90, as_on_sm_90
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 7.5; resident
@@ -13,6 +13,7 @@ SM_75 = Arch(
     chip="NVIDIA T4",
     rules=as_on_sm_90(without=("cp_async", "cp_async_cg", *ONLY_SM_90)),
     front=Front(descriptor=None),
+    sheet=DataSheet("NVIDIA T4", dram=320e9, clock=1_590e6, l2=4 << 20),
     shared_block_bytes=65_536,
     shared_multiprocessor_bytes=65_536,
     shared_reserved_bytes=0,

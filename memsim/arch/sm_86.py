@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch, Front
+from memsim.arch.chip import Arch, DataSheet, Front
 from memsim.arch.elsewhere import ONLY_SM_90, as_on_sm_90
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 8.6; resident
@@ -13,6 +13,7 @@ SM_86 = Arch(
     chip="NVIDIA GeForce RTX 3090",
     rules=as_on_sm_90(without=ONLY_SM_90),
     front=Front(),
+    sheet=DataSheet("NVIDIA GeForce RTX 3090", dram=936e9, clock=1_695e6, l2=6 << 20),
     shared_block_bytes=101_376,
     shared_multiprocessor_bytes=102_400,
     resident_blocks=16,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch, Front
+from memsim.arch.chip import Arch, DataSheet, Front
 from memsim.arch.elsewhere import ONLY_SM_90, as_on_sm_90
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 8.9; resident
@@ -13,6 +13,7 @@ SM_89 = Arch(
     chip="NVIDIA GeForce RTX 4090",
     rules=as_on_sm_90(without=ONLY_SM_90),
     front=Front(),
+    sheet=DataSheet("NVIDIA GeForce RTX 4090", dram=1_008e9, clock=2_520e6, l2=72 << 20),
     shared_block_bytes=101_376,
     shared_multiprocessor_bytes=102_400,
     resident_blocks=24,

@@ -22,6 +22,7 @@ from memsim.ptx.demangle import short_name
 from memsim.state.registers import Poison, Sum, warp_words
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
+from memsim.trace.footprint import SECTOR_BITS, Marks
 from memsim.trace.heard import Chunk, OtherSide, Site
 from memsim.trace.requests import LANES, PERIOD, Requests
 from memsim.trace.rows import Rows, Tell
@@ -104,6 +105,7 @@ class Recorder:
         self.executions = Executions()
         self.same_in_all: dict[int, bool] = {}
         self.writers = Writers()
+        self.marks = Marks()
         self.chunks = 0
         self.kept_rows = 0
         self.is_scattered = False
@@ -121,6 +123,7 @@ class Recorder:
         self.warp_counts = {}
         self.same_in_all = {}
         self.executions.start_chunk(len(self.blocks))
+        self.marks.start_chunk()
 
     def access(
         self,
@@ -139,6 +142,10 @@ class Recorder:
         record.arrays |= arrays
         if site.space == "shared" and site.op in OPS and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * LANES)
+        if site.space == "global":
+            self.marks.access(site.op, address, active)
+        elif other is not None and other.active is not False:  # what is copied from there
+            self.marks.access(site.op, other.address, other.active)
         own_period, other_period = self.periods(site)
         key: Any = (site.index, *identity(address, active, own_period))
         if other is not None:
@@ -160,6 +167,8 @@ class Recorder:
         made = requests[np.flatnonzero(requests.active.any(1))]
         if not len(made):
             return
+        if site.space == "global":
+            self.marks.sectors(site.op, made.addresses[made.active] >> SECTOR_BITS)
         tally = self.counted(record, made, np.ones(len(made), np.int64))
         record.requests += tally.requests
         record.rows.made(tally.rows, tally.counts)
@@ -184,6 +193,8 @@ class Recorder:
         """Count stretches of bytes [m] that an engine copies, as requests of up to 512 bytes."""
         record = self.record(site)
         record.arrays |= arrays
+        if site.space == "global":
+            self.marks.stretches(site.op, start, length)
         shapes, index, times = np.unique(
             np.stack([start % PERIOD, length], 1), axis=0, return_index=True, return_counts=True
         )

@@ -23,6 +23,7 @@ from memsim.files import read_bytes, writing
 from memsim.launch import WARP, Launch, Natural, Positive
 from memsim.layout import Layout
 from memsim.npy import read_header
+from memsim.trace.footprint import Footprint
 from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Resources, Trace
 
 FORMAT = "memsim trace"
@@ -82,6 +83,7 @@ class Header(msgspec.Struct):
     layouts: dict[str, tuple[str, Positive]] = {}
     resources: Resources | None = None
     blocks_alike: bool = False
+    footprint: Footprint | None = None
 
 
 def save(trace: Trace, path: str | Path) -> None:
@@ -213,6 +215,7 @@ def _header(trace: Trace) -> dict[str, Any]:
         "apart": trace.apart,
         "resources": None if trace.resources is None else dataclasses.asdict(trace.resources),
         "blocks_alike": trace.blocks_alike,
+        "footprint": None if trace.footprint is None else dataclasses.asdict(trace.footprint),
         "layouts": {name: [str(each.layout), each.element] for name, each in trace.layouts.items()},
     }
 
@@ -272,6 +275,7 @@ def _trace(
         apart=header.apart,
         resources=header.resources,
         blocks_alike=header.blocks_alike,
+        footprint=header.footprint,
         layouts={
             array: ArrayLayout(Layout.parse(layout), element)
             for array, (layout, element) in header.layouts.items()

@@ -16,6 +16,7 @@ import numpy as np
 
 from memsim.launch import Launch, Natural, Space
 from memsim.layout import Layout
+from memsim.trace.footprint import Footprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ class Trace:
     layouts: of arrays by name, where they were said and need not be looked for in `sources`.
     resources: what a block takes; None where no machine code was read, and in files of before.
     blocks_alike: each replayed block was seen to execute every instruction as often as the others.
+    footprint: distinct sectors of global memory that the replayed blocks touch; None where that is not known.
     """
 
     kernel: str
@@ -151,6 +153,7 @@ class Trace:
     layouts: dict[str, ArrayLayout] = field(default_factory=dict)
     resources: Resources | None = None
     blocks_alike: bool = False
+    footprint: Footprint | None = None
 
     def __repr__(self) -> str:
         """Not the columns, which may have a million rows."""

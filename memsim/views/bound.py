@@ -14,7 +14,7 @@ from memsim.views.labels import number
 from memsim.views.plain import plain_console
 from memsim.views.tables import UNLIMITED
 
-LEFT_OUT = "Not modelled: latencies, arbitration between warps, cache misses."
+LEFT_OUT = "Not modelled: latencies, arbitration between warps, sectors that DRAM delivers more than once."
 
 
 def write(analysis: Analysis, stream: TextIO) -> None:
@@ -53,11 +53,28 @@ def _footer(analysis: Analysis) -> Iterator[str]:
         f"{bound.multiprocessors} of {analysis.arch.multiprocessors} multiprocessors ({bound.chip}) for "
         f"{launch.blocks:,} blocks of {launch.threads:,} threads; {shared}."
     )
+    yield from _traffic(analysis)
     if bound.unknown:
         yield f"Not in the bound, because its rate was not measured: {', '.join(bound.unknown)}."
     yield from (f"An estimate: {reason}." for reason in bound.lacks)
     yield from (f"Not certain: {reason}" for reason in analysis.trace.unsure)
     yield LEFT_OUT
+
+
+def _traffic(analysis: Analysis) -> Iterator[str]:
+    """What DRAM has to deliver, and how fast it can."""
+    footprint, sheet = analysis.bound.footprint, analysis.arch.sheet
+    if footprint is None or not footprint.read + footprint.written:
+        return
+    read, written = (
+        f"{sectors:,} sectors ({sectors * analysis.arch.sector_bytes / 2**20:,.1f} MiB)"
+        for sectors in (footprint.read, footprint.written)
+    )
+    yield (
+        f"Global memory: {read} are read at least once, {written} written. DRAM moves at most "
+        f"{sheet.dram / 1e9:,.0f} GB/s ({sheet.product}, data sheet), {sheet.dram_bytes_a_cycle:,.0f} B a "
+        f"cycle at {sheet.clock / 1e6:,.0f} MHz; the L2 cache is empty before the launch."
+    )
 
 
 def occupancy_lines(analysis: Analysis) -> Iterator[str]:

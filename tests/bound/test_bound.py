@@ -95,7 +95,7 @@ def test_a_loop_is_counted_as_often_as_it_runs(tmp_path: Path) -> None:
 def test_of_ptx_only_accesses_are_counted() -> None:
     found = analyze_trace(catalog()["transpose_naive"].trace(code="ptx")).bound
     machine = analysis_of("transpose_naive").bound
-    assert {unit.key for unit in found.units} == {"l1_data", "shared", "l1_tags"}
+    assert {unit.key for unit in found.units} == {"l1_data", "shared", "l1_tags", "dram"}
     assert found.cycles == machine.cycles_of("l1_data")
     assert found.occupancy is None
     assert found.verdict.startswith("an estimate: at least")

@@ -1,0 +1,204 @@
+"""Which sectors of global memory a launch touches: what DRAM has to deliver at least once.
+
+Every execution of an access is marked. In a loop that moves a pointer the sectors of its first execution are
+worked out, and the others are the same so many sectors further on; they are marked many at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from memsim.launch import Natural
+from memsim.state.registers import Part, Sum, to_array, to_bools
+
+#: Bytes of a sector, as an exponent of two: what the L2 cache and DRAM move at once.
+SECTOR_BITS = 5
+IN_SECTOR = (1 << SECTOR_BITS) - 1
+#: Sectors that one piece of the map holds, as an exponent of two: 512 MiB of memory, 16 MiB of the map.
+PIECE_BITS = 24
+IN_PIECE = (1 << PIECE_BITS) - 1
+#: Pieces that a map has at most. What lies in others is not marked.
+MOST_PIECES = 16
+#: Executions that wait to be marked, sectors that are marked at once, bytes of shapes that are remembered.
+MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 20, 1 << 26
+BYTES_OF_A_MOVE = 100
+
+#: Operations that read global memory, and those that write it; atomics do both, where the L2 cache is.
+READS = frozenset({"load", "cp_async", "cp_async_cg", "bulk_load", "atomic", "reduction"})
+WRITES = frozenset({"store", "bulk_store", "atomic", "reduction"})
+
+READ, WRITTEN = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Distinct sectors of global memory, 32 bytes each; at least so many, where addresses are not known.
+
+    read: those that are read before the launch itself writes them. written: those that it writes.
+    """
+
+    read: Natural
+    written: Natural
+
+
+@dataclass(slots=True)
+class Shape:
+    """Sectors of an execution that moves: by their distance [n]. moved: by how many sectors it was, so far.
+
+    waiting: by how many it was since the last marks.
+    """
+
+    sectors: np.ndarray
+    moved: set[int] = field(default_factory=set)
+    waiting: list[int] = field(default_factory=list)
+
+
+class Marks:
+    """Collects the footprint of a launch."""
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, np.ndarray] = {}
+        self.has_writes = False
+        self.op = ""
+        self.by_parts: dict[Any, Shape] = {}
+        self.by_content: dict[Any, Shape] = {}
+        self.waiting: list[Shape] = []
+        self.executions = self.remembered = 0
+
+    @property
+    def footprint(self) -> Footprint:
+        """What was marked so far."""
+        self.mark()
+        pieces = self.pieces.values()
+        return Footprint(
+            *(sum(int(np.count_nonzero(piece & bit)) for piece in pieces) for bit in (READ, WRITTEN))
+        )
+
+    def start_chunk(self) -> None:
+        """Other blocks run next; the parts of their addresses are others."""
+        self.by_parts = {}
+
+    def access(self, op: str, address: int | Sum, active: bool | Part) -> None:
+        """Threads `active` accessed `address`; up to 16 bytes, aligned, so no lane crosses a sector."""
+        if active is False or (isinstance(active, Part) and not active.hi):
+            return
+        if not isinstance(address, Sum):
+            self.sectors(op, np.array([address >> SECTOR_BITS]))
+            return
+        if address.f is not None or (isinstance(active, Part) and min(active.array.shape) > 1):
+            addresses, lanes = np.broadcast_arrays(to_array(address), to_bools(active))
+            self.sectors(op, addresses[lanes] >> SECTOR_BITS)
+            return
+        if op != self.op or self.executions >= MOST_WAITING:
+            self.mark()
+            self.op = op
+        key = op, *_key(address, active)
+        shape = self.by_parts.get(key)
+        if shape is None:
+            shape = self.by_parts[key] = self._shape(op, address, active)
+        move = address.s >> SECTOR_BITS
+        if move not in shape.moved:
+            if not shape.waiting:
+                self.waiting.append(shape)
+            shape.moved.add(move)
+            shape.waiting.append(move)
+            self.executions += 1
+
+    def stretches(self, op: str, start: np.ndarray, length: np.ndarray) -> None:
+        """An operation touched `length` bytes from `start` on, each [m]."""
+        first, last = start >> SECTOR_BITS, (start + length - 1) >> SECTOR_BITS
+        for size in np.unique(last - first).tolist():
+            self.sectors(op, (first[last - first == size][:, None] + np.arange(size + 1)).ravel())
+
+    def sectors(self, op: str, sectors: np.ndarray) -> None:
+        """An operation touched sectors, by their number [n], in any order and more than once."""
+        self.mark()
+        self._mark(op, sectors)
+
+    def mark(self) -> None:
+        """Marks what waits."""
+        for shape in self.waiting:
+            step = max(1, MOST_SECTORS // len(shape.sectors))
+            for first in range(0, len(shape.waiting), step):
+                moves = np.array(shape.waiting[first : first + step])
+                self._mark(self.op, np.add.outer(moves, shape.sectors).ravel())
+            shape.waiting.clear()
+        self.remembered += BYTES_OF_A_MOVE * self.executions
+        self.waiting, self.executions = [], 0
+        if self.remembered > MOST_REMEMBERED:
+            self.by_parts, self.by_content, self.remembered = {}, {}, 0
+
+    def _shape(self, op: str, address: Sum, active: bool | Part) -> Shape:
+        """The shape of an execution, the same for all that touch the same sectors but for a move."""
+        sectors = _shape(address.s & IN_SECTOR, address.u, address.v, active)
+        key = op, sectors.tobytes()
+        if key not in self.by_content:
+            self.by_content[key] = Shape(sectors)
+            self.remembered += 2 * sectors.nbytes
+        return self.by_content[key]
+
+    def _mark(self, op: str, sectors: np.ndarray) -> None:
+        for number, places in in_pieces(sectors):
+            piece = self.pieces.get(number)
+            if piece is None:
+                if len(self.pieces) >= MOST_PIECES:
+                    continue
+                piece = self.pieces[number] = np.zeros(1 << PIECE_BITS, np.uint8)
+            if not self.has_writes and op not in WRITES:
+                piece[places] = READ
+                continue
+            if op in READS:
+                piece[places] = _AFTER_READ[piece[places]]
+            if op in WRITES:
+                piece[places] = piece[places] | WRITTEN
+                self.has_writes = True
+
+
+#: What is known of a sector after a read, by what was known before.
+_AFTER_READ = np.array([READ, READ, WRITTEN, READ | WRITTEN], np.uint8)
+
+
+def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray]]:
+    """(number of a piece, places in it) of sectors [n], for each piece that has some."""
+    if not len(sectors):
+        return []
+    low, high = int(sectors.min()) >> PIECE_BITS, int(sectors.max()) >> PIECE_BITS
+    if low == high:
+        return [(low, sectors & IN_PIECE)]
+    numbers = sectors >> PIECE_BITS
+    return [(number, sectors[numbers == number] & IN_PIECE) for number in np.unique(numbers).tolist()]
+
+
+def distinct(values: np.ndarray) -> np.ndarray:
+    """The distinct ones of values [n], in order; of a few hundred much faster than `np.unique`."""
+    ordered: np.ndarray = np.sort(values)
+    found: np.ndarray = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
+    return found
+
+
+def _key(address: Sum, active: bool | Part) -> Any:
+    """Equal for executions whose sectors are the same but for whole sectors; loops make `v` anew."""
+    lanes = active.digest if isinstance(active, Part) else None
+    return address.s & IN_SECTOR, address.u and address.u.uid, address.v and address.v.digest, lanes
+
+
+def _shape(inside: int, u: Part | None, v: Part | None, active: bool | Part) -> np.ndarray:
+    """Distinct sectors of the sums `inside + u + v`, of a part of the blocks and one of the threads."""
+    of_blocks, of_threads = _values(u, active, 0), _values(v, active, 1) + inside
+    if (of_blocks & IN_SECTOR).any():
+        return distinct((of_blocks[:, None] + of_threads >> SECTOR_BITS).ravel())
+    moved: np.ndarray = (of_blocks >> SECTOR_BITS)[:, None] + distinct(of_threads >> SECTOR_BITS)
+    return moved.ravel()
+
+
+def _values(part: Part | None, active: bool | Part, axis: int) -> np.ndarray:
+    """The distinct values of a part in active blocks (axis 0) or threads (axis 1)."""
+    if part is None:
+        return np.zeros(1, np.int64)
+    values: np.ndarray = part.array.ravel()
+    if isinstance(active, Part) and active.array.shape[axis] > 1:
+        values = values[active.array.ravel()]
+    return distinct(values)

@@ -1,0 +1,131 @@
+"""The sectors that a launch touches: against a scalar oracle, and beside what DRAM delivered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import memsim
+from memsim.data import data_folder
+from memsim.kernels import catalog, compiled
+from memsim.state.registers import Part, Sum
+from memsim.trace import footprint
+from memsim.trace.footprint import READS, WRITES, Footprint, Marks
+from memsim.validate.rates.recording import RateLaunch, newest_rates
+
+BLOCKS, THREADS = 3, 4
+SMALL = st.integers(0, 40)
+
+
+def part(draw: st.DrawFn, rows: int, columns: int) -> Part:
+    values = draw(st.lists(st.integers(0, 300), min_size=rows * columns, max_size=rows * columns))
+    return Part(np.array(values).reshape(rows, columns))
+
+
+@st.composite
+def executions(draw: st.DrawFn) -> list[tuple[str, int | Sum, bool | Part]]:
+    """Executions of accesses whose addresses have some of the parts that addresses have."""
+    parts = {
+        "u": part(draw, BLOCKS, 1),
+        "v": part(draw, 1, THREADS),
+        "f": part(draw, BLOCKS, THREADS),
+    }
+    masks: list[bool | Part] = [True]
+    for shape in ((BLOCKS, 1), (1, THREADS), (BLOCKS, THREADS)):
+        bits = draw(st.lists(st.booleans(), min_size=shape[0] * shape[1], max_size=shape[0] * shape[1]))
+        masks.append(Part(np.array(bits).reshape(shape)))
+    found = []
+    for _ in range(draw(st.integers(1, 12))):
+        start = draw(st.integers(0, 200))
+        named = draw(st.sampled_from([(), ("u",), ("v",), ("u", "v"), ("f",)]))
+        address = Sum(start, **{name: parts[name] for name in named}) if named else start
+        op = draw(st.sampled_from(["load", "store", "atomic", "cp_async"]))
+        found.append((op, address, draw(st.sampled_from(masks))))
+    return found
+
+
+def written_out(address: int | Sum, active: bool | Part) -> list[int]:
+    total: Any = address if isinstance(address, int) else address.array
+    lanes = active.array if isinstance(active, Part) else np.array(active)
+    addresses, on = np.broadcast_arrays(total, lanes)
+    return [int(one) for one, is_on in zip(addresses.flat, on.flat) if is_on]
+
+
+def oracle(made: list[tuple[str, int | Sum, bool | Part]]) -> Footprint:
+    read: set[int] = set()
+    written: set[int] = set()
+    for op, address, active in made:
+        sectors = {one // 32 for one in written_out(address, active)}
+        if op in READS:
+            read |= sectors - written
+        if op in WRITES:
+            written |= sectors
+    return Footprint(len(read), len(written))
+
+
+@settings(max_examples=200)
+@given(executions(), st.sampled_from([1, 3, 24]), st.sampled_from([1, 4096]))
+def test_it_is_the_set_of_sectors(
+    made: list[tuple[str, int | Sum, bool | Part]], piece_bits: int, waiting: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(footprint, "PIECE_BITS", piece_bits)
+        patch.setattr(footprint, "IN_PIECE", (1 << piece_bits) - 1)
+        patch.setattr(footprint, "MOST_PIECES", 1 << 12)
+        patch.setattr(footprint, "MOST_WAITING", waiting)
+        marks = Marks()
+        for op, address, active in made:
+            marks.access(op, address, active)
+        assert marks.footprint == oracle(made)
+
+
+def test_what_has_no_room_in_the_map_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(footprint, "MOST_PIECES", 1)
+    marks = Marks()
+    marks.sectors("load", np.array([7, 7, 8]))
+    marks.sectors("load", np.array([9, 1 << 40]))
+    assert marks.footprint == Footprint(3, 0)
+
+
+def test_copied_stretches_of_bytes() -> None:
+    marks = Marks()
+    marks.stretches("bulk_load", np.array([0, 64, 1040]), np.array([64, 32, 16]))
+    marks.stretches("bulk_store", np.array([0]), np.array([128]))
+    assert marks.footprint == Footprint(4, 4)
+
+
+def test_what_a_launch_wrote_itself_is_not_read_from_dram(tmp_path: Path) -> None:
+    source = """
+    extern "C" __global__ void k(float *a, float *b) {
+        int i = blockIdx.x * 64 + threadIdx.x;
+        a[i] = i;
+        __syncthreads();
+        b[i] = a[i ^ 1] + b[i];
+    }
+    """
+    a, b = np.zeros(256, np.float32), np.zeros(256, np.float32)
+    (tmp_path / "k.cu").write_text(source)
+    trace = memsim.analyze(memsim.load(tmp_path / "k.cu")["k"], 4, 64, (a, b)).trace
+    assert trace.footprint == Footprint(32, 64)
+
+
+FEW = ("kernel_v4", "opt_6_double_buffer", "transpose_naive")
+#: What was recorded of the catalogue with DRAM's counters.
+RECORDED = [
+    pytest.param(launch, id=launch.name, marks=() if launch.name in FEW else pytest.mark.slow)
+    for launch in newest_rates(data_folder("traces")).launches
+    if launch.name in compiled()
+]
+
+
+@pytest.mark.parametrize("launch", RECORDED)
+def test_dram_delivered_at_least_these(launch: RateLaunch) -> None:
+    """ncu empties the caches before a launch, which then needs its code, too."""
+    found = catalog()[launch.name].trace().footprint
+    assert found is not None
+    assert found.read <= launch.counters["dram__sectors_read.sum"]
