@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memsim.captured.session import capture
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
-    from memsim.launch import ArrayArg, Pointers, TensorMap
+    from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
     from memsim.layout import Layout, Swizzle
     from memsim.sketch import GlobalArray, SharedArray
     from memsim.sketch.plain import global_access, shared_access
@@ -36,6 +36,7 @@ __all__ = [
     "SharedArray",
     "Swizzle",
     "TensorMap",
+    "TensorMaps",
     "Trace",
     "__version__",
     "analyze",
@@ -57,6 +58,7 @@ _HOMES = {
     "SharedArray": "memsim.sketch",
     "Swizzle": "memsim.layout",
     "TensorMap": "memsim.launch",
+    "TensorMaps": "memsim.launch",
     "Trace": "memsim.trace.trace",
     "analyze": "memsim.captured.door",
     "capture": "memsim.captured.session",

@@ -620,7 +620,8 @@ def analyze(
         args: arrays and scalars, in kernel order. An array is one of numpy, torch, CuPy or whoever speaks
             DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
             `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
-            pointer, `Pointers` a table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a
+            pointer, `Pointers` a table of them; `TensorMap` a parameter or part of a struct, `TensorMaps` a
+            table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a
             pointer and an int, a numpy scalar, or bytes. Texts are read as `--arg` of the command line:
             `"f32[1024,1024]"`.
         shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a

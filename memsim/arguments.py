@@ -19,7 +19,7 @@ from memsim.arrays import allocation
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.isa.executable import Parameter
-from memsim.launch import DTYPES, FILLS, ArrayArg, Pointers, TensorMap, c_strides, dtype_of
+from memsim.launch import DTYPES, FILLS, ArrayArg, Pointers, TensorMap, TensorMaps, c_strides, dtype_of
 from memsim.npy import read_array
 from memsim.simt.arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
@@ -123,6 +123,8 @@ def describe(argument: object) -> str:
         return f"pointers({','.join(map(describe, argument.arrays))})"
     if isinstance(argument, TensorMap):
         return f"tensormap({describe(argument.array)})"
+    if isinstance(argument, TensorMaps):
+        return f"tensormaps({','.join(map(describe, argument.arrays))})"
     if isinstance(argument, np.generic):
         return f"{_short(argument.dtype)}({argument.item()})"
     if not isinstance(argument, (np.ndarray, ArrayArg)):

@@ -16,9 +16,19 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import GLOBAL_ALIGN, ArrayArg, Fields, Pointers, TensorMap, Texture1D, dtype_of, owner
+from memsim.launch import (
+    GLOBAL_ALIGN,
+    ArrayArg,
+    Fields,
+    Pointers,
+    TensorMap,
+    TensorMaps,
+    Texture1D,
+    dtype_of,
+    owner,
+)
 
-OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, Texture1D, str, bytes, bytearray)
+OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture1D, str, bytes, bytearray)
 PROTOCOLS = ("__cuda_array_interface__", "__array_interface__", "__dlpack__")
 CPU = 1  # kDLCPU in dlpack.h
 

@@ -291,10 +291,51 @@ class TensorMap:
     swizzle: int = 0
 
     nbytes: ClassVar[int] = 128
+    alignment: ClassVar[int] = 64
 
     def __post_init__(self) -> None:
         if self.swizzle not in (0, 32, 64, 128):
             raise MemsimError(f"a tensor map swizzles over 0, 32, 64 or 128 bytes, not {shown(self.swizzle)}")
+
+
+@dataclass(frozen=True)
+class TensorMaps:
+    """Tensor maps side by side in global memory, for a parameter that is a `const CUtensorMap *`.
+
+    Raises:
+        MemsimError: one is no `TensorMap`.
+    """
+
+    maps: Sequence[TensorMap]
+
+    def __post_init__(self) -> None:
+        for one in self.maps:
+            if not isinstance(one, TensorMap):
+                raise MemsimError(f"a table of tensor maps holds tensor maps, not {shown(one)}")
+
+    @property
+    def arrays(self) -> tuple[np.ndarray | ArrayArg, ...]:
+        """What each of them lies over."""
+        return tuple(one.array for one in self.maps)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many there are."""
+        return (len(self.maps),)
+
+    @property
+    def dtype(self) -> str:
+        """As of the table itself, whose elements are 128 bytes."""
+        return "V128"
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the table, in bytes."""
+        return TensorMap.nbytes * len(self.maps)
+
+
+#: Arguments that lie in global memory and lead to other arrays, `arrays`.
+TABLES = (Pointers, TensorMaps)
 
 
 def _dtype_name(dtype: object) -> str:

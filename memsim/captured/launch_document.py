@@ -104,13 +104,19 @@ class Tensor(Record, tag="tensor map"):
     swizzle: Natural = 0
 
 
+class Tensors(Record, tag="tensor maps"):
+    """A table in global memory, of tensor maps."""
+
+    maps: tuple[Tensor, ...]
+
+
 class Texture(Record, tag="texture"):
     """A texture object over float32 in linear memory, four to a texel."""
 
     array: Array
 
 
-Argument = Array | Scalar | Bytes | Null | Struct | Table | Tensor | Texture
+Argument = Array | Scalar | Bytes | Null | Struct | Table | Tensor | Tensors | Texture
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

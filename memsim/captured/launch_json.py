@@ -23,7 +23,17 @@ from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
 from memsim.files import read_bytes, write_text
 from memsim.kernel import Kernel, PtxKernel
-from memsim.launch import ArrayArg, Fields, Pointers, TensorMap, Texture1D, c_strides, dim3, dtype_of
+from memsim.launch import (
+    ArrayArg,
+    Fields,
+    Pointers,
+    TensorMap,
+    TensorMaps,
+    Texture1D,
+    c_strides,
+    dim3,
+    dtype_of,
+)
 from memsim.npy import read_array
 from memsim.sass.places import in_library
 
@@ -123,7 +133,9 @@ def _described(value: Any, files: _Files) -> of.Argument:
         arrays = (of.Null() if array is None else _array(array, files) for array in value.arrays)
         return of.Table(arrays=tuple(arrays))
     if isinstance(value, TensorMap):
-        return of.Tensor(array=_array(value.array, files), box=tuple(value.box), swizzle=value.swizzle)
+        return _tensor(value, files)
+    if isinstance(value, TensorMaps):
+        return of.Tensors(maps=tuple(_tensor(one, files) for one in value.maps))
     if isinstance(value, Texture1D):
         return of.Texture(array=_array(value.array, files))
     if isinstance(value, (bytes, bytearray)):
@@ -136,6 +148,10 @@ def _described(value: Any, files: _Files) -> of.Argument:
     if number.dtype.kind == "f" and not np.isfinite(number):
         return of.Bytes(hex=number.tobytes().hex())
     return of.Scalar(dtype=number.dtype.name, value=number.item())
+
+
+def _tensor(one: TensorMap, files: _Files) -> of.Tensor:
+    return of.Tensor(array=_array(one.array, files), box=tuple(one.box), swizzle=one.swizzle)
 
 
 def _array(array: np.ndarray | ArrayArg, files: _Files) -> of.Array:
@@ -272,6 +288,8 @@ def _value(record: of.Argument, memories: _Memories) -> Any:
             return Pointers(tuple(_value(array, memories) for array in record.arrays))
         case of.Tensor():
             return TensorMap(_value(record.array, memories), record.box, record.swizzle)
+        case of.Tensors():
+            return TensorMaps(tuple(_value(one, memories) for one in record.maps))
         case of.Texture():
             return Texture1D(_value(record.array, memories))
         case of.Array() if record.values is not UNSET:

@@ -16,7 +16,7 @@ from memsim import api
 from memsim.arrays import allocation, as_arguments
 from memsim.job import Job
 from memsim.kernel import Kernel, SassKernel
-from memsim.launch import Fields, Pointers, TensorMap, Texture1D
+from memsim.launch import Fields, Pointers, TensorMap, TensorMaps, Texture1D
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
@@ -90,6 +90,8 @@ def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tup
             return Texture1D(one(value.array))
         if isinstance(value, TensorMap):
             return TensorMap(one(value.array), value.box, value.swizzle)
+        if isinstance(value, TensorMaps):
+            return TensorMaps(tuple(map(one, value.maps)))
         return value
 
     return tuple(map(one, arguments))

@@ -195,7 +195,7 @@ def framed(
     generic_kind: what the access is called where a generic address lies in shared memory.
     """
     read = effective(form, operand or address_of(form)[1], binder, space in ("global", "generic"))
-    constants: Any = ConstantBytes(binder.banks.get(3, b""))
+    constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
     def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
         if lanes < 32:

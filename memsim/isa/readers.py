@@ -61,7 +61,7 @@ class Binder:
     """Makes readers.
 
     banks: constant banks by number, their bytes. symbols: addresses by name. holes: ranges of bank 0 whose
-    bytes are not known.
+    bytes are not known. parameters: the bytes of the kernel's, which generic addresses reach, too.
     """
 
     def __init__(
@@ -69,8 +69,10 @@ class Binder:
         banks: Mapping[int, bytes],
         symbols: Mapping[str, int] | None = None,
         holes: Sequence[range] = (),
+        parameters: bytes = b"",
     ) -> None:
         self.banks = banks
+        self.parameters = parameters
         self.symbols = symbols or {}
         self.holes = holes
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Fields, Pointers, TensorMap, Texture1D, shown
+from memsim.launch import TABLES, ArrayArg, Fields, TensorMap, Texture1D, shown
 from memsim.ptx.demangle import demangle
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ VALUES = "biufcV"  # kinds of numpy scalars that are bytes of their own
 
 def is_array(argument: Any) -> bool:
     """Is the argument memory that the kernel gets a pointer to?"""
-    return isinstance(argument, (np.ndarray, ArrayArg, Pointers)) and getattr(argument, "shape", ()) != ()
+    return isinstance(argument, (np.ndarray, ArrayArg, *TABLES)) and getattr(argument, "shape", ()) != ()
 
 
 def is_parts(argument: Any) -> bool:
@@ -70,6 +70,8 @@ def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[
             for i, part in enumerate(argument):
                 if is_array(part):
                     yield from _with_pointees(_part_name(name, argument, i), part)
+                elif isinstance(part, TensorMap):
+                    yield _part_name(name, argument, i), part.array
 
 
 def _part_name(name: str, parts: Sequence[Any], place: int) -> str:
@@ -79,14 +81,14 @@ def _part_name(name: str, parts: Sequence[Any], place: int) -> str:
 
 def _with_pointees(name: str, array: Any) -> Iterator[tuple[str, Any]]:
     yield name, array
-    if isinstance(array, Pointers):
+    if isinstance(array, TABLES):
         yield from ((f"{name}[{i}]", one) for i, one in enumerate(array.arrays) if one is not None)
 
 
 def next_address(array: Any, addresses: Iterator[int]) -> int:
     """Where an array lies, of the `addresses` of all that `arrays_of` lists; passes those behind a table."""
     address = next(addresses)
-    for one in array.arrays if isinstance(array, Pointers) else ():
+    for one in array.arrays if isinstance(array, TABLES) else ():
         if one is not None:
             next(addresses)
     return address
@@ -100,12 +102,21 @@ def lay_out(parts: Sequence[Any], packed: bool = False) -> tuple[list[int], int]
     """
     starts, end, widest = [], 0, 1
     for part in parts:
-        size = POINTER_BYTES if is_array(part) else part.dtype.itemsize
-        natural = part.dtype.alignment if not is_array(part) and part.dtype.kind == "V" else size
+        size, natural = _size_and_alignment(part)
         alignment = 1 if packed else natural
         starts.append(-(-end // alignment) * alignment)
         end, widest = starts[-1] + size, max(widest, alignment)
     return starts, -(-end // widest) * widest
+
+
+def _size_and_alignment(part: Any) -> tuple[int, int]:
+    """Bytes of a part of a struct, and what it lies at a multiple of."""
+    if is_array(part):
+        return POINTER_BYTES, POINTER_BYTES
+    if isinstance(part, TensorMap):
+        return part.nbytes, part.alignment
+    size: int = part.dtype.itemsize
+    return size, part.dtype.alignment if part.dtype.kind == "V" else size
 
 
 def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
@@ -115,7 +126,8 @@ def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
         MemsimError: they do not, or one has no size of its own.
     """
     for part in parts:
-        if not is_array(part) and not (isinstance(part, np.generic) and part.dtype.kind in VALUES):
+        is_value = isinstance(part, np.generic) and part.dtype.kind in VALUES
+        if not (is_array(part) or is_value or isinstance(part, TensorMap)):
             raise MemsimError(
                 f"a part of the struct {name} is {part!r}, which has no size",
                 hint="parts are arrays and numbers with a type, as np.int32(3); np.uint64(0) points nowhere",
@@ -160,8 +172,10 @@ def check_arguments(
         if is_parts(argument) and is_struct(parameter):
             check_parts(argument, name, parameter)
         elif not _fits(parameter, argument):
+            points = isinstance(argument, TensorMap) and parameter.type in POINTERS
             raise MemsimError(
-                f"argument {name} of {demangle(kernel)} is {describe(parameter)}, not {_say(argument)}"
+                f"argument {name} of {demangle(kernel)} is {describe(parameter)}, not {_say(argument)}",
+                hint="memsim.TensorMaps([...]) lies in global memory, and is pointed to" if points else None,
             )
 
 
@@ -204,6 +218,8 @@ def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> byt
         argument = next_address(argument, addresses)
     if is_parts(argument):
         return encode_parts(parameter, argument, addresses)
+    if isinstance(argument, TensorMap):
+        next(addresses)
     if argument is None or isinstance(argument, TensorMap):
         return bytes(parameter.size)
     argument = _scalar(argument)
@@ -220,11 +236,18 @@ def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> byt
 
 
 def encode_parts(parameter: Parameter, parts: Sequence[Any], addresses: Iterator[int]) -> bytes:
-    """A checked struct; the gaps between its parts are zeros."""
-    layouts = lay_out(parts, packed=True), lay_out(parts)
-    starts = next(starts for starts, size in layouts if size == parameter.size)
+    """A checked struct; the gaps between its parts are zeros, and so are its tensor maps."""
     packed = bytearray(parameter.size)
-    for start, part in zip(starts, parts):
+    for start, part in zip(starts_of(parameter, parts), parts):
+        if isinstance(part, TensorMap):
+            next(addresses)
+            continue
         raw = next_address(part, addresses).to_bytes(8, "little") if is_array(part) else part.tobytes()
         packed[start : start + len(raw)] = raw
     return bytes(packed)
+
+
+def starts_of(parameter: Parameter, parts: Sequence[Any]) -> list[int]:
+    """Where the parts of a checked struct begin."""
+    layouts = lay_out(parts, packed=True), lay_out(parts)
+    return next(starts for starts, size in layouts if size == parameter.size)

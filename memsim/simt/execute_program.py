@@ -18,7 +18,7 @@ from memsim.isa.executable import Executable, Parameter
 from memsim.isa.op import Flow
 from memsim.isa.readers import Binder
 from memsim.isa.stack import local_name
-from memsim.launch import GLOBAL_ALIGN, Launch, TensorMap, Texture1D
+from memsim.launch import GLOBAL_ALIGN, Launch, Texture1D
 from memsim.ptx.demangle import demangle
 from memsim.simt.apart import are_apart
 from memsim.simt.arguments import arrays_of, check_arguments, encode
@@ -35,14 +35,9 @@ from memsim.simt.cooperative import (
 from memsim.simt.dataflow import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, Dataflow
 from memsim.simt.engine import Engine
 from memsim.simt.listener import Listener
-from memsim.state.memory import (
-    PARAMETER_WINDOW,
-    Buffer,
-    Memory,
-    align,
-)
+from memsim.simt.tensor_maps import place_tensor_maps
+from memsim.state.memory import Buffer, Memory, align
 from memsim.state.registers import Poison, Poisoned
-from memsim.state.tensors import Tensor, tensor_of
 
 #: Threads that run at once. Results need every value in every thread; a trace only few of them.
 RUN_THREADS = 1 << 15
@@ -162,8 +157,6 @@ def prepare(
         if isinstance(argument, Texture1D):
             argument = memory.bind(argument)
         offset = parameter.offset
-        if isinstance(argument, TensorMap):
-            memory.tensors[PARAMETER_WINDOW + offset] = _tensor(argument, next(addresses), name)
         raw = encode(_typed(parameter, argument), argument, addresses)
         content[offset : offset + len(raw)] = raw
         for at in range(-(-offset // 8) * 8, offset + len(raw) - 7, 8):
@@ -174,6 +167,7 @@ def prepare(
                 pointers[bit] = buffer
             elif len(raw) == 8:
                 numbers[bit] = name, value
+    place_tensor_maps(kernel.parameters, arguments, names, memory)
     banks, holes, externals = _banks(kernel, launch, bytes(content), memory)
     for pointer in kernel.pointers.get(4, ()):
         if pointer.symbol in memory.symbols:
@@ -191,19 +185,9 @@ def prepare(
         of_grid = sum(workspace_roots(kernel)) if is_cooperative(kernel) else 0
         needed = dataflow.needed(every, _same(pointers, arguments, memory), of_grid)
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
-    binder = Binder(banks, symbols | dict(kernel.functions), holes)
+    binder = Binder(banks, symbols | dict(kernel.functions), holes, bytes(content))
     code = Code(dataflow, binder, needed, externals, cluster_of(kernel, launch) or (1, 1, 1))
     return code, Origins(dataflow, pointers, numbers)
-
-
-def _tensor(argument: TensorMap, address: int, name: str) -> Tensor | Poison:
-    """The tensor behind a map; why it is not known where the map does not say its box."""
-    if not argument.box:
-        return Poison(f"the tensor map {name} does not say its box", None)
-    try:
-        return tensor_of(argument, address)
-    except MemsimError as error:
-        raise MemsimError(f"argument {name}: {error.message}", hint=error.hint) from None
 
 
 def _typed(parameter: Parameter, argument: Any) -> Parameter:

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import GLOBAL_ALIGN, MOST_BYTES, ArrayArg, Pointers, Texture1D, owner
+from memsim.launch import GLOBAL_ALIGN, MOST_BYTES, TABLES, ArrayArg, Pointers, Texture1D, owner
+from memsim.state.constants import PARAMETERS
 from memsim.state.registers import (
     Part,
     Poison,
@@ -44,7 +45,7 @@ LOCAL_WINDOW = 0x6_0000_0000
 CONSTANT_WINDOW = 0x5_0000_0000
 WINDOW_SIZE = 1 << 24
 #: Where parameters lie for generic addresses: behind the constants, whose bytes are fewer.
-PARAMETER_WINDOW = CONSTANT_WINDOW + (1 << 23)
+PARAMETER_WINDOW = CONSTANT_WINDOW + PARAMETERS
 #: Handles of texture objects; no address in any space.
 TEXTURE_HANDLES = 0x8_0000_0000
 
@@ -449,7 +450,7 @@ class Memory:
             self._global = Store(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
             self._global.poison = self._spoiled.pop("global", None)
             for address, array in self._arguments:
-                if not isinstance(array, Pointers):
+                if not isinstance(array, TABLES):
                     made = array.make() if isinstance(array, ArrayArg) else array
                     self._copy_in(address, owner(made), made)
             for address, content in self.contents:

@@ -26,7 +26,7 @@ from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.job import Job
 from memsim.kernels import Spec
-from memsim.launch import Pointers, TensorMap, Texture1D
+from memsim.launch import Pointers, TensorMap, TensorMaps, Texture1D
 from memsim.store import Store, current, kept_in
 from memsim.trace import storage
 from memsim.trace.source import TraceSource
@@ -239,6 +239,8 @@ def _argument(value: Any, folder: Path, allocations: dict[str, str]) -> str:
         return f"text {value} {files}"
     if isinstance(value, TensorMap):
         return f"map {value.box} {value.swizzle} {_argument(value.array, folder, allocations)}"
+    if isinstance(value, TensorMaps):
+        return f"maps {[_argument(one, folder, allocations) for one in value.maps]}"
     if isinstance(value, Texture1D):
         return f"{type(value).__name__} {_argument(value.array, folder, allocations)}"
     if isinstance(value, Pointers):

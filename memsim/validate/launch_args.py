@@ -16,7 +16,7 @@ import numpy as np
 from memsim.arguments import describe
 from memsim.arrays import as_arguments
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Pointers, TensorMap, Texture1D
+from memsim.launch import TABLES, ArrayArg, TensorMap, Texture1D
 
 SHOWN_BYTES = 32  # of a struct that is given as bytes
 
@@ -52,7 +52,7 @@ def _check_plain(value: Any) -> None:
     Raises:
         MemsimError: it is not.
     """
-    if isinstance(value, (Pointers, TensorMap)):
+    if isinstance(value, (*TABLES, TensorMap)):
         raise MemsimError(f"{describe(value)} is analyzed, and not measured", hint="give it as a plain array")
     if isinstance(value, (np.ndarray, ArrayArg)) and value.shape != () and "@" in describe(value):
         raise MemsimError(

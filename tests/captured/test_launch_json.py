@@ -18,17 +18,17 @@ from memsim.captured.launch_json import read_launch, write_launch
 from memsim.captured.launched import Launched, kept
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Pointers, TensorMap
+from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
 
 SOURCE = """
 struct View { const float *data; int pitch; };
 struct alignas(64) Map { unsigned long long words[16]; };
 extern "C" __global__ void k(const float *x, float *y, const float *const *table, View view, int n, float f,
-                             const __grid_constant__ Map map, const int *none) {
+                             const __grid_constant__ Map map, const int *none, const Map *maps) {
     int i = threadIdx.x;
     if (i < n) y[i] = x[i] + table[i & 1][i] + view.data[i * view.pitch] + f;
 }"""
-NAMES = ("x", "y", "table", "view", "n", "f", "map", "none")
+NAMES = ("x", "y", "table", "view", "n", "f", "map", "none", "maps")
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,7 @@ def launch(cubin: bytes, **changes: Any) -> Launched:
         np.float32(0.5),
         TensorMap(ArrayArg((64, 64), "bfloat16"), (32, 32)),
         None,
+        TensorMaps([TensorMap(ArrayArg((64, 64), "float16"), (8, 8), 0)]),
     )
     from dataclasses import replace
 

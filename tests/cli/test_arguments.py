@@ -10,7 +10,7 @@ import pytest
 
 from memsim.arguments import DTYPES, describe, read_arguments
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Pointers, TensorMap, dtype_of
+from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps, dtype_of
 from memsim.ptx.program import Parameter
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
@@ -216,5 +216,6 @@ def test_views_and_tables_in_words() -> None:
         "f32[4]@12/(-4,)": ArrayArg((4,), strides=(-4,)),
         "pointers(f32[4,8],null)": Pointers([whole, None]),
         "tensormap(bf16[8]=zeros)": TensorMap(ArrayArg((8,), "bfloat16", "zeros")),
+        "tensormaps(f32[4,8])": TensorMaps([TensorMap(whole, (4, 8))]),
     }
     assert {describe(value): value for value in told.values()}.keys() == told.keys()

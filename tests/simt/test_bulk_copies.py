@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim import MemsimError, TensorMap
+from memsim import MemsimError, TensorMap, TensorMaps
 from memsim.api import analyze, load, run
 from memsim.isa.bulk_copy import store_box
 from memsim.launch import ArrayArg
@@ -72,6 +72,32 @@ extern "C" __global__ void bulk(unsigned char *out, const unsigned char *in, int
     }
 }
 """
+ELSEWHERE = """
+struct Params { int first; Map maps[2]; unsigned char *out; int bytes; };
+__device__ void fetch(const Map *m, unsigned char *out, int y, int n, int block) {
+    __shared__ __align__(1024) unsigned char s[4096]; __shared__ u64 b;
+    if (threadIdx.x == 0) init(at(&b));
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        expect(at(&b), n);
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%2, %3}], [%4];"
+                     :: "r"(at(s)), "l"(m), "r"(0), "r"(y), "r"(at(&b)) : "memory");
+    }
+    wait(at(&b));
+    for (int i = threadIdx.x; i < n; i += blockDim.x) out[i + n * block] = s[i];
+}
+extern "C" __global__ void from_struct(const __grid_constant__ Params p) {
+    fetch(&p.maps[blockIdx.x], p.out, p.first, p.bytes, blockIdx.x);
+}
+extern "C" __global__ void from_table(const Map *maps, unsigned char *out, int y, int n) {
+    fetch(maps + blockIdx.x, out, y, n, blockIdx.x);
+}
+extern "C" __global__ void from_copy(const Map *maps, unsigned char *out, Map *copy, int n) {
+    for (int i = 0; i < 128; i++) copy->bytes[i] = maps->bytes[i];
+    fetch(copy, out, 0, n, 0);
+}
+"""
 READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
 WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"
 
@@ -79,7 +105,7 @@ WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("bulk") / "k.cu"
-    path.write_text(HEADER + KERNELS)
+    path.write_text(HEADER + KERNELS + ELSEWHERE)
     return load(path, code="sass")
 
 
@@ -216,3 +242,50 @@ extern "C" __global__ void k(int *out) {
     assert out[:16].all()
     with pytest.raises(MemsimError, match="shared memory is read that was never written"):
         run(load(path, ["-DN=128"], code="sass")["k"], 1, 32, [out])
+
+
+def two_tensors() -> tuple[list[np.ndarray], list[TensorMap]]:
+    tensors = [np.arange(i, i + 32 * 64, dtype=np.uint16).reshape(32, 64) for i in (1, 7000)]
+    return tensors, [TensorMap(tensor, (8, 16)) for tensor in tensors]
+
+
+def test_maps_in_a_struct(kernels: Any) -> None:
+    tensors, maps = two_tensors()
+    out, bytes = np.zeros((2, 256), np.uint8), 256
+    run(kernels["from_struct"], 2, 32, [[np.int32(3), *maps, out, np.int32(bytes)]])
+    for block, tensor in enumerate(tensors):
+        assert (out[block].view(np.uint16).reshape(8, 16) == tensor[3:11, :16]).all()
+    analysis = analyze(kernels["from_struct"], 2, 32, [[np.int32(3), *maps, out, np.int32(bytes)]])
+    (row,) = (site for site in analysis.sites if site.op == "bulk_load" and site.space == "global")
+    assert row.sectors == 2 * 8
+
+
+def test_maps_in_global_memory(kernels: Any) -> None:
+    tensors, maps = two_tensors()
+    out = np.zeros((2, 256), np.uint8)
+    run(kernels["from_table"], 2, 32, [TensorMaps(maps), out, 5, 256])
+    for block, tensor in enumerate(tensors):
+        assert (out[block].view(np.uint16).reshape(8, 16) == tensor[5:13, :16]).all()
+
+
+def test_a_map_that_the_kernel_made_itself_is_not_known(kernels: Any) -> None:
+    _, maps = two_tensors()
+    arguments = [TensorMaps(maps), np.zeros(256, np.uint8), np.zeros(128, np.uint8), 256]
+    with pytest.raises(MemsimError, match="a tensor map that is no argument of the launch"):
+        run(kernels["from_copy"], 1, 32, arguments)
+
+
+def test_what_is_no_table_of_maps(kernels: Any) -> None:
+    tensors, maps = two_tensors()
+    with pytest.raises(MemsimError, match="a table of tensor maps holds tensor maps"):
+        TensorMaps(tensors)  # type: ignore[arg-type]
+    with pytest.raises(MemsimError, match="is an array") as caught:
+        run(kernels["from_table"], 2, 32, [maps[0], np.zeros(512, np.uint8), 0, 256])
+    assert "memsim.TensorMaps" in (caught.value.hint or "")
+    with pytest.raises(MemsimError, match=r"argument maps: .*no multiple of 16 bytes"):
+        run(
+            kernels["from_table"],
+            1,
+            32,
+            [TensorMaps([TensorMap(tensors[0], (8, 3))]), np.zeros(512, np.uint8), 0, 48],
+        )

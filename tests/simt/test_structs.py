@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api import analyze, run
+from memsim.api import analyze, load, run
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from tests.simt.cuda import kernel
@@ -118,3 +118,16 @@ extern "C" __global__ void k(View v, float *other, int which) {
         run(k, 1, 32, [[data, np.int32(1), np.int32(0)], other, which])
         assert ((data if which else other) == np.arange(32)).all()
         assert not (other if which else data).any()
+
+
+def test_a_parameter_is_read_through_a_pointer_to_it(tmp_path: Path) -> None:
+    """By an index that only lanes know, and by a generic address."""
+    text = """
+struct Pack { int first[6]; int *out; };
+__device__ __noinline__ int pick(const int *from, int i) { return from[i]; }
+extern "C" __global__ void k(const __grid_constant__ Pack p) {
+    p.out[threadIdx.x] = pick(threadIdx.x < 6 ? p.first : p.out, threadIdx.x); }"""
+    path, out = tmp_path / "k.cu", np.arange(100, 132, dtype=np.int32)
+    path.write_text(text)
+    run(load(path, code="sass")["k"], 1, 32, [[*np.arange(6, dtype=np.int32), out]])
+    assert (out == [0, 1, 2, 3, 4, 5, *range(106, 132)]).all()

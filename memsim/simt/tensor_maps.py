@@ -1,0 +1,62 @@
+"""Where the tensor maps of a launch lie: parameters, parts of structs, and tables in global memory.
+
+Copies by tensor name a map by its generic address. Its bytes are opaque; the emulator knows the map by where
+it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from memsim.errors import MemsimError
+from memsim.isa.executable import Parameter
+from memsim.launch import TensorMap, TensorMaps
+from memsim.simt.arguments import is_array, is_parts, next_address, starts_of
+from memsim.state.memory import PARAMETER_WINDOW, Memory
+from memsim.state.registers import Poison
+from memsim.state.tensors import Tensor, tensor_of
+
+
+def place_tensor_maps(
+    parameters: Sequence[Parameter], arguments: Sequence[Any], names: Sequence[str], memory: Memory
+) -> None:
+    """Tell memory of every tensor map in checked arguments.
+
+    Raises:
+        MemsimError: no tensor map can be made of one.
+    """
+    addresses = iter(memory.argument_addresses)
+    for parameter, argument, name in zip(parameters, arguments, names):
+        for place, one, array in _maps(parameter, argument, PARAMETER_WINDOW + parameter.offset, addresses):
+            memory.tensors[place] = _tensor(one, array, name)
+
+
+def _maps(
+    parameter: Parameter, value: Any, place: int, addresses: Iterator[int]
+) -> Iterator[tuple[int, TensorMap, int]]:
+    """(address of a map, the map, address of its array) in an argument that lies at `place`.
+
+    addresses: those of its arrays come next.
+    """
+    if isinstance(value, TensorMap):
+        yield place, value, next(addresses)
+    elif isinstance(value, TensorMaps):
+        table = next(addresses)
+        for number, one in enumerate(value.maps):
+            yield table + number * one.nbytes, one, next(addresses)
+    elif is_array(value):
+        next_address(value, addresses)
+    elif is_parts(value):
+        for start, part in zip(starts_of(parameter, value), value):
+            yield from _maps(parameter, part, place + start, addresses)
+
+
+def _tensor(argument: TensorMap, address: int, name: str) -> Tensor | Poison:
+    """The tensor behind a map; why it is not known where the map does not say its box."""
+    if not argument.box:
+        return Poison(f"the tensor map {name} does not say its box", None)
+    try:
+        return tensor_of(argument, address)
+    except MemsimError as error:
+        raise MemsimError(f"argument {name}: {error.message}", hint=error.hint) from None
