@@ -96,14 +96,14 @@ class Part:
     `uid` is never used twice, so it can stand for the content in a cache key.
     """
 
-    __slots__ = ("_derived", "_digest", "_hi", "_lo", "_zeros", "array", "uid")
+    __slots__ = ("_bits", "_derived", "_digest", "_hi", "_lo", "array", "uid")
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
         self.uid = _next_uid()
         self._lo: int | None = None
         self._hi: int | None = None
-        self._zeros: int | None = None
+        self._bits: int | None = None
         self._derived: dict[Any, Part] = {}
         self._digest: bytes | None = None
 
@@ -122,11 +122,11 @@ class Part:
         return self._hi
 
     @property
-    def zeros(self) -> int:
-        """How many low bits are zero in every element (63 if all of them are zero)."""
-        if self._zeros is None:
-            self._zeros = trailing_zeros(int(np.bitwise_or.reduce(self.array, axis=None)))
-        return self._zeros
+    def bits(self) -> int:
+        """The bits that are set in some element."""
+        if self._bits is None:
+            self._bits = int(np.bitwise_or.reduce(self.array, axis=None))
+        return self._bits
 
     @property
     def digest(self) -> bytes:
@@ -191,7 +191,19 @@ class Sum:
     @property
     def zeros(self) -> int:
         """Low bits that are zero in every thread."""
-        return min([trailing_zeros(self.s), *(part.zeros for part in self.parts)])
+        bits = self.s
+        for part in (self.u, self.v, self.f):
+            if part is not None:
+                bits |= part.bits
+        return trailing_zeros(bits)
+
+    def shifted(self, by: int) -> Sum:
+        """The sum with a constant added: every access of a loop needs one, so its bounds are not worked out anew."""
+        found = Sum.__new__(Sum)
+        found.s, found.u, found.v, found.f = self.s + by, self.u, self.v, self.f
+        found.lo, found.hi = self.lo + by, self.hi + by
+        found._array = None
+        return found
 
 
 def from_array(array: np.ndarray, s: int = 0) -> int | Sum:
@@ -276,7 +288,7 @@ def plus(a: int | Sum, b: int | Sum) -> int | Sum:
         a, b = b, a
     assert isinstance(a, Sum)
     if type(b) is int:
-        return Sum(a.s + b, a.u, a.v, a.f)
+        return a.shifted(b)
     assert isinstance(b, Sum)
     if max(abs(a.lo), abs(a.hi), abs(b.lo), abs(b.hi)) >= SAFE:
         return from_array(a.array + b.array)

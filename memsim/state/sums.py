@@ -88,7 +88,8 @@ def low_bits(value: Int, count: int) -> Int:
         return value & mask
     assert isinstance(value, Sum)
     if same_window(value, count):
-        return plus(value, -(value.lo & ~mask))
+        window = value.lo & ~mask
+        return plus(value, -window) if window else value
     if may_carry(value, count):
         return from_array(value.array & mask)
     return for_each_part(value, ("low", count), lambda x: x & mask)
