@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import PurePath
 
 #: Folders of packages whose functions are inlined into kernels written in Python.
@@ -40,6 +41,7 @@ def own_frames(chain: Sequence[Frame]) -> Sequence[Frame]:
     return chain
 
 
+@lru_cache(maxsize=1024)  # a listing names few files, each often
 def in_library(file: str) -> bool:
     """Is it a source file of a package rather than the user's?"""
     parts = PurePath(file.replace("\\", "/")).parent.as_posix() + "/"

@@ -29,9 +29,10 @@ _STATEMENT = re.compile(r"[^;{}]*[;{}]")
 _FUNCTION = re.compile(r"\.(?:entry|func)\b\s*(?:\([^()]*\))?\s*([\w$%.]+)")
 _WORD = re.compile(r"[\w$%]+")
 _SHARED = re.compile(
-    r"(?P<extern>\.extern\s+)?(?:\.(?:visible|weak|common)\s+)?\.shared\b"
-    r"(?:\s+\.align\s+(?P<align>\d+))?(?:\s+\.v(?P<vector>[24]))?\s+\.[a-z]+(?P<bits>\d+)\s+(?P<names>[^;{=]*);"
+    r"\.shared\b(?:\s+\.align\s+(?P<align>\d+))?(?:\s+\.v(?P<vector>[24]))?"
+    r"\s+\.[a-z]+(?P<bits>\d+)\s+(?P<names>[^;{=]*);"
 )
+_EXTERN = re.compile(r"\.extern\s+(?:\.(?:visible|weak|common)\s+)?$")
 _NAME = re.compile(r"([\w$%]+)((?:\s*\[\s*\d*\s*\])*)")
 _INDIRECT = re.compile(r"\bcall(?:\.uni)?\s+(?:\([^()]*\)\s*,\s*)?%")
 
@@ -180,6 +181,8 @@ def _closing(text: str, place: int) -> int:
 def _declared(text: str) -> list[_Declared]:
     found = []
     for shared in _SHARED.finditer(text):
+        said_before = text.rfind(";", 0, shared.start()) + 1
+        is_extern = _EXTERN.search(text, said_before, shared.start()) is not None
         element = int(shared["bits"]) // 8 * int(shared["vector"] or 1)
         for name, extents in _NAME.findall(shared["names"]):
             size = element
@@ -187,5 +190,5 @@ def _declared(text: str) -> list[_Declared]:
             for extent in sizes:
                 size *= int(extent or 0)
             align = int(shared["align"] or element)
-            found.append(_Declared(name, align, size, bool(shared["extern"]) or "" in sizes))
+            found.append(_Declared(name, align, size, is_extern or "" in sizes))
     return found
