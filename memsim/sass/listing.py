@@ -29,8 +29,8 @@ _IMPOSSIBLE = re.compile(
     r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|c\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6,}"
     r"|\b(?:0x[0-9a-fA-F]{33,}|[0-9]{40,})"
 )
-# What holds none of these has nothing impossible. They begin with a set of characters, so that the search takes a
-# tenth of the time.
+# A text with none of these has nothing impossible. They begin with a set of characters, so that the search
+# takes a tenth of the time.
 _SUSPICIOUS = (
     re.compile(r"[RPB][0-9]{4}"),
     re.compile(r"c\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6}"),

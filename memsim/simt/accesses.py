@@ -6,6 +6,7 @@ that have no rows are told beside them.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,12 @@ ASIDE = {"texture": "texture fetches"}
 def only_reads(kind: str, space: str) -> bool:
     """Does an access of this kind write nothing in this space?"""
     return kind == "load" or (kind.startswith("cp_async") and space == "global")
+
+
+@lru_cache(maxsize=4096)
+def has_generic_address(op: Op) -> bool:
+    """Is the state space known only by the address?"""
+    return any(declared == "generic" for _, declared in op.touches)
 
 
 class Accesses(Lanes):
@@ -82,7 +89,7 @@ class Accesses(Lanes):
             return self.touch_elsewhere(op, kind, width, address, active)
         self.bounds.outside = False
         self.bounds.only_reads = only_reads(kind, space)
-        is_generic = any(declared == "generic" for _, declared in op.touches)
+        is_generic = has_generic_address(op)
         arrays: frozenset[str] = frozenset()
         if is_generic and space in ("local", "constant"):
             if active is not False and space == "local":

@@ -198,7 +198,7 @@ class Sum:
         return trailing_zeros(bits)
 
     def shifted(self, by: int) -> Sum:
-        """The sum with a constant added: every access of a loop needs one, so its bounds are not worked out anew."""
+        """The sum with a constant added. Every access needs one, so its bounds are not worked out anew."""
         found = Sum.__new__(Sum)
         found.s, found.u, found.v, found.f = self.s + by, self.u, self.v, self.f
         found.lo, found.hi = self.lo + by, self.hi + by

@@ -1,8 +1,9 @@
 """Processor time of whole processes, of this checkout beside an earlier one, in one run.
 
-`python -m tests.benchmarks.beside COMMIT` analyzes kernel_v4 by both, round after round, and starts Python with
-numpy in each round. What is printed for each are medians, as multiples of that start, so that machines and their
-other work cancel out. Nothing is taken from memsim's cache; bytecode is kept, as wherever pip installs a package.
+`python -m tests.benchmarks.beside COMMIT` analyzes kernel_v4 by both, round after round, and starts Python
+with numpy in each round. What is printed for each are medians, as multiples of that start, so that machines
+and their other work cancel out. Nothing is taken from memsim's cache; bytecode is kept, as wherever pip
+installs a package.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def main() -> None:
             start = found["numpy"]
             was, now = found["earlier"] / start, found["now"] / start
             print(
-                f"kernel_v4 at {extent} cubed: {given.commit} {was:.2f}, now {now:.2f} times Python with numpy"
-                f" ({start:.3f} s): {now / was:.2f} times what it was"
+                f"kernel_v4 at {extent} cubed: {given.commit} {was:.2f}, now {now:.2f} times Python with"
+                f" numpy ({start:.3f} s): {now / was:.2f} times what it was"
             )
 
 
