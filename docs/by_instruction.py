@@ -19,7 +19,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import newest_code_of_each
-from memsim.validate.compare import DIFFERENT, EXACT, NOISE, UNMODELLED, Figure
+from memsim.validate.compare import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
 from memsim.validate.instructions import CodeComparison
 from memsim.validate.replay import replay_code
 
@@ -146,7 +146,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _counts(figures: Sequence[Figure]) -> str:
+def _counts(figures: Sequence[MetricComparison]) -> str:
     count = Counter(figure.verdict for figure in figures)
     return ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if count[kind])
 

@@ -13,7 +13,7 @@ from functools import cache
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.validate.compare import NOISE, VERDICTS, Comparison, Figure
+from memsim.validate.compare import NOISE, VERDICTS, MetricComparison, RecordingComparison
 from memsim.validate.probe.judge import judge_probe
 from memsim.validate.probe.recording import newest_probe
 from memsim.validate.recordings import newest_of_each
@@ -33,7 +33,7 @@ COLUMNS = {
 
 
 @cache
-def comparisons() -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+def comparisons() -> tuple[tuple[RecordingComparison, ...], tuple[str, ...]]:
     """All that can be compared, and the kernels that have changed since they were recorded."""
     found, changed = [], []
     for recording in newest_of_each(TRACES):
@@ -47,7 +47,7 @@ def comparisons() -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
 def kernel_table() -> str:
     """A row for each kernel, all its launches together."""
     found, changed = comparisons()
-    by_kernel: dict[str, list[Comparison]] = {}
+    by_kernel: dict[str, list[RecordingComparison]] = {}
     for comparison in found:
         by_kernel.setdefault(comparison.recording.kernel, []).append(comparison)
     lines = [_row(("kernel", "launches", "figures of source lines", *map(str.strip, COLUMNS)))]
@@ -61,7 +61,7 @@ def kernel_table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(launches: Sequence[Comparison], metrics: tuple[str, ...]) -> str:
+def _cell(launches: Sequence[RecordingComparison], metrics: tuple[str, ...]) -> str:
     """The verdicts on some counters over some launches; how large the largest arbitration is."""
     figures = [figure for launch in launches for figure in launch.totals if figure.metric in metrics]
     if not any(figure.measured for figure in figures):
@@ -77,7 +77,7 @@ def _cell(launches: Sequence[Comparison], metrics: tuple[str, ...]) -> str:
 def totals_table() -> str:
     """For each GPU and size, how many figures of which kind."""
     found, _ = comparisons()
-    groups: dict[tuple[str, str], list[Comparison]] = {}
+    groups: dict[tuple[str, str], list[RecordingComparison]] = {}
     for comparison in found:
         recording = comparison.recording
         size = "default" if _is_default(comparison) else "ragged"
@@ -95,7 +95,7 @@ def totals_table() -> str:
     return "\n".join([*lines, "", *(f"- {text}" for text in sorted(made))]) + "\n"
 
 
-def _is_default(comparison: Comparison) -> bool:
+def _is_default(comparison: RecordingComparison) -> bool:
     recording = comparison.recording
     return recording.size == tuple(catalog()[recording.kernel].family.sizes.values())
 
@@ -124,7 +124,7 @@ def _equal(pairs: Iterable[tuple[int, int]]) -> str:
     return f"{equal:,} of {compared:,}" if compared else "-"
 
 
-def _counts(figures: Sequence[Figure]) -> str:
+def _counts(figures: Sequence[MetricComparison]) -> str:
     count = Counter(figure.verdict for figure in figures)
     return ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
 

@@ -19,8 +19,8 @@ from memsim.errors import MemsimError
 from memsim.launch import (
     GLOBAL_ALIGN,
     ArrayArg,
-    Fields,
     Pointers,
+    StructFields,
     TensorMap,
     TensorMaps,
     Texture1D,
@@ -48,8 +48,8 @@ def as_argument(value: Any) -> Any:
     """
     if value is None or isinstance(value, (*OURS, int, float)):
         return value
-    if isinstance(value, Fields):
-        return Fields(as_arguments(value), value.names)
+    if isinstance(value, StructFields):
+        return StructFields(as_arguments(value), value.names)
     if isinstance(value, (list, tuple)):
         return as_arguments(value)
     if hasattr(value, "data_ptr") and hasattr(value, "storage_offset"):

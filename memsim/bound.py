@@ -51,7 +51,7 @@ UNITS = (*_PIPES, *_STAGES)
 WORTH_A_WORD = 0.25
 
 
-class Row(Protocol):
+class CountedRow(Protocol):
     """Counts of a row of an analysis, as far as they are known."""
 
     @property
@@ -183,7 +183,7 @@ class Bound:
         return "; ".join(parts)
 
 
-def bound_of(trace: Trace, rows: Sequence[Row], chip: Arch = SM_90) -> Bound:
+def bound_of(trace: Trace, rows: Sequence[CountedRow], chip: Arch = SM_90) -> Bound:
     """The lower bounds of a launch, of whose trace `rows` are the counts; what is not known is left out."""
     launch, share = trace.launch, trace.blocks_replayed / trace.launch.blocks
     use = pipe_use(executed_forms(trace))
@@ -258,7 +258,7 @@ def units_of(
     return tuple(sorted((unit for unit in units if unit.cycles), key=lambda unit: -unit.cycles))
 
 
-def least_wavefronts(trace: Trace, rows: Sequence[Row]) -> int:
+def least_wavefronts(trace: Trace, rows: Sequence[CountedRow]) -> int:
     """The least wavefronts of the L1 data stage.
 
     Those of shared memory, one for each shuffle (the same, `shfl`), and of loads and stores one for each
@@ -275,7 +275,7 @@ def least_wavefronts(trace: Trace, rows: Sequence[Row]) -> int:
     return shared + shuffles + moved
 
 
-def tag_lookups(rows: Sequence[Row]) -> int:
+def tag_lookups(rows: Sequence[CountedRow]) -> int:
     """Look-ups of the L1 tag stage: a line of 128 bytes each."""
     return sum(row.lines or 0 for row in rows if row.op in THROUGH_THE_DATA_STAGE and row.space == "global")
 
@@ -307,7 +307,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _lacks(trace: Trace, rows: Sequence[Row], chip: Arch) -> tuple[str, ...]:
+def _lacks(trace: Trace, rows: Sequence[CountedRow], chip: Arch) -> tuple[str, ...]:
     """Why it is no bound of the whole launch, in words."""
     found = []
     if not len(trace.executed):

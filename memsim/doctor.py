@@ -1,6 +1,6 @@
 """What is installed that memsim can use, and what is missing for what.
 
-Nothing in; a `Part` for each tool, library or device out. Left out on purpose: installing anything.
+Nothing in; a `Tool` for each tool, library or device out. Left out on purpose: installing anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ONLY_ROOT = "RmProfilingAdminOnly: 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Tool:
     """Something that memsim uses where it is there.
 
     needed_for: what does not work without it. found: version and place; "" if it is missing. hint: how to get
@@ -40,23 +40,23 @@ class Part:
     required: bool = False
 
 
-def examine() -> tuple[Part, ...]:
+def examine() -> tuple[Tool, ...]:
     """Every part, those that counting needs first."""
     nvrtc, disassembler = "pip install nvidia-cuda-nvrtc-cu12", "pip install nvidia-cuda-nvdisasm"
     headers = ", ".join(map(str, header_folders()[:1]))
     assembler = _tool("ptxas") or _path(nvjitlink_path())
     return (
-        Part("NVRTC", "compiling .cu files", _nvrtc(), nvrtc, required=True),
-        Part("nvdisasm", "reading machine code", _tool("nvdisasm"), disassembler, required=True),
-        Part("cuobjdump", "programs and libraries", _tool("cuobjdump"), "pip install nvidia-cuda-cuobjdump"),
-        Part("CUDA headers", "cuda_fp16.h and its like", headers, "pip install nvidia-cuda-runtime-cu12"),
-        Part("nvcc", "what NVRTC cannot compile", _path(find_nvcc()), "install the CUDA toolkit"),
-        Part("ptxas, nvJitLink", "exact counts of .ptx files", assembler, "pip install 'memsim[ptx]'"),
-        Part("matplotlib", "pictures as files", _package("matplotlib"), "pip install 'memsim[plot]'"),
-        Part("CuPy", "--live", _cupy(), "pip install cupy-cuda12x, or cupy-cuda13x"),
-        Part("GPU and driver", "--live", _gpu(), "predictions need none"),
-        Part("ncu", "--live", _profiler(), "install Nsight Compute"),
-        Part("GPU counters", "--live", _counters(), "allow them to all users, or run memsim as root"),
+        Tool("NVRTC", "compiling .cu files", _nvrtc(), nvrtc, required=True),
+        Tool("nvdisasm", "reading machine code", _tool("nvdisasm"), disassembler, required=True),
+        Tool("cuobjdump", "programs and libraries", _tool("cuobjdump"), "pip install nvidia-cuda-cuobjdump"),
+        Tool("CUDA headers", "cuda_fp16.h and its like", headers, "pip install nvidia-cuda-runtime-cu12"),
+        Tool("nvcc", "what NVRTC cannot compile", _path(find_nvcc()), "install the CUDA toolkit"),
+        Tool("ptxas, nvJitLink", "exact counts of .ptx files", assembler, "pip install 'memsim[ptx]'"),
+        Tool("matplotlib", "pictures as files", _package("matplotlib"), "pip install 'memsim[plot]'"),
+        Tool("CuPy", "--live", _cupy(), "pip install cupy-cuda12x, or cupy-cuda13x"),
+        Tool("GPU and driver", "--live", _gpu(), "predictions need none"),
+        Tool("ncu", "--live", _profiler(), "install Nsight Compute"),
+        Tool("GPU counters", "--live", _counters(), "allow them to all users, or run memsim as root"),
     )
 
 

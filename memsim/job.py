@@ -21,7 +21,7 @@ from memsim.launch import Launch, is_integer
 from memsim.trace.source import TraceSource
 
 
-class Source(Protocol):
+class KernelProvider(Protocol):
     """Where a kernel comes from: a file, the catalogue, or itself where it is loaded already."""
 
     @property
@@ -62,7 +62,7 @@ class Job:
         unsure: what about the launch is only assumed, in words.
     """
 
-    kernel: Source | TraceSource
+    kernel: KernelProvider | TraceSource
     launch: Launch
     args: Sequence[Any] = ()
     blocks: int | None = None

@@ -234,12 +234,12 @@ def owner(array: np.ndarray) -> np.ndarray:
     return found
 
 
-class Fields(tuple[Any, ...]):
+class StructFields(tuple[Any, ...]):
     """The parts of a struct with their names: reports call an array `p.x`, or `p` where its name is empty."""
 
     names: tuple[str, ...]
 
-    def __new__(cls, parts: Iterable[Any], names: Iterable[str]) -> Fields:
+    def __new__(cls, parts: Iterable[Any], names: Iterable[str]) -> StructFields:
         made = super().__new__(cls, parts)
         made.names = tuple(names)
         return made

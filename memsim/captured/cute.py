@@ -22,7 +22,7 @@ from memsim.captured.host_runtime import POINTER, RUNTIME, HostLaunch, functions
 from memsim.captured.launched import Launched, kept, loaded
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import Fields
+from memsim.launch import StructFields
 
 GPU = 2  # kDLCUDA of dlpack.h
 #: Engines of host code that call our runtime, by their number.
@@ -175,7 +175,7 @@ class Session:
         if end < len(raw):
             parts.append(np.void(raw[end:]))
             names.append("")
-        return Fields(parts, ["" if name == first else name for name in names]), first
+        return StructFields(parts, ["" if name == first else name for name in names]), first
 
     def _at(self, address: int) -> tuple[np.ndarray, str] | None:
         """The array that an address lies in, from there on, and its name."""

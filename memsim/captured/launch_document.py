@@ -18,7 +18,7 @@ Signed = Annotated[int, Meta(ge=-(1 << 62), lt=1 << 62)]
 Extents = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=3)]
 
 
-class Record(
+class ArgumentDocument(
     msgspec.Struct,
     forbid_unknown_fields=True,
     omit_defaults=True,
@@ -30,7 +30,7 @@ class Record(
     name: str = ""
 
 
-class Array(Record, tag="array"):
+class ArrayArgument(ArgumentDocument, tag="array"):
     """An array, where it lies in its allocation, and what it holds."""
 
     dtype: Annotated[str, Meta(description="A type of numpy's or of ml_dtypes': float32, bfloat16.")]
@@ -57,7 +57,7 @@ class Array(Record, tag="array"):
     seed: Natural = 0
 
 
-class Scalar(Record, tag="scalar"):
+class Scalar(ArgumentDocument, tag="scalar"):
     """A number."""
 
     value: bool | int | float | Literal["inf", "-inf", "nan"]
@@ -66,17 +66,17 @@ class Scalar(Record, tag="scalar"):
     ] = UNSET
 
 
-class Bytes(Record, tag="bytes"):
+class Bytes(ArgumentDocument, tag="bytes"):
     """The bytes of a parameter, as hexadecimal digits."""
 
     hex: Annotated[str, Meta(pattern="^([0-9a-fA-F]{2})*$")]
 
 
-class Null(Record, tag="null"):
+class Null(ArgumentDocument, tag="null"):
     """A null pointer."""
 
 
-class Struct(Record, tag="struct"):
+class Struct(ArgumentDocument, tag="struct"):
     """A struct. Parts lie as C lays them out, each at a multiple of its own size, or one right behind the
     other, whichever is as long as the parameter.
     """
@@ -90,36 +90,38 @@ class Struct(Record, tag="struct"):
     ] = False
 
 
-class Table(Record, tag="pointers"):
+class PointerTable(ArgumentDocument, tag="pointers"):
     """A table in global memory, of pointers to other arrays."""
 
-    arrays: tuple[Array | Null, ...]
+    arrays: tuple[ArrayArgument | Null, ...]
 
 
-class Tensor(Record, tag="tensor map"):
+class TensorMapArgument(ArgumentDocument, tag="tensor map"):
     """128 bytes that only the copy engine (TMA) reads; swizzle: over how many bytes, 0 for none."""
 
-    array: Array
+    array: ArrayArgument
     box: tuple[Positive, ...] = ()
     swizzle: Natural = 0
 
 
-class Tensors(Record, tag="tensor maps"):
+class Tensors(ArgumentDocument, tag="tensor maps"):
     """A table in global memory, of tensor maps."""
 
-    maps: tuple[Tensor, ...]
+    maps: tuple[TensorMapArgument, ...]
 
 
-class Texture(Record, tag="texture"):
+class Texture(ArgumentDocument, tag="texture"):
     """A texture object over float32 in linear memory, four to a texel."""
 
-    array: Array
+    array: ArrayArgument
 
 
-Argument = Array | Scalar | Bytes | Null | Struct | Table | Tensor | Tensors | Texture
+Argument = (
+    ArrayArgument | Scalar | Bytes | Null | Struct | PointerTable | TensorMapArgument | Tensors | Texture
+)
 
 
-class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """A launch of a CUDA kernel: its code, its shape and its arguments."""
 
     version: Literal[1] | UnsetType = UNSET
@@ -169,5 +171,5 @@ class Document(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, k
 
 
 def schema() -> dict[str, Any]:
-    """`Document` as a JSON schema."""
-    return msgspec.json.schema(Document)
+    """`LaunchDocument` as a JSON schema."""
+    return msgspec.json.schema(LaunchDocument)

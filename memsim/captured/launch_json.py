@@ -25,8 +25,8 @@ from memsim.files import read_bytes, write_text
 from memsim.kernel import Kernel, PtxKernel
 from memsim.launch import (
     ArrayArg,
-    Fields,
     Pointers,
+    StructFields,
     TensorMap,
     TensorMaps,
     Texture1D,
@@ -51,7 +51,7 @@ def write_launch(launched: Launched, folder: Path) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        document = of.Document(
+        document = of.LaunchDocument(
             version=1,
             kernel=launched.kernel.name,
             called=launched.kernel.called,
@@ -126,12 +126,12 @@ def _described(value: Any, files: _Files) -> of.Argument:
         return _array(value, files)
     if isinstance(value, (list, tuple)):
         parts = tuple(_described(part, files) for part in value)
-        if isinstance(value, Fields):
+        if isinstance(value, StructFields):
             parts = tuple(msgspec.structs.replace(part, name=name) for part, name in zip(parts, value.names))
-        return of.Struct(parts=parts, named=isinstance(value, Fields))
+        return of.Struct(parts=parts, named=isinstance(value, StructFields))
     if isinstance(value, Pointers):
         arrays = (of.Null() if array is None else _array(array, files) for array in value.arrays)
-        return of.Table(arrays=tuple(arrays))
+        return of.PointerTable(arrays=tuple(arrays))
     if isinstance(value, TensorMap):
         return _tensor(value, files)
     if isinstance(value, TensorMaps):
@@ -150,11 +150,11 @@ def _described(value: Any, files: _Files) -> of.Argument:
     return of.Scalar(dtype=number.dtype.name, value=number.item())
 
 
-def _tensor(one: TensorMap, files: _Files) -> of.Tensor:
-    return of.Tensor(array=_array(one.array, files), box=tuple(one.box), swizzle=one.swizzle)
+def _tensor(one: TensorMap, files: _Files) -> of.TensorMapArgument:
+    return of.TensorMapArgument(array=_array(one.array, files), box=tuple(one.box), swizzle=one.swizzle)
 
 
-def _array(array: np.ndarray | ArrayArg, files: _Files) -> of.Array:
+def _array(array: np.ndarray | ArrayArg, files: _Files) -> of.ArrayArgument:
     dtype = dtype_of(array.dtype) if isinstance(array, ArrayArg) else array.dtype
     content: dict[str, Any]
     if isinstance(array, ArrayArg):
@@ -165,7 +165,7 @@ def _array(array: np.ndarray | ArrayArg, files: _Files) -> of.Array:
         strides = array.strides
         content = {"values": files.name_of(memory, dtype)}
     in_order = strides is None or tuple(strides) == c_strides(array.shape, dtype.itemsize)
-    return of.Array(
+    return of.ArrayArgument(
         dtype=dtype.name,
         shape=tuple(array.shape),
         strides=UNSET if strides is None or in_order else tuple(strides),
@@ -184,7 +184,7 @@ def read_launch(path: Path) -> Launched:
         MemsimError: no such file, not a launch, or a file that it names is missing or does not fit.
     """
     try:
-        document = msgspec.json.decode(read_bytes(path, "the launch"), type=of.Document)
+        document = msgspec.json.decode(read_bytes(path, "the launch"), type=of.LaunchDocument)
     except FileNotFoundError as error:
         raise MemsimError(f"cannot read the launch: {error.strerror}", file=str(path)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -209,7 +209,7 @@ def read_launch(path: Path) -> Launched:
     )
 
 
-def _kernel(document: of.Document, path: Path) -> Kernel:
+def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
     code = path.parent / document.code
     content = _beside(document.code, path)
     if code.suffix == ".cubin":
@@ -232,7 +232,7 @@ def _beside(name: str, path: Path) -> bytes:
         raise MemsimError(f"there is no {name} beside it", file=str(path)) from None
 
 
-def _texts(document: of.Document, kernel: Kernel, path: Path) -> dict[str, str]:
+def _texts(document: of.LaunchDocument, kernel: Kernel, path: Path) -> dict[str, str]:
     """The source files that are beside it, by what the code calls them."""
     texts = {file: _beside(file, path).decode("utf-8", "replace") for file in document.sources}
     named = {file for _, _, file, _ in kernel.code.listing}
@@ -257,7 +257,7 @@ class _Memories:
             self.read[name] = np.array(array).reshape(-1).view(np.uint8)
         return self.read[name]
 
-    def array(self, record: of.Array) -> np.ndarray:
+    def array(self, record: of.ArrayArgument) -> np.ndarray:
         """The array that a record describes, in its allocation."""
         dtype, shape, values = dtype_of(record.dtype), record.shape, record.values
         try:
@@ -283,16 +283,16 @@ def _value(record: of.Argument, memories: _Memories) -> Any:
             return _number(record)
         case of.Struct():
             parts = tuple(_part(part, memories) for part in record.parts)
-            return Fields(parts, [part.name for part in record.parts]) if record.named else parts
-        case of.Table():
+            return StructFields(parts, [part.name for part in record.parts]) if record.named else parts
+        case of.PointerTable():
             return Pointers(tuple(_value(array, memories) for array in record.arrays))
-        case of.Tensor():
+        case of.TensorMapArgument():
             return TensorMap(_value(record.array, memories), record.box, record.swizzle)
         case of.Tensors():
             return TensorMaps(tuple(_value(one, memories) for one in record.maps))
         case of.Texture():
             return Texture1D(_value(record.array, memories))
-        case of.Array() if record.values is not UNSET:
+        case of.ArrayArgument() if record.values is not UNSET:
             return memories.array(record)
         case _:
             return ArrayArg(

@@ -16,7 +16,7 @@ from memsim import api
 from memsim.arrays import allocation, as_arguments
 from memsim.job import Job
 from memsim.kernel import Kernel, SassKernel
-from memsim.launch import Fields, Pointers, TensorMap, TensorMaps, Texture1D
+from memsim.launch import Pointers, StructFields, TensorMap, TensorMaps, Texture1D
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
@@ -80,8 +80,8 @@ def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tup
     def one(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.shape != ():
             return change(value)
-        if isinstance(value, Fields):
-            return Fields(map(one, value), value.names)
+        if isinstance(value, StructFields):
+            return StructFields(map(one, value), value.names)
         if isinstance(value, (list, tuple)):
             return tuple(map(one, value))
         if isinstance(value, Pointers):

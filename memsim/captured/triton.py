@@ -178,9 +178,9 @@ class Utils:
     def load_binary(self, name: str, code: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """(module, function, registers, spills, most threads); without a GPU there is nothing to load."""
         if self.own is None:
-            return None, _Function(0, code), 0, 0, THREADS
+            return None, _KernelHandle(0, code), 0, 0, THREADS
         module, function, *rest = self.own.utils.load_binary(name, code, shared, int(device))
-        return module, _Function(function, code), *rest
+        return module, _KernelHandle(function, code), *rest
 
     def get_device_properties(self, device: int) -> dict[str, int]:
         """Limits of the chip."""
@@ -203,12 +203,12 @@ class Utils:
             self.own.utils.unload_module(module)
 
 
-class _Function(int):
+class _KernelHandle(int):
     """A handle of a loaded kernel, with the cubin that it was loaded from: launches name it."""
 
     code: bytes
 
-    def __new__(cls, handle: int, code: bytes) -> _Function:
+    def __new__(cls, handle: int, code: bytes) -> _KernelHandle:
         made = super().__new__(cls, handle)
         made.code = code
         return made

@@ -27,7 +27,7 @@ from memsim.arrays import allocation
 from memsim.captured.launched import Launched, kept, loaded
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import Fields, dim3
+from memsim.launch import StructFields, dim3
 
 Keep = Callable[[Launched], None]
 
@@ -197,7 +197,7 @@ def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> A
     if end < len(raw):
         parts.append(np.void(raw[end:]))
         names.append("")
-    return Fields(parts, names)
+    return StructFields(parts, names)
 
 
 def _device(value: Any, runtime: Any) -> Any:

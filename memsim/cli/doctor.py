@@ -9,7 +9,7 @@ from dataclasses import asdict
 import click
 
 import memsim
-from memsim.doctor import Part, examine
+from memsim.doctor import Tool, examine
 from memsim.views.plain import plain_console
 from memsim.views.tables import UNLIMITED
 
@@ -32,7 +32,7 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
     ctx.exit(1 if missing else 0)
 
 
-def _write(parts: tuple[Part, ...], missing: list[Part]) -> None:
+def _write(parts: tuple[Tool, ...], missing: list[Tool]) -> None:
     from rich.text import Text
 
     console = plain_console(sys.stdout)

@@ -24,7 +24,7 @@ from memsim.kernels import Spec, catalog, compiled
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import new_code_path, newest_code, newest_code_of_each
-from memsim.validate.compare import Comparison
+from memsim.validate.compare import RecordingComparison
 from memsim.validate.from_report import profiles_in
 from memsim.validate.instructions import CodeComparison, compare_code
 from memsim.validate.live import measure, recorded_name
@@ -33,7 +33,7 @@ from memsim.validate.recordings import newest_of_each, newest_recording
 from memsim.validate.replay import replay, replay_code
 from memsim.validate.sizes import RAGGED, size_of
 from memsim.views.validate import by_instruction, by_line
-from memsim.views.validate.by_instruction import Subject
+from memsim.views.validate.by_instruction import ComparedKernel
 
 FAILED, MISSING = 1, 2
 REFUSED = {
@@ -47,8 +47,8 @@ REFUSED = {
 class Found:
     """What was compared: by instruction, and of PTX by source line; `stale`: what has changed since."""
 
-    code: list[tuple[Subject, CodeComparison]] = field(default_factory=list)
-    lines: list[Comparison] = field(default_factory=list)
+    code: list[tuple[ComparedKernel, CodeComparison]] = field(default_factory=list)
+    lines: list[RecordingComparison] = field(default_factory=list)
     stale: list[MemsimError] = field(default_factory=list)
 
     @property
@@ -166,7 +166,7 @@ def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None)
             trace = trace_job(job, report)
         if recordings is None:
             profiles: Sequence[Any] = profiles_in(reports, job)
-            subject = Subject(_title(job), f"the GPU of {' and '.join(path.name for path in reports)}")
+            subject = ComparedKernel(_title(job), f"the GPU of {' and '.join(path.name for path in reports)}")
         else:
             profiles = recordings[number].profiles
             subject = _subject(recordings[number])
@@ -253,7 +253,7 @@ def _title(job: Job) -> str:
     return f"{recorded_name(job)} {','.join(map(str, job.size.values()))}".rstrip()
 
 
-def _subject(recording: CodeRecording) -> Subject:
+def _subject(recording: CodeRecording) -> ComparedKernel:
     device, result = recording.device, recording.result
     made = f", made by {recording.code.compiler}" if recording.code.compiler else ""
     notes = [
@@ -263,7 +263,7 @@ def _subject(recording: CodeRecording) -> Subject:
     ]
     if result is not None:
         notes.append(f"Result: right; largest error {result.largest_error:.3g} against {result.reference}.")
-    return Subject(recording.title, device.gpu, tuple(notes))
+    return ComparedKernel(recording.title, device.gpu, tuple(notes))
 
 
 def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:

@@ -21,7 +21,7 @@ ALIKE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class SitePair:
     """One access before and now; `before` None: it is new, `now` None: it has vanished."""
 
     before: SiteCounts | None
@@ -41,7 +41,7 @@ KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
 )
 
 
-def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[Pair]:
+def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SitePair]:
     """Pairs in the order of `now`; what has vanished stands last, in the order of `before`."""
     partner: dict[int, int] = {}  # index in `now` -> index in `before`
     old, new = list(range(len(before))), list(range(len(now)))
@@ -59,8 +59,8 @@ def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[Pair]
         old, new = _left(old, partner.values()), _left(new, partner)
     partner |= _closest(before, now, list(_at_one_place(before, now, partner, old, new)), 0)
     old = _left(old, partner.values())
-    pairs = [Pair(before[partner[j]] if j in partner else None, now[j]) for j in range(len(now))]
-    return pairs + [Pair(before[i], None) for i in old]
+    pairs = [SitePair(before[partner[j]] if j in partner else None, now[j]) for j in range(len(now))]
+    return pairs + [SitePair(before[i], None) for i in old]
 
 
 def _left(indexes: list[int], taken: Iterable[int]) -> list[int]:

@@ -133,7 +133,7 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
-class Row(msgspec.Struct, forbid_unknown_fields=True):
+class BaselineRow(msgspec.Struct, forbid_unknown_fields=True):
     """An access in the file."""
 
     code: str
@@ -155,14 +155,14 @@ class Guarded(msgspec.Struct):
     """A kernel in the file."""
 
     launch: str
-    sites: list[Row]
+    sites: list[BaselineRow]
     arguments: str | None = None
     read: str | None = None
     files: dict[str, str] = {}
     cycles: dict[str, Natural] = {}
 
 
-class Document(msgspec.Struct):
+class BaselineDocument(msgspec.Struct):
     """The file."""
 
     kernels: Annotated[dict[str, Guarded], msgspec.Meta(min_length=1)]
@@ -187,7 +187,7 @@ def parse(text: str, file: str) -> dict[str, Entry]:
     if not document.get("kernels"):
         raise MemsimError("the baseline has no kernels", file=file, hint=WRITE_IT)
     try:
-        kernels = msgspec.convert(document, Document).kernels
+        kernels = msgspec.convert(document, BaselineDocument).kernels
         return {
             name: Entry(
                 kernel.launch,
@@ -203,7 +203,7 @@ def parse(text: str, file: str) -> dict[str, Entry]:
         raise MemsimError(f"the baseline is damaged: {error}", file=file, hint=WRITE_IT) from None
 
 
-def _site(row: Row) -> SiteCounts:
+def _site(row: BaselineRow) -> SiteCounts:
     access = ACCESS.fullmatch(row.access)
     assert access is not None
     site = SiteCounts(

@@ -1,6 +1,6 @@
 """What became of an access: the difference between a row before and a row now.
 
-In: a `Pair`. Out: the kind of change, the counts that differ, and a word about it.
+In: a `SitePair`. Out: the kind of change, the counts that differ, and a word about it.
 Left out on purpose: whether a change matters to a budget (`memsim.guard.check`).
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from memsim.guard.align import Pair
+from memsim.guard.align import SitePair
 from memsim.guard.baseline import COUNTS
-from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE, Figure
+from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE, QuantityChange
 
 # A row is worse if one of these counts is higher, whatever the others do.
 COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
@@ -25,11 +25,11 @@ class Change:
     """kind: one of `memsim.guard.outcome`'s. figures: the counts that differ. reason: a word about it."""
 
     kind: str
-    figures: tuple[Figure, ...]
+    figures: tuple[QuantityChange, ...]
     reason: str = ""
 
 
-def change_of(pair: Pair) -> Change | None:
+def change_of(pair: SitePair) -> Change | None:
     """What became of the access; None if it is as it was, or if it could not be analyzed and cannot now."""
     before, now = pair.before, pair.now
     figures = tuple(differing_counts(pair))
@@ -53,7 +53,7 @@ def change_of(pair: Pair) -> Change | None:
     return Change(CHANGED, figures, reason) if figures or reason else None
 
 
-def differing_counts(pair: Pair) -> Iterator[Figure]:
+def differing_counts(pair: SitePair) -> Iterator[QuantityChange]:
     """The counts that differ, the old one as the limit; all that there are of an access that stands alone."""
     for name, field in COUNTS.items():
         was, now = (
@@ -61,10 +61,10 @@ def differing_counts(pair: Pair) -> Iterator[Figure]:
             for site in (pair.before, pair.now)
         )
         if was != now:
-            yield Figure(name, was, now, was)
+            yield QuantityChange(name, was, now, was)
 
 
-def _edits(pair: Pair) -> Iterator[str]:
+def _edits(pair: SitePair) -> Iterator[str]:
     """What is different about the access itself."""
     before, now = pair.before, pair.now
     if before is None or now is None:

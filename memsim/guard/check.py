@@ -13,12 +13,12 @@ from functools import cached_property
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
-from memsim.guard.align import Pair, align
+from memsim.guard.align import SitePair, align
 from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
 from memsim.guard.budget import BASELINE, Budget
 from memsim.guard.changes import change_of
 from memsim.guard.cycles import WHOLE, check_certain, cycles_of, shown
-from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Figure, Finding
+from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Finding, QuantityChange
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
 
@@ -30,7 +30,7 @@ ALONE = {
 
 
 @dataclass(frozen=True)
-class Subject:
+class GuardedKernel:
     """A kernel under the guard. entry: what the baseline has of it, None if nothing.
 
     arguments: what it was given, in a line, None if that is not known.
@@ -42,7 +42,7 @@ class Subject:
     arguments: str | None = None
 
     @cached_property
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[SitePair]:
         """Its rows beside those of the baseline."""
         return align(self.entry.sites if self.entry else (), self.analysis.sites)
 
@@ -51,7 +51,7 @@ class Subject:
         return next((pair.before for pair in self.pairs if pair.now is site), None)
 
 
-def check(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -> Checked:
+def check(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] = ()) -> Checked:
     """One budget on one kernel; `accepted` accesses need not be analyzed.
 
     Raises:
@@ -75,7 +75,7 @@ def check(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -
     return Checked(subject.name, budget.text, sum(map(_happens, rows)), tuple(findings))
 
 
-def _of_cycles(budget: Budget, figure: str, subject: Subject) -> Checked:
+def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
     """The launch as a whole; its worst row stands for it.
 
     Raises:
@@ -97,13 +97,13 @@ def _of_cycles(budget: Budget, figure: str, subject: Subject) -> Checked:
         limit = cycles_of(bound, budget.other)
     if not rows or budget.holds(now, limit):
         return Checked(subject.name, budget.text, len(rows))
-    figures = (Figure(shown(figure), was, now, limit, budget.relation, budget.percent),)
+    figures = (QuantityChange(shown(figure), was, now, limit, budget.relation, budget.percent),)
     worst = max(rows, key=lambda site: site.badness)
     finding = Finding(BROKEN, subject.name, budget.text, worst, figures, reason)
     return Checked(subject.name, budget.text, len(rows), (finding,))
 
 
-def _cycles_before(subject: Subject, figure: str) -> Fraction | None:
+def _cycles_before(subject: GuardedKernel, figure: str) -> Fraction | None:
     """The figure in the baseline; None if it has none."""
     if subject.entry is None or not subject.entry.cycles:
         return None
@@ -111,7 +111,7 @@ def _cycles_before(subject: Subject, figure: str) -> Fraction | None:
     return Fraction(max(held.values()) if figure == WHOLE else held.get(figure, 0))
 
 
-def has_rows(budget: Budget, subject: Subject, accepted: Sequence[Selector] = ()) -> bool:
+def has_rows(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] = ()) -> bool:
     """Whether the kernel makes an access that falls under the budget."""
     rows = (site for site in subject.analysis.sites if _is_meant(budget, subject.name, site, accepted))
     return any(map(_happens, rows))
@@ -122,7 +122,7 @@ def _happens(site: SiteCounts) -> bool:
     return site.unresolved is not None or bool(site.requests)
 
 
-def _check_entry(subject: Subject) -> None:
+def _check_entry(subject: GuardedKernel) -> None:
     if subject.entry is None:
         raise MemsimError(f"the baseline has no kernel {subject.name}", hint="memsim baseline adds it")
     before, now = subject.entry.launch, launch_of(subject.analysis)
@@ -145,13 +145,13 @@ def _is_meant(budget: Budget, kernel: str, site: SiteCounts, accepted: Sequence[
     return site.unresolved is None or not any(selector.surely_matches(kernel, site) for selector in accepted)
 
 
-def _unresolved(budget: Budget, subject: Subject, site: SiteCounts) -> Finding:
-    figures = () if budget.quantity is None else (Figure(budget.quantity.name, None, None, None),)
+def _unresolved(budget: Budget, subject: GuardedKernel, site: SiteCounts) -> Finding:
+    figures = () if budget.quantity is None else (QuantityChange(budget.quantity.name, None, None, None),)
     reason = f"could not be analyzed: {site.unresolved}"
     return Finding(UNRESOLVED, subject.name, budget.text, site, figures, reason)
 
 
-def _against_baseline(budget: Budget, subject: Subject, pair: Pair) -> Finding | None:
+def _against_baseline(budget: Budget, subject: GuardedKernel, pair: SitePair) -> Finding | None:
     """Every count of one access."""
     if pair.now is not None and pair.now.unresolved is not None:
         return _unresolved(budget, subject, pair.now)
@@ -165,7 +165,7 @@ def _against_baseline(budget: Budget, subject: Subject, pair: Pair) -> Finding |
     return replace(finding, analysis=subject.analysis)
 
 
-def _other_code(subject: Subject) -> str:
+def _other_code(subject: GuardedKernel) -> str:
     """What a baseline of other code or of another compiler adds to a finding."""
     before, now = subject.entry and subject.entry.read, read_of(subject.analysis)
     if before is None or now is None or before == now:
@@ -174,7 +174,7 @@ def _other_code(subject: Subject) -> str:
 
 
 def _limited(
-    budget: Budget, quantity: Quantity, subject: Subject, rows: list[SiteCounts]
+    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts]
 ) -> Iterable[Finding]:
     """One quantity, each row by itself or their sum."""
     if budget.reference == BASELINE:
@@ -189,7 +189,7 @@ def _limited(
 
 
 def _each(
-    budget: Budget, quantity: Quantity, subject: Subject, rows: list[SiteCounts], limit_of: Value
+    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts], limit_of: Value
 ) -> Iterator[Finding]:
     """Every row by itself. A row without a limit is one that the baseline does not have."""
     for site in rows:
@@ -197,13 +197,13 @@ def _each(
         if now is not None and limit is not None and budget.holds(now, limit):
             continue
         kind, reason = (BROKEN, "") if limit is not None else (NEW, "the baseline has no such count of it")
-        figure = Figure(quantity.name, _was(quantity, subject, site), now, limit, budget.relation)
+        figure = QuantityChange(quantity.name, _was(quantity, subject, site), now, limit, budget.relation)
         found = Finding(kind, subject.name, budget.text, site, (figure,), reason)
         yield replace(found, analysis=subject.analysis)
 
 
 def _together(
-    budget: Budget, quantity: Quantity, subject: Subject, rows: list[SiteCounts]
+    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts]
 ) -> Iterator[Finding]:
     """The sum over the rows; the row that adds most stands for them."""
     before = [site for site in map(subject.before, rows) if site is not None and site.unresolved is None]
@@ -213,7 +213,7 @@ def _together(
     was = _sum(budget, quantity, before) if len(before) == len(rows) else None
     most = max(rows, key=lambda site: quantity.of(site) or 0)
     reason = f"the sum over {len(rows)} rows; this one adds most" if len(rows) > 1 else ""
-    figure = Figure(quantity.name, was, now, budget.limit, budget.relation, budget.percent)
+    figure = QuantityChange(quantity.name, was, now, budget.limit, budget.relation, budget.percent)
     found = Finding(BROKEN, subject.name, budget.text, most, (figure,), reason)
     yield replace(found, analysis=subject.analysis)
 
@@ -227,6 +227,6 @@ def _sum(budget: Budget, quantity: Quantity, rows: Sequence[SiteCounts]) -> Frac
     return 100 * total / whole if whole else Fraction(0)
 
 
-def _was(quantity: Quantity, subject: Subject, site: SiteCounts) -> Fraction | None:
+def _was(quantity: Quantity, subject: GuardedKernel, site: SiteCounts) -> Fraction | None:
     before = subject.before(site)
     return None if before is None else quantity.of(before)

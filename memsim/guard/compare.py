@@ -14,7 +14,7 @@ import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
 from memsim.errors import MemsimError
-from memsim.guard.align import Pair, align
+from memsim.guard.align import SitePair, align
 from memsim.guard.baseline import describe_launch, launch_of
 from memsim.guard.changes import Change, change_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE
@@ -35,10 +35,10 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparedAccess:
     """One access on both sides; change None: the counts are equal."""
 
-    pair: Pair
+    pair: SitePair
     change: Change | None
 
 
@@ -57,7 +57,7 @@ class Comparison:
 
     a: Side
     b: Side
-    lines: tuple[Line, ...]
+    lines: tuple[ComparedAccess, ...]
     totals: tuple[Total, ...]
 
     @property
@@ -110,7 +110,7 @@ def compare_all(a: Mapping[str, Side], b: Mapping[str, Side]) -> Comparisons:
 
 def compare(a: Side, b: Side) -> Comparison:
     """`a` is before, `b` is now."""
-    lines = [Line(pair, change_of(pair)) for pair in align(a.sites, b.sites)]
+    lines = [ComparedAccess(pair, change_of(pair)) for pair in align(a.sites, b.sites)]
     lines.sort(key=lambda line: ORDER.index(line.change.kind) if line.change else len(ORDER))
     totals = [
         Total(metric, a.totals.get(metric), b.totals.get(metric)) for metric in {**a.totals, **b.totals}
@@ -124,7 +124,7 @@ def side_of(name: str, analysis: Analysis) -> Side:
     return Side(name, analysis.sites, analysis.totals, launch_of(analysis))
 
 
-class Launched(msgspec.Struct):
+class SavedLaunch(msgspec.Struct):
     """The launch in a saved analysis."""
 
     grid: tuple[Positive, Positive, Positive]
@@ -138,7 +138,7 @@ class Saved(msgspec.Struct):
 
     sites: tuple[SiteCounts, ...]
     totals: dict[str, Natural | None]
-    launch: Launched
+    launch: SavedLaunch
     arch: str
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
-from memsim.guard.check import Subject, check, has_rows
+from memsim.guard.check import GuardedKernel, check, has_rows
 from memsim.guard.outcome import Checked, Outcome, Problem
 from memsim.guard.select import EVERYTHING, Selector
 
@@ -47,7 +47,7 @@ class Acceptance:
 
 
 def judge(
-    subjects: Sequence[Subject],
+    subjects: Sequence[GuardedKernel],
     rules: Sequence[DeclaredBudget],
     acceptances: Sequence[Acceptance] = (),
     problems: Sequence[Problem] = (),
@@ -84,7 +84,7 @@ def judge(
     )
 
 
-def _stale(subjects: Sequence[Subject]) -> Iterator[Problem]:
+def _stale(subjects: Sequence[GuardedKernel]) -> Iterator[Problem]:
     """Compiled files that are what they were, where a source beside them is not."""
     for subject in subjects:
         before, now = _files(subject)
@@ -100,7 +100,7 @@ def _stale(subjects: Sequence[Subject]) -> Iterator[Problem]:
             yield Problem(subject.name, error)
 
 
-def _doubts(subjects: Sequence[Subject]) -> Iterator[str]:
+def _doubts(subjects: Sequence[GuardedKernel]) -> Iterator[str]:
     """Compiled files that may be stale; of one that was guarded with these very sources nothing is said."""
     for subject in subjects:
         before, now = _files(subject)
@@ -109,7 +109,7 @@ def _doubts(subjects: Sequence[Subject]) -> Iterator[str]:
             yield f"{subject.name}: {origin.doubt}"
 
 
-def _files(subject: Subject) -> tuple[dict[str, str], dict[str, str]]:
+def _files(subject: GuardedKernel) -> tuple[dict[str, str], dict[str, str]]:
     """Digests of the compiled file and of its sources: in the baseline, and now."""
     origin = subject.analysis.trace.origin
     before = subject.entry.files if subject.entry is not None else ()
@@ -139,12 +139,12 @@ def _idle_rules(
         yield Problem("", rule.locate(error))
 
 
-def _accepted(subject: Subject, acceptances: Sequence[Acceptance]) -> list[Selector]:
+def _accepted(subject: GuardedKernel, acceptances: Sequence[Acceptance]) -> list[Selector]:
     return [one.selector for one in acceptances if subject.name in one.kernels]
 
 
 def _idle_alternatives(
-    subjects: Sequence[Subject],
+    subjects: Sequence[GuardedKernel],
     rules: Sequence[DeclaredBudget],
     acceptances: Sequence[Acceptance],
     some: bool,
@@ -183,7 +183,7 @@ def _idle_alternative(
 
 
 def _is_needed(
-    subjects: Sequence[Subject], acceptance: Acceptance, alternative: Selector = EVERYTHING
+    subjects: Sequence[GuardedKernel], acceptance: Acceptance, alternative: Selector = EVERYTHING
 ) -> bool:
     """Whether there is an access that it accepts, by this alternative too, and that could not be analyzed."""
     return any(
@@ -197,7 +197,7 @@ def _is_needed(
 
 
 def _idle_acceptances(
-    subjects: Sequence[Subject], acceptances: Sequence[Acceptance], some: bool
+    subjects: Sequence[GuardedKernel], acceptances: Sequence[Acceptance], some: bool
 ) -> Iterator[Problem]:
     for acceptance in acceptances:
         if _is_needed(subjects, acceptance) or (some and acceptance.general):
@@ -213,7 +213,7 @@ def _idle_acceptances(
 
 
 def _unguarded(
-    subjects: Sequence[Subject], checked: Sequence[tuple[DeclaredBudget, Checked]]
+    subjects: Sequence[GuardedKernel], checked: Sequence[tuple[DeclaredBudget, Checked]]
 ) -> Iterator[Problem]:
     if not subjects:
         yield Problem("", MemsimError("there is no kernel to check"))

@@ -23,7 +23,7 @@ HARMLESS = (IMPROVED, CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class QuantityChange:
     """One quantity of a finding. None: not known, or there is none. Percentages are 0 to 100.
 
     was: in the baseline. now: as counted. limit: what the budget allows, by `relation`.
@@ -50,7 +50,7 @@ class Finding:
     kernel: str
     budget: str
     site: SiteCounts
-    figures: tuple[Figure, ...]
+    figures: tuple[QuantityChange, ...]
     reason: str = ""
     lanes: str = ""
     analysis: Analysis | None = field(default=None, repr=False, compare=False)

@@ -27,7 +27,7 @@ MOST_PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class KernelChoice:
     """A kernel, for sizes below some limits. pace: how long it takes; None: the first that fits."""
 
     spec: Spec
@@ -41,7 +41,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class SumOfParts:
     """The kernel that adds parts, and how long that takes."""
 
     spec: Spec
@@ -61,8 +61,8 @@ class Dispatcher:
     article: str
     says: str
     family: Family
-    choices: tuple[Choice, ...]
-    sum: Sum | None = None
+    choices: tuple[KernelChoice, ...]
+    sum: SumOfParts | None = None
 
     def __repr__(self) -> str:
         return f"<Dispatcher {self.name}: {self.story}>"
@@ -78,7 +78,7 @@ class Dispatcher:
         offers = [offer for choice in fitting for offer in self._offers(choice, sizes)]
         return min(offers, key=lambda offer: offer[0])[1]
 
-    def _offers(self, choice: Choice, sizes: Mapping[str, int]) -> Iterator[tuple[float, Spec]]:
+    def _offers(self, choice: KernelChoice, sizes: Mapping[str, int]) -> Iterator[tuple[float, Spec]]:
         """A kernel with K divided in every way that it can be, each with the nanoseconds that it may take."""
         divides = PARTS in choice.spec.family.sizes
         for parts in range(1, self._most_parts(sizes) + 1) if divides else (1,):
@@ -88,7 +88,7 @@ class Dispatcher:
     def _most_parts(self, sizes: Mapping[str, int]) -> int:
         return min(MOST_PARTS, -(-sizes[DIVIDED] // PART_UNIT)) if self.sum else 1
 
-    def _nanoseconds(self, choice: Choice, spec: Spec, sizes: Mapping[str, int], parts: int) -> float:
+    def _nanoseconds(self, choice: KernelChoice, spec: Spec, sizes: Mapping[str, int], parts: int) -> float:
         if choice.pace is None:
             return 0.0
         taken = choice.pace.nanoseconds(prod(spec.blocks(sizes)), sizes[DIVIDED] / parts)

@@ -26,7 +26,7 @@ else:
     import tomli as tomllib
 
 from memsim.errors import MemsimError
-from memsim.kernels.dispatch import Choice, Dispatcher, Sum
+from memsim.kernels.dispatch import Dispatcher, KernelChoice, SumOfParts
 from memsim.kernels.pace import Adding, Pace
 from memsim.kernels.spec import REFERENCES, Family, Spec
 from memsim.launch import dim3
@@ -148,7 +148,7 @@ def _dispatcher(
 
 def _choice(
     path: Path, where: str, row: Mapping[str, Any], kernels: Mapping[str, Spec], family: Family
-) -> Choice:
+) -> KernelChoice:
     _check_keys(path, f"{where}.choices", row, needed={"kernel"}, optional={"below", "start", "line"})
     _check_names(path, where, [row["kernel"]], kernels)
     spec = kernels[row["kernel"]]
@@ -159,13 +159,13 @@ def _choice(
     if "line" in row:
         _check_keys(path, f"{where}.choices", row, needed={"kernel", "start"}, optional={"below", "line"})
         pace = Pace(float(row["start"]), tuple(map(float, row["line"])))
-    return Choice(spec, dict(row.get("below", {})), pace)
+    return KernelChoice(spec, dict(row.get("below", {})), pace)
 
 
-def _sum(path: Path, where: str, table: Mapping[str, Any], kernels: Mapping[str, Spec]) -> Sum:
+def _sum(path: Path, where: str, table: Mapping[str, Any], kernels: Mapping[str, Spec]) -> SumOfParts:
     _check_keys(path, where, table, needed={"kernel", "start", "each"})
     _check_names(path, where, [table["kernel"]], kernels)
-    return Sum(kernels[table["kernel"]], Adding(float(table["start"]), float(table["each"])))
+    return SumOfParts(kernels[table["kernel"]], Adding(float(table["start"]), float(table["each"])))
 
 
 def _rules(

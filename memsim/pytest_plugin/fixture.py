@@ -21,7 +21,7 @@ from memsim.captured.session import capture
 from memsim.errors import MemsimError
 from memsim.guard.baseline import Entry
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import Subject
+from memsim.guard.check import GuardedKernel
 from memsim.guard.judge import Acceptance, DeclaredBudget, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import parse_selector
@@ -132,7 +132,7 @@ class Guard:
         name, given = (target.name, target.given) if target else (analysis.trace.kernel, None)
         rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
         entry = self._entry(name) if any(rule.budget.needs_baseline for rule in rules) else None
-        self._settle(judge([Subject(name, analysis, entry, given)], rules, _acceptances(accept, name)))
+        self._settle(judge([GuardedKernel(name, analysis, entry, given)], rules, _acceptances(accept, name)))
 
     def _entry(self, name: str) -> Entry | None:
         path = self._project().baseline

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import TABLES, ArrayArg, Fields, TensorMap, Texture1D, shown
+from memsim.launch import TABLES, ArrayArg, StructFields, TensorMap, Texture1D, shown
 from memsim.ptx.demangle import demangle
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[
 
 
 def _part_name(name: str, parts: Sequence[Any], place: int) -> str:
-    called = parts.names[place] if isinstance(parts, Fields) else str(place)
+    called = parts.names[place] if isinstance(parts, StructFields) else str(place)
     return f"{name}.{called}" if called else name
 
 

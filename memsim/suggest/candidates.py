@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from memsim.analysis import Analysis
-from memsim.suggest.maps import LINE, Map, Padding, Swizzle
+from memsim.suggest.maps import LINE, Map, Padding, XorSwizzle
 from memsim.suggest.tiles import Tile
 
 LINE_BITS = 7
@@ -74,7 +74,7 @@ def _paddings(tile: Tile, rows: list[int]) -> Iterator[Padding]:
             yield Padding(row, by)
 
 
-def _swizzles(tile: Tile, rows: list[int]) -> Iterator[Swizzle]:
+def _swizzles(tile: Tile, rows: list[int]) -> Iterator[XorSwizzle]:
     lowest = max(tile.width.bit_length() - 1, tile.element.bit_length() - 1, WORD_BITS)
     for base in range(lowest, LINE_BITS):
         for bits in range(1, LINE_BITS - base + 1):
@@ -82,4 +82,4 @@ def _swizzles(tile: Tile, rows: list[int]) -> Iterator[Swizzle]:
             if tile.size % block == 0:
                 for row in rows:
                     if row % block == 0 and row < tile.size:
-                        yield Swizzle(row, bits, base)
+                        yield XorSwizzle(row, bits, base)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import prod
 
 from memsim.source import constants, definition, value_of
-from memsim.suggest.maps import Map, Padding, Swizzle
+from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.uses import Span, Writing
 
 # Constants that exist to be changed: a distance between rows, or a padding.
@@ -184,7 +184,7 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
 
 def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
     """The last index is XORed with bits of the row, or with higher bits of itself."""
-    assert isinstance(change, Swizzle)
+    assert isinstance(change, XorSwizzle)
     shape = writing.declaration.shape
     row, block = shape.extents[-1] * shape.element, 1 << change.base + change.bits
     to = change.base - (shape.element.bit_length() - 1)
@@ -201,7 +201,7 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
     return found
 
 
-def _source_bits(writing: Writing, change: Swizzle, indices: Sequence[str]) -> str | None:
+def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str]) -> str | None:
     """`offset // every % (1 << bits)` in the indices of an element; None if it is not that of one index."""
     extents = writing.declaration.shape.extents
     unit = writing.declaration.shape.element  # bytes that the index counts

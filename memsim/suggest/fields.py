@@ -1,8 +1,8 @@
 """An array of structures as a structure of arrays: each field's values side by side.
 
-In: an `Analysis` of one block, whose requests stand at their own addresses. Out: `Fields` for each global
-array whose accesses are a few fields of records, and then move fewer sectors; counted by moving the block's
-requests.
+In: an `Analysis` of one block, whose requests stand at their own addresses. Out: `ArrayOfStructs` for each
+global array whose accesses are a few fields of records, and then move fewer sectors; counted by moving the
+block's requests.
 Left out on purpose: writing it into the source, and the code elsewhere that fills the array.
 """
 
@@ -22,7 +22,7 @@ ALIGN = 256  # of an array that is allocated by itself
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class ArrayOfStructs:
     """A global array of records. record: bytes of one. fields: (first byte, bytes) of each that is accessed.
 
     sectors: of all the first block's accesses to the array, before and after. lines: (file, line) of them.
@@ -35,14 +35,14 @@ class Fields:
     lines: tuple[tuple[str, int], ...]
 
 
-def fields(block: Analysis) -> tuple[Fields, ...]:
+def fields(block: Analysis) -> tuple[ArrayOfStructs, ...]:
     """The arrays that move fewer sectors when each field has an array of its own."""
     arrays = [entry for entry in block.trace.arrays if entry[1] == "global" and entry[3] > 0]
     found = (_fields(block, name, first, size) for name, _, first, size in arrays)
     return tuple(each for each in found if each is not None)
 
 
-def _fields(block: Analysis, name: str, first: int, size: int) -> Fields | None:
+def _fields(block: Analysis, name: str, first: int, size: int) -> ArrayOfStructs | None:
     trace = block.trace
     numbers = [
         number
@@ -76,7 +76,7 @@ def _fields(block: Analysis, name: str, first: int, size: int) -> Fields | None:
     if after >= before:
         return None
     lines = tuple(dict.fromkeys((site.file, site.line) for site in sites))
-    return Fields(name, record, tuple(known), (before, after), lines)
+    return ArrayOfStructs(name, record, tuple(known), (before, after), lines)
 
 
 def _record(block: Analysis, rows: list[NDArray[np.int64]]) -> int | None:

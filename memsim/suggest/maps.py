@@ -43,7 +43,7 @@ class Padding:
 
 
 @dataclass(frozen=True, slots=True)
-class Swizzle:
+class XorSwizzle:
     """XORs bits of the number of a chunk into bits of the offset.
 
     The `bits` lowest bits of `offset // every` are XORed into the offset from bit `base` on. `every` is a
@@ -74,6 +74,6 @@ class Swizzle:
         return int(np.lcm(self.every << self.bits, LINE))
 
 
-Map = Padding | Swizzle
+Map = Padding | XorSwizzle
 
 UNCHANGED = Padding(LINE, 0)

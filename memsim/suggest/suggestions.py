@@ -15,7 +15,7 @@ from memsim.analysis import Analysis
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.suggest.edit import Edit
-from memsim.suggest.fields import Fields, fields
+from memsim.suggest.fields import ArrayOfStructs, fields
 from memsim.suggest.first_block import first_block
 from memsim.suggest.lanes import Renumbering, renumber
 from memsim.suggest.maps import Map, Padding
@@ -52,7 +52,7 @@ class Suggestions:
     lanes: Renumbering | None = None
     split: tuple[Split, ...] = ()
     wider: tuple[Wider, ...] = ()
-    fields: tuple[Fields, ...] = ()
+    fields: tuple[ArrayOfStructs, ...] = ()
     staging: tuple[Staging, ...] = ()
     taken: Proof | Remapped | None = None
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.files import file_exists
-from memsim.sweep.results import COUNTS, NAMES, Counts, Result
+from memsim.sweep.results import COUNTS, NAMES, Counts, VariantResult
 
 KEY = "key"
 SAVE_EVERY = 5.0  # seconds
@@ -27,14 +27,14 @@ class Kept(ABC):
 
     def __init__(self, path: Path, labels: Sequence[str]) -> None:
         self.path, self.labels = path, tuple(labels)
-        self.results: list[Result] = []
+        self.results: list[VariantResult] = []
 
     @property
     def header(self) -> list[str]:
         """The names of all columns."""
         return [*self.labels, *NAMES, KEY]
 
-    def read(self) -> list[Result]:
+    def read(self) -> list[VariantResult]:
         """The results that are there, none if there is no file.
 
         Raises:
@@ -54,7 +54,7 @@ class Kept(ABC):
             )
         return [self._result(row) for row in rows]
 
-    def write(self, results: Iterable[Result]) -> None:
+    def write(self, results: Iterable[VariantResult]) -> None:
         """Writes the file anew, whole or not at all.
 
         Raises:
@@ -71,7 +71,7 @@ class Kept(ABC):
             temporary.unlink(missing_ok=True)
 
     @abstractmethod
-    def add(self, result: Result) -> None:
+    def add(self, result: VariantResult) -> None:
         """Another result. It is in the file now, or at the latest when it is closed."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class Kept(ABC):
     def _write(self, path: Path) -> None:
         """All results into a file."""
 
-    def _result(self, row: Sequence[Any]) -> Result:
+    def _result(self, row: Sequence[Any]) -> VariantResult:
         if len(row) != len(self.header):
             raise MemsimError(f"a row has {len(row)} columns: {','.join(map(str, row))}", file=str(self.path))
         cells = dict(zip(NAMES, row[len(self.labels) :]))
@@ -94,9 +94,9 @@ class Kept(ABC):
             counts = {name: None if cells[name] in ("", None) else int(cells[name]) for name in COUNTS}
         except ValueError as problem:
             raise MemsimError(f"a count is no number: {problem}", file=str(self.path)) from None
-        return Result(dict(zip(self.labels, row)), Counts(**counts, error=cells["error"]), row[-1])
+        return VariantResult(dict(zip(self.labels, row)), Counts(**counts, error=cells["error"]), row[-1])
 
-    def _row(self, result: Result) -> list[Any]:
+    def _row(self, result: VariantResult) -> list[Any]:
         return [*result.values.values(), *(getattr(result.counts, name) for name in NAMES), result.key]
 
     def _cannot_write(self, error: OSError) -> MemsimError:
@@ -106,7 +106,7 @@ class Kept(ABC):
 class CsvFile(Kept):
     """Text, a line for each result."""
 
-    def add(self, result: Result) -> None:
+    def add(self, result: VariantResult) -> None:
         """The result as another line.
 
         Raises:
@@ -140,7 +140,7 @@ class ParquetFile(Kept):
         super().__init__(path, labels)
         self.saved = monotonic()
 
-    def add(self, result: Result) -> None:
+    def add(self, result: VariantResult) -> None:
         """The result; the file is written anew if that was not done for a while.
 
         Raises:

@@ -1,6 +1,6 @@
 """What a sweep found: the counts of each variant, and which variants are on the frontier.
 
-In: analyses. Out: `Result`s. Left out on purpose: files of them (`memsim.sweep.files`).
+In: analyses. Out: `VariantResult`s. Left out on purpose: files of them (`memsim.sweep.files`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COUNTS = NAMES[:-1]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class VariantResult:
     """A variant's values and counts. key: as `Variant`'s."""
 
     values: Mapping[str, str]
@@ -73,12 +73,12 @@ def together(parts: Sequence[Counts]) -> Counts:
     return Counts(**sums)
 
 
-def cost_name(results: Sequence[Result]) -> str:
+def cost_name(results: Sequence[VariantResult]) -> str:
     """What the results are compared by: shared wavefronts, or sectors where nothing touches shared memory."""
     return "wavefronts" if any(result.counts.wavefronts for result in results) else "sectors"
 
 
-def frontier(results: Sequence[Result]) -> list[int]:
+def frontier(results: Sequence[VariantResult]) -> list[int]:
     """The results that no other of the same work beats: indices, group by group, by bytes.
 
     None costs less in as few bytes of shared memory, or as much in fewer.
@@ -87,7 +87,7 @@ def frontier(results: Sequence[Result]) -> list[int]:
     return [i for group in groups(results) for i in _frontier(results, group, name)]
 
 
-def groups(results: Sequence[Result]) -> list[list[int]]:
+def groups(results: Sequence[VariantResult]) -> list[list[int]]:
     """Which results are of the same work (size, grid, arguments). Of other work, less is not better."""
     found: dict[tuple[str, ...], list[int]] = {}
     for i, result in enumerate(results):
@@ -96,7 +96,7 @@ def groups(results: Sequence[Result]) -> list[list[int]]:
     return list(found.values())
 
 
-def _frontier(results: Sequence[Result], group: Sequence[int], name: str) -> list[int]:
+def _frontier(results: Sequence[VariantResult], group: Sequence[int], name: str) -> list[int]:
     known = [
         (results[i].counts.shared_bytes or 0, cost, i)
         for i in group

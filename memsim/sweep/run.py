@@ -1,7 +1,7 @@
 """Analyzes variants: in processes of this machine, or on a cluster; what a file has of them is not done anew.
 
-In: variants. Out: `Result`s in their order. A launch may be cut into parts by its blocks, so that one launch
-keeps many processes busy; the counts of the parts are added up.
+In: variants. Out: `VariantResult`s in their order. A launch may be cut into parts by its blocks, so that one
+launch keeps many processes busy; the counts of the parts are added up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.sweep.cluster import counted_by
 from memsim.sweep.files import Kept, kept_in
-from memsim.sweep.results import Counts, Result, counts_of, together
+from memsim.sweep.results import Counts, VariantResult, counts_of, together
 from memsim.sweep.variants import Variant
 from memsim.targets.run import analyze_all
 from memsim.trace.source import TraceFile
@@ -28,7 +28,7 @@ def sweep(
     *,
     scheduler: str | None = None,
     cut: int = 1,
-) -> list[Result]:
+) -> list[VariantResult]:
     """The results of all variants, in their order.
 
     Args:
@@ -56,7 +56,7 @@ def sweep(
             variant = parts[number][0]
             counts[variant.key].append(some)
             if len(counts[variant.key]) == waiting[variant.key]:
-                result = Result(variant.values, together(counts.pop(variant.key)), variant.key)
+                result = VariantResult(variant.values, together(counts.pop(variant.key)), variant.key)
                 found[variant.key] = result
                 if file is not None:
                     file.add(result)
@@ -99,7 +99,7 @@ def _counted(
             yield number, counts_of(measured.analysis)
 
 
-def _others(kept: Iterable[Result], variants: Sequence[Variant]) -> list[Result]:
+def _others(kept: Iterable[VariantResult], variants: Sequence[Variant]) -> list[VariantResult]:
     """Kept results of other values; those of these values that were made of something else are stale."""
     own = {tuple(variant.values.items()) for variant in variants}
     return [result for result in kept if tuple(result.values.items()) not in own]

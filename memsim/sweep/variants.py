@@ -39,7 +39,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class NamedValue:
     """A text of the command line: what it is called, whose value it is, and what it stands for.
 
     key: of `read_job`. name: of a macro or parameter, for `options`.
@@ -111,7 +111,7 @@ def variants(
     Raises:
         MemsimError: nothing varies, too much does, or what is said makes no sense for a target.
     """
-    choices = [Choice("target", "target", targets_of(target)), *_choices(texts, options)]
+    choices = [NamedValue("target", "target", targets_of(target)), *_choices(texts, options)]
     count = 1
     for choice in choices:
         count *= len(choice.values)
@@ -133,23 +133,23 @@ def variants(
     return found
 
 
-def _choices(texts: Mapping[str, str | Sequence[str]], options: Sequence[str]) -> list[Choice]:
+def _choices(texts: Mapping[str, str | Sequence[str]], options: Sequence[str]) -> list[NamedValue]:
     found = []
     for key, value in texts.items():
         if isinstance(value, str):
-            found.append(Choice(key, key, alternatives(value)))
+            found.append(NamedValue(key, key, alternatives(value)))
         else:
-            found += [Choice(f"arg {i}", key, alternatives(text)) for i, text in enumerate(value, 1)]
+            found += [NamedValue(f"arg {i}", key, alternatives(text)) for i, text in enumerate(value, 1)]
     for option in options:
         name, equals, value = option.partition("=")
         if option.startswith("-D") and equals:
-            found.append(Choice(name.removeprefix("-D"), "options", alternatives(value), f"{name}="))
+            found.append(NamedValue(name.removeprefix("-D"), "options", alternatives(value), f"{name}="))
         else:
-            found.append(Choice(option, "options", (option,)))
+            found.append(NamedValue(option, "options", (option,)))
     return found
 
 
-def _said(choices: Sequence[Choice], combination: Sequence[str]) -> tuple[str, dict[str, Any]]:
+def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The target and what is said of it, as `read_job` takes them."""
     target, said = "", dict[str, Any]()
     for choice, value in zip(choices, combination, strict=True):

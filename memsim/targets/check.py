@@ -13,7 +13,7 @@ from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
-from memsim.guard.check import Subject
+from memsim.guard.check import GuardedKernel
 from memsim.guard.judge import DeclaredBudget, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.job import Job
@@ -48,7 +48,7 @@ def check_project(
         target = measured.target
         name = target.name
         if measured.analysis is not None:
-            subjects.append(Subject(name, measured.analysis, (entries or {}).get(name), target.given))
+            subjects.append(GuardedKernel(name, measured.analysis, (entries or {}).get(name), target.given))
         if measured.error is not None:
             problems.append(Problem(name, measured.error))
         if progress is not None:

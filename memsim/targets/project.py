@@ -19,7 +19,7 @@ from memsim.guard.budget import EVERY_COUNT, parse_budget
 from memsim.guard.judge import Acceptance, DeclaredBudget
 from memsim.guard.select import parse_selector
 from memsim.job import Job
-from memsim.targets.tables import File, Table, read_toml
+from memsim.targets.tables import ConfigFile, ConfigTable, read_toml
 from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"
@@ -112,7 +112,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     values = _memsim_table(document) if path.name == SHARED_FILE else document
     if not isinstance(values, dict):
         file.fail("there is no table [tool.memsim]", EXAMPLE)
-    project = Table(file, "the project", values)
+    project = ConfigTable(file, "the project", values)
     project.check_keys(PROJECT_KEYS)
 
     targets: dict[str, Job] = {}
@@ -141,7 +141,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline)
 
 
-def _check_name(entry: Table, name: str) -> None:
+def _check_name(entry: ConfigTable, name: str) -> None:
     """A name is in reports, in commands of a log and in the baseline: it is a line, and shows what it is.
 
     Raises:
@@ -159,7 +159,7 @@ def _memsim_table(document: dict[str, Any]) -> Any:
     return tools.get("memsim") if isinstance(tools, dict) else None
 
 
-def _jobs(entry: Table, project: Table, kernels: Path | None, tree: Path | None) -> Iterator[Job]:
+def _jobs(entry: ConfigTable, project: ConfigTable, kernels: Path | None, tree: Path | None) -> Iterator[Job]:
     """The jobs of one entry: a pattern may name several kernels of the catalogue."""
     keys = FILE_KEYS if "file" in entry.values else CATALOGUE_KEYS
     entry.check_keys((*keys, *GUARD_KEYS))
@@ -178,7 +178,7 @@ def _jobs(entry: Table, project: Table, kernels: Path | None, tree: Path | None)
         entry.fail(error.message, error.hint)
 
 
-def _said(entry: Table, keys: Sequence[str]) -> dict[str, Any]:
+def _said(entry: ConfigTable, keys: Sequence[str]) -> dict[str, Any]:
     """What an entry says of a launch; `memsim.targets.target` says what the values may be."""
     said: dict[str, Any] = {key: entry.values[key] for key in keys if key in entry.values}
     said |= {key: entry.string(key) for key in TEXTS if key in said}
@@ -191,7 +191,7 @@ def _said(entry: Table, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def _of_catalogue(
-    entry: Table, said: dict[str, Any], kernels: Path | None, tree: Path | None
+    entry: ConfigTable, said: dict[str, Any], kernels: Path | None, tree: Path | None
 ) -> Iterator[Job]:
     if tree is not None and kernels is not None and not (kernels / "catalog.toml").is_file():
         return
@@ -207,7 +207,7 @@ def _of_catalogue(
         yield catalogue_job(name, {"name": f"{name}@{size}" if size else name, **said}, kernels=kernels)
 
 
-def _of_file(entry: Table, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
+def _of_file(entry: ConfigTable, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
     file, folder = entry.string("file"), tree or entry.file.path.parent
     if file_exists(folder / file_of(file)):
         del said["file"]
@@ -217,17 +217,17 @@ def _of_file(entry: Table, said: dict[str, Any], tree: Path | None) -> Iterator[
         entry.fail_at(file, f"there is no file {file_of(file)}", hint)
 
 
-def _rules(table: Table, kernels: Sequence[str], general: bool = False) -> list[DeclaredBudget]:
+def _rules(table: ConfigTable, kernels: Sequence[str], general: bool = False) -> list[DeclaredBudget]:
     budgets = _parsed(table.file, table.strings("budgets"), parse_budget)
     return [DeclaredBudget(budget, kernels, general, table.file.locate) for budget in budgets]
 
 
-def _acceptances(table: Table, kernels: Sequence[str], general: bool = False) -> list[Acceptance]:
+def _acceptances(table: ConfigTable, kernels: Sequence[str], general: bool = False) -> list[Acceptance]:
     selectors = _parsed(table.file, table.strings("accept"), parse_selector)
     return [Acceptance(selector, kernels, general, table.file.locate) for selector in selectors]
 
 
-def _parsed(file: File, texts: Sequence[str], parse: Callable[[str], Parsed]) -> Iterator[Parsed]:
+def _parsed(file: ConfigFile, texts: Sequence[str], parse: Callable[[str], Parsed]) -> Iterator[Parsed]:
     for text in texts:
         try:
             yield parse(text)

@@ -22,7 +22,7 @@ from memsim.targets.cache import kept_trace, trace_of
 
 
 @dataclass(frozen=True)
-class Measured:
+class AnalyzedTarget:
     """A target with its analysis, or with the error that kept it from having one."""
 
     target: Job
@@ -58,7 +58,9 @@ def analyze_job(job: Job, cache: Path | None) -> Analysis:
     return analyze_trace(trace_of(job, cache), job.arch)
 
 
-def analyze_all(targets: Sequence[Job], cache: Path | None, jobs: int | None = None) -> Iterator[Measured]:
+def analyze_all(
+    targets: Sequence[Job], cache: Path | None, jobs: int | None = None
+) -> Iterator[AnalyzedTarget]:
     """The targets in order; `jobs` processes, as many as there are processors if left out.
 
     What is kept in the cache is read by this process; the rest is shared out, and targets of one file with
@@ -87,8 +89,8 @@ def _made_together(job: Job) -> object:
 
 
 def _shared_out(
-    one: Callable[[list[Job]], list[Measured]], groups: list[list[Job]], jobs: int | None
-) -> Iterator[list[Measured]]:
+    one: Callable[[list[Job]], list[AnalyzedTarget]], groups: list[list[Job]], jobs: int | None
+) -> Iterator[list[AnalyzedTarget]]:
     workers = min(jobs or processors(), len(groups))
     if workers <= 1:
         yield from map(one, groups)
@@ -146,20 +148,20 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _kept(target: Job, cache: Path | None) -> Measured | None:
+def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:
     """The target with what is kept of it; None where it has to be made."""
     try:
         trace = kept_trace(target, cache)
-        return None if trace is None else Measured(target, analyze_trace(trace, target.arch))
+        return None if trace is None else AnalyzedTarget(target, analyze_trace(trace, target.arch))
     except MemsimError as error:
-        return Measured(target, error=error)
+        return AnalyzedTarget(target, error=error)
 
 
-def _measured(targets: list[Job], cache: Path | None) -> list[Measured]:
+def _measured(targets: list[Job], cache: Path | None) -> list[AnalyzedTarget]:
     found = []
     for target in targets:
         try:
-            found.append(Measured(target, analyze_job(target, cache)))
+            found.append(AnalyzedTarget(target, analyze_job(target, cache)))
         except MemsimError as error:
-            found.append(Measured(target, error=error))
+            found.append(AnalyzedTarget(target, error=error))
     return found

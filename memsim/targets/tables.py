@@ -1,6 +1,6 @@
 """A configuration file as checked tables: every mistake has a place.
 
-In: a TOML file. Out: `Table`s, whose values have the type that was asked for, or one `MemsimError`
+In: a TOML file. Out: `ConfigTable`s, whose values have the type that was asked for, or one `MemsimError`
 with file, and line and column where they can be found. Left out on purpose: what the keys mean.
 """
 
@@ -29,7 +29,7 @@ _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ConfigFile:
     """A file that was read; `text` is for finding the place of a mistake."""
 
     path: Path
@@ -56,7 +56,7 @@ class File:
         )
 
 
-def read_toml(path: Path) -> tuple[File, dict[str, Any]]:
+def read_toml(path: Path) -> tuple[ConfigFile, dict[str, Any]]:
     """The file and what is in it.
 
     Raises:
@@ -67,7 +67,7 @@ def read_toml(path: Path) -> tuple[File, dict[str, Any]]:
     except FileNotFoundError:
         raise MemsimError("there is no such file", file=str(path)) from None
     try:
-        return File(path, text), tomllib.loads(text)
+        return ConfigFile(path, text), tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.fullmatch(str(error))
         if place is None:
@@ -85,10 +85,10 @@ def read_toml(path: Path) -> tuple[File, dict[str, Any]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ConfigTable:
     """A table of a file. name: what errors call it."""
 
-    file: File
+    file: ConfigFile
     name: str
     values: dict[str, Any]
 
@@ -108,10 +108,10 @@ class Table:
             what, _, place = str(error).partition(" - at `$")
             self.fail(f"{key}{place.rstrip('`')}: {what}")
 
-    def tables(self, key: str) -> list[Table]:
+    def tables(self, key: str) -> list[ConfigTable]:
         """The array of tables under `key`, numbered from 1."""
         values = self.value(key, list[dict[str, Any]], [])
-        return [Table(self.file, f"{key} {number}", value) for number, value in enumerate(values, 1)]
+        return [ConfigTable(self.file, f"{key} {number}", value) for number, value in enumerate(values, 1)]
 
     def string(self, key: str, default: str | None = None) -> str:
         """A string; it must be there if there is no default."""

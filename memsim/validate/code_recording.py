@@ -16,7 +16,7 @@ from memsim.validate import documents
 from memsim.validate.code_profile import EVERYWHERE, CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.files import check_record, read_record, write_record
-from memsim.validate.recording import Result
+from memsim.validate.recording import ResultCheck
 
 SCHEMA = 1
 PLAIN = ("name", "size", "date", "ncu")
@@ -59,7 +59,7 @@ class CodeRecording:
     date: str
     code: CodeOrigin
     launch: CodeLaunchRecord
-    result: Result | None
+    result: ResultCheck | None
     profiles: tuple[CodeProfile, ...]
 
     @property
@@ -94,7 +94,7 @@ class CodeRecording:
         Raises:
             MemsimError: not as the schema says.
         """
-        check_record(record, SCHEMA, documents.CodeRecording, file)
+        check_record(record, SCHEMA, documents.CodeRecordingDocument, file)
         launch = record["launch"]
         triples = {name: tuple(launch[name]) for name in ("grid", "block", "arguments")}
         launched = {name: launch[name] for name in LAUNCHED}
@@ -107,7 +107,7 @@ class CodeRecording:
             device=Device(**record["device"]),
             code=CodeOrigin(**record["code"]),
             launch=CodeLaunchRecord(**{**launch, **triples}),
-            result=None if record["result"] is None else Result(**record["result"]),
+            result=None if record["result"] is None else ResultCheck(**record["result"]),
             profiles=tuple(CodeProfile.from_dict({**launched, **one}) for one in record["profiles"]),
         )
 

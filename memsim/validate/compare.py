@@ -1,6 +1,6 @@
 """Predictions beside measurements: for each source line, and for the whole launch.
 
-In: a `Recording`, the `Analysis` of the same launch, and which lines call which. Out: `Comparison`.
+In: a `Recording`, the `Analysis` of the same launch, and which lines call which. Out: `RecordingComparison`.
 Left out on purpose: tolerance. A figure is equal, or a surplus is proven to be arbitration, or it is a
 difference. What ran was made of PTX, which does not say where ptxas switches lanes off in place of branching:
 how often an instruction is executed is compared by instruction (`memsim.validate.instructions`), not here.
@@ -26,13 +26,13 @@ from memsim.errors import MemsimError
 from memsim.validate.live import ARBITRATION, ONE_PASS
 from memsim.validate.predict import (
     EXECUTED,
-    Access,
-    Place,
+    LineAccess,
+    PredictedAccess,
     accesses_by_place,
     predict,
 )
 from memsim.validate.recording import Recording
-from memsim.validate.report import SOURCE_METRICS, Measured, SassRow, counted_together, counter_of
+from memsim.validate.report import SOURCE_METRICS, ProfilerRun, SassRow, counted_together, counter_of
 from memsim.validate.sass import access_of, never_runs
 
 EXACT = "exact"
@@ -49,7 +49,7 @@ Calls = Mapping[tuple[str, int], Set[tuple[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class MetricComparison:
     """One number, predicted and measured.
 
     predicted: None if no rule is known. arbitration: how much of the measured number is proven to be that.
@@ -78,8 +78,8 @@ class LineComparison:
     wavefronts: predicted for the hardware, where the figures are by the profiler's formula; None off shared.
     """
 
-    places: tuple[Place, ...]
-    figures: tuple[Figure, ...]
+    places: tuple[LineAccess, ...]
+    figures: tuple[MetricComparison, ...]
     wavefronts: int | None
 
     @property
@@ -103,12 +103,12 @@ class LineComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RecordingComparison:
     """One recording beside the prediction for it."""
 
     recording: Recording
     lines: tuple[LineComparison, ...]
-    totals: tuple[Figure, ...]
+    totals: tuple[MetricComparison, ...]
     notes: tuple[str, ...]
 
     @property
@@ -123,14 +123,14 @@ class Comparison:
         return not self.differences
 
     @property
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[MetricComparison]:
         """All of them, lines first."""
         for line in self.lines:
             yield from line.figures
         yield from self.totals
 
 
-def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Comparison:
+def compare(recording: Recording, analysis: Analysis, calls: Calls) -> RecordingComparison:
     """Sets a prediction beside a recording of the same launch.
 
     `calls`: for a line (file, line) of an inlined function, the lines that call it.
@@ -140,14 +140,14 @@ def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Compariso
     """
     _check_same_launch(recording, analysis)
     accesses = accesses_by_place(analysis.trace)
-    rows: dict[Place, list[SassRow]] = defaultdict(list)
+    rows: dict[LineAccess, list[SassRow]] = defaultdict(list)
     fillers = 0
     for row in recording.rows:
         fillers += never_runs(row.sass)
         if not never_runs(row.sass):
-            rows[Place(row.file, row.line, access_of(row.sass) or "")].append(row)
+            rows[LineAccess(row.file, row.line, access_of(row.sass) or "")].append(row)
 
-    def comparison(places: Sequence[Place]) -> LineComparison:
+    def comparison(places: Sequence[LineAccess]) -> LineComparison:
         together = [access for place in places for access in accesses.get(place, ())]
         ran = [row for place in places for row in rows.get(place, ())]
         return _compare_lines(places, together, ran, analysis.arch)
@@ -168,7 +168,7 @@ def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Compariso
     notes = [f"{line.where}: {TOGETHER}" for line in lines if len(line.places) > 1]
     if fillers:
         notes.append(f"{fillers} instructions that never run (@!PT) were put in by ptxas")
-    return Comparison(recording, lines, totals, tuple(notes))
+    return RecordingComparison(recording, lines, totals, tuple(notes))
 
 
 def _check_same_launch(recording: Recording, analysis: Analysis) -> None:
@@ -187,37 +187,37 @@ def _check_same_launch(recording: Recording, analysis: Analysis) -> None:
 
 
 def _compare_lines(
-    places: Sequence[Place], accesses: Sequence[Access], rows: Sequence[SassRow], arch: Arch
+    places: Sequence[LineAccess], accesses: Sequence[PredictedAccess], rows: Sequence[SassRow], arch: Arch
 ) -> LineComparison:
     measured = {metric: sum(row.count(metric) or 0 for row in rows) for metric in LINE_METRICS}
     predicted = predict(accesses, arch)
     figures = tuple(
-        Figure(name, predicted.figures.get(name, 0), measured[name])
+        MetricComparison(name, predicted.figures.get(name, 0), measured[name])
         for name in LINE_METRICS
         if name in predicted.figures or measured[name]
     )
     return LineComparison(tuple(places), figures, predicted.wavefronts)
 
 
-def _connected(places: Sequence[Place], calls: Calls) -> list[list[Place]]:
+def _connected(places: Sequence[LineAccess], calls: Calls) -> list[list[LineAccess]]:
     """Lines of one kind of access that inlining connects: ncu puts an instruction under any of them."""
     import networkx
 
-    graph: networkx.Graph[Place] = networkx.Graph()
+    graph: networkx.Graph[LineAccess] = networkx.Graph()
     graph.add_nodes_from(places)
     for place in places:
         for file, line in calls.get((place.file, place.line), ()):
-            caller = Place(file, line, place.access)
+            caller = LineAccess(file, line, place.access)
             if caller in graph:
                 graph.add_edge(place, caller)
     return [sorted(group) for group in networkx.connected_components(graph)]
 
 
 def counter_figures(
-    profiles: Sequence[Measured],
+    profiles: Sequence[ProfilerRun],
     predicted: Mapping[str, int | None],
     explained: bool,
-) -> Iterator[Figure]:
+) -> Iterator[MetricComparison]:
     """The hardware's counters.
 
     predicted: by ncu's names. explained: the source counters show the predicted figures for every access.
@@ -230,7 +230,7 @@ def counter_figures(
             together = counted_together(profiles, set(one_pass[metric]))
             measured = together[metric] if together else measured
             surplus = _arbitration(together, predicted) if together and explained else 0
-        yield Figure(metric, expected, measured, surplus)
+        yield MetricComparison(metric, expected, measured, surplus)
 
 
 def _arbitration(together: Mapping[str, int | float], predicted: Mapping[str, int | None]) -> int:

@@ -29,11 +29,11 @@ Counters = Annotated[
 ]
 
 
-class Record(msgspec.Struct, forbid_unknown_fields=True):
+class FileObject(msgspec.Struct, forbid_unknown_fields=True):
     """An object of a file: it has these keys and no others."""
 
 
-class Device(Record):
+class DeviceDocument(FileObject):
     """The GPU and its software. driver: its version. cuda: the release that the driver serves."""
 
     gpu: Text
@@ -43,7 +43,7 @@ class Device(Record):
     cupy: Text
 
 
-class Result(Record):
+class ResultDocument(FileObject):
     """The check of what the kernel computed, in the same run. Only right results are recorded."""
 
     reference: Text
@@ -55,7 +55,7 @@ class Result(Record):
             raise ValueError("the result is not right")
 
 
-class Launch(Record):
+class RecordedLaunchDocument(FileObject):
     """What was launched. entry: the kernel's name in the PTX. options: the compiler's."""
 
     size: Size
@@ -67,7 +67,7 @@ class Launch(Record):
     shared_bytes: Natural
 
 
-class Profile(Record):
+class ProfileDocument(FileObject):
     """A run of the profiler, and a row for each instruction that touches shared or global memory."""
 
     passes: Positive
@@ -84,7 +84,7 @@ class Profile(Record):
             raise ValueError(f"columns are {', '.join(COLUMNS)}")
 
 
-class Recording(Record):
+class RecordingDocument(FileObject):
     """Of a launch of PTX; `memsim.validate.recording`."""
 
     schema: Literal[1]
@@ -94,13 +94,13 @@ class Recording(Record):
     code: Text
     sources: Sources
     ptx: Sha256
-    device: Device
-    launch: Launch
-    result: Result
-    profiles: Annotated[list[Profile], Meta(min_length=1)]
+    device: DeviceDocument
+    launch: RecordedLaunchDocument
+    result: ResultDocument
+    profiles: Annotated[list[ProfileDocument], Meta(min_length=1)]
 
 
-class Code(Record):
+class CodeDocument(FileObject):
     """What ran. compiler: empty if that is not known. digest: of all kernels' names and instructions."""
 
     compiler: str
@@ -108,7 +108,7 @@ class Code(Record):
     digest: Sha256
 
 
-class CodeLaunch(Record):
+class CodeLaunch(FileObject):
     """What was launched. kernel: the name in the code. arguments: in words."""
 
     kernel: Text
@@ -118,7 +118,7 @@ class CodeLaunch(Record):
     arguments: list[Text]
 
 
-class CodeProfile(Record):
+class CodeProfileDocument(FileObject):
     """A run of the profiler. Columns say how often and what, in turns; those of accesses by `rows`."""
 
     passes: Positive
@@ -137,7 +137,7 @@ class CodeProfile(Record):
             raise ValueError("accesses have no rows")
 
 
-class CodeRecording(Record):
+class CodeRecordingDocument(FileObject):
     """Of a launch of machine code; `memsim.validate.code_recording`."""
 
     schema: Literal[1]
@@ -145,8 +145,8 @@ class CodeRecording(Record):
     size: Size | None
     date: Date
     ncu: Text
-    device: Device
-    code: Code
+    device: DeviceDocument
+    code: CodeDocument
     launch: CodeLaunch
-    result: Result | None
-    profiles: Annotated[list[CodeProfile], Meta(min_length=1)]
+    result: ResultDocument | None
+    profiles: Annotated[list[CodeProfileDocument], Meta(min_length=1)]

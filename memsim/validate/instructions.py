@@ -21,14 +21,14 @@ from memsim.validate.compare import (
     DIFFERENT,
     NOISE,
     UNMODELLED,
-    Figure,
+    MetricComparison,
     counter_figures,
 )
 from memsim.validate.predict import (
     EXECUTED,
     THREADS,
-    Access,
     Figures,
+    PredictedAccess,
     access_name,
     accesses_of,
     predict,
@@ -57,7 +57,7 @@ class InstructionRow:
 
     address: int
     sass: str
-    figures: tuple[Figure, ...]
+    figures: tuple[MetricComparison, ...]
     unresolved: str | None = None
 
     @property
@@ -79,11 +79,11 @@ class CodeComparison:
     """
 
     rows: tuple[InstructionRow, ...]
-    totals: tuple[Figure, ...]
+    totals: tuple[MetricComparison, ...]
     unsure: str = ""
 
     @property
-    def figures(self) -> Iterator[Figure]:
+    def figures(self) -> Iterator[MetricComparison]:
         """All of them, instructions first."""
         for row in self.rows:
             yield from row.figures
@@ -171,7 +171,7 @@ def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> d
     return sums
 
 
-def _predicted(accesses: Sequence[Access], arch: Arch) -> Figures:
+def _predicted(accesses: Sequence[PredictedAccess], arch: Arch) -> Figures:
     """The figures of one instruction.
 
     One that touches two spaces is one instruction. How often a generic access ran is not known then: the
@@ -185,20 +185,20 @@ def _predicted(accesses: Sequence[Access], arch: Arch) -> Figures:
     return figures
 
 
-def _figures(collected: Iterable[str], predicted: Figures, measured: Figures) -> Iterator[Figure]:
+def _figures(collected: Iterable[str], predicted: Figures, measured: Figures) -> Iterator[MetricComparison]:
     for name in collected:
         expected = predicted.get(name, 0)
         if name in predicted or measured[name]:
-            yield Figure(name, expected, measured[name])
+            yield MetricComparison(name, expected, measured[name])
 
 
-def accesses_by_address(trace: Trace) -> dict[int, list[Access]]:
+def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:
     """The accesses of each machine instruction; of a copy both sides.
 
     Raises:
         MemsimError: the trace is not of machine code.
     """
-    found: dict[int, list[Access]] = {}
+    found: dict[int, list[PredictedAccess]] = {}
     for access in accesses_of(trace):
         if access.site.address < 0:
             raise MemsimError("PTX has no addresses to compare; instructions are of machine code")
@@ -206,5 +206,5 @@ def accesses_by_address(trace: Trace) -> dict[int, list[Access]]:
     return found
 
 
-def _said(figure: Figure) -> str:
+def _said(figure: MetricComparison) -> str:
     return f"{figure.metric} {figure.measured:,} and not {figure.predicted:,}"

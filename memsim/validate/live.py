@@ -31,7 +31,7 @@ from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRec
 from memsim.validate.device import Device, check_chip, this_device
 from memsim.validate.launch_args import in_words, pack
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
-from memsim.validate.recording import Result
+from memsim.validate.recording import ResultCheck
 from memsim.validate.run_cubin import Step
 
 __all__ = ["ARBITRATION", "ONE_PASS", "digest", "measure"]
@@ -217,7 +217,7 @@ def _recording(
             shared_bytes=shape.shared_bytes,
             arguments=tuple(map(in_words, job.values)),
         ),
-        result=None if result is None else Result(**result),
+        result=None if result is None else ResultCheck(**result),
         profiles=tuple(profiles),
     )
 

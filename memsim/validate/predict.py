@@ -46,7 +46,7 @@ Figures = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Place:
+class LineAccess:
     """A source line and a kind of access on it, such as "shared load"."""
 
     file: str
@@ -58,7 +58,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Requests:
+class DistinctRequests:
     """The distinct requests of an access, columns as in a `Trace`; `times` is how often each came."""
 
     addresses: np.ndarray
@@ -68,11 +68,11 @@ class Requests:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class PredictedAccess:
     """One instruction: its site, and what it asked for."""
 
     site: AccessSite
-    requests: Requests
+    requests: DistinctRequests
 
 
 @dataclass(slots=True)
@@ -108,25 +108,25 @@ def access_name(site: AccessSite) -> str:
     return operation(site.space, site.op).access
 
 
-def accesses_of(trace: Trace) -> Iterator[Access]:
+def accesses_of(trace: Trace) -> Iterator[PredictedAccess]:
     """The instructions of a launch that touch memory; of a copy one for each side."""
     by_site = np.argsort(trace.site, kind="stable")
     ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
     for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
         columns = trace.addresses, trace.active, trace.partner, trace.count
-        yield Access(site, Requests(*(column[rows] for column in columns)))
+        yield PredictedAccess(site, DistinctRequests(*(column[rows] for column in columns)))
 
 
-def accesses_by_place(trace: Trace) -> dict[Place, list[Access]]:
+def accesses_by_place(trace: Trace) -> dict[LineAccess, list[PredictedAccess]]:
     """The instructions of a launch that touch memory."""
-    places: dict[Place, list[Access]] = {}
+    places: dict[LineAccess, list[PredictedAccess]] = {}
     for access in accesses_of(trace):
-        place = Place(access.site.file, access.site.line, access_name(access.site))
+        place = LineAccess(access.site.file, access.site.line, access_name(access.site))
         places.setdefault(place, []).append(access)
     return places
 
 
-def predict(accesses: Iterable[Access], arch: Arch) -> Predicted:
+def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Predicted:
     """The sum over some instructions."""
     predicted = Predicted()
     for access in accesses:
@@ -134,7 +134,7 @@ def predict(accesses: Iterable[Access], arch: Arch) -> Predicted:
     return predicted
 
 
-def _predict_one(access: Access, arch: Arch) -> Predicted:
+def _predict_one(access: PredictedAccess, arch: Arch) -> Predicted:
     site, requests = access.site, access.requests
     figures: Figures = {}
     if (
@@ -167,7 +167,7 @@ def _of_engine(site: AccessSite) -> Figures:
     return {EXECUTED: site.instructions, THREADS: None, **dict.fromkeys(FIGURES[site.space])}
 
 
-def _shared(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
+def _shared(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
     requests, width, op = access.requests, access.site.width, access.site.op
     if operation("shared", op).is_copy:
         read = requests.partner >= 0
@@ -183,7 +183,7 @@ def _shared(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
     )
 
 
-def _global(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
+def _global(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
     requests, width, op = access.requests, access.site.width, access.site.op
     page = global_source_page(requests.addresses, width, op, requests.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
@@ -201,21 +201,21 @@ def _global(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
     )
 
 
-def _local(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
+def _local(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
     requests = access.requests
     cost = local_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
     sectors = _sum(requests, cost.sectors)
     return {LOCAL_SECTORS: sectors}, {"requests": _sum(requests, cost.requests), "sectors": sectors}
 
 
-def _constant(access: Access, arch: Arch) -> tuple[Figures, dict[str, int]]:
+def _constant(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
     """The page has nothing of constants."""
     requests = access.requests
     made = constant_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
     return {}, {"requests": _sum(requests, made)}
 
 
-def _bypass(access: Access, arch: Arch) -> Figures:
+def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
     """Of `cp.async.cg`, on either side; not known of PTX, nor behind a guard."""
     requests, space = access.requests, access.site.space
     names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]
@@ -229,5 +229,5 @@ def _bypass(access: Access, arch: Arch) -> Figures:
     return {name: _sum(requests, column) if known else None for name, column in zip(names, page, strict=True)}
 
 
-def _sum(requests: Requests, column: np.ndarray) -> int:
+def _sum(requests: DistinctRequests, column: np.ndarray) -> int:
     return int(requests.times @ column)

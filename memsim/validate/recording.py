@@ -33,7 +33,7 @@ class LaunchRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ResultCheck:
     """The check of what the kernel computed, in the same run. `largest_error` is null if not finite."""
 
     reference: str
@@ -57,7 +57,7 @@ class Recording:
     sources: dict[str, str]
     ptx: str
     launch: LaunchRecord
-    result: Result
+    result: ResultCheck
     profiles: tuple[Profile, ...]
 
     @property
@@ -92,14 +92,14 @@ class Recording:
         Raises:
             MemsimError: not as the schema says.
         """
-        check_record(record, SCHEMA, documents.Recording, file)
+        check_record(record, SCHEMA, documents.RecordingDocument, file)
         launch = record["launch"]
         triples = {name: tuple(launch[name]) for name in ("options", "grid", "block")}
         return Recording(
             **{name: record[name] for name in ("kernel", "date", "ncu", "code", "sources", "ptx")},
             device=Device(**record["device"]),
             launch=LaunchRecord(**{**launch, **triples}),
-            result=Result(**record["result"]),
+            result=ResultCheck(**record["result"]),
             profiles=tuple(
                 Profile.from_dict({**profile, "kernel": launch["entry"]}) for profile in record["profiles"]
             ),

@@ -1,6 +1,7 @@
 """The prediction for a recorded launch, set beside the recording.
 
-In: a `Recording` of a kernel of the catalogue, or a `CodeRecording`. Out: `Comparison`, `CodeComparison`.
+In: a `Recording` of a kernel of the catalogue, or a `CodeRecording`. Out: `RecordingComparison`,
+`CodeComparison`.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from memsim.kernel import PtxKernel
 from memsim.kernels import Spec, catalog
 from memsim.ptx.program import Function, SourceLine
 from memsim.validate.code_recording import CodeRecording
-from memsim.validate.compare import Calls, Comparison, compare
+from memsim.validate.compare import Calls, RecordingComparison, compare
 from memsim.validate.instructions import CodeComparison, compare_code
 from memsim.validate.live import digest
 from memsim.validate.recording import Recording
 
 
-def replay(recording: Recording) -> Comparison:
+def replay(recording: Recording) -> RecordingComparison:
     """Predicts the recorded launch and compares.
 
     Raises:

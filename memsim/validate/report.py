@@ -124,7 +124,7 @@ class Profile:
         )
 
 
-class Measured(Protocol):
+class ProfilerRun(Protocol):
     """A run of the profiler: in so many passes over the kernel it counted these."""
 
     @property
@@ -134,12 +134,12 @@ class Measured(Protocol):
     def counters(self) -> dict[str, Counted]: ...
 
 
-def counter_of(profiles: Iterable[Measured], metric: str) -> int | float | None:
+def counter_of(profiles: Iterable[ProfilerRun], metric: str) -> int | float | None:
     """A counter's value; None if it was not collected. One that several runs have: the first's."""
     return next((one.counters[metric].value for one in profiles if metric in one.counters), None)
 
 
-def counted_together(profiles: Iterable[Measured], metrics: Set[str]) -> dict[str, int | float] | None:
+def counted_together(profiles: Iterable[ProfilerRun], metrics: Set[str]) -> dict[str, int | float] | None:
     """These counters as collected in one and the same pass over the kernel; None if they were not."""
     for profile in profiles:
         if profile.passes == 1 and metrics <= set(profile.counters):

@@ -42,7 +42,7 @@ def _figure_class() -> type[Figure]:
             f"pictures need matplotlib, which cannot be loaded: {error}", hint="pip install 'memsim[plot]'"
         ) from None
 
-    class Picture(Figure):
+    class NotebookFigure(Figure):
         """A figure that a notebook shows by itself, whether pyplot is loaded or not."""
 
         def _repr_png_(self) -> bytes:
@@ -52,7 +52,7 @@ def _figure_class() -> type[Figure]:
             self.savefig(file, format="png", dpi=DPI)
             return file.getvalue()
 
-    return Picture
+    return NotebookFigure
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -27,14 +27,14 @@ Size = tuple[int, int, int]  # M, N, K
 Milliseconds = Annotated[float, Meta(gt=0)]
 
 
-class CodeDocument(documents.Record):
+class CodeDocument(documents.FileObject):
     """SHA-256 of what a kernel was made of."""
 
     sources: documents.Sources
     ptx: documents.Sha256
 
 
-class TimingDocument(documents.Record):
+class TimingDocument(documents.FileObject):
     """Milliseconds of a kernel, or of cuBLAS, at one size."""
 
     kernel: documents.Text
@@ -44,7 +44,7 @@ class TimingDocument(documents.Record):
     parts: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
 
 
-class Document(documents.Record):
+class Document(documents.FileObject):
     """A recording of speed."""
 
     schema: Literal[1]
@@ -54,7 +54,7 @@ class Document(documents.Record):
     multiprocessors: documents.Positive
     max_clock_mhz: documents.Positive
     seed: documents.Natural
-    device: documents.Device
+    device: documents.DeviceDocument
     kernels: Annotated[dict[str, CodeDocument], Meta(min_length=1)]
     timings: Annotated[list[TimingDocument], Meta(min_length=2)]
 

@@ -241,15 +241,15 @@ def test_the_published_schema_is_the_one_that_is_used() -> None:
 
 
 def test_names_of_a_structs_parts_come_back(tmp_path: Path) -> None:
-    from memsim.launch import Fields
+    from memsim.launch import StructFields
 
     kernel = from_cubin(_pointer_kernel())["k"]
     array = np.arange(4, dtype=np.float32)
     for names in (("", "inner"), ("", "")):
-        given = Fields((array, np.int64(3)), names)
+        given = StructFields((array, np.int64(3)), names)
         found = read_launch(write_launch(Launched(kernel, (1, 1, 1), (1, 1, 1), (given,)), tmp_path)).args[0]
-        assert isinstance(found, Fields) and found.names == names
+        assert isinstance(found, StructFields) and found.names == names
         np.testing.assert_array_equal(found[0], array)
         assert found[1] == 3
     plain = Launched(kernel, (1, 1, 1), (1, 1, 1), ((array, np.int64(3)),))
-    assert not isinstance(read_launch(write_launch(plain, tmp_path)).args[0], Fields)
+    assert not isinstance(read_launch(write_launch(plain, tmp_path)).args[0], StructFields)

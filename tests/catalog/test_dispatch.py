@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.kernels import Dispatcher, catalog, compiled
-from memsim.kernels.dispatch import PARTS, Choice, Sum
+from memsim.kernels.dispatch import PARTS, KernelChoice, SumOfParts
 from memsim.kernels.pace import MULTIPROCESSORS, Adding, Pace
 from memsim.kernels.spec import PART_UNIT, REFERENCES
 from tests.catalog.test_results import rounding_bound
@@ -108,13 +108,13 @@ def test_a_pace_counts_rounds_of_blocks() -> None:
 
 def test_the_first_that_fits_without_a_pace_and_the_fastest_with_one() -> None:
     small, large = (compiled()[name] for name in ("kernel_v4", "kernel_v5"))
-    plain = replace(sgemm(), choices=(Choice(small, {"M": 10}), Choice(large)), sum=None)
+    plain = replace(sgemm(), choices=(KernelChoice(small, {"M": 10}), KernelChoice(large)), sum=None)
     assert [plain.pick((m, 1, 1)).name for m in (9, 10)] == ["kernel_v4", "kernel_v5"]
-    paces = (Choice(small, pace=Pace(0.0, (2.0,))), Choice(large, pace=Pace(5.0, (1.0,))))
+    paces = (KernelChoice(small, pace=Pace(0.0, (2.0,))), KernelChoice(large, pace=Pace(5.0, (1.0,))))
     paced = replace(plain, choices=paces)
     assert [paced.pick((1, 1, k)).name for k in (4, 6)] == ["kernel_v4", "kernel_v5"]
     tile = next(choice.spec for choice in sgemm().choices if PARTS in choice.spec.family.sizes)
-    never = replace(plain, choices=(Choice(tile, pace=Pace(0.0, (1.0,))),))
+    never = replace(plain, choices=(KernelChoice(tile, pace=Pace(0.0, (1.0,))),))
     assert never.pick((64, 64, 6400)).fixed == {PARTS: 1}
-    free = replace(never, sum=Sum(compiled()["sum_of_parts"], Adding(0.0, 0.0)))
+    free = replace(never, sum=SumOfParts(compiled()["sum_of_parts"], Adding(0.0, 0.0)))
     assert free.pick((64, 64, 6400)).fixed[PARTS] > 1

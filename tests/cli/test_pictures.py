@@ -14,7 +14,7 @@ from memsim.cli import report as report_verb
 from memsim.kernels import catalog
 from memsim.validate.device import Device
 from memsim.validate.live import digest
-from memsim.validate.recording import LaunchRecord, Recording, Result
+from memsim.validate.recording import LaunchRecord, Recording, ResultCheck
 from memsim.validate.report import Counted, Profile
 from memsim.views.report import heatmap_page, report_page
 from tests.cli.conftest import Done
@@ -259,7 +259,7 @@ def recording(requests: int) -> Recording:
     )
     profile = Profile("kernel_v4", 1, {REQUESTS: Counted(requests, "request")}, 0, 0, ())
     device = Device("Some GPU", "9.0", "580.1", "13.0", "13.6")
-    result = Result("by hand", True, 0.0)
+    result = ResultCheck("by hand", True, 0.0)
     return Recording(
         "kernel_v4",
         device,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from memsim.analysis import analyze_trace
 from memsim.guard.baseline import Entry, entry_of
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import Subject, check
+from memsim.guard.check import GuardedKernel, check
 from memsim.guard.outcome import Checked
 from memsim.guard.select import parse_selector
 from memsim.trace.trace import AccessSite
@@ -24,9 +24,9 @@ CLEAN, TWO_WAY, BROADCAST = LANES * 4, LANES * 8, LANES * 0
 SCATTERED = LANES * 128
 
 
-def subject(*accesses: Access, entry: Entry | None = None, **fields: Any) -> Subject:
+def subject(*accesses: Access, entry: Entry | None = None, **fields: Any) -> GuardedKernel:
     """A kernel with these accesses."""
-    return Subject("k", analyze_trace(make_trace(*accesses, **fields)), entry)
+    return GuardedKernel("k", analyze_trace(make_trace(*accesses, **fields)), entry)
 
 
 def shared(
@@ -51,6 +51,6 @@ def entry(*accesses: Access, **fields: Any) -> Entry:
     return entry_of(subject(*accesses, **fields).analysis)
 
 
-def checked(text: str, of: Subject, *accepted: str) -> Checked:
+def checked(text: str, of: GuardedKernel, *accepted: str) -> Checked:
     """One budget on one kernel."""
     return check(parse_budget(text), of, [parse_selector(one) for one in accepted])

@@ -19,7 +19,7 @@ else:
 from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
-from memsim.guard.check import Subject
+from memsim.guard.check import GuardedKernel
 from memsim.trace.trace import Origin, Trace
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, checked, entry, out, shared, subject, unresolved
 from tests.traces import traces
@@ -54,7 +54,7 @@ def test_what_is_written_is_read(made: list[Trace]) -> None:
     entries = parse(render({name: entry_of(analysis) for name, analysis in analyses.items()}), "file")
     assert entries.keys() == analyses.keys()
     for name, analysis in analyses.items():
-        of = Subject(name, analysis, entries[name])
+        of = GuardedKernel(name, analysis, entries[name])
         kinds = {finding.kind for finding in checked("baseline", of).findings}
         assert kinds <= {"unresolved"}
     assert render(entries) == render(parse(render(entries), "file"))

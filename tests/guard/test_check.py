@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.guard.outcome import Figure
+from memsim.guard.outcome import QuantityChange
 from memsim.views.check.lanes import worst_request
 from tests.guard.subjects import (
     BROADCAST,
@@ -63,7 +63,7 @@ def test_the_row_that_breaks_it_is_named() -> None:
     (finding,) = checked("ways <= 1", BAD_KERNEL).findings
     assert (finding.kind, finding.kernel, finding.budget) == ("broken", "k", "ways <= 1")
     assert (finding.site.file, finding.site.line, finding.site.source) == ("kernel.cu", 2, "tile[i] = 1;")
-    assert finding.figures == (Figure("ways", None, Fraction(2), Fraction(1)),)
+    assert finding.figures == (QuantityChange("ways", None, Fraction(2), Fraction(1)),)
     assert finding.analysis is not None
     lanes = worst_request(finding.analysis, finding.site)
     assert lanes == "lanes 0, 16 of warp 0, block (0,0,0) meet in bank 0: 2 different words"
@@ -72,7 +72,7 @@ def test_the_row_that_breaks_it_is_named() -> None:
 def test_a_limit_in_numbers_is_for_the_sum() -> None:
     assert not checked("wavefronts <= 30", BAD_KERNEL).broken
     (finding,) = checked("wavefronts <= 29", BAD_KERNEL).findings
-    assert finding.figures == (Figure("wavefronts", None, Fraction(30), Fraction(29)),)
+    assert finding.figures == (QuantityChange("wavefronts", None, Fraction(30), Fraction(29)),)
     assert finding.site.line == 2  # the row that adds most
     assert finding.reason == "the sum over 2 rows; this one adds most"
     assert not checked("sites(load).wavefronts <= 10", BAD_KERNEL).broken
@@ -86,7 +86,7 @@ def test_ideal_and_baseline_are_limits_of_each_row() -> None:
     before = entry(shared(TWO_WAY, STORE, 10), shared(CLEAN, LOAD, 10))
     swapped = subject(shared(CLEAN, STORE, 10), shared(TWO_WAY, LOAD, 10), entry=before)
     (finding,) = checked("wavefronts <= baseline", swapped).findings
-    assert finding.figures == (Figure("wavefronts", Fraction(10), Fraction(20), Fraction(10)),)
+    assert finding.figures == (QuantityChange("wavefronts", Fraction(10), Fraction(20), Fraction(10)),)
 
 
 def test_excess_is_of_each_space_by_itself() -> None:
@@ -94,7 +94,7 @@ def test_excess_is_of_each_space_by_itself() -> None:
     assert checked("excess < 50%", subject(shared(SCATTERED), out(CLEAN, 1000))).broken
     assert not checked("excess < 50%", subject(shared(CLEAN), out(CLEAN))).broken
     (finding,) = checked("excess < 50%", subject(shared(SCATTERED), out(CLEAN, 1000))).findings
-    assert finding.figures == (Figure("excess", None, Fraction(3100, 32), Fraction(50), "<", True),)
+    assert finding.figures == (QuantityChange("excess", None, Fraction(3100, 32), Fraction(50), "<", True),)
 
 
 def test_a_percentage_is_exact() -> None:

@@ -10,7 +10,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import Subject, check
+from memsim.guard.check import GuardedKernel, check
 from memsim.guard.judge import DeclaredBudget, judge
 from memsim.kernels import catalog
 
@@ -34,16 +34,16 @@ def padded() -> Analysis:
 def test_a_budget_of_cycles_is_broken_and_has_a_good_twin(
     budget: str, conflicting: Analysis, padded: Analysis
 ) -> None:
-    broken = check(parse_budget(budget), Subject("bad", conflicting))
+    broken = check(parse_budget(budget), GuardedKernel("bad", conflicting))
     (finding,) = broken.findings
     assert broken.broken
     assert finding.reason == conflicting.bound.verdict
     assert finding.site.conflicts
-    assert not check(parse_budget(budget), Subject("good", padded)).findings
+    assert not check(parse_budget(budget), GuardedKernel("good", padded)).findings
 
 
 def test_the_figures_are_those_of_the_bound(conflicting: Analysis) -> None:
-    (finding,) = check(parse_budget("bound(shared) <= bound(fma)"), Subject("k", conflicting)).findings
+    (finding,) = check(parse_budget("bound(shared) <= bound(fma)"), GuardedKernel("k", conflicting)).findings
     (figure,) = finding.figures
     assert figure.quantity == "bound(shared)"
     assert figure.now == conflicting.bound.cycles_of("shared") > 0
@@ -54,20 +54,20 @@ def test_cycles_are_compared_with_the_baseline(conflicting: Analysis, padded: An
     entry = parse(render({"k": entry_of(padded)}), "baseline.toml")["k"]
     assert dict(entry.cycles)["issue"] == padded.bound.cycles_of("issue")
     budget = parse_budget("cycles <= baseline")
-    assert not check(budget, Subject("k", padded, entry)).findings
-    (finding,) = check(budget, Subject("k", conflicting, entry)).findings
+    assert not check(budget, GuardedKernel("k", padded, entry)).findings
+    (finding,) = check(budget, GuardedKernel("k", conflicting, entry)).findings
     (figure,) = finding.figures
     assert (figure.was, figure.now) == (padded.bound.cycles, conflicting.bound.cycles)
     with pytest.raises(MemsimError, match="no bounds in cycles"):
-        check(budget, Subject("k", padded, replace(entry, cycles=())))
+        check(budget, GuardedKernel("k", padded, replace(entry, cycles=())))
 
 
 def test_an_estimate_is_not_judged() -> None:
     part = analyze_trace(catalog()["transpose_padded"].trace((256, 256), blocks=2))
     assert entry_of(part).cycles == ()
     with pytest.raises(MemsimError, match="is an estimate: 2 of 64 blocks were replayed"):
-        check(parse_budget("cycles <= 1000"), Subject("k", part))
-    outcome = judge([Subject("k", part)], [DeclaredBudget(parse_budget("cycles <= 1000"), ["k"])])
+        check(parse_budget("cycles <= 1000"), GuardedKernel("k", part))
+    outcome = judge([GuardedKernel("k", part)], [DeclaredBudget(parse_budget("cycles <= 1000"), ["k"])])
     assert outcome.exit_code == 2
 
 

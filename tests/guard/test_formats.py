@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import memsim.views.check
 from memsim.analysis import SiteCounts
 from memsim.errors import MemsimError
-from memsim.guard.outcome import HARMLESS, Checked, Figure, Finding, Outcome, Problem
+from memsim.guard.outcome import HARMLESS, Checked, Finding, Outcome, Problem, QuantityChange
 from memsim.views.check import github, junit, markdown, sarif, terminal
 from memsim.views.check import json as check_json
 from memsim.views.check.findings import TITLES, amount
@@ -37,7 +37,7 @@ BROKEN = Finding(
     "k",
     "ways <= 1",
     SITE,
-    (Figure("ways", Fraction(1), Fraction(2), Fraction(1)),),
+    (QuantityChange("ways", Fraction(1), Fraction(2), Fraction(1)),),
     "",
     "lanes 0, 16 of warp 0, block (0,0,0) meet in bank 0: 2 different words",
 )
@@ -68,7 +68,7 @@ def as_sarif(of: Outcome) -> dict[str, Any]:
 def outcomes(draw: st.DrawFn) -> Outcome:
     text = st.text(max_size=12) | st.just(NASTY)
     number = st.none() | st.fractions(0, 10**9, max_denominator=7)
-    figure = st.builds(Figure, st.just("ways"), number, number, number, percent=st.booleans())
+    figure = st.builds(QuantityChange, st.just("ways"), number, number, number, percent=st.booleans())
 
     def finding() -> Finding:
         site = SiteCounts(

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import Subject
+from memsim.guard.check import GuardedKernel
 from memsim.guard.judge import Acceptance, DeclaredBudget, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.guard.select import parse_selector
@@ -22,7 +22,7 @@ BAD = dataclasses.replace(subject(shared(TWO_WAY)), name="bad")
 UNKNOWN = dataclasses.replace(subject(shared(CLEAN, STORE), unresolved()), name="unknown")
 
 
-def judged(subjects: Sequence[Subject], *budgets: str, some: bool = False, accept: str = "") -> Outcome:
+def judged(subjects: Sequence[GuardedKernel], *budgets: str, some: bool = False, accept: str = "") -> Outcome:
     names = [one.name for one in subjects]
     rules = [DeclaredBudget(parse_budget(text), names, general=True) for text in budgets]
     accepted = [Acceptance(parse_selector(accept), names, general=True)] if accept else []

@@ -13,7 +13,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.suggest.candidates import candidates
 from memsim.suggest.count import _count, count
 from memsim.suggest.least import least_wavefronts
-from memsim.suggest.maps import UNCHANGED, Map, Padding, Swizzle
+from memsim.suggest.maps import UNCHANGED, Map, Padding, XorSwizzle
 from memsim.suggest.prove import wavefronts_of
 from memsim.suggest.tiles import tiles
 from tests.model import oracle
@@ -49,10 +49,10 @@ def test_a_padding(padding: int, plain: Analysis, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("index", "change"),
     [
-        ("x ^ y", Swizzle(128, 5, 2)),
-        pytest.param("x ^ ((y & 7) << 2)", Swizzle(128, 3, 4), marks=pytest.mark.slow),
-        pytest.param("x ^ ((y >> 2 & 3) << 1)", Swizzle(512, 2, 3), marks=pytest.mark.slow),
-        pytest.param("x ^ (y & 1)", Swizzle(128, 1, 2), marks=pytest.mark.slow),
+        ("x ^ y", XorSwizzle(128, 5, 2)),
+        pytest.param("x ^ ((y & 7) << 2)", XorSwizzle(128, 3, 4), marks=pytest.mark.slow),
+        pytest.param("x ^ ((y >> 2 & 3) << 1)", XorSwizzle(512, 2, 3), marks=pytest.mark.slow),
+        pytest.param("x ^ (y & 1)", XorSwizzle(128, 1, 2), marks=pytest.mark.slow),
     ],
 )
 def test_a_swizzle(index: str, change: Map, plain: Analysis, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from memsim.analysis import analyze_trace
 from memsim.suggest.edit import Edit, edit
-from memsim.suggest.maps import Map, Padding, Swizzle
+from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import growth
 from memsim.suggest.tiles import tiles
 from memsim.suggest.uses import writing
@@ -89,25 +89,25 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
         (
             "__shared__ float t[32][32];\nt[y][x] = t[x][y + 1];",
             "__shared__ float t[32][32];\nt[y][x ^ y] = t[x][(y + 1) ^ x];",
-            Swizzle(128, 5, 2),
+            XorSwizzle(128, 5, 2),
             4096,
         ),
         (
             "__shared__ float t[32][32];\nt[y][x];",
             "__shared__ float t[32][32];\nt[y][x ^ ((y >> 1 & 3) << 2)];",
-            Swizzle(256, 2, 4),
+            XorSwizzle(256, 2, 4),
             4096,
         ),
         (
             "__shared__ float t[2][8][32];\nt[b][y][x];",
             "__shared__ float t[2][8][32];\nt[b][y][x ^ (y << 2)];",
-            Swizzle(128, 3, 4),
+            XorSwizzle(128, 3, 4),
             2048,
         ),
         (
             "__shared__ float t[8][128];\nt[y][4 * x];",
             "__shared__ float t[8][128];\nt[y][(4 * x) ^ (((4 * x) >> 5 & 1) << 2)];",
-            Swizzle(128, 1, 4),
+            XorSwizzle(128, 1, 4),
             4096,
         ),
         (
@@ -119,13 +119,13 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
         (
             "extern __shared__ float t[];\nt[i];",
             "extern __shared__ float t[];\nt[i ^ (i >> 5 & 31)];",
-            Swizzle(128, 5, 2),
+            XorSwizzle(128, 5, 2),
             4096,
         ),
         (
             "__shared__ __half t[16][64];\n&t[r][c * 8];",
             "__shared__ __half t[16][64];\n&t[r][(c * 8) ^ ((r & 7) << 3)];",
-            Swizzle(128, 3, 4),
+            XorSwizzle(128, 3, 4),
             2048,
         ),
     ],
@@ -143,15 +143,15 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
 @pytest.mark.parametrize(
     ("source", "change"),
     [
-        ("__shared__ float t[32][32];\nfloat *p = &t[0][0]; t[y]", Swizzle(128, 5, 2)),
-        ("__shared__ float t[32][32];\nf(t); t[y][x];", Swizzle(128, 5, 2)),
-        ("__shared__ float t[32][32];\nt[y][x++];", Swizzle(128, 5, 2)),
-        ("__shared__ float t[32][32];\nt[y][x\n + 1];", Swizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nfloat *p = &t[0][0]; t[y]", XorSwizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nf(t); t[y][x];", XorSwizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nt[y][x++];", XorSwizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nt[y][x\n + 1];", XorSwizzle(128, 5, 2)),
         ("__shared__ float t[32][32];\nt[y][x];", Padding(256, 4)),  # every second row
-        ("__shared__ float t[128][8];\nt[y][x];", Swizzle(128, 2, 4)),  # bits of the row would change
+        ("__shared__ float t[128][8];\nt[y][x];", XorSwizzle(128, 2, 4)),  # bits of the row would change
         ("__shared__ float t[1024];\np = t;", Padding(128, 4)),
         ("__shared__ float t[N][32];\nt[y][x];", Padding(128, 4)),  # N is not known
-        ("__shared__ float t[32 * 32];\nf(t[32 * y + 32 * x]);", Swizzle(96, 1, 2)),
+        ("__shared__ float t[32 * 32];\nf(t[32 * y + 32 * x]);", XorSwizzle(96, 1, 2)),
     ],
 )
 def test_what_cannot_be_written_by_rules(source: str, change: Map) -> None:
@@ -168,10 +168,10 @@ __global__ void b() {
 }
 void c() { t[y][x]; }
 """
-    found = written(source, Swizzle(128, 5, 2), 4096, line=5)
+    found = written(source, XorSwizzle(128, 5, 2), 4096, line=5)
     assert found is not None
     assert found.new == source.replace("    t[y][x] = 0", "    t[y][x ^ y] = 0")
-    other = written(source, Swizzle(128, 5, 2), 4096, line=1)
+    other = written(source, XorSwizzle(128, 5, 2), 4096, line=1)
     assert other is not None
     assert other.new == source.replace("t[x][y]", "t[x][y ^ x]")
 
@@ -200,7 +200,7 @@ def test_addresses_that_are_handed_on_are_told(use: str, seen: bool) -> None:
 
 def test_edits_of_one_file_are_made_together_unless_they_meet() -> None:
     text = "__shared__ float t[32][32];\nt[y][x];"
-    one, two = (written(text, change, 4096) for change in (Padding(128, 4), Swizzle(128, 5, 2)))
+    one, two = (written(text, change, 4096) for change in (Padding(128, 4), XorSwizzle(128, 5, 2)))
     assert one is not None
     assert two is not None
     both = one.joined(two)

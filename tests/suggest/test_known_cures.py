@@ -17,7 +17,7 @@ from memsim.analysis import analyze_trace
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.suggest import suggest
-from memsim.suggest.maps import Padding, Swizzle
+from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.prove import differing_results
 from memsim.trace.trace import Trace
 from tests.model import oracle
@@ -119,7 +119,7 @@ def test_the_swizzles_are_those_that_libraries_use(tmp_path: Path) -> None:
     for halves, expected in ((32, (2, 4, 128)), (64, (3, 4, 128)), (128, (3, 4, 256))):
         found = suggest(analyzed(ldmatrix_tile(halves).job(tmp_path)))
         change = found.proposals[0].change
-        assert isinstance(change, Swizzle)
+        assert isinstance(change, XorSwizzle)
         assert (change.bits, change.base, change.every) == expected
 
 
@@ -169,7 +169,7 @@ def test_a_saved_trace_gets_the_same_proposals(tmp_path: Path) -> None:
     job = of_catalogue("transpose_naive")
     api.trace_job(job).save(tmp_path / "t.npz")
     found = suggest(analyze_trace(Trace.load(tmp_path / "t.npz")))
-    assert [proposal.change for proposal in found.proposals] == [Swizzle(128, 5, 2), Padding(128, 4)]
+    assert [proposal.change for proposal in found.proposals] == [XorSwizzle(128, 5, 2), Padding(128, 4)]
     assert "Not proven by replay: there is no source" in str(found)
 
 

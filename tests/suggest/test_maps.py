@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memsim.analysis import analyze_trace
 from memsim.model import shared_access
 from memsim.suggest.candidates import candidates
-from memsim.suggest.maps import Map, Padding, Swizzle
+from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.tiles import tiles
 from tests.traces import Request, make_trace, site
 
@@ -19,10 +19,10 @@ SIZES = st.sampled_from([512, 1024, 1088, 2048, 4096, 4224])
 
 
 @st.composite
-def swizzles(draw: st.DrawFn) -> Swizzle:
+def swizzles(draw: st.DrawFn) -> XorSwizzle:
     base = draw(st.integers(2, 6))
     bits = draw(st.integers(1, 7 - base))
-    return Swizzle(draw(st.integers(1, 12)) << base + bits, bits, base)
+    return XorSwizzle(draw(st.integers(1, 12)) << base + bits, bits, base)
 
 
 paddings = st.builds(
@@ -33,7 +33,7 @@ maps = st.one_of(paddings, swizzles())
 
 @given(maps, SIZES)
 def test_no_two_bytes_come_to_one_place(change: Map, size: int) -> None:
-    block = 1 << change.base + change.bits if isinstance(change, Swizzle) else 1
+    block = 1 << change.base + change.bits if isinstance(change, XorSwizzle) else 1
     offsets = np.arange(size // block * block)
     places = change.places(offsets)
     assert len(np.unique(places)) == len(offsets)
@@ -64,7 +64,7 @@ def test_a_swizzle_is_cutlass_s() -> None:
     for b, m, s in ((3, 3, 3), (2, 3, 3), (1, 3, 4), (3, 3, 4)):
         mask = ((1 << b) - 1) << m + s
         expected = offsets ^ ((offsets & mask) >> s)
-        ours = Swizzle(2 << m + s, b, m + 1)
+        ours = XorSwizzle(2 << m + s, b, m + 1)
         assert (ours.places(offsets * 2) == expected * 2).all()
 
 

@@ -15,7 +15,7 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import ArrayArg, Launch
 from memsim.suggest import prove, suggest
-from memsim.suggest.maps import Padding, Swizzle
+from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.prove import differing_results
 from memsim.trace.trace import Trace
 from tests.suggest.kernels import JOINED_LOADS, Case, analyzed, transpose
@@ -28,7 +28,7 @@ def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) 
     found = suggest(analyzed(job), job)
     assert found.proof is not None
     (swizzle,) = found.tried
-    assert isinstance(swizzle.proposals[0].change, Swizzle)
+    assert isinstance(swizzle.proposals[0].change, XorSwizzle)
     assert not swizzle.holds
     assert swizzle.counted["tile"] > swizzle.forecast["tile"]
     assert isinstance(found.proof.proposals[0].change, Padding)
@@ -241,4 +241,4 @@ def test_the_room_on_a_multiprocessor_is_told(tmp_path: Path) -> None:
 def test_what_does_not_fit_is_not_proposed(tmp_path: Path) -> None:
     job = transpose("float tile[384][32]").job(tmp_path)  # all of 48 KiB
     found = suggest(analyzed(job))
-    assert [type(each.change) for each in found.proposals] == [Swizzle]
+    assert [type(each.change) for each in found.proposals] == [XorSwizzle]

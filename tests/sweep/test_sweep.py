@@ -10,7 +10,7 @@ import pytest
 
 import memsim
 from memsim.sweep import run as module
-from memsim.sweep.results import Counts, Result, frontier, groups
+from memsim.sweep.results import Counts, VariantResult, frontier, groups
 from memsim.sweep.variants import alternatives, targets_of, variants
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line
 
@@ -183,8 +183,10 @@ def test_the_plot(folder: Path, run: Any) -> None:  # noqa: F811
 
 
 def test_the_frontier() -> None:
-    def result(needed: int, wavefronts: int | None, size: str = "1") -> Result:
-        return Result({"size": size, "PAD": "0"}, Counts(wavefronts=wavefronts, shared_bytes=needed), "")
+    def result(needed: int, wavefronts: int | None, size: str = "1") -> VariantResult:
+        return VariantResult(
+            {"size": size, "PAD": "0"}, Counts(wavefronts=wavefronts, shared_bytes=needed), ""
+        )
 
     points = [result(10, 5), result(8, 9), result(12, 5), result(9, 9), result(20, 2), result(7, None)]
     assert frontier(points) == [1, 0, 4]

@@ -29,7 +29,7 @@ ATOMICS = (
 )
 OWN = sorted(TRACES.glob("*/own/*.json"))
 PATHS = [*code_paths(TRACES), *OWN]
-SCHEMA = msgspec.json.schema(documents.CodeRecording)
+SCHEMA = msgspec.json.schema(documents.CodeRecordingDocument)
 SPEC = compiled()["transpose_xor"]
 LAUNCH = SPEC.job((64, 64))
 

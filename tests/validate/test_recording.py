@@ -19,7 +19,7 @@ from memsim.validate.recordings import new_path, newest_of_each, newest_recordin
 from tests.validate.conftest import H100, TRACES, recorded
 
 PATHS = recording_paths(TRACES)
-SCHEMA = msgspec.json.schema(documents.Recording)
+SCHEMA = msgspec.json.schema(documents.RecordingDocument)
 
 
 def kernel_v4() -> Spec:

@@ -19,7 +19,7 @@ HARNESS_LINE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class ProbedInstruction:
     """One instruction. `ptx` has $a for its address, and $g for the one in global memory if it has both.
 
     op: the operation whose rule is tried. counter: how its hardware counters end. matrices: of ldmatrix and
@@ -54,7 +54,7 @@ REGISTERS = {1: "%a0", 2: "{%a0, %a1}", 4: "{%a0, %a1, %a2, %a3}"}
 WIDTHS = (1, 2, 4, 8, 16)
 
 
-def _plain(space: str) -> list[Instruction]:
+def _plain(space: str) -> list[ProbedInstruction]:
     """Loads and stores of 1 to 16 bytes."""
     letter = space[0].upper()
     found = []
@@ -63,58 +63,60 @@ def _plain(space: str) -> list[Instruction]:
         vector = f".v{width // 4}" if width > 4 else ""
         load = f"ld.{space}{vector}.{kind} {value}, [$a];"
         store = f"st.{space}{vector}.{kind} [$a], {value};"
-        found.append(Instruction(f"LD{letter}{8 * width}", space, "load", width, load, "ld"))
-        found.append(Instruction(f"ST{letter}{8 * width}", space, "store", width, store, "st"))
+        found.append(ProbedInstruction(f"LD{letter}{8 * width}", space, "load", width, load, "ld"))
+        found.append(ProbedInstruction(f"ST{letter}{8 * width}", space, "store", width, store, "st"))
     return found
 
 
-def _matrices(count: int) -> list[Instruction]:
+def _matrices(count: int) -> list[ProbedInstruction]:
     form = f"sync.aligned.m8n8.x{count}.shared.b16"
     values = f"{{{REGISTERS[count].strip('{}')}}}"
     load, store = f"ldmatrix.{form} {values}, [$a];", f"stmatrix.{form} [$a], {values};"
     return [
-        Instruction(f"LDM{count}", "shared", "ldmatrix", 16, load, "ld", count, since=75),
-        Instruction(f"STM{count}", "shared", "stmatrix", 16, store, "st", count, since=90),
+        ProbedInstruction(f"LDM{count}", "shared", "ldmatrix", 16, load, "ld", count, since=75),
+        ProbedInstruction(f"STM{count}", "shared", "stmatrix", 16, store, "st", count, since=90),
     ]
 
 
-def _copy(width: int, cache: str, scattered: bool) -> Instruction:
+def _copy(width: int, cache: str, scattered: bool) -> ProbedInstruction:
     ptx = f"cp.async.{cache}.shared.global [$a], [$g], {width};"
     name = f"CP{8 * width}{cache}{'_scattered' * scattered}"
     op = "cp_async_cg" if cache == "cg" else "cp_async"
-    return Instruction(name, "shared", op, width, ptx, "ldgsts", since=80, scattered=scattered)
+    return ProbedInstruction(name, "shared", op, width, ptx, "ldgsts", since=80, scattered=scattered)
 
 
 INSTRUCTIONS = {
     instruction.name: instruction
     for instruction in (
         *_plain("shared"),
-        Instruction("ATOMS", "shared", "atomic", 4, "atom.shared.add.u32 %a0, [$a], 1;", "atom"),
-        Instruction("REDS", "shared", "reduction", 4, "red.shared.add.u32 [$a], %offset;", "atom"),
+        ProbedInstruction("ATOMS", "shared", "atomic", 4, "atom.shared.add.u32 %a0, [$a], 1;", "atom"),
+        ProbedInstruction("REDS", "shared", "reduction", 4, "red.shared.add.u32 [$a], %offset;", "atom"),
         # Adding the constant 1 becomes ATOMS.POPC.INC, where lanes with the same address share.
-        Instruction("INCS", "shared", "atomic_inc", 4, "red.shared.add.u32 [$a], 1;", "atom"),
-        Instruction(
+        ProbedInstruction("INCS", "shared", "atomic_inc", 4, "red.shared.add.u32 [$a], 1;", "atom"),
+        ProbedInstruction(
             "CASS32", "shared", "atomic_cas", 4, "atom.shared.cas.b32 %a0, [$a], 7, %offset;", "atom"
         ),
-        Instruction("CASS64", "shared", "atomic_cas", 8, "atom.shared.cas.b64 %d, [$a], 7, %far;", "atom"),
-        Instruction("EXCHS64", "shared", "atomic", 8, "atom.shared.exch.b64 %d, [$a], %far;", "atom"),
+        ProbedInstruction(
+            "CASS64", "shared", "atomic_cas", 8, "atom.shared.cas.b64 %d, [$a], 7, %far;", "atom"
+        ),
+        ProbedInstruction("EXCHS64", "shared", "atomic", 8, "atom.shared.exch.b64 %d, [$a], %far;", "atom"),
         *_matrices(1),
         *_matrices(2),
         *_matrices(4),
         *(_copy(width, "ca", scattered) for scattered in (False, True) for width in (4, 8, 16)),
         *(_copy(16, "cg", scattered) for scattered in (False, True)),
         *_plain("global"),
-        Instruction("ATOMG32", "global", "atomic", 4, "atom.global.add.u32 %a0, [$a], 1;", "atom"),
-        Instruction("ATOMG64", "global", "atomic", 8, "atom.global.add.u64 %d, [$a], 1;", "atom"),
-        Instruction("REDG32", "global", "reduction", 4, "red.global.add.u32 [$a], 1;", "red"),
-        Instruction("REDG64", "global", "reduction", 8, "red.global.add.u64 [$a], 1;", "red"),
+        ProbedInstruction("ATOMG32", "global", "atomic", 4, "atom.global.add.u32 %a0, [$a], 1;", "atom"),
+        ProbedInstruction("ATOMG64", "global", "atomic", 8, "atom.global.add.u64 %d, [$a], 1;", "atom"),
+        ProbedInstruction("REDG32", "global", "reduction", 4, "red.global.add.u32 [$a], 1;", "red"),
+        ProbedInstruction("REDG64", "global", "reduction", 8, "red.global.add.u64 [$a], 1;", "red"),
     )
 }
 # The program without an instruction: what the rest of it adds to the counters.
-EMPTY = Instruction("EMPTY", "", "", 4, "", "")
+EMPTY = ProbedInstruction("EMPTY", "", "", 4, "", "")
 
 
-def program(instruction: Instruction, patterns: int, compute_capability: str) -> str:
+def program(instruction: ProbedInstruction, patterns: int, compute_capability: str) -> str:
     """PTX that executes `instruction` once for each of `patterns` rows of the tables.
 
     Parameters: the table of addresses (uint32 [patterns, 32], the highest bit set where the lane is active;
@@ -157,7 +159,7 @@ ret;
 """
 
 
-def _step(instruction: Instruction, number: int) -> str:
+def _step(instruction: ProbedInstruction, number: int) -> str:
     """One pattern: fetch its address, execute, and wait, so that no two of them are on the way at once."""
     guard = "" if instruction.matrices or not instruction.ptx else "@%p "
     ptx = instruction.ptx.replace("$a", "%g" if instruction.space == "global" else "%s").replace("$g", "%g")

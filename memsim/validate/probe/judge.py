@@ -27,7 +27,7 @@ from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.validate.predict import SECTORS, TAGS
 from memsim.validate.predict import WAVEFRONTS as PAGE_WAVEFRONTS
-from memsim.validate.probe.instructions import EMPTY, INSTRUCTIONS, Instruction
+from memsim.validate.probe.instructions import EMPTY, INSTRUCTIONS, ProbedInstruction
 from memsim.validate.probe.measure import CONFLICTS, GLOBAL, WAVEFRONTS
 from memsim.validate.probe.recording import Probed, ProbeRecording
 from memsim.validate.report import SOURCE_METRICS
@@ -60,7 +60,7 @@ def judge_probe(recording: ProbeRecording) -> list[Held]:
     return [_judge(recording, INSTRUCTIONS[name], arch) for name in recording.probed if name in INSTRUCTIONS]
 
 
-def _judge(recording: ProbeRecording, instruction: Instruction, arch: Arch) -> Held:
+def _judge(recording: ProbeRecording, instruction: ProbedInstruction, arch: Arch) -> Held:
     probed = recording.probed[instruction.name]
     harness = recording.probed[EMPTY.name].counters[0]
     figures, counters = _expected(instruction, probed, arch)
@@ -85,7 +85,7 @@ def _judge(recording: ProbeRecording, instruction: Instruction, arch: Arch) -> H
     )
 
 
-def _expected(instruction: Instruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
+def _expected(instruction: ProbedInstruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
     """Figures for each pattern and counters as sums of patterns; arrays [launches, patterns]."""
     if instruction.copies:
         return _expected_of_copy(instruction, probed, arch)
@@ -105,7 +105,7 @@ def _expected(instruction: Instruction, probed: Probed, arch: Arch) -> tuple[Col
     return figures, counters
 
 
-def _expected_of_copy(instruction: Instruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
+def _expected_of_copy(instruction: ProbedInstruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
     """Its reads count as loads. `.cg` goes past the L1 cache, and counts nothing in shared memory."""
     figures, counters = _global_side(probed.origins, instruction, probed, arch)
     width, active = instruction.width, probed.active
@@ -126,7 +126,7 @@ def _expected_of_copy(instruction: Instruction, probed: Probed, arch: Arch) -> t
 
 
 def _global_side(
-    addresses: np.ndarray, instruction: Instruction, probed: Probed, arch: Arch
+    addresses: np.ndarray, instruction: ProbedInstruction, probed: Probed, arch: Arch
 ) -> tuple[Columns, Columns]:
     counter = "ld" if instruction.copies else instruction.counter
     request = addresses, instruction.width, instruction.op, probed.active, arch

@@ -22,7 +22,7 @@ from memsim.validate.probe.instructions import (
     EMPTY,
     FILE,
     INSTRUCTIONS,
-    Instruction,
+    ProbedInstruction,
     program,
 )
 from memsim.validate.probe.patterns import make_patterns, side_by_side
@@ -88,7 +88,7 @@ def run_probe(progress: Progress = None, seed: int = SEED) -> ProbeRecording:
     return ProbeRecording(device, profiler.version, date, seed, METRICS, probed)
 
 
-def _tables(instruction: Instruction, rng: np.random.Generator) -> Tables:
+def _tables(instruction: ProbedInstruction, rng: np.random.Generator) -> Tables:
     """Addresses, active lanes and addresses in global memory of all launches."""
     count, width = LAUNCHES * PATTERNS, instruction.width
     every = instruction.matrices > 0
@@ -106,7 +106,7 @@ def _tables(instruction: Instruction, rng: np.random.Generator) -> Tables:
 def _run(
     device: Device,
     profiler: Profiler,
-    instructions: Sequence[Instruction],
+    instructions: Sequence[ProbedInstruction],
     metrics: Sequence[str],
     tables: dict[str, Tables],
     launched: Callable[[], None],

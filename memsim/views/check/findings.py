@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from memsim.guard import outcome
-from memsim.guard.outcome import Figure, Finding
+from memsim.guard.outcome import Finding, QuantityChange
 from memsim.views.labels import access
 
 # (kernel, file of one of its accesses, "" for the kernel's own) -> the path that the reader knows it by.
@@ -28,7 +28,7 @@ TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """line and column are None where nobody knows them."""
 
     path: str
@@ -39,11 +39,11 @@ class Place:
         return self.path if self.line is None else f"{self.path}:{self.line}"
 
 
-def place(finding: Finding, locate: Locate) -> Place:
+def place(finding: Finding, locate: Locate) -> Location:
     """Where the access is; of one that has vanished only the file."""
     site = finding.site
     known = bool(site.file) and site.line > 0
-    return Place(
+    return Location(
         locate(finding.kernel, site.file),
         site.line if known else None,
         site.column if known and site.column > 0 else None,
@@ -59,7 +59,7 @@ def sentence(finding: Finding) -> str:
     return "; ".join(part for part in (*parts, finding.reason, finding.lanes) if part)
 
 
-def figure_text(figure: Figure) -> str:
+def figure_text(figure: QuantityChange) -> str:
     """`ways was 1, is 2, limit <= 1`."""
     parts = [f"{name} {text}" for name, text in (("was", was(figure)), ("is", now(figure))) if text != "-"]
     if limit(figure) != "-":
@@ -67,17 +67,17 @@ def figure_text(figure: Figure) -> str:
     return f"{figure.quantity} {', '.join(parts)}" if parts else figure.quantity
 
 
-def was(figure: Figure) -> str:
+def was(figure: QuantityChange) -> str:
     """The number in the baseline, `-` if there is none."""
     return amount(figure.was, figure.percent)
 
 
-def now(figure: Figure) -> str:
+def now(figure: QuantityChange) -> str:
     """The number as it is, `-` if it is not known."""
     return amount(figure.now, figure.percent)
 
 
-def limit(figure: Figure) -> str:
+def limit(figure: QuantityChange) -> str:
     """`<= 4`, `-` if there is none."""
     if figure.limit is None:
         return "-"

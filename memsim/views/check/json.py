@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from memsim.guard.outcome import Checked, Figure, Finding, Outcome, Problem
+from memsim.guard.outcome import Checked, Finding, Outcome, Problem, QuantityChange
 from memsim.views.check.findings import Locate, place, plain
 
 SCHEMA = 1
@@ -55,7 +55,7 @@ def _finding(finding: Finding, locate: Locate) -> dict[str, Any]:
     }
 
 
-def _figure(figure: Figure) -> dict[str, Any]:
+def _figure(figure: QuantityChange) -> dict[str, Any]:
     return {
         "quantity": figure.quantity,
         "was": plain(figure.was),

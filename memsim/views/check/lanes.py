@@ -16,7 +16,7 @@ from memsim.analysis import Analysis, SiteCounts
 
 if TYPE_CHECKING:
     from memsim.guard.outcome import Checked, Finding, Outcome
-    from memsim.views.explain.data import GlobalRequest, Origin, SharedRequest
+    from memsim.views.explain.data import GlobalRequest, RequestOrigin, SharedRequest
 
 
 def with_lanes(outcome: Outcome) -> Outcome:
@@ -81,7 +81,7 @@ def lane_list(lanes: Sequence[int]) -> str:
     return f"lane{'s' * (len(lanes) > 1)} {', '.join(parts)}"
 
 
-def _warp(origin: Origin) -> str:
+def _warp(origin: RequestOrigin) -> str:
     return f"warp {origin.warp}, block ({','.join(map(str, origin.block))})"
 
 

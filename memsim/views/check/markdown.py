@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memsim.guard.outcome import VANISHED, Figure, Finding, Outcome
+from memsim.guard.outcome import VANISHED, Finding, Outcome, QuantityChange
 from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
 from memsim.views.labels import access
 from memsim.views.plain import plain
@@ -76,7 +76,7 @@ def _row(findings: Sequence[Finding], locate: Locate) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _count(figure: Figure) -> str:
+def _count(figure: QuantityChange) -> str:
     """`ways 1 -> 32, limit <= 1`; `wavefronts 32` of an access that stands alone."""
     sides = [text for text in (was(figure), now(figure)) if text != "-"]
     counted = f"{figure.quantity} {' -> '.join(sides)}".strip()

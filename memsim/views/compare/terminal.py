@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.analysis import SiteCounts
-from memsim.guard.compare import Comparison, Comparisons, Line, Side
-from memsim.guard.outcome import Figure
+from memsim.guard.compare import ComparedAccess, Comparison, Comparisons, Side
+from memsim.guard.outcome import QuantityChange
 from memsim.views.check.findings import amount, plain
 from memsim.views.check.markdown import code, escaped
 from memsim.views.labels import access, count
@@ -140,7 +140,7 @@ def _json_side(side: Side) -> dict[str, str]:
     return {"name": side.name, "launch": side.launch}
 
 
-def _json_line(line: Line) -> dict[str, Any]:
+def _json_line(line: ComparedAccess) -> dict[str, Any]:
     before, now, change = line.pair.before, line.pair.now, line.change
     return {
         "change": change.kind if change else None,
@@ -166,7 +166,7 @@ def _launches(pair: Comparison) -> Iterator[str]:
         yield f"Launch of {letter}: {side.launch}"
 
 
-def _rows(line: Line) -> Iterator[list[str]]:
+def _rows(line: ComparedAccess) -> Iterator[list[str]]:
     """A row for each count that differs; one for an access that is equal."""
     site = line.pair.now or line.pair.before
     if site is None:
@@ -194,19 +194,19 @@ def changed_rows(pair: Comparison, *, short: bool = False) -> list[list[str]]:
     return rows
 
 
-def _one_row(line: Line) -> list[str]:
+def _one_row(line: ComparedAccess) -> list[str]:
     """The access with all counts that differ: `wavefronts 1,024 -> 32 (-992); ways 32 -> 1 (-31)`."""
     (*head, _, _, _, _), *_ = _rows(line)
     return [*head, "; ".join(map(_counts, line.change.figures if line.change else ()))]
 
 
-def _counts(figure: Figure) -> str:
+def _counts(figure: QuantityChange) -> str:
     sides = [amount(side) for side in (figure.was, figure.now) if side is not None]
     difference = _difference(figure)
     return f"{figure.quantity} {' -> '.join(sides)}" + (f" ({difference})" if difference else "")
 
 
-def _where(line: Line) -> str:
+def _where(line: ComparedAccess) -> str:
     """`a.cu:12 -> a.cu:14`, or the one place there is."""
     places = [
         f"{PurePath(site.file).name}:{site.line}" if site.file else "?"
@@ -227,18 +227,18 @@ def _files(pair: Comparison) -> str | None:
     return " -> ".join(dict.fromkeys(name for side in sides for name in side))
 
 
-def _lines(line: Line) -> str:
+def _lines(line: ComparedAccess) -> str:
     """`12 -> 14`."""
     sites = (line.pair.before, line.pair.now)
     return " -> ".join(dict.fromkeys(str(site.line) for site in sites if site is not None))
 
 
-def _code_now(line: Line) -> str:
+def _code_now(line: ComparedAccess) -> str:
     site = line.pair.now or line.pair.before
     return site.source if site is not None else ""
 
 
-def _code(line: Line) -> str:
+def _code(line: ComparedAccess) -> str:
     codes = [site.source for site in (line.pair.before, line.pair.now) if site is not None]
     return " -> ".join(dict.fromkeys(" ".join(text.split()) for text in codes))
 
@@ -264,7 +264,7 @@ def _total_rows(pair: Comparison) -> Iterator[list[str]]:
         yield [total.metric, a, b, difference]
 
 
-def _difference(figure: Figure) -> str:
+def _difference(figure: QuantityChange) -> str:
     if figure.was is None or figure.now is None:
         return ""
     return f"{int(figure.now - figure.was):+,}"

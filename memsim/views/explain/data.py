@@ -34,7 +34,7 @@ SECTOR = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Array:
+class AccessedArray:
     """A variable in memory: the address of its first byte, and what is known of where its elements lie.
 
     shape: as the source declares it. layout: as it was said.
@@ -66,7 +66,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Origin:
+class RequestOrigin:
     """Where a request comes from. site: index in `analysis.sites`; row: what stands there.
 
     block and warp made it first; threads: (x, y, z) of each lane. times: how often the launch makes a request
@@ -81,7 +81,7 @@ class Origin:
     threads: tuple[tuple[int, int, int], ...]
     times: int
     distinct: int
-    array: Array | None
+    array: AccessedArray | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class BankMeeting:
     """Banks that a group of lanes uses, and what meets there; more than one seat is a collision."""
 
     group: int
@@ -113,7 +113,7 @@ class SharedRequest:
     lane reads, -1 where it reads none.
     """
 
-    origin: Origin
+    origin: RequestOrigin
     addresses: NDArray[np.int64]
     active: NDArray[np.bool_]
     group: NDArray[np.int64]
@@ -138,7 +138,7 @@ class SharedRequest:
         """Groups that have an active lane."""
         return len(set(self.group[self.active].tolist()))
 
-    def meetings(self) -> tuple[Meeting, ...]:
+    def meetings(self) -> tuple[BankMeeting, ...]:
         """All that meets in the banks, by group and bank."""
         found: dict[tuple[int, int], dict[tuple[int, int], list[int]]] = {}
         for lane in np.flatnonzero(self.active).tolist():
@@ -147,7 +147,7 @@ class SharedRequest:
             banks.setdefault((words.start, int(self.wavefront[lane])), []).append(lane)
         size = max(1, self.origin.row.width // WORD)
         return tuple(
-            Meeting(
+            BankMeeting(
                 group,
                 range(bank, bank + size),
                 tuple(
@@ -158,7 +158,7 @@ class SharedRequest:
             for (group, bank), seats in sorted(found.items())
         )
 
-    def collisions(self) -> tuple[Meeting, ...]:
+    def collisions(self) -> tuple[BankMeeting, ...]:
         """The meetings that cost more than one wavefront."""
         return tuple(meeting for meeting in self.meetings() if len(meeting.seats) > 1)
 
@@ -182,7 +182,7 @@ class GlobalRequest:
     it is the same between all of them, else None.
     """
 
-    origin: Origin
+    origin: RequestOrigin
     addresses: NDArray[np.int64]
     active: NDArray[np.bool_]
     lines: NDArray[np.int64]
@@ -352,11 +352,11 @@ def _last(*keys: NDArray[np.int64]) -> int:
     return int(np.lexsort((first, *keys[::-1]))[-1])
 
 
-def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int) -> Origin:
+def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int) -> RequestOrigin:
     trace, row = analysis.trace, analysis.sites[site]
     launch, warp = trace.launch, int(trace.warp[chosen])
     found = [entry for entry in trace.arrays if entry[:2] == (row.array, row.space)]
-    return Origin(
+    return RequestOrigin(
         site=site,
         row=row,
         block=coordinates(int(trace.block[chosen]), launch.grid),
@@ -368,9 +368,9 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
     )
 
 
-def _array(trace: Trace, name: str, space: str, first: int, size: int) -> Array:
+def _array(trace: Trace, name: str, space: str, first: int, size: int) -> AccessedArray:
     shape = declared_shape(trace, name, size) if space == "shared" else None
-    return Array(name, first, shape, trace.layouts.get(name))
+    return AccessedArray(name, first, shape, trace.layouts.get(name))
 
 
 def _threads(launch: Launch, warp: int) -> Iterator[tuple[int, int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memsim.launch import WARP
-from memsim.views.explain.data import GlobalRequest, Meeting, Origin, SharedRequest
+from memsim.views.explain.data import BankMeeting, GlobalRequest, RequestOrigin, SharedRequest
 from memsim.views.labels import count, dim3, ranges
 
 BANKS = 32
@@ -63,7 +63,7 @@ def _how_shared(request: SharedRequest) -> Iterator[str]:
         )
 
 
-def _who(origin: Origin, lanes: int) -> str:
+def _who(origin: RequestOrigin, lanes: int) -> str:
     row = origin.row
     verb = row.operation.verb
     array = row.array or f"{row.space} memory"
@@ -94,7 +94,7 @@ def _grouping(request: SharedRequest) -> str:
     )
 
 
-def _collisions(request: SharedRequest, collisions: Sequence[Meeting]) -> Iterator[str]:
+def _collisions(request: SharedRequest, collisions: Sequence[BankMeeting]) -> Iterator[str]:
     unit = "word" if request.shares else "lane"
     worst = [meeting for meeting in collisions if len(meeting.seats) == request.ways]
     banks = sorted({bank for meeting in worst for bank in meeting.banks})
@@ -209,7 +209,7 @@ def _how_global(request: GlobalRequest) -> Iterator[str]:
         yield f"If the same bytes were contiguous and aligned to 32 bytes, {then}"
 
 
-def collision_line(origin: Origin, meeting: Meeting, most: int = 8) -> str:
+def collision_line(origin: RequestOrigin, meeting: BankMeeting, most: int = 8) -> str:
     """`bank 0: s_a[0][0] (lane 0) | s_a[4][0] (lane 1)`; of many words, the first `most`."""
     banks = f"bank{'s' if len(meeting.banks) > 1 else ''} {ranges(meeting.banks)}"
     seats = [f"{word_name(origin, seat.words)} ({lane_names(seat.lanes)})" for seat in meeting.seats[:most]]
@@ -217,7 +217,7 @@ def collision_line(origin: Origin, meeting: Meeting, most: int = 8) -> str:
     return f"{banks}: {' | '.join([*seats, *more])}"
 
 
-def word_name(origin: Origin, words: range) -> str:
+def word_name(origin: RequestOrigin, words: range) -> str:
     """`s_a[4][0]`, or `word 512` where the array is not known."""
     if origin.array is not None:
         return origin.array.element(words.start * WORD)

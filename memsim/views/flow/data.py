@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-class Place(NamedTuple):
+class FlowNode(NamedTuple):
     """A node: `space` is that of a row, or registers; `name` the array ("" if it is not known)."""
 
     space: str
     name: str
 
 
-REGISTERS = Place("registers", "registers")
+REGISTERS = FlowNode("registers", "registers")
 
 
 def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
-    """The memory's flow. Nodes are `Place`s; an edge for each row of the analysis, its key the row's number.
+    """The flow of memory. Nodes: `FlowNode`s. An edge for each row of the analysis, its key the row's number.
 
     Edges have `bytes`: what the active lanes ask for, in all requests (None where that is not known);
     `requests`; `efficiency`: ideal sectors over sectors, or ideal wavefronts over wavefronts, 0 to 1 or None;
@@ -53,14 +53,14 @@ def flow(analysis: Analysis) -> nx.MultiDiGraph[Any]:
     return graph
 
 
-def _ends(analysis: Analysis, site: SiteCounts) -> tuple[Place, Place]:
-    place = Place(site.space, site.array)
+def _ends(analysis: Analysis, site: SiteCounts) -> tuple[FlowNode, FlowNode]:
+    place = FlowNode(site.space, site.array)
     if site.operation.verb == "load":
         return place, REGISTERS
     if not site.operation.is_copy:
         return REGISTERS, place
     other = next((s for s in analysis.sites if _is_other_side(site, s)), None)
-    far = REGISTERS if other is None else Place(other.space, other.array)
+    far = REGISTERS if other is None else FlowNode(other.space, other.array)
     return (far, place) if site.space == "shared" else (place, far)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.analysis import Analysis
-from memsim.views.flow.data import Place, flow
+from memsim.views.flow.data import FlowNode, flow
 from memsim.views.labels import access, count, file_names, percent, size
 
 SIDES = ("global", "shared")
@@ -69,7 +69,7 @@ def ladder(analysis: Analysis) -> Ladder:
     """The flow graph laid out; arrays in the order in which the sites name them."""
     graph = flow(analysis)
     edges = sorted(graph.edges(keys=True, data=True), key=lambda edge: edge[2])
-    rows: dict[tuple[Place, int], int] = {}
+    rows: dict[tuple[FlowNode, int], int] = {}
     boxes, height = [], 0
     for side in SIDES:
         places = dict.fromkeys(place for edge in edges for place in edge[:2] if _side(place) == side)
@@ -86,16 +86,16 @@ def ladder(analysis: Analysis) -> Ladder:
     return Ladder(tuple(boxes), tuple(rungs), height)
 
 
-def _side(place: Place) -> str:
+def _side(place: FlowNode) -> str:
     """Where a place stands: local memory and constants stand with the global arrays."""
     return "global" if place.space in ("local", "constant") else place.space
 
 
 def _rung(
     analysis: Analysis,
-    rows: dict[tuple[Place, int], int],
-    source: Place,
-    target: Place,
+    rows: dict[tuple[FlowNode, int], int],
+    source: FlowNode,
+    target: FlowNode,
     site: int,
     edge: dict[str, Any],
 ) -> Rung:

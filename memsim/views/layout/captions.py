@@ -1,6 +1,6 @@
 """The layout of a shared array as cells, the same for every format.
 
-In: a `Layout`. Out: what is shown of it, and how words and owners are called.
+In: a `WordLayout`. Out: what is shown of it, and how words and owners are called.
 Left out on purpose: colours and drawing.
 """
 
@@ -9,20 +9,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memsim.launch import WARP
-from memsim.views.layout.data import BANKS, Layout
+from memsim.views.layout.data import BANKS, WordLayout
 
 MOST_ROWS, MOST_COLUMNS = 64, 144  # a picture shows the first of them and says so
 CAPTION = "colour: bank; in a cell: warp:lane of the thread that wrote the word first"
 
 
-def shown(layout: Layout, most_words: int = MOST_ROWS * MOST_COLUMNS) -> Layout:
+def shown(layout: WordLayout, most_words: int = MOST_ROWS * MOST_COLUMNS) -> WordLayout:
     """The part of a layout that is shown: its first rows and columns, at least a row."""
     columns = min(layout.word.shape[1], MOST_COLUMNS)
     part = slice(max(1, min(MOST_ROWS, most_words // columns))), slice(columns)
     return replace(layout, word=layout.word[part], bank=layout.bank[part], writer=layout.writer[part])
 
 
-def caption(layout: Layout, part: Layout) -> str:
+def caption(layout: WordLayout, part: WordLayout) -> str:
     """`s_a: 8 rows of 128 words`, and which part of it is shown if not all is."""
     (rows, columns), (rows_shown, columns_shown) = layout.word.shape, part.word.shape
     kind = "words" if layout.declared else f"words, one in each of the {BANKS} banks"

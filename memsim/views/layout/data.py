@@ -1,6 +1,6 @@
 """Where the words of a shared array lie, and which thread wrote each.
 
-In: an `Analysis`. Out: a `Layout` for each shared array that the kernel touches.
+In: an `Analysis`. Out: a `WordLayout` for each shared array that the kernel touches.
 Left out on purpose: what is stored in an element, and the arrays inside dynamic shared memory, which
 PTX does not know.
 """
@@ -22,7 +22,7 @@ BANKS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Layout:
+class WordLayout:
     """A shared array as rows of 4-byte words; int64 arrays [rows, words in a row].
 
     name: the variable. first: the address of its first byte. declared: whether rows are those of the source
@@ -40,14 +40,14 @@ class Layout:
     writer: NDArray[np.int64]
 
 
-def layouts(analysis: Analysis) -> tuple[Layout, ...]:
+def layouts(analysis: Analysis) -> tuple[WordLayout, ...]:
     """The layout of each shared array that a row of the analysis names, in order of address."""
     named = {name for site in analysis.sites if site.space == "shared" for name in site.array.split("|")}
     arrays = [entry for entry in analysis.trace.arrays if entry[1] == "shared" and entry[0] in named]
     return tuple(_layout(analysis, name, first, size) for name, _, first, size in arrays if size > 0)
 
 
-def _layout(analysis: Analysis, name: str, first: int, size: int) -> Layout:
+def _layout(analysis: Analysis, name: str, first: int, size: int) -> WordLayout:
     words, columns = -(-size // WORD), _words_in_a_row(analysis, name, size)
     index = np.arange(-(-words // (columns or BANKS)) * (columns or BANKS))
     word = first // WORD + index
@@ -56,7 +56,7 @@ def _layout(analysis: Analysis, name: str, first: int, size: int) -> Layout:
     known = word < len(analysis.trace.writers)
     writers[known] = analysis.trace.writers[word[known]]
     shape = (-1, columns or BANKS)
-    return Layout(
+    return WordLayout(
         name=name,
         first=first,
         declared=columns is not None,

@@ -1,6 +1,6 @@
 """Where the words of a shared array lie: each word with its bank as colour, and the thread that wrote it.
 
-In: a `Layout`. Out: a figure.
+In: a `WordLayout`. Out: a figure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from memsim.views.canvas import new_figure, style
 from memsim.views.colours import BANK_STEPS, colour_of_bank, ink_on
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
-from memsim.views.layout.data import BANKS, Layout
+from memsim.views.layout.data import BANKS, WordLayout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +22,7 @@ CELL_INCHES = 0.25
 NARROWEST = 9.5
 
 
-def layout(kernel: str, array: Layout) -> Figure:
+def layout(kernel: str, array: WordLayout) -> Figure:
     """The figure of a shared array of `kernel`.
 
     Behind the first image are the banks drawn, -1 where there is no word.
@@ -44,7 +44,7 @@ def layout(kernel: str, array: Layout) -> Figure:
     return figure
 
 
-def _draw_words(axes: Axes, part: Layout) -> None:
+def _draw_words(axes: Axes, part: WordLayout) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("banks", BANK_STEPS, N=BANKS).with_extremes(bad="none")

@@ -12,7 +12,7 @@ from memsim.views.compare.terminal import changed_rows
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class TotalChange:
     """One quantity of both launches; neither better nor worse where it is equal."""
 
     what: str
@@ -35,7 +35,7 @@ class BeforeAfter:
     before: Analysis
     after: Analysis
     verdict: str
-    sums: tuple[Sum, ...]
+    sums: tuple[TotalChange, ...]
     rows: tuple[tuple[str, ...], ...]
     same: int
 
@@ -48,17 +48,17 @@ def before_after(before: Analysis, after: Analysis) -> BeforeAfter:
     return BeforeAfter(before, after, found.verdict, tuple(_sums(before, after)), rows, same)
 
 
-def _sums(before: Analysis, after: Analysis) -> Iterator[Sum]:
+def _sums(before: Analysis, after: Analysis) -> Iterator[TotalChange]:
     """Costs and waste of each memory space, and the bounds where both are known."""
     for space, name in NAMES.items():
         sides = [[site for site in side.sites if site.space == space] for side in (before, after)]
         if not any(sides):
             continue
         costs = [sum(map(cost, sites)) for sites in sides]
-        yield Sum(f"{name}: {COST[space]}", *costs)
+        yield TotalChange(f"{name}: {COST[space]}", *costs)
         waste = [sum(map(wasted, sites)) for sites in sides]
         if any(waste):
             reason = "of them by bank conflicts" if space == "shared" else "of them not needed"
-            yield Sum(f"{name}: {reason}", *waste)
+            yield TotalChange(f"{name}: {reason}", *waste)
     if before.bound.has_instructions and after.bound.has_instructions:
-        yield Sum("Cycles at least", before.bound.cycles, after.bound.cycles)
+        yield TotalChange("Cycles at least", before.bound.cycles, after.bound.cycles)

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from memsim.analysis import Analysis, SiteCounts
 from memsim.views.explain.choose import cost_ratio
 from memsim.views.labels import file_names
-from memsim.views.report.source import File, mark
+from memsim.views.report.source import PageFile, mark
 
 SHORT = 64  # instructions; so few are never folded
 AROUND = 3  # instructions that stay in view on each side of one that touches memory
@@ -25,7 +25,7 @@ WIDEST = 60  # characters; of instructions that are longer the numbers stand fur
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListingRow:
     """An instruction. line: the key of its line, `file-number`, "" if the page does not show that line.
 
     place: where it is from if the page does not show that. costs: (row of the analysis, its share of it).
@@ -57,7 +57,7 @@ class Row:
 class Stretch:
     """`count` instructions in a row. folded: out of view until somebody asks; then `rows` may be left out."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ListingRow, ...]
     count: int
     first: int
     last: int
@@ -65,7 +65,7 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListingView:
     """A kernel's machine code. touching: how many instructions touch memory.
 
     width, requests, moved: how many characters the longest of those takes, and its numbers.
@@ -79,14 +79,14 @@ class Listing:
     moved: int
 
 
-def listing(analysis: Analysis, files: Sequence[File]) -> Listing | None:
+def listing(analysis: Analysis, files: Sequence[PageFile]) -> ListingView | None:
     """The machine code of the analysis, by address; None where it is not known."""
     rows = _rows(analysis, files)
     if not rows:
         return None
     touching = [row for row in rows if row.costs]
     costs = [cost for row in touching for _, cost in row.costs]
-    return Listing(
+    return ListingView(
         tuple(_stretches(rows)),
         len(rows),
         len(touching),
@@ -101,7 +101,7 @@ def _digits(numbers: Iterable[int | None]) -> int:
     return len(f"{max((number or 0 for number in numbers), default=0):,}")
 
 
-def _rows(analysis: Analysis, files: Sequence[File]) -> list[Row]:
+def _rows(analysis: Analysis, files: Sequence[PageFile]) -> list[ListingRow]:
     keys = {
         (file.path, line.number): f"{number}-{line.number}"
         for number, file in enumerate(files)
@@ -117,11 +117,11 @@ def _rows(analysis: Analysis, files: Sequence[File]) -> list[Row]:
     for address, text, file, line in analysis.trace.listing:
         key = keys.get((file, line), "")
         place = f"{names[file]}:{line}" if file and not key else ""
-        rows.append(Row(address, text, key, place, tuple(costs.get(address, ()))))
+        rows.append(ListingRow(address, text, key, place, tuple(costs.get(address, ()))))
     return rows
 
 
-def _stretches(rows: Sequence[Row]) -> Iterator[Stretch]:
+def _stretches(rows: Sequence[ListingRow]) -> Iterator[Stretch]:
     """All rows in order. Folded is what is far from memory instructions, of very many from the worst."""
     touching = [number for number, row in enumerate(rows) if row.costs]
     whole = len(rows) <= MOST and len(touching) <= MOST_TOUCHING
@@ -132,7 +132,7 @@ def _stretches(rows: Sequence[Row]) -> Iterator[Stretch]:
         yield Stretch(kept, len(part), part[0].address, part[-1].address, folded)
 
 
-def _in_view(rows: Sequence[Row], touching: Sequence[int], least: int) -> set[int]:
+def _in_view(rows: Sequence[ListingRow], touching: Sequence[int], least: int) -> set[int]:
     """The numbers of the rows that are no part of a fold, which has at least so many."""
     if len(rows) <= SHORT:
         return set(range(len(rows)))

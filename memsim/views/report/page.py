@@ -30,7 +30,7 @@ from memsim.views.heatmap import rows as heat
 from memsim.views.heatmap.rows import heat_panels, heat_rows
 from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
-from memsim.views.layout.data import Layout, layouts
+from memsim.views.layout.data import WordLayout, layouts
 from memsim.views.report.accesses import WORDS, access_tables
 from memsim.views.report.before_after import before_after
 from memsim.views.report.listing import listing
@@ -134,7 +134,7 @@ def _scattered(analysis: Analysis) -> str:
     return f"Not needed: {moved:,} sectors of global memory, by line{'s' * (',' in lines)} {lines}."
 
 
-def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, Layout]]:
+def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, WordLayout]]:
     """What the page can switch between, with the part of the layout that is drawn."""
     if not entry.proposals:
         return []

@@ -20,7 +20,7 @@ WIDEST = 400  # characters of a line
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PageLine:
     """A line of source; number 0 is a gap. sites: the rows on it; heat: how many times too dear it is.
 
     instructions: how many of the machine code were made of it; 0 where that is not known.
@@ -40,15 +40,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class PageFile:
     """A source file. `lines` are in order, perhaps with gaps. `path`: what the analysis calls it."""
 
     name: str
-    lines: tuple[Line, ...]
+    lines: tuple[PageLine, ...]
     path: str = ""
 
 
-def files(analysis: Analysis) -> list[File]:
+def files(analysis: Analysis) -> list[PageFile]:
     """The files that the analysis names, in its order."""
     names = file_names(site.file for site in analysis.sites)
     found = []
@@ -59,7 +59,9 @@ def files(analysis: Analysis) -> list[File]:
                 on_line.setdefault(site.line, []).append(number)
         text = analysis.trace.sources.get(path, "").expandtabs(4).splitlines()
         made = Counter(line for _, _, file, line in analysis.trace.listing if file == path)
-        found.append(File(name or "unknown file", tuple(_lines(analysis.sites, text, on_line, made)), path))
+        found.append(
+            PageFile(name or "unknown file", tuple(_lines(analysis.sites, text, on_line, made)), path)
+        )
     return found
 
 
@@ -68,7 +70,7 @@ def _lines(
     text: Sequence[str],
     on_line: Mapping[int, Sequence[int]],
     made: Mapping[int, int],
-) -> Iterator[Line]:
+) -> Iterator[PageLine]:
     """The lines to show. on_line: the rows on a line; made: how many instructions were made of it."""
     last = max(len(text), *on_line)
     reach = min(AROUND, LONG // (2 * len(on_line)))
@@ -83,17 +85,17 @@ def _lines(
     before = 0
     for number in shown:
         if number > before + 1:
-            yield Line(0, "")
+            yield PageLine(0, "")
         before = number
         code = text[number - 1][:WIDEST] if number in known else ""
         here = on_line.get(number, [])
         worst = max((sites[i] for i in here), key=lambda site: site.badness, default=None)
         if worst is None:
-            yield Line(number, code, instructions=made.get(number, 0))
+            yield PageLine(number, code, instructions=made.get(number, 0))
         else:
             unknown = any(sites[i].unresolved is not None for i in here)
             answer = "not analyzed" if unknown else mark(worst)
-            yield Line(number, code, tuple(here), cost_ratio(worst) or 0.0, answer, made.get(number, 0))
+            yield PageLine(number, code, tuple(here), cost_ratio(worst) or 0.0, answer, made.get(number, 0))
 
 
 def mark(site: SiteCounts) -> str:

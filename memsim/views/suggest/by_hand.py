@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from memsim.suggest.fields import Fields
+from memsim.suggest.fields import ArrayOfStructs
 from memsim.suggest.lanes import Renumbering
 from memsim.suggest.split import Split
 from memsim.suggest.staging import Staging
@@ -61,7 +61,7 @@ def _wider(found: Suggestions, each: Wider) -> Iterator[str]:
     yield f"   By hand: every recorded address allows it, as all are multiples of {each.width}."
 
 
-def _fields(each: Fields) -> Iterator[str]:
+def _fields(each: ArrayOfStructs) -> Iterator[str]:
     before, after = each.sectors
     where = ", ".join(f"{PurePath(file).name}:{line}" for file, line in each.lines)
     yield f"{each.array}, {where}: records of {each.record} B as a structure of arrays"

@@ -1,6 +1,6 @@
 """The worst request of an array in its banks, and the layout around it, before and after a change.
 
-In: a `Proposal`. Out: a `Picture`. Left out on purpose: colours and drawing.
+In: a `Proposal`. Out: a `BeforeAndAfter`. Left out on purpose: colours and drawing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
+class BeforeAndAfter:
     """The request of the array that has most conflicts, as it is and after the change.
 
     request: it, as it is. words: for each of the 32 banks the words that it serves for the request; two
@@ -41,7 +41,7 @@ class Picture:
     asked: NDArray[np.bool_]
 
 
-def picture(proposal: Proposal) -> Picture:
+def picture(proposal: Proposal) -> BeforeAndAfter:
     """The picture of a proposal."""
     before, tile, change = proposal.before, proposal.tile, proposal.change
     worst = max(tile.sites, key=lambda number: before.sites[number].badness)
@@ -58,7 +58,7 @@ def picture(proposal: Proposal) -> Picture:
     columns = _some(np.unique(touched % row // unit), row // unit, MOST_COLUMNS)
     pieces = rows[:, None] * row + columns * unit
     places = np.stack([pieces, change.places(pieces)]) + tile.first
-    return Picture(
+    return BeforeAndAfter(
         request=request,
         words=np.asarray(load.words, np.int64),
         unit=unit,

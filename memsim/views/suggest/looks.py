@@ -12,7 +12,7 @@ import numpy as np
 from memsim.analysis import Analysis
 from memsim.suggest.proposals import Advice, Proposal
 from memsim.views.explain.data import SharedRequest, shared_request, worst_shared_request
-from memsim.views.layout.data import BANKS, WORD, Layout, layouts
+from memsim.views.layout.data import BANKS, WORD, WordLayout, layouts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +25,7 @@ class Look:
 
     proposal: Proposal | None
     request: SharedRequest
-    layout: Layout
+    layout: WordLayout
 
 
 def looks(analysis: Analysis, entry: Advice) -> tuple[Look, ...]:
@@ -42,7 +42,7 @@ def looks(analysis: Analysis, entry: Advice) -> tuple[Look, ...]:
     return tuple(found)
 
 
-def _laid_out(layout: Layout, proposal: Proposal) -> Layout:
+def _laid_out(layout: WordLayout, proposal: Proposal) -> WordLayout:
     """The same words, with the banks in which a proposal lays them."""
     offsets = layout.word * WORD - layout.first
     places = proposal.change.places(np.maximum(offsets, 0)) + layout.first

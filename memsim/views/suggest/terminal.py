@@ -16,7 +16,7 @@ from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, count
 from memsim.views.suggest.advice import room_of
 from memsim.views.suggest.by_hand import ARROW, by_hand
-from memsim.views.suggest.data import BANKS, Picture, picture
+from memsim.views.suggest.data import BANKS, BeforeAndAfter, picture
 from memsim.views.suggest.layout_changes import change_name, formula
 
 MOST_LINES = 24  # changed lines that are shown of a proposal
@@ -143,7 +143,7 @@ def _table(each: Proposal) -> list[str]:
     return [*lines, f"and {count(more, 'more row')}"] if more else lines
 
 
-def _drawing(drawn: Picture) -> Iterator[str]:
+def _drawing(drawn: BeforeAndAfter) -> Iterator[str]:
     """The worst request in the banks, then the layout around it; both before and after."""
     site = drawn.request.origin.row
     yield f"Words each bank serves for the worst request of line {site.line}:"

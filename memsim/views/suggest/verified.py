@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memsim.validate.compare import Figure
+from memsim.validate.compare import MetricComparison
 from memsim.validate.cure import Verified
-from memsim.views.validate.by_instruction import Subject, headline, passed
+from memsim.views.validate.by_instruction import ComparedKernel, headline, passed
 
 #: Measured, and not predicted: clocks are as they are.
 TIME = "gpu__time_duration.sum"
@@ -28,7 +28,7 @@ def render(found: Verified) -> str:
         lines.append("  ".join([name.strip().ljust(widths[0]), *counts]).rstrip())
     lines.append("")
     for label, comparison in zip(("as it is", "changed"), found.comparisons, strict=True):
-        lines.append(headline(Subject(label, device.gpu), comparison))
+        lines.append(headline(ComparedKernel(label, device.gpu), comparison))
     return "\n".join(lines)
 
 
@@ -60,7 +60,7 @@ def _rows(found: Verified) -> Iterator[tuple[str, ...]]:
 def _figures(found: Verified) -> Iterator[tuple[Any, ...]]:
     """Metric, then predicted and measured before, then after."""
     before, after = ({figure.metric: figure for figure in one.totals} for one in found.comparisons)
-    nothing = Figure("", None, None)
+    nothing = MetricComparison("", None, None)
     for metric in dict.fromkeys([*before, *after]):
         one, other = before.get(metric, nothing), after.get(metric, nothing)
         yield metric, one.predicted, one.measured, other.predicted, other.measured

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memsim.errors import MemsimError
-from memsim.sweep.results import Result, cost_name, frontier, groups
+from memsim.sweep.results import VariantResult, cost_name, frontier, groups
 from memsim.views.canvas import new_figure, style
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 8.0, 5.0
 MOST_NAMES = 12  # of the frontier's points; more would cover each other
 
 
-def frontier_figure(results: Sequence[Result]) -> Figure:
+def frontier_figure(results: Sequence[VariantResult]) -> Figure:
     """The figure.
 
     Raises:
@@ -58,6 +58,6 @@ def frontier_figure(results: Sequence[Result]) -> Figure:
     return figure
 
 
-def _place(result: Result, name: str) -> tuple[int, int]:
+def _place(result: VariantResult, name: str) -> tuple[int, int]:
     """Bytes, and cost."""
     return result.counts.shared_bytes or 0, getattr(result.counts, name)

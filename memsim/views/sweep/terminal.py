@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from memsim.sweep.results import Result, cost_name, frontier, groups
+from memsim.sweep.results import VariantResult, cost_name, frontier, groups
 from memsim.views.labels import count, number
 from memsim.views.screen import open_console
 
@@ -27,7 +27,7 @@ COUNTS = {
 }
 
 
-def write(results: Sequence[Result], stream: TextIO) -> None:
+def write(results: Sequence[VariantResult], stream: TextIO) -> None:
     """Prints the table; columns in which nothing is known are left out."""
     console, _ = open_console(stream)
     best = frontier(results)
@@ -41,7 +41,7 @@ def write(results: Sequence[Result], stream: TextIO) -> None:
     )
 
 
-def headline(results: Sequence[Result], best: Sequence[int]) -> str:
+def headline(results: Sequence[VariantResult], best: Sequence[int]) -> str:
     """How many there are, and the one that costs least."""
     failed = sum(bool(result.counts.error) for result in results)
     parts = [count(len(results), "variant")] + ([f"{failed} could not be analyzed"] if failed else [])
@@ -54,11 +54,11 @@ def headline(results: Sequence[Result], best: Sequence[int]) -> str:
     return "; ".join(parts)
 
 
-def _values(result: Result) -> str:
+def _values(result: VariantResult) -> str:
     return ", ".join(f"{name} {value}" for name, value in result.values.items())
 
 
-def _table(results: Sequence[Result], best: Sequence[int]) -> Table:
+def _table(results: Sequence[VariantResult], best: Sequence[int]) -> Table:
     from rich.table import Table
     from rich.text import Text
 

@@ -31,7 +31,7 @@ NAMED = 3  # instructions and counters that the first line names
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ComparedKernel:
     """What was compared. title: kernel and size. where: the GPU or the report. notes: lines for the end."""
 
     title: str
@@ -39,7 +39,7 @@ class Subject:
     notes: tuple[str, ...] = ()
 
 
-def headline(subject: Subject, comparison: CodeComparison) -> str:
+def headline(subject: ComparedKernel, comparison: CodeComparison) -> str:
     """The answer in a line: the verdict, and how many figures of which kind."""
     count = Counter(figure.verdict for figure in comparison.figures)
     counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
@@ -75,7 +75,9 @@ def summary(comparisons: Sequence[CodeComparison]) -> str:
     return f"{equal} of {len(comparisons)} launches as predicted, by instruction: {counts}"
 
 
-def write(subject: Subject, comparison: CodeComparison, stream: TextIO, everything: bool = False) -> None:
+def write(
+    subject: ComparedKernel, comparison: CodeComparison, stream: TextIO, everything: bool = False
+) -> None:
     """Prints the counters, and the instructions that differ or have no rule; `everything`: all of them."""
     from rich.text import Text
 
@@ -103,7 +105,7 @@ def write(subject: Subject, comparison: CodeComparison, stream: TextIO, everythi
         console.print(note)
 
 
-def to_dict(subject: Subject, comparison: CodeComparison) -> dict[str, Any]:
+def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, Any]:
     """The same as plain dicts, lists, texts and numbers."""
     return {
         "schema": SCHEMA,

@@ -1,6 +1,6 @@
 """A comparison of predictions with measurements: as text for people, and as records for JSON.
 
-In: a `Comparison`. Out: text on a stream, or plain dicts.
+In: a `RecordingComparison`. Out: text on a stream, or plain dicts.
 Left out on purpose: deciding what is equal (`memsim.validate`).
 """
 
@@ -18,9 +18,9 @@ from memsim.validate.compare import (
     NOISE,
     UNMODELLED,
     VERDICTS,
-    Comparison,
-    Figure,
     LineComparison,
+    MetricComparison,
+    RecordingComparison,
 )
 from memsim.validate.predict import WAVEFRONTS
 from memsim.views.plain import plain_console
@@ -40,7 +40,7 @@ NOT_OURS = (
 UNLIMITED = 1_000_000
 
 
-def headline(comparison: Comparison) -> str:
+def headline(comparison: RecordingComparison) -> str:
     """The answer in a line: equal or not, and how many figures of which kind."""
     recording = comparison.recording
     count = Counter(figure.verdict for figure in comparison.figures)
@@ -52,7 +52,7 @@ def headline(comparison: Comparison) -> str:
     return f"{recording.kernel} {size} on {recording.device.gpu}: {answer} ({counts})"
 
 
-def summary(comparisons: Sequence[Comparison]) -> str:
+def summary(comparisons: Sequence[RecordingComparison]) -> str:
     """All launches in a line: how many figures of which kind."""
     count = Counter(figure.verdict for comparison in comparisons for figure in comparison.figures)
     counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
@@ -60,7 +60,7 @@ def summary(comparisons: Sequence[Comparison]) -> str:
     return f"{passed} of {len(comparisons)} launches as predicted: {counts}"
 
 
-def write(comparison: Comparison, stream: TextIO) -> None:
+def write(comparison: RecordingComparison, stream: TextIO) -> None:
     """Prints the whole comparison."""
     from rich.text import Text
 
@@ -77,7 +77,7 @@ def write(comparison: Comparison, stream: TextIO) -> None:
     _write_footer(console, comparison)
 
 
-def to_dict(comparison: Comparison) -> dict[str, Any]:
+def to_dict(comparison: RecordingComparison) -> dict[str, Any]:
     """The same as plain dicts, lists, texts and numbers."""
     recording = comparison.recording
     return {
@@ -105,12 +105,12 @@ def _line_to_dict(line: LineComparison) -> dict[str, Any]:
     }
 
 
-def figure_to_dict(figure: Figure) -> dict[str, Any]:
+def figure_to_dict(figure: MetricComparison) -> dict[str, Any]:
     """A figure with its verdict."""
     return {**asdict(figure), "verdict": figure.verdict}
 
 
-def _line_table(comparison: Comparison) -> Table:
+def _line_table(comparison: RecordingComparison) -> Table:
     """A row for each figure of each line; the line is named once."""
     table = figure_table("where", "figure of the Source page")
     for line in comparison.lines:
@@ -121,7 +121,7 @@ def _line_table(comparison: Comparison) -> Table:
     return table
 
 
-def total_table(totals: Sequence[Figure]) -> Table:
+def total_table(totals: Sequence[MetricComparison]) -> Table:
     """A row for each counter of the launch; those that are 0 share one."""
     table = figure_table("ncu metric")
     zeros = 0
@@ -131,7 +131,7 @@ def total_table(totals: Sequence[Figure]) -> Table:
         else:
             add_figure(table, (figure.metric,), figure)
     if zeros:
-        add_figure(table, (f"the others ({zeros})",), Figure("", 0, 0))
+        add_figure(table, (f"the others ({zeros})",), MetricComparison("", 0, 0))
     return table
 
 
@@ -148,7 +148,7 @@ def figure_table(*names: str) -> Table:
     return table
 
 
-def add_figure(table: Table, names: tuple[str, ...], figure: Figure) -> None:
+def add_figure(table: Table, names: tuple[str, ...], figure: MetricComparison) -> None:
     """A row of a `figure_table`."""
     from rich.text import Text
 
@@ -160,7 +160,7 @@ def add_figure(table: Table, names: tuple[str, ...], figure: Figure) -> None:
     table.add_row(*(Text(cell) for cell in (*names, *shown, figure.verdict)), style=style)
 
 
-def _write_footer(console: Console, comparison: Comparison) -> None:
+def _write_footer(console: Console, comparison: RecordingComparison) -> None:
     recording, profile = comparison.recording, comparison.recording.profiles[0]
     for note in comparison.notes:
         console.print(_short(note))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from memsim.analysis import analyze_trace
 from memsim.trace.trace import Trace
-from memsim.views.flow.data import REGISTERS, Place, flow
+from memsim.views.flow.data import REGISTERS, FlowNode, flow
 from tests.traces import LANES, Request, make_trace, site, traces
 
 
@@ -20,7 +20,7 @@ def test_every_row_is_an_edge(trace: Trace) -> None:
     assert sorted(edges) == list(range(len(analysis.sites)))
     for number, (row, requests) in enumerate(zip(analysis.sites, analysis.requests_of_sites, strict=True)):
         source, target, data = edges[number]
-        assert Place(row.space, row.array) in (source, target)
+        assert FlowNode(row.space, row.array) in (source, target)
         assert (data["requests"], data["conflicts"]) == (row.requests, row.conflicts)
         asked = sum(int(trace.count[i]) * int(trace.active[i].sum()) * row.width for i in requests)
         assert data["bytes"] == (None if row.unresolved else asked)
@@ -34,18 +34,18 @@ def test_directions_and_efficiency() -> None:
     add = (site(op="atomic", array="s", line=3), [Request(LANES * 4, active=LANES < 16)])
     graph = flow(analyze_trace(make_trace(load, store, add)))
     edges = [(a, b, d["bytes"], d["efficiency"]) for a, b, d in sorted(graph.edges(data=True), key=str)]
-    assert (Place("global", "A"), REGISTERS, 128, 0.125) in edges
-    assert (REGISTERS, Place("shared", "s"), 128, 0.5) in edges
-    assert (REGISTERS, Place("shared", "s"), 64, 1.0) in edges
+    assert (FlowNode("global", "A"), REGISTERS, 128, 0.125) in edges
+    assert (REGISTERS, FlowNode("shared", "s"), 128, 0.5) in edges
+    assert (REGISTERS, FlowNode("shared", "s"), 64, 1.0) in edges
 
 
 def test_an_asynchronous_copy_goes_past_the_registers() -> None:
     into = (site(op="cp_async", array="s", width=16), [Request(LANES * 16)])
     out_of = (site(op="cp_async", array="A", space="global", width=16, unresolved="not measured"), [])
     ends = [(a, b) for a, b in flow(analyze_trace(make_trace(into, out_of))).edges()]
-    assert ends == [(Place("global", "A"), Place("shared", "s"))] * 2
+    assert ends == [(FlowNode("global", "A"), FlowNode("shared", "s"))] * 2
     alone = list(flow(analyze_trace(make_trace(into))).edges())
-    assert alone == [(REGISTERS, Place("shared", "s"))]
+    assert alone == [(REGISTERS, FlowNode("shared", "s"))]
 
 
 def test_what_nobody_knows_has_no_bytes() -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from memsim.views.layout.captions import MOST_COLUMNS, MOST_ROWS, caption, shown
-from memsim.views.layout.data import Layout
+from memsim.views.layout.data import WordLayout
 
 
-def array(rows: int, columns: int, declared: bool = True) -> Layout:
+def array(rows: int, columns: int, declared: bool = True) -> WordLayout:
     word = np.arange(rows * columns).reshape(rows, columns)
-    return Layout("s", 0, declared, word, word % 32, word)
+    return WordLayout("s", 0, declared, word, word % 32, word)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from memsim.analysis import Analysis, InstructionCounts, analyze_trace
 from memsim.trace.trace import Origin, Trace
 from memsim.views.report import report_page
-from memsim.views.report.listing import AROUND, LEAST_FOLD, MOST, MOST_TOUCHING, SHORT, Listing, listing
+from memsim.views.report.listing import AROUND, LEAST_FOLD, MOST, MOST_TOUCHING, SHORT, ListingView, listing
 from memsim.views.report.source import files
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import COLLIDE, kernel, mixed
@@ -55,7 +55,7 @@ def long(count: int, every: int) -> Analysis:
     return analyze_trace(make_trace(*accesses, listing=tuple(rows)))
 
 
-def of(analysis: Analysis) -> Listing:
+def of(analysis: Analysis) -> ListingView:
     made = listing(analysis, files(analysis))
     assert made is not None
     return made
