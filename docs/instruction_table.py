@@ -11,7 +11,7 @@ import memsim.sass.decode  # noqa: F401  (registers the opcodes)
 from memsim.arch import SM_90
 from memsim.isa.op import Effect, Flow, Form
 from memsim.isa.reach import written_by
-from memsim.isa.registry import RECORDS, Record, Touches
+from memsim.isa.registry import RECORDS, OpcodeRecord, Touches
 
 #: Modifiers that say what an opcode touches: the forms that the table shows.
 FORMS = {"UBLKCP": ("S.G", "G.S", "S.S"), "UBLKRED": ("G.S", "S.S"), "CCTL": ("RML2",)}
@@ -41,16 +41,16 @@ def instruction_table() -> str:
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
-def _is_of_ptx(record: Record) -> bool:
+def _is_of_ptx(record: OpcodeRecord) -> bool:
     """Does it stand for an instruction that PTX has and no chip?"""
     return record.build is not None and record.build.__module__.startswith("memsim.isa.expanded")
 
 
-def _names(records: Iterable[Record]) -> str:
+def _names(records: Iterable[OpcodeRecord]) -> str:
     return " ".join(f"`{record.opcode}`" for record in records)
 
 
-def _accesses(records: Iterable[Record], what: str) -> list[tuple[str, str, str, str]]:
+def _accesses(records: Iterable[OpcodeRecord], what: str) -> list[tuple[str, str, str, str]]:
     """A row for each way to access memory."""
     rows: dict[tuple[str, str], list[str]] = {}
     for record in records:

@@ -412,7 +412,7 @@ def _read(path: Path) -> str:
         raise MemsimError(f"cannot read {path}: {problem}") from None
 
 
-def _ptx_module(parsed: program.Module, file: Path | None = None, name: str | None = None) -> Module:
+def _ptx_module(parsed: program.PtxModule, file: Path | None = None, name: str | None = None) -> Module:
     """A module of PTX with those source files that can still be found.
 
     The PTX of a file with nothing but templates does not name it.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class PtxKernel:
     """A kernel as PTX, the text that ptxas is given."""
 
-    def __init__(self, module: program.Module, name: str) -> None:
+    def __init__(self, module: program.PtxModule, name: str) -> None:
         self.module = module
         self.name = name
 

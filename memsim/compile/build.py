@@ -24,7 +24,7 @@ from memsim.compile.failure import (
 from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.names import Names, rename
 from memsim.compile.nvcc import find_nvcc, run_nvcc
-from memsim.compile.nvrtc import Program, makes_code_for, release_of, run_nvrtc
+from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
 from memsim.errors import MemsimError
 
@@ -34,7 +34,7 @@ NOT_COMPILED = "launched in the source, and not compiled"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CompilerInput:
     """A source, where it is, and what it is called.
 
     Attributes:
@@ -80,7 +80,7 @@ NVRTC_KNOWS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
 
 
 def build(
-    source: Source,
+    source: CompilerInput,
     options: Sequence[str],
     arch: str,
     *,
@@ -133,7 +133,7 @@ def build(
     raise compile_error(source.text, log, source.name, missing, instances)
 
 
-def _made(program: Program, names: Names, notes: Sequence[str], how: str) -> Built:
+def _made(program: NvrtcResult, names: Names, notes: Sequence[str], how: str) -> Built:
     release = release_of(program.ptx or "")
     made_by = f"NVRTC {release}" if release else "NVRTC"
     log = program.log
@@ -143,15 +143,15 @@ def _made(program: Program, names: Names, notes: Sequence[str], how: str) -> Bui
 
 
 def _set_aside(
-    source: Source, options: Sequence[str], chip: str | None, instances: Sequence[str]
-) -> tuple[DeviceCode, Program, list[str]]:
+    source: CompilerInput, options: Sequence[str], chip: str | None, instances: Sequence[str]
+) -> tuple[DeviceCode, NvrtcResult, list[str]]:
     """What NVRTC makes of the device code alone, with the instances that the source itself launches."""
     from memsim.source.launches import instances_of
 
     launched = list(instances) or list(instances_of(source.text))
     device = device_code(source.text, source.true_name, source.folder, options, " ".join(launched))
 
-    def run(chosen: Sequence[str], more: Sequence[str] = device.options) -> Program:
+    def run(chosen: Sequence[str], more: Sequence[str] = device.options) -> NvrtcResult:
         return run_nvrtc(device.text, source.true_name, [*options, *more], chip, device.headers, chosen)
 
     program = run(launched)
@@ -176,7 +176,7 @@ def _set_aside(
     return device, program, notes
 
 
-def _false_assertions(source: Source, options: Sequence[str], chip: str | None) -> str:
+def _false_assertions(source: CompilerInput, options: Sequence[str], chip: str | None) -> str:
     """What NVRTC says of assertions outside of functions that are false.
 
     They are compiled by themselves: what they name may be of the host, and no kernel needs it. One that the
@@ -195,7 +195,7 @@ def _false_assertions(source: Source, options: Sequence[str], chip: str | None) 
     return "\n".join(filter(only_false_assertions, alone))
 
 
-def _fitting(run: Callable[[Sequence[str]], Program], instances: Sequence[str], log: str) -> list[str]:
+def _fitting(run: Callable[[Sequence[str]], NvrtcResult], instances: Sequence[str], log: str) -> list[str]:
     """Those that compile, of instances that do not compile together, as the log says."""
     refused = refused_instances(log)
     unnamed = [instance for instance in instances if squeezed(instance) not in refused]
@@ -214,7 +214,7 @@ def _fitting(run: Callable[[Sequence[str]], Program], instances: Sequence[str], 
 
 def _by_nvcc(
     nvcc: Path,
-    source: Source,
+    source: CompilerInput,
     options: Sequence[str],
     arch: str,
     machine_code: bool,

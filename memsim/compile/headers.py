@@ -57,7 +57,7 @@ _LEVELS = 8
 
 
 @dataclass(slots=True)
-class Project:
+class SourceTree:
     """The texts of a source and of its project's headers, by path, and what becomes of their includes."""
 
     main: str
@@ -67,12 +67,12 @@ class Project:
     found: dict[str, str] = field(default_factory=dict)
 
 
-def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> Project:
+def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> SourceTree:
     """The source `text`, called `path` and lying in `folder`, with the headers that it includes.
 
     A header is looked for beside the file that names it and in the folders of `-I`.
     """
-    project = Project(path, {path: text})
+    project = SourceTree(path, {path: text})
     folders = [folder, *include_folders(options)]
     waiting = [(path, folder)]
     while waiting:
@@ -129,7 +129,7 @@ def _in_project(name: str, here: Path, system: bool) -> Path | None:
     return None
 
 
-def with_includes(text: str, file: str, project: Project) -> str:
+def with_includes(text: str, file: str, project: SourceTree) -> str:
     """A text of the project whose `#include` lines say what becomes of them."""
 
     def line(found: re.Match[bytes]) -> bytes:

@@ -96,7 +96,7 @@ def set_aside(
     """
     trees = {file: parse(text) for file, text in texts.items()}
     bodies = _macros(texts.values())
-    items = [item for file, tree in trees.items() for item in _Reader(file, tree, bodies).items()]
+    items = [item for file, tree in trees.items() for item in _ItemReader(file, tree, bodies).items()]
     if asserted is None:
         roots = _kernels(items, main, frozenset(_WORD.findall(texts[main])))
     else:
@@ -179,7 +179,7 @@ def _without(tree: Tree, items: Sequence[tuple[int, Item]], kept: set[int]) -> s
     return content.decode("utf-8")
 
 
-class _Reader:
+class _ItemReader:
     """The items of one text."""
 
     def __init__(self, file: str, tree: Tree, macros: Mapping[str, str]) -> None:

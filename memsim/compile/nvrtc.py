@@ -47,7 +47,7 @@ HEADERS = {"cstdint": STDINT, "stdint.h": STDINT}
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class NvrtcResult:
     """`ptx` is None if the source does not compile; `cubin` is None unless the options name a chip."""
 
     ptx: str | None
@@ -62,7 +62,7 @@ def run_nvrtc(
     chip: str | None = None,
     headers: Mapping[str, str] = HEADERS,
     instances: Sequence[str] = (),
-) -> Program:
+) -> NvrtcResult:
     """Compiles a source; `chip` (`sm_90`) asks for its machine code, too.
 
     `headers` are texts by the names that `#include` says; `instances` are kernels that the source has
@@ -93,7 +93,7 @@ def run_nvrtc(
             status = nvrtc.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
             log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
             if status == COMPILATION:
-                return Program(None, None, log)
+                return NvrtcResult(None, None, log)
             if status != 0:
                 reason = (
                     "does not take these options" if status == INVALID_OPTION else f"failed with {status} on"
@@ -101,7 +101,7 @@ def run_nvrtc(
                 raise MemsimError(f"NVRTC {reason}: {' '.join(options)}", hint=log.strip() or None)
             ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
             cubin = _output(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program) if chip else None
-            return Program(ptx, cubin, log)
+            return NvrtcResult(ptx, cubin, log)
         finally:
             nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memsim.compile.build import Source
+from memsim.compile.build import CompilerInput
 from memsim.compile.options import of_build
 from memsim.compile.source import default_standard, read_source
 
 
 def prepare(
     source: str | Path, options: Sequence[str], name: str | None
-) -> tuple[Source, list[str], tuple[str, ...]]:
+) -> tuple[CompilerInput, list[str], tuple[str, ...]]:
     """(the source; its options: -lineinfo, those of `compile_commands.json`, the user's; notes).
 
     Raises:
@@ -29,7 +29,7 @@ def prepare(
     notes = (f"options of {commands}: {' '.join(told)}",) if commands is not None and told else ()
     given = [*told, *options]
     return (
-        Source(text, path, folder, name),
+        CompilerInput(text, path, folder, name),
         ["-lineinfo", *default_standard(given), f"-I{folder}", *given],
         notes,
     )

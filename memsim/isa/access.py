@@ -17,7 +17,7 @@ from memsim.isa.op import Address, Form, Op, Operand, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.state.constants import ConstantBytes
-from memsim.state.memory import Store
+from memsim.state.memory import SpaceBytes
 from memsim.state.registers import (
     Poison,
     Poisoned,
@@ -39,7 +39,7 @@ class Copy:
     active: Any
 
 
-class Machine(Protocol):
+class MemoryMachine(Protocol):
     """What memory instructions need of the machine that executes them."""
 
     slots: list[Any]
@@ -55,7 +55,7 @@ class Machine(Protocol):
 
     def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None: ...
 
-    def elsewhere(self, address: Int, active: Any) -> tuple[Store, Int]: ...
+    def elsewhere(self, address: Int, active: Any) -> tuple[SpaceBytes, Int]: ...
 
     def resolve(self, address: Int, active: Any) -> list[tuple[str, Int, Any]]: ...
 
@@ -65,7 +65,7 @@ class Machine(Protocol):
 
 
 #: Runs an instruction: (machine, op, lanes that execute it, whether the data is wanted).
-Run = Callable[[Machine, Op, Any, bool], None]
+Run = Callable[[MemoryMachine, Op, Any, bool], None]
 
 #: Modifiers that change no address: cache policies, scopes, orders.
 HINTS = frozenset(
@@ -182,8 +182,8 @@ def framed(
     space: str,
     kind: str,
     width: int,
-    move: Callable[[Machine, Op, Store, Int, Any], None] | None,
-    forget: Callable[[Machine, Op, Poison, Any, tuple[str, ...]], None],
+    move: Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None] | None,
+    forget: Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None],
     operand: Operand | None = None,
     lanes: int = 32,
     generic_kind: str | None = None,
@@ -197,7 +197,7 @@ def framed(
     read = effective(form, operand or address_of(form)[1], binder, space in ("global", "generic"))
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
-    def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
         if lanes < 32:
             active = both(active, from_bools((np.arange(machine.threads) % 32 < lanes)[None, :]))
         try:
@@ -242,7 +242,9 @@ def own_shared(address: Int) -> Int:
     return low_bits(address, 24)
 
 
-def forget_memory(machine: Machine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+def forget_memory(
+    machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]
+) -> None:
     """Nobody knows where something was written: nothing in these spaces is known any more."""
     for name in spaces:
         machine.memory.spoil(name, poison)

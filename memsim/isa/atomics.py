@@ -16,7 +16,7 @@ import numpy as np
 
 from memsim.isa.access import (
     HINTS,
-    Machine,
+    MemoryMachine,
     Run,
     address_of,
     forget_memory,
@@ -26,7 +26,7 @@ from memsim.isa.op import Effect, Form, Immediate, Op, Operand, Predicate, Regis
 from memsim.isa.readers import Binder, half_bits, joined
 from memsim.isa.registry import Unsupported, opcode
 from memsim.isa.single import flushed
-from memsim.state.memory import Store, loaded, to_store
+from memsim.state.memory import SpaceBytes, loaded, to_store
 from memsim.state.order import higher, lower
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
 from memsim.state.registers import (
@@ -64,7 +64,7 @@ Change = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AtomicOperand:
     """What an atomic works on: `count` elements in `registers` registers.
 
     How their bits are floats, if they are.
@@ -76,25 +76,25 @@ class Shape:
     float: str = ""
 
 
-_KINDS: dict[str, Shape] = {
-    "32": Shape(np.uint32, 1, 1),
-    "S32": Shape(np.int32, 1, 1),
-    "64": Shape(np.uint64, 1, 2),
-    "U64": Shape(np.uint64, 1, 2),
-    "S64": Shape(np.int64, 1, 2),
-    "F32": Shape(np.float32, 1, 1),
-    "F64": Shape(np.float64, 1, 2),
-    "F32x2": Shape(np.float32, 2, 2),
-    "F32x4": Shape(np.float32, 4, 4),
-    **{f"F16x{n}": Shape(np.uint16, n, n // 2, "f16") for n in (2, 4, 8)},
-    **{f"BF16x{n}": Shape(np.uint16, n, n // 2, "bf16") for n in (2, 4, 8)},
-    "BF16_V2": Shape(np.uint16, 2, 1, "bf16"),
-    "128": Shape(np.uint64, 2, 4),
+_KINDS: dict[str, AtomicOperand] = {
+    "32": AtomicOperand(np.uint32, 1, 1),
+    "S32": AtomicOperand(np.int32, 1, 1),
+    "64": AtomicOperand(np.uint64, 1, 2),
+    "U64": AtomicOperand(np.uint64, 1, 2),
+    "S64": AtomicOperand(np.int64, 1, 2),
+    "F32": AtomicOperand(np.float32, 1, 1),
+    "F64": AtomicOperand(np.float64, 1, 2),
+    "F32x2": AtomicOperand(np.float32, 2, 2),
+    "F32x4": AtomicOperand(np.float32, 4, 4),
+    **{f"F16x{n}": AtomicOperand(np.uint16, n, n // 2, "f16") for n in (2, 4, 8)},
+    **{f"BF16x{n}": AtomicOperand(np.uint16, n, n // 2, "bf16") for n in (2, 4, 8)},
+    "BF16_V2": AtomicOperand(np.uint16, 2, 1, "bf16"),
+    "128": AtomicOperand(np.uint64, 2, 4),
 }
 _ATOMIC_HINTS = HINTS | {"FTZ", "RN", "POPC", "SPIN"}
 
 
-def atomic_shape(form: Form) -> tuple[str | None, Shape]:
+def atomic_shape(form: Form) -> tuple[str | None, AtomicOperand]:
     """(operation, what it works on).
 
     Raises:
@@ -153,7 +153,7 @@ _CHANGES: dict[tuple[str, str], Change] = {
 _NEVER_TINY = np.float32(2.0**-100)
 
 
-def change_of(form: Form, operation: str, shape: Shape) -> Change | None:
+def change_of(form: Form, operation: str, shape: AtomicOperand) -> Change | None:
     """How an element changes, where numpy's own operation is not it.
 
     Raises:
@@ -183,7 +183,7 @@ def may_be_tiny(array: Array) -> bool:
 # --- the instructions -----------------------------------------------------------------------
 
 
-def operand_elements(machine: Machine, operand: Operand, shape: Shape) -> list[Array]:
+def operand_elements(machine: MemoryMachine, operand: Operand, shape: AtomicOperand) -> list[Array]:
     """An operand as arrays, one for each element."""
     element = shape.element
     if isinstance(operand, Immediate):
@@ -205,7 +205,7 @@ def operand_elements(machine: Machine, operand: Operand, shape: Shape) -> list[A
     return [np.ascontiguousarray(to_array(pair)).view(element) for pair in pairs]
 
 
-def as_registers(arrays: list[Array], shape: Shape) -> list[Any]:
+def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
     """Elements as the words of registers."""
     if shape.float:
         bits = [array.astype(np.int64) for array in arrays]
@@ -264,7 +264,7 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
     answer = predicates[0].slot if returns and predicates else None
     written = [] if target is None else [target + i for i in range(shape.registers)]
 
-    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         skipped = answer is not None and space == "generic" and store is not machine.memory.space("global")
         if answer is not None:
             machine.write(answer, not skipped, active)
@@ -294,7 +294,7 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
         for i in range(shape.registers)
     ]
 
-    def operand_values(machine: Machine, active: Any) -> tuple[list[list[Array]], Any, Poison]:
+    def operand_values(machine: MemoryMachine, active: Any) -> tuple[list[list[Array]], Any, Poison]:
         """(values, the lanes in which they are known, why not in others)."""
         if counts_up:
             return [[np.ones((1, 1), shape.element)]], True, NEVER_WRITTEN
@@ -311,7 +311,7 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
                 return [], False, still.poison
             return found, known, unknown.poison
 
-    def forget(machine: Machine, op: Op, poison: Any, active: Any, spaces: tuple[str, ...]) -> None:
+    def forget(machine: MemoryMachine, op: Op, poison: Any, active: Any, spaces: tuple[str, ...]) -> None:
         forget_memory(machine, op, poison, active, spaces)
         for slot in written if answer is None else [*written, answer]:
             machine.write(slot, poison, active)
@@ -325,7 +325,7 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
 
 
 def spread(
-    store: Store, address: Int, shape: Shape, active: Any, known: Any, why: Poison
+    store: SpaceBytes, address: Int, shape: AtomicOperand, active: Any, known: Any, why: Poison
 ) -> tuple[Any, Poison]:
     """(lanes whose words are not known, why): these words, and all that lanes without a known operand change.
 
@@ -356,12 +356,12 @@ def _same_lanes(a: Any, b: Any) -> bool:
 
 
 def updated(
-    store: Store,
+    store: SpaceBytes,
     address: Int,
     active: Any,
     operation: str,
     change: Change | None,
-    shape: Shape,
+    shape: AtomicOperand,
     values: list[list[Array]],
     returns: bool,
 ) -> list[Array]:
@@ -382,7 +382,7 @@ def updated(
 
 
 def exchanged(
-    store: Store, address: Int, active: Any, operation: str, values: list[list[Array]]
+    store: SpaceBytes, address: Int, active: Any, operation: str, values: list[list[Array]]
 ) -> list[Array]:
     """Exchange, or compare and exchange, of 16 bytes, lane by lane."""
     for word in (address, plus(address, 8)):

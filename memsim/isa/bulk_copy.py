@@ -28,7 +28,7 @@ from memsim.errors import MemsimError
 from memsim.isa.op import Address, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
-from memsim.state.memory import Store
+from memsim.state.memory import SpaceBytes
 from memsim.state.registers import Poison, Poisoned, to_array, unsigned
 from memsim.state.tensors import Tensor, swizzled
 
@@ -201,7 +201,7 @@ def cut(
 # --- bytes ----------------------------------------------------------------------------------
 
 
-def move(to: Store, row: int, at: np.ndarray, of: Store, from_row: int, source: np.ndarray) -> None:
+def move(to: SpaceBytes, row: int, at: np.ndarray, of: SpaceBytes, from_row: int, source: np.ndarray) -> None:
     """Bytes at addresses `source` go to `at`; what is not known stays so."""
     to.put(row, at, *of.get(from_row, source))
 
@@ -421,7 +421,9 @@ def _places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarra
     return there.reshape(-1), (address[:, None] + column).reshape(-1), inside.reshape(-1)
 
 
-def load_box(to: Store, of: Store, block: int, first: int, one: Tensor, corner: tuple[int, ...]) -> None:
+def load_box(
+    to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
+) -> None:
     """A box of global memory to shared memory from `first` on; zeros for what is outside of the tensor."""
     there, here, inside = _places(one, first, corner)
     move(to, block, there[inside], of, 0, here[inside])
@@ -429,7 +431,9 @@ def load_box(to: Store, of: Store, block: int, first: int, one: Tensor, corner: 
     to.put(block, outside, np.zeros(len(outside), np.uint8), None)
 
 
-def store_box(to: Store, of: Store, block: int, first: int, one: Tensor, corner: tuple[int, ...]) -> None:
+def store_box(
+    to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
+) -> None:
     """A box of shared memory from `first` on to global memory; what is outside of the tensor is dropped.
 
     Units of 16 bytes are written whole, also where the tensor ends in the midst of one: so an H200 does.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import Machine, Run, load_widths, shape_of
+from memsim.isa.access import MemoryMachine, Run, load_widths, shape_of
 from memsim.isa.op import Constant, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
@@ -67,7 +67,7 @@ def indexed_constant(
     slots = [None if target.slot is None else target.slot + i for i in range(count)]
     size = np.dtype(element).itemsize
 
-    def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
         try:
             address = unsigned(fit(plus(read(machine.slots), source.offset), 32), 32)
         except Poisoned as unknown:

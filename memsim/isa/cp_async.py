@@ -14,7 +14,7 @@ from memsim.isa.access import (
     HINTS,
     OUTSIDE,
     Copy,
-    Machine,
+    MemoryMachine,
     Run,
     effective,
     forget_memory,
@@ -60,7 +60,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
     size = min(width, 8)
     element: type = np.int64 if size == 8 else np.int32
 
-    def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
         try:
             copied = active if reads is None else both(active, reads(machine.slots))
             destination, source = own_shared(into(machine.slots)), origin(machine.slots)

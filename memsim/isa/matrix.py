@@ -38,7 +38,7 @@ _IN_REGISTER = {"F16": 2, "BF16": 2, "TF32": 1, "F32": 1, "S8": 4, "U8": 4, "S32
 _NONE = -10000
 
 
-class Layout:
+class FragmentLayout:
     """Where the fragments of an instruction lie: types, places, and registers of A, B and C.
 
     Raises:
@@ -76,7 +76,7 @@ class Layout:
 
 def _widths(form: Form) -> dict[int, int]:
     try:
-        layout = Layout(form)
+        layout = FragmentLayout(form)
     except Unsupported:
         return {0: 8, 1: 16, 2: 8, 3: 8}
     a, b, c = (place[0].shape[1] for place in (layout.place_a, layout.place_b, layout.place_c))
@@ -86,7 +86,7 @@ def _widths(form: Form) -> dict[int, int]:
 
 @opcode("HMMA", "IMMA", "DMMA", widths=_widths, effect=Effect.LANES)
 def build_product(form: Form, binder: Binder) -> Compute:
-    layout = Layout(form)
+    layout = FragmentLayout(form)
     if len(form.operands) != 4:
         raise Unsupported(form.name)
     places = (layout.place_a, layout.place_b, layout.place_c)

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import Machine, Run, forget_memory, framed
+from memsim.isa.access import MemoryMachine, Run, forget_memory, framed
 from memsim.isa.op import Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.memory import Store
+from memsim.state.memory import SpaceBytes
 from memsim.state.registers import (
     Poison,
     Poisoned,
@@ -38,7 +38,9 @@ def _stsm_widths(form: Form) -> dict[int, int]:
     return {1: _matrix_count(form)}
 
 
-def matrix_pieces(machine: Machine, address: Int, matrix: int, transposed: bool) -> list[tuple[Int, int]]:
+def matrix_pieces(
+    machine: MemoryMachine, address: Int, matrix: int, transposed: bool
+) -> list[tuple[Int, int]]:
     """Where each lane's two 16-bit elements of a matrix lie, as (address, which half of the register).
 
     PTX ISA, `ldmatrix`: row i of matrix m begins at the address of lane 8 m + i; lane l holds elements 2 (l %
@@ -65,7 +67,7 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
         raise Unsupported(form.name)
     slots = [None if target.slot is None else target.slot + i for i in range(count)]
 
-    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for matrix, slot in enumerate(slots):
             if slot is None:
                 continue
@@ -78,7 +80,7 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
             except Poisoned as unknown:
                 machine.write(slot, unknown.poison.through(op), machine.mask)
 
-    def forget(machine: Machine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
         for slot in slots:
             if slot is not None:
                 machine.write(slot, poison, machine.mask)
@@ -93,7 +95,7 @@ def build_store_matrix(form: Form, binder: Binder) -> Run:
     if not isinstance(source, Register):
         raise Unsupported(form.name)
 
-    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for matrix in range(count):
             pieces = matrix_pieces(machine, address, matrix, transposed)
             try:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.access import Machine, address_of, effective
+from memsim.isa.access import MemoryMachine, address_of, effective
 from memsim.isa.op import Effect, Flow, Form, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
@@ -96,14 +96,14 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
     arrivals, bytes = counts[form.modifiers]
     place = effective(form, address_of(form)[1], binder, False)
 
-    def act(machine: Any, op: Op, lanes: Lanes) -> None:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
         one = np.ones_like(lanes.block)
         machine.mbarriers.arrive(lanes.block, lanes.address, one * arrivals, one * bytes)
 
     return _run(form, place, act)
 
 
-class Lanes:
+class MbarrierLanes:
     """The lanes that execute, as columns: which block's object [m] and at which address [m], and a mask."""
 
     def __init__(self, machine: Any, address: Any, active: bool | Part) -> None:
@@ -124,7 +124,7 @@ class Lanes:
 
 
 #: What an operation does, and the values that it gives back, by slot, where they are known.
-Act = Callable[[Any, Op, Lanes], "dict[int, Any] | None"]
+Act = Callable[[Any, Op, MbarrierLanes], "dict[int, Any] | None"]
 
 
 def _run(form: Form, place: Reader, act: Act) -> Any:
@@ -135,7 +135,7 @@ def _run(form: Form, place: Reader, act: Act) -> Any:
         objects: Mbarriers = machine.mbarriers
         given = None
         try:
-            given = act(machine, op, Lanes(machine, place(machine.slots), active))
+            given = act(machine, op, MbarrierLanes(machine, place(machine.slots), active))
         except Poisoned as unknown:
             objects.forget(unknown.poison.through(op))
         except MemsimError as error:
@@ -149,24 +149,24 @@ def _run(form: Form, place: Reader, act: Act) -> Any:
     return run
 
 
-def _forgets(machine: Any, op: Op, lanes: Lanes) -> None:
+def _forgets(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
     machine.mbarriers.forget(Poison(f"{op.name} is not executed by the emulator", op))
 
 
 def _exchange(read: Reader) -> Act:
-    def act(machine: Any, op: Op, lanes: Lanes) -> None:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
         bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
         machine.mbarriers.initialise(lanes.block, lanes.address, bits)
 
     return act
 
 
-def _invalidate(machine: Any, op: Op, lanes: Lanes) -> None:
+def _invalidate(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
     machine.mbarriers.invalidate(lanes.block, lanes.address)
 
 
 def _test(read: Reader) -> Act:
-    def act(machine: Any, op: Op, lanes: Lanes) -> dict[int, Any]:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> dict[int, Any]:
         if machine.mbarriers.poison is not None:
             raise Poisoned(machine.mbarriers.poison)
         parity = lanes.column(read(machine.slots)) >> 31
@@ -185,7 +185,7 @@ def _answer(form: Form) -> int | None:
 def _arrive(read: Reader, counts: str, drops: bool) -> Act:
     arrivals, bytes = _COUNTS[counts]
 
-    def act(machine: Any, op: Op, lanes: Lanes) -> dict[int, Any]:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> dict[int, Any]:
         operand = lanes.column(read(machine.slots)).astype(np.int64)
         ones = np.ones_like(operand)
         columns = {"R": operand, "-R": -operand}
@@ -205,7 +205,7 @@ def _of_ptx(form: Form) -> Any:
     """As PTX is lowered: a wait says yes, and nothing else is known."""
     waits = "PHASECHK" in form.modifiers
 
-    def run(machine: Machine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
         machine.aside(ASIDE, active)
         poison = Poison(f"the state of an mbarrier ({form.name})", op)
         for slot in targets_of(form, op.record):

@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.isa.access import (
     SPACES,
-    Machine,
+    MemoryMachine,
     Run,
     address_of,
     effective,
@@ -27,7 +27,7 @@ from memsim.isa.access import (
 from memsim.isa.op import Effect, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Store, loaded, to_store
+from memsim.state.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, SpaceBytes, loaded, to_store
 from memsim.state.partial import Partial, or_zero
 from memsim.state.registers import (
     Poison,
@@ -68,7 +68,7 @@ def build_load(form: Form, binder: Binder) -> Run:
     slots = [None if target.slot is None else target.slot + i for i in range(count)]
     size = np.dtype(element).itemsize
 
-    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for i, slot in enumerate(slots):
             if slot is None:
                 continue
@@ -82,7 +82,7 @@ def build_load(form: Form, binder: Binder) -> Run:
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)
 
-    def forget(machine: Machine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
         for slot in slots:
             if slot is not None:
                 machine.write(slot, poison, active)
@@ -111,7 +111,7 @@ def build_store(form: Form, binder: Binder) -> Run:
     size = np.dtype(element).itemsize
     is_spill = form.opcode == "STL" and size < 4
 
-    def move(machine: Machine, op: Op, store: Store, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         if is_spill:
             store.begin_words(address, active)
         for i, slot in enumerate(slots):

@@ -26,7 +26,7 @@ class Unsupported(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class OpcodeRecord:
     """What is known of one opcode.
 
     results: which of the leading operands are written: R a register, P a predicate, `?` if it may be missing.
@@ -53,7 +53,7 @@ class Record:
 
 
 #: Opcode -> record.
-RECORDS: dict[str, Record] = {}
+RECORDS: dict[str, OpcodeRecord] = {}
 
 
 def single(form: Form) -> dict[int, int]:
@@ -61,7 +61,7 @@ def single(form: Form) -> dict[int, int]:
     return {}
 
 
-def enter(record: Record) -> None:
+def enter(record: OpcodeRecord) -> None:
     """Put a record into the table; each opcode has one."""
     assert record.opcode not in RECORDS, record.opcode
     RECORDS[record.opcode] = record
@@ -74,7 +74,7 @@ def opcode(
 
     def register(build: Builder) -> Builder:
         for name in names:
-            enter(Record(name, effect, results, widths, build, **more))
+            enter(OpcodeRecord(name, effect, results, widths, build, **more))
         return build
 
     return register
@@ -83,7 +83,7 @@ def opcode(
 def silent(*names: str) -> None:
     """Register opcodes without an effect on values, memory or control."""
     for name in names:
-        enter(Record(name, Effect.NONE, "", single, None))
+        enter(OpcodeRecord(name, Effect.NONE, "", single, None))
 
 
 def not_executed(
@@ -102,7 +102,7 @@ def not_executed(
     effect = Effect.MEMORY if touches or touches_of else Effect.ALU
     for name in names:
         enter(
-            Record(
+            OpcodeRecord(
                 name,
                 effect,
                 results,
@@ -123,4 +123,4 @@ def _effect_by(touches_of: Callable[[Form], Touches]) -> Callable[[Form], Effect
 def control(*names: str, flow: Flow, results: str = "", widths: Widths = single) -> None:
     """Register opcodes that decide where lanes go."""
     for name in names:
-        enter(Record(name, Effect.CONTROL, results, widths, None, flow))
+        enter(OpcodeRecord(name, Effect.CONTROL, results, widths, None, flow))

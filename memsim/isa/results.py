@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from memsim.isa.op import Address, Barrier, Constant, Form, Operand, Predicate, Register, Special
-from memsim.isa.registry import Record
+from memsim.isa.registry import OpcodeRecord
 
 
-def result_count(form: Form, record: Record) -> int:
+def result_count(form: Form, record: OpcodeRecord) -> int:
     """How many of the leading operands are written."""
     place = 0
     for token in re.findall(r"[RP]\??", record.results):
@@ -25,7 +25,7 @@ def result_count(form: Form, record: Record) -> int:
     return place
 
 
-def targets_of(form: Form, record: Record) -> list[int | None]:
+def targets_of(form: Form, record: OpcodeRecord) -> list[int | None]:
     """The slots that an instruction writes, in the order of its results; None for RZ and PT."""
     widths = record.widths(form)
     found: list[int | None] = []
@@ -37,7 +37,7 @@ def targets_of(form: Form, record: Record) -> list[int | None]:
     return [*found, *(record.written(form) if record.written else ())]
 
 
-def slots_of_form(form: Form, record: Record) -> tuple[int, int, int]:
+def slots_of_form(form: Form, record: OpcodeRecord) -> tuple[int, int, int]:
     """(slots read, written, read for addresses and predicates), as bit sets."""
     widths = record.widths(form)
     count = result_count(form, record)
@@ -64,7 +64,7 @@ def slots_of_form(form: Form, record: Record) -> tuple[int, int, int]:
     return reads, writes, addresses
 
 
-def is_narrow(record: Record, place: int) -> bool:
+def is_narrow(record: OpcodeRecord, place: int) -> bool:
     """Are the registers of an address single ones? Shared and local addresses have 32 bits."""
     spaces = {space for _, space in record.touches}
     return spaces <= {"shared", "local"} or (record.opcode == "LDGSTS" and place == 0)

@@ -33,13 +33,13 @@ import memsim.isa.texture
 import memsim.isa.unexecuted
 import memsim.isa.warpgroup  # noqa: F401
 from memsim.isa.op import Effect
-from memsim.isa.registry import RECORDS, Record
+from memsim.isa.registry import RECORDS, OpcodeRecord
 
 #: Everything that may be accessed.
 ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local"))
 
 #: What an opcode is that is in no table: it may do anything, to all memory and all registers that it names.
-STRANGER = Record(
+STRANGER = OpcodeRecord(
     "?", Effect.MEMORY, "P?R?P?", lambda form: {0: 4, 1: 4}, None, touches=ANY_ACCESS, known=False
 )
 

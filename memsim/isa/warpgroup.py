@@ -39,7 +39,7 @@ _ROWS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MmaShape:
     """64 x columns x k, the types of A, B and the result, bits of an element of A and B.
 
     registers: of a lane, which hold the result. saturates: integers stay within 32 bits.
@@ -55,7 +55,7 @@ class Shape:
     saturates: bool
 
 
-def shape_of(form: Form) -> Shape:
+def shape_of(form: Form) -> MmaShape:
     """The shape of a product.
 
     Raises:
@@ -72,7 +72,7 @@ def shape_of(form: Form) -> Shape:
         raise Unsupported(form.name)
     result = "S32" if form.opcode == "IGMMA" else names[0]
     registers = columns // 4 if result == "F16" else columns // 2
-    return Shape(columns, k, types[0], types[-1], result, bits, registers, "SAT" in names)
+    return MmaShape(columns, k, types[0], types[-1], result, bits, registers, "SAT" in names)
 
 
 def _widths(form: Form) -> dict[int, int]:
@@ -158,7 +158,7 @@ class Product:
         Unsupported: a form that is not computed.
     """
 
-    def __init__(self, form: Form, shape: Shape, binder: Binder) -> None:
+    def __init__(self, form: Form, shape: MmaShape, binder: Binder) -> None:
         described = _described(form)
         assert described is not None
         _, said = described
@@ -255,7 +255,13 @@ class Product:
 
 
 def shared_bytes(
-    machine: Any, op: Op, block: int, matrix: Descriptor, rows: np.ndarray, shape: Shape, side_by_side: bool
+    machine: Any,
+    op: Op,
+    block: int,
+    matrix: Descriptor,
+    rows: np.ndarray,
+    shape: MmaShape,
+    side_by_side: bool,
 ) -> np.ndarray:
     """The bytes of elements [rows, k] in a block's shared memory, uint8 [rows, k * bytes of one].
 

@@ -21,7 +21,7 @@ EXAMPLE = "such as (8,64):(64,1) or Sw<3,4,3> o (8,64):(64,1)"
 
 
 @dataclass
-class Reader:
+class NotationReader:
     """What is left of a text."""
 
     text: str
@@ -69,7 +69,7 @@ def parse(text: str) -> Notation:
     Raises:
         MemsimError: it is none, or one that no array can have.
     """
-    reader = Reader(text)
+    reader = NotationReader(text)
     swizzle = _swizzle(reader)
     offset = _offset(reader) if swizzle is not None else 0
     start = reader.at
@@ -87,7 +87,7 @@ def parse(text: str) -> Notation:
     return Notation(shape, stride, swizzle, offset)
 
 
-def _swizzle(reader: Reader) -> Swizzle | None:
+def _swizzle(reader: NotationReader) -> Swizzle | None:
     start = reader.at
     found = reader.match(SWIZZLE)
     if found is None:
@@ -103,7 +103,7 @@ def _swizzle(reader: Reader) -> Swizzle | None:
     return swizzle
 
 
-def _offset(reader: Reader) -> int:
+def _offset(reader: NotationReader) -> int:
     """The offset between swizzle and layout, 0 if there is none."""
     start = reader.at
     number = reader.match(INTEGER)
@@ -115,12 +115,12 @@ def _offset(reader: Reader) -> int:
     return int(number[1])
 
 
-def _composed(reader: Reader) -> None:
+def _composed(reader: NotationReader) -> None:
     if not reader.take("o"):
         reader.fail("an o is missing between the swizzle and what it is composed with")
 
 
-def _nested(reader: Reader) -> Nested:
+def _nested(reader: NotationReader) -> Nested:
     number = reader.match(INTEGER)
     if number:
         return int(number[1])

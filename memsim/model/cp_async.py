@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from memsim.arch import SM_90, Arch
 from memsim.errors import MemsimError
 from memsim.model.coalescing import GlobalCost, global_access
-from memsim.model.requests import Lanes, Mask, Requests, check_requests
+from memsim.model.requests import CheckedRequests, Lanes, Mask, check_requests
 from memsim.model.shared import Counts, SharedCost
 
 
@@ -125,7 +125,7 @@ def check_copies(
     active: ArrayLike | None,
     read: ArrayLike | None,
     arch: Arch,
-) -> tuple[Requests, Requests]:
+) -> tuple[CheckedRequests, CheckedRequests]:
     """What is written, and what is read, by requests of the same shape.
 
     Raises:

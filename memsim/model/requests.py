@@ -1,6 +1,6 @@
 """What a caller gives the models, checked: warp requests as rows of 32 lanes.
 
-In: addresses of any leading shape, width, active lanes. Out: `Requests`, flat and safe to count.
+In: addresses of any leading shape, width, active lanes. Out: `CheckedRequests`, flat and safe to count.
 Left out on purpose: what a request costs.
 """
 
@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Requests:
+class CheckedRequests:
     """Checked requests. addresses: int64 [n, 32]; active: bool [n, 32] or None for all lanes.
 
     `shape` is the leading shape the caller used, `width` bytes a lane.
@@ -77,7 +77,7 @@ class Requests:
 
 def check_requests(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike | None, arch: Arch, space: str
-) -> Requests:
+) -> CheckedRequests:
     """Check everything but alignment (see `Requests.chunks`) and flatten to rows of 32 lanes.
 
     Raises:
@@ -104,7 +104,7 @@ def check_requests(
         )
     shape = lanes.shape[:-1]
     flat = np.ascontiguousarray(lanes.reshape(-1, arch.warp)).astype(np.int64, copy=False)
-    return Requests(flat, _check_active(active, lanes.shape), shape, int(width))
+    return CheckedRequests(flat, _check_active(active, lanes.shape), shape, int(width))
 
 
 def _narrow(units: Lanes, active: Mask | None) -> Lanes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memsim.ptx.program import Function, Instruction, Symbol
+from memsim.ptx.program import Function, PtxInstruction, PtxSymbol
 
 EXITS = frozenset({"ret", "exit", "trap"})
 BRANCHES = frozenset({"bra", "brx"})
@@ -62,7 +62,7 @@ def _targets(function: Function, index: int) -> tuple[list[int], bool]:
     return [index + 1], False
 
 
-def _label(instruction: Instruction) -> str:
+def _label(instruction: PtxInstruction) -> str:
     target = instruction.operands[-1]
-    assert isinstance(target, Symbol)
+    assert isinstance(target, PtxSymbol)
     return target.name

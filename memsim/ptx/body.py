@@ -14,7 +14,15 @@ from dataclasses import dataclass, field, replace
 from memsim.ptx import declarations
 from memsim.ptx.lexer import NAME, Cursor
 from memsim.ptx.operands import call_target, operands, register
-from memsim.ptx.program import Address, Instruction, Operand, Register, SourceLine, Symbol, Variable
+from memsim.ptx.program import (
+    Operand,
+    PtxAddress,
+    PtxInstruction,
+    PtxRegister,
+    PtxSymbol,
+    PtxVariable,
+    SourceLine,
+)
 from memsim.ptx.scope import Scope
 from memsim.ptx.sourcelines import SourceLines
 
@@ -31,8 +39,8 @@ class Body:
     """The declarations and instructions of one function."""
 
     registers: dict[str, str] = field(default_factory=dict)
-    variables: dict[str, Variable] = field(default_factory=dict)
-    instructions: list[Instruction] = field(default_factory=list)
+    variables: dict[str, PtxVariable] = field(default_factory=dict)
+    instructions: list[PtxInstruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -113,12 +121,12 @@ class BodyParser:
         if parts[0] == "mov":
             values = tuple(_pointer(value) for value in values)
         self.body.instructions.append(
-            Instruction(parts[0], parts[1], values, guard, bool(negated), self.source, line, column)
+            PtxInstruction(parts[0], parts[1], values, guard, bool(negated), self.source, line, column)
         )
 
-    def _guard(self, name: str, start: int, scope: Scope) -> Register:
+    def _guard(self, name: str, start: int, scope: Scope) -> PtxRegister:
         guard = scope.find(name)
-        if not isinstance(guard, Register):
+        if not isinstance(guard, PtxRegister):
             raise self.cursor.error(f"predicate '{name}' is not declared", start)
         return guard
 
@@ -133,7 +141,7 @@ class BodyParser:
         name = cursor.take_kind("name", "a label")
         cursor.expect(";", "after the label")
         self.jumps.append(_Jump(len(self.body.instructions), name, start, scope))
-        return (*values, Symbol(name))
+        return (*values, PtxSymbol(name))
 
     def _resolve_jumps(self) -> None:
         """Check that every label exists and replace uses by the label's unique name."""
@@ -153,7 +161,7 @@ class BodyParser:
                 body.tables[jump.user] = tuple(label if t == jump.name else t for t in targets)
                 continue
             old = body.instructions[jump.user]
-            body.instructions[jump.user] = replace(old, operands=(*old.operands[:-1], Symbol(label)))
+            body.instructions[jump.user] = replace(old, operands=(*old.operands[:-1], PtxSymbol(label)))
 
     def _label(self, scope: Scope) -> None:
         cursor = self.cursor
@@ -221,6 +229,6 @@ class BodyParser:
 
 def _pointer(value: Operand) -> Operand:
     """`mov` takes the address of `array[2]`; every other opcode takes the element."""
-    if isinstance(value, Address) and isinstance(value.base, Symbol):
-        return Symbol(value.base.name, value.offset)
+    if isinstance(value, PtxAddress) and isinstance(value.base, PtxSymbol):
+        return PtxSymbol(value.base.name, value.offset)
     return value

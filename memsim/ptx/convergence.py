@@ -15,7 +15,7 @@ def reconvergence_points(onward: list[list[int]], loops: dict[int, int]) -> tupl
     The index one past the last block stands for the end of the function: they never reconverge. The point is
     the immediate post-dominator, but for a branch in a loop not one that some lanes reach only in a later
     iteration. Exited lanes are not waited for, so exits other than the main one are ignored. An endless loop
-    gets an artificial exit at its last block. onward: from `forward_edges`. loops: from `Flow`.
+    gets an artificial exit at its last block. onward: from `forward_edges`. loops: from `BranchesAndLoops`.
     """
     end = len(onward)
     levels: dict[int | None, tuple[int, ...]] = {}
@@ -134,14 +134,14 @@ class Divergence:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class BranchesAndLoops:
     """The divergent branches of a function, and the blocks of each loop, as bit sets, by its header."""
 
     divergences: tuple[Divergence, ...]
     loops: dict[int, int]
 
 
-def flow_of(graph: tuple[Block, ...]) -> Flow:
+def flow_of(graph: tuple[Block, ...]) -> BranchesAndLoops:
     """Where lanes diverge and reconverge.
 
     A branch whose lanes reconverge at the same point as those of a dominating branch needs no barrier of its
@@ -168,7 +168,7 @@ def flow_of(graph: tuple[Block, ...]) -> Flow:
         kept.setdefault(point, []).append(setter)
         others = not dominators[point] >> setter & 1
         found.append(Divergence(setter, bool(around), point, others))
-    return Flow(tuple(found), loops)
+    return BranchesAndLoops(tuple(found), loops)
 
 
 def _covers(one: int, setter: int, point: int, dominators: list[int], loops: dict[int, int]) -> bool:

@@ -12,7 +12,7 @@ from math import prod
 from memsim.ptx.constants import constant
 from memsim.ptx.initializers import Initializer
 from memsim.ptx.lexer import Cursor
-from memsim.ptx.program import Parameter, Variable
+from memsim.ptx.program import Parameter, PtxVariable
 from memsim.ptx.scope import Scope
 from memsim.ptx.types import OPAQUE, SIZES, take_type, take_vector
 
@@ -38,14 +38,14 @@ def registers(cursor: Cursor, scope: Scope) -> dict[str, str]:
     return declared
 
 
-def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, Variable]:
+def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, PtxVariable]:
     """`.shared .align 4 .b8 tile[4096];` and other variables, by unique name."""
     space = cursor.take()[1:]
     align = _attributes(cursor)
     components = take_vector(cursor)
     type = take_type(cursor)
     width = SIZES[type] * (len(components) or 1)
-    declared: dict[str, Variable] = {}
+    declared: dict[str, PtxVariable] = {}
     while True:
         start = cursor.start()
         for name in names(cursor):
@@ -65,7 +65,7 @@ def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, V
                     shape = (initial.elements, *shape[1:]) if shape else ()
                     data, symbols = bytes(initial.data), tuple(initial.symbols)
             size = prod(length or 0 for length in shape) * SIZES[type]
-            declared[unique] = Variable(unique, space, type, align or width, size, extern, data, symbols)
+            declared[unique] = PtxVariable(unique, space, type, align or width, size, extern, data, symbols)
         if not cursor.accept(","):
             break
     cursor.expect(";", "after the variable")

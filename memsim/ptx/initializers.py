@@ -14,7 +14,7 @@ from math import prod
 from memsim.ptx.constants import constant
 from memsim.ptx.lexer import Cursor
 from memsim.ptx.operands import resolve
-from memsim.ptx.program import Symbol
+from memsim.ptx.program import PtxSymbol
 from memsim.ptx.scope import Scope
 from memsim.ptx.types import SIZES
 
@@ -118,7 +118,7 @@ class Initializer:
             cursor.expect("(")
         start = cursor.start()
         symbol = resolve(cursor, self.scope, "a variable or function")
-        if not isinstance(symbol, Symbol):
+        if not isinstance(symbol, PtxSymbol):
             raise cursor.error("expected a variable or function", start)
         if generic:
             cursor.expect(")")

@@ -15,29 +15,29 @@ from typing import Any
 
 from memsim.ptx.operands import SINK
 from memsim.ptx.program import (
-    Address,
     CallTarget,
     Function,
-    Instruction,
-    Module,
     Operand,
     Parameter,
-    Register,
-    Symbol,
-    Variable,
+    PtxAddress,
+    PtxInstruction,
+    PtxModule,
+    PtxRegister,
+    PtxSymbol,
+    PtxVariable,
 )
 
 # Spaces whose variables are per thread or call; those of other spaces are shared by all calls.
 _PRIVATE_SPACES = {"local", "param"}
 
 
-def inline_calls(module: Module, entry_name: str) -> Function:
+def inline_calls(module: PtxModule, entry_name: str) -> Function:
     """The kernel with all called functions inlined; unchanged if it calls none that has a body."""
     return _Inliner(module).expand(entry_name, ())
 
 
 class _Inliner:
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: PtxModule) -> None:
         self.module = module
         self.calls = 0
 
@@ -63,13 +63,13 @@ class _Inliner:
                 result.instructions.append(instruction)
         return result.function()
 
-    def _callee(self, instruction: Instruction, callers: tuple[str, ...]) -> str | None:
+    def _callee(self, instruction: PtxInstruction, callers: tuple[str, ...]) -> str | None:
         """The function to inline in place of this instruction, if any."""
         if instruction.opcode != "call":
             return None
         call = instruction.operands[0]
         assert isinstance(call, CallTarget)
-        if not isinstance(call.target, Symbol) or call.target.name in callers:
+        if not isinstance(call.target, PtxSymbol) or call.target.name in callers:
             return None
         callee = self.module.functions.get(call.target.name)
         if callee is None or callee.is_entry:
@@ -83,21 +83,21 @@ class _Result:
     """The caller while callees are inlined. `moved[i]`: the new index of its instruction i."""
 
     caller: Function
-    instructions: list[Instruction] = field(default_factory=list)
+    instructions: list[PtxInstruction] = field(default_factory=list)
     moved: list[int] = field(default_factory=list)
     registers: dict[str, str] = field(default_factory=dict)
-    variables: dict[str, Variable] = field(default_factory=dict)
+    variables: dict[str, PtxVariable] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
-    def splice(self, instruction: Instruction, callee: Function, number: int) -> None:
+    def splice(self, instruction: PtxInstruction, callee: Function, number: int) -> None:
         """Replace a call by the body of `callee`."""
         call = instruction.operands[0]
         assert isinstance(call, CallTarget)
         back, end = f"{callee.name}@{number}", f"{callee.name}@{number}.end"
         if instruction.guard:  # lanes that do not call branch around the body
             self._add(
-                instruction, "bra", Symbol(end), guard=instruction.guard, negated=not instruction.negated
+                instruction, "bra", PtxSymbol(end), guard=instruction.guard, negated=not instruction.negated
             )
         names = self._declare(callee, number)
         arguments = self._bind(callee.parameters, call.arguments, names, number)
@@ -120,33 +120,33 @@ class _Result:
         copies: list[tuple[Operand, Operand, str]] = []
         for parameter, outer in zip(formal, actual):
             if parameter.name in names:  # declared as a register
-                copies.append((Register(names[parameter.name]), outer, parameter.type))
-            elif isinstance(outer, Symbol):
+                copies.append((PtxRegister(names[parameter.name]), outer, parameter.type))
+            elif isinstance(outer, PtxSymbol):
                 names[parameter.name] = outer.name
             else:
                 inner = names[parameter.name] = f"{parameter.name}@{number}"
-                variable = Variable(inner, "param", parameter.type, parameter.align, parameter.size)
+                variable = PtxVariable(inner, "param", parameter.type, parameter.align, parameter.size)
                 self.variables[inner] = variable
-                copies.append((Symbol(inner), outer, parameter.type))
+                copies.append((PtxSymbol(inner), outer, parameter.type))
         return copies
 
-    def _copy(self, call: Instruction, target: Operand, source: Operand, kind: str) -> None:
+    def _copy(self, call: PtxInstruction, target: Operand, source: Operand, kind: str) -> None:
         """Copy one value between a register and a `.param` variable, or between two registers."""
         if target == SINK:
             return
-        if isinstance(target, Symbol):
-            self._add(call, f"st.param.{kind}", Address(target), source)
-        elif isinstance(source, Symbol):
-            self._add(call, f"ld.param.{kind}", target, Address(source))
+        if isinstance(target, PtxSymbol):
+            self._add(call, f"st.param.{kind}", PtxAddress(target), source)
+        elif isinstance(source, PtxSymbol):
+            self._add(call, f"ld.param.{kind}", target, PtxAddress(source))
         else:
             self._add(call, f"mov.{kind}", target, source)
 
     def _add(
         self,
-        call: Instruction,
+        call: PtxInstruction,
         name: str,
         *operands: Operand,
-        guard: Register | None = None,
+        guard: PtxRegister | None = None,
         negated: bool = False,
     ) -> None:
         opcode, *modifiers = name.split(".")
@@ -168,14 +168,14 @@ class _Result:
         renamed: dict[Operand, Operand] = {}
         for copied in callee.instructions:
             if copied.opcode == "ret":
-                copied = replace(copied, opcode="bra", modifiers=(), operands=(Symbol(back),))
+                copied = replace(copied, opcode="bra", modifiers=(), operands=(PtxSymbol(back),))
             else:
                 for value in copied.operands:
                     if value not in renamed:
                         renamed[value] = _renamed(value, names)
                 copied = replace(copied, operands=tuple(renamed[value] for value in copied.operands))
             if copied.guard:
-                copied = replace(copied, guard=Register(names[copied.guard.name]))
+                copied = replace(copied, guard=PtxRegister(names[copied.guard.name]))
             self.instructions.append(copied)
 
     def _declare(self, callee: Function, number: int) -> dict[str, str]:
@@ -210,7 +210,7 @@ class _Result:
 
 def _renamed(value: Any, names: dict[str, str]) -> Any:
     """An operand of any form with every register and symbol in it renamed."""
-    if isinstance(value, (Register, Symbol)):
+    if isinstance(value, (PtxRegister, PtxSymbol)):
         new = names.get(value.name)
         return replace(value, name=new) if new else value
     if isinstance(value, tuple):

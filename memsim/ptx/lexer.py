@@ -1,6 +1,6 @@
 """Tokenizer for PTX, with errors that point at a token.
 
-`Source` holds the text with comments blanked, so that offsets stay valid; `Cursor` reads tokens on demand.
+`PtxText` holds the text with comments blanked, so that offsets stay valid; `Cursor` reads tokens on demand.
 
 Token forms: PTX ISA, chapter "Syntax" (identifiers, integer and floating-point literals).
 """
@@ -38,7 +38,7 @@ _TOKEN = re.compile(
 _ANYTHING = re.compile(r"\s*([\w$%.]+|\S)?")
 
 
-class Source:
+class PtxText:
     """A PTX text, with lines and columns for offsets."""
 
     def __init__(self, text: str, path: str) -> None:
@@ -71,9 +71,9 @@ class Source:
 
 
 class Cursor:
-    """A position in a `Source` and the next token there. Assign `position` to move it."""
+    """A position in a `PtxText` and the next token there. Assign `position` to move it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PtxText) -> None:
         self.source = source
         self.text = source.text
         self.position = 0

@@ -12,22 +12,22 @@ import re
 from memsim.ptx.constants import constant, literal
 from memsim.ptx.lexer import NAME, Cursor
 from memsim.ptx.program import (
-    Address,
     CallTarget,
-    Immediate,
     Negated,
     Operand,
-    Pair,
-    Register,
+    PtxAddress,
+    PtxImmediate,
+    PtxPair,
+    PtxRegister,
+    PtxSpecial,
+    PtxSymbol,
     Selected,
-    Special,
-    Symbol,
     TextureAddress,
     Vector,
 )
 from memsim.ptx.scope import Scope
 
-SINK = Register("_")
+SINK = PtxRegister("_")
 
 # A comma between operands, not inside brackets: after it, no bracket closes before one opens.
 _COMMA = re.compile(r"\s*,\s*(?![^\[({]*[\])}])")
@@ -87,15 +87,15 @@ def _simple(piece: str, scope: Scope) -> Operand | None:
     if piece.startswith("["):
         address = _ADDRESS.fullmatch(piece)
         base = scope.find(address[1]) if address else None
-        if address and isinstance(base, (Register, Symbol)):
-            return Address(base, int(address[2] or 0))
+        if address and isinstance(base, (PtxRegister, PtxSymbol)):
+            return PtxAddress(base, int(address[2] or 0))
     elif piece.startswith("{"):
         items = tuple(scope.find(item.strip()) for item in piece[1:-1].split(","))
-        registers = tuple(item for item in items if isinstance(item, Register))
+        registers = tuple(item for item in items if isinstance(item, PtxRegister))
         if len(registers) == len(items) and piece.endswith("}"):
             return Vector(registers)
     elif _NUMBER.fullmatch(piece):
-        return Immediate(-literal(piece[1:]) if piece[0] == "-" else literal(piece))
+        return PtxImmediate(-literal(piece[1:]) if piece[0] == "-" else literal(piece))
     return None
 
 
@@ -110,7 +110,7 @@ def operand(cursor: Cursor, scope: Scope) -> Operand:
         return _negated(cursor, scope)
     if cursor.peek_kind() == "name" and token != "WARP_SZ":
         return _named(cursor, scope)
-    return Immediate(constant(cursor))
+    return PtxImmediate(constant(cursor))
 
 
 def resolve(cursor: Cursor, scope: Scope, expected: str = "a name") -> Operand:
@@ -129,16 +129,16 @@ def resolve(cursor: Cursor, scope: Scope, expected: str = "a name") -> Operand:
     special = _SPECIAL.match(cursor.text, start)
     if special:
         cursor.position = special.end()
-        return Special(special[0])
+        return PtxSpecial(special[0])
     what = "register" if name.startswith("%") else "name"
     raise cursor.error(f"{what} '{name}' is not declared", start)
 
 
-def register(cursor: Cursor, scope: Scope) -> Register:
+def register(cursor: Cursor, scope: Scope) -> PtxRegister:
     """Consume the name of a scalar register."""
     start = cursor.start()
     found = _component(cursor, resolve(cursor, scope, "a register"))
-    if not isinstance(found, Register):
+    if not isinstance(found, PtxRegister):
         raise cursor.error("expected a register", start)
     return found
 
@@ -150,7 +150,7 @@ def call_target(cursor: Cursor, scope: Scope) -> CallTarget:
         cursor.expect(",", "after the returned values")
     start = cursor.start()
     target = resolve(cursor, scope, "the function to call")
-    if not isinstance(target, (Register, Symbol)):
+    if not isinstance(target, (PtxRegister, PtxSymbol)):
         raise cursor.error("expected a function or a register that holds its address", start)
     arguments: tuple[Operand, ...] = ()
     prototype = None
@@ -188,17 +188,17 @@ def _vector(cursor: Cursor, scope: Scope) -> Vector:
 
 def _address(cursor: Cursor, scope: Scope) -> Operand:
     cursor.expect("[")
-    base: Register | Symbol | Immediate
+    base: PtxRegister | PtxSymbol | PtxImmediate
     if cursor.peek_kind() == "name":
         start = cursor.start()
         named = _component(cursor, resolve(cursor, scope))
-        if not isinstance(named, (Register, Symbol)):
+        if not isinstance(named, (PtxRegister, PtxSymbol)):
             raise cursor.error("an address must start with a register, a variable or a number", start)
         base = named
     else:
         value = constant(cursor)
-        base = Immediate(value)
-    address = Address(base, _offset(cursor))
+        base = PtxImmediate(value)
+    address = PtxAddress(base, _offset(cursor))
     if cursor.accept("]"):
         return address
     items: list[Operand] = [address if address.offset else base]
@@ -225,22 +225,22 @@ def _negated(cursor: Cursor, scope: Scope) -> Operand:
     sign = cursor.take()
     if cursor.peek_kind() != "name" or cursor.peek() == "WARP_SZ":
         cursor.position = before
-        return Immediate(constant(cursor))
+        return PtxImmediate(constant(cursor))
     start = cursor.start()
     found = _named(cursor, scope)
-    if isinstance(found, Selected) or (isinstance(found, Register) and sign == "!"):
+    if isinstance(found, Selected) or (isinstance(found, PtxRegister) and sign == "!"):
         return Negated(found)
     raise cursor.error(f"'{sign}' is not allowed before this operand", start)
 
 
 def _named(cursor: Cursor, scope: Scope) -> Operand:
     found = _component(cursor, resolve(cursor, scope))
-    if isinstance(found, Symbol):
+    if isinstance(found, PtxSymbol):
         if cursor.accept("["):
             return _element(cursor, scope, found)
         offset = _offset(cursor)
-        return Symbol(found.name, offset) if offset else found
-    if isinstance(found, (Register, Vector)):
+        return PtxSymbol(found.name, offset) if offset else found
+    if isinstance(found, (PtxRegister, Vector)):
         return _pair(cursor, scope, found)
     return found
 
@@ -248,10 +248,10 @@ def _named(cursor: Cursor, scope: Scope) -> Operand:
 def _component(cursor: Cursor, found: Operand) -> Operand:
     """Apply `.x` to a vector register and `.b0` to a scalar one."""
     suffix = _SUFFIX.match(cursor.text, cursor.position)
-    if suffix is None or not isinstance(found, (Register, Vector)):
+    if suffix is None or not isinstance(found, (PtxRegister, Vector)):
         return found
     cursor.position = suffix.end()
-    if isinstance(found, Register):
+    if isinstance(found, PtxRegister):
         if suffix[1] in _SELECTORS:
             return Selected(found, suffix[1])
         raise cursor.error(f"'{found.name}' is not a vector: it has no '{suffix[0]}'", suffix.start())
@@ -261,7 +261,7 @@ def _component(cursor: Cursor, found: Operand) -> Operand:
     return found.items[index]
 
 
-def _element(cursor: Cursor, scope: Scope, array: Symbol) -> Operand:
+def _element(cursor: Cursor, scope: Scope, array: PtxSymbol) -> Operand:
     """`array[index]`: the address of an element, which loads and stores take as `[array+offset]`."""
     start = cursor.start()
     index = constant(cursor)
@@ -269,10 +269,10 @@ def _element(cursor: Cursor, scope: Scope, array: Symbol) -> Operand:
     if isinstance(index, float) or not size:
         raise cursor.error(f"'{array.name}' cannot be indexed here", start)
     cursor.expect("]", "after the index")
-    return Address(array, index * size)
+    return PtxAddress(array, index * size)
 
 
-def _pair(cursor: Cursor, scope: Scope, first: Register | Vector) -> Operand:
+def _pair(cursor: Cursor, scope: Scope, first: PtxRegister | Vector) -> Operand:
     if not cursor.accept("|"):
         return first
-    return Pair(first, register(cursor, scope))
+    return PtxPair(first, register(cursor, scope))

@@ -13,8 +13,8 @@ from dataclasses import replace
 from memsim.errors import MemsimError
 from memsim.ptx import declarations
 from memsim.ptx.body import Body, BodyParser
-from memsim.ptx.lexer import Cursor, Source
-from memsim.ptx.program import Function, Module, Parameter, Variable
+from memsim.ptx.lexer import Cursor, PtxText
+from memsim.ptx.program import Function, Parameter, PtxModule, PtxVariable
 from memsim.ptx.scope import Scope
 from memsim.ptx.sourcelines import SourceLines
 
@@ -25,29 +25,29 @@ _SKIPPED = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn"} | {
 }
 
 
-def parse(text: str, path: str = "<ptx>") -> Module:
+def parse(text: str, path: str = "<ptx>") -> PtxModule:
     """Parse PTX text; `path` names it in errors and in the result.
 
     Raises:
         MemsimError: with line, column and the line itself, and what was expected.
     """
     try:
-        return _ModuleParser(Source(text, path)).parse()
+        return _ModuleParser(PtxText(text, path)).parse()
     except RecursionError:
         raise MemsimError("scopes, vectors or parentheses are nested too deeply", file=path) from None
 
 
 class _ModuleParser:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PtxText) -> None:
         self.source = source
         self.cursor = Cursor(source)
         self.lines = SourceLines(source)
         self.scope = Scope()
         self.functions: dict[str, Function] = {}
-        self.variables: dict[str, Variable] = {}
+        self.variables: dict[str, PtxVariable] = {}
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
 
-    def parse(self) -> Module:
+    def parse(self) -> PtxModule:
         cursor = self.cursor
         cursor.expect(".version", "at the start of a PTX file")
         version = cursor.take_kind("number", "a version such as 8.4")
@@ -59,7 +59,7 @@ class _ModuleParser:
         address_size = cursor.take_integer("32 or 64") if cursor.accept(".address_size") else 64
         while cursor.peek_kind() != "end":
             self._statement()
-        return Module(
+        return PtxModule(
             self.source.path,
             version,
             target,

@@ -1,4 +1,4 @@
-"""A PTX module as frozen records: `Module` > `Function` > `Instruction` > operands."""
+"""A PTX module as frozen records: `PtxModule` > `Function` > `PtxInstruction` > operands."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ class SourceLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class PtxRegister:
     """A virtual register by its unique name in the function (`%r1`). `_` is the bit bucket."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Special:
+class PtxSpecial:
     """A special register with its component: `%tid.x`, `%laneid`, `%clock64`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Immediate:
+class PtxImmediate:
     """A constant. Integers are Python ints (with the sign as written), `0f`/`0d`/decimal floats Python
     floats.
 
@@ -47,14 +47,14 @@ class Immediate:
         return struct.pack("<d", self.value) if isinstance(self.value, float) else self.value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Immediate) and self._bits() == other._bits()
+        return isinstance(other, PtxImmediate) and self._bits() == other._bits()
 
     def __hash__(self) -> int:
         return hash(self._bits())
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class PtxSymbol:
     """A variable, parameter, label or function by name, plus a byte offset."""
 
     name: str
@@ -62,10 +62,10 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class PtxAddress:
     """A memory operand `[base + offset]`; offset in bytes."""
 
-    base: Register | Symbol | Immediate
+    base: PtxRegister | PtxSymbol | PtxImmediate
     offset: int = 0
 
 
@@ -80,7 +80,7 @@ class Vector:
 class Selected:
     """A byte or half of a register in the video instructions: `%r1.b0`, `%r1.h1`."""
 
-    register: Register
+    register: PtxRegister
     selector: str
 
 
@@ -88,15 +88,15 @@ class Selected:
 class Negated:
     """`!%p1` as a source operand (in the video instruction `vmad` also `-%r1.h0`)."""
 
-    register: Register | Selected
+    register: PtxRegister | Selected
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PtxPair:
     """`%p1|%p2`: two destinations of one instruction (setp, shfl, ...); `{...}|%p1` of a sparse `tex`."""
 
-    first: Register | Vector
-    second: Register
+    first: PtxRegister | Vector
+    second: PtxRegister
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,28 +112,28 @@ class CallTarget:
     """The operands of `call`: `(returns), target, (arguments), prototype`."""
 
     returns: tuple[Operand, ...]
-    target: Register | Symbol
+    target: PtxRegister | PtxSymbol
     arguments: tuple[Operand, ...]
     prototype: str | None = None
 
 
 Operand = (
-    Register
-    | Special
-    | Immediate
-    | Symbol
-    | Address
+    PtxRegister
+    | PtxSpecial
+    | PtxImmediate
+    | PtxSymbol
+    | PtxAddress
     | Vector
     | Selected
     | Negated
-    | Pair
+    | PtxPair
     | TextureAddress
     | CallTarget
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class PtxInstruction:
     """One PTX instruction.
 
     `opcode` is the part before the first dot (`ld`), `modifiers` the rest in order
@@ -145,7 +145,7 @@ class Instruction:
     opcode: str
     modifiers: tuple[str, ...]
     operands: tuple[Operand, ...]
-    guard: Register | None = None
+    guard: PtxRegister | None = None
     negated: bool = False
     source: SourceLine | None = None
     line: int = 0
@@ -158,7 +158,7 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Variable:
+class PtxVariable:
     """A variable in a state space: `shared`, `global`, `const`, `local`, `param` or `tex`.
 
     `size` in bytes, 0 for `extern .shared x[]` (dynamic shared memory). `type` without the
@@ -193,8 +193,8 @@ class Function:
     parameters: tuple[Parameter, ...]
     returns: tuple[Parameter, ...]
     registers: dict[str, str]
-    variables: dict[str, Variable]
-    instructions: tuple[Instruction, ...]
+    variables: dict[str, PtxVariable]
+    instructions: tuple[PtxInstruction, ...]
     labels: dict[str, int]
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
     reqntid: tuple[int, int, int] | None = None
@@ -204,7 +204,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Module:
+class PtxModule:
     """A PTX file. `functions` holds entries and device functions with a body, in file order."""
 
     path: str
@@ -213,7 +213,7 @@ class Module:
     address_size: int
     files: dict[int, str]
     functions: dict[str, Function]
-    variables: dict[str, Variable]
+    variables: dict[str, PtxVariable]
     text: str
 
     @property

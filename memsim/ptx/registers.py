@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memsim.ptx.program import (
-    Address,
     CallTarget,
-    Instruction,
     Negated,
     Operand,
-    Pair,
-    Register,
+    PtxAddress,
+    PtxInstruction,
+    PtxPair,
+    PtxRegister,
     Selected,
     TextureAddress,
     Vector,
@@ -24,7 +24,7 @@ _NO_DESTINATION = frozenset(
 )
 
 
-def defs(instruction: Instruction) -> tuple[str, ...]:
+def defs(instruction: PtxInstruction) -> tuple[str, ...]:
     """Names of the registers that the instruction writes.
 
     The destination is the first operand if it is a register, vector or pair, for known and unknown opcodes
@@ -40,7 +40,7 @@ def defs(instruction: Instruction) -> tuple[str, ...]:
     return ()
 
 
-def uses(instruction: Instruction) -> tuple[str, ...]:
+def uses(instruction: PtxInstruction) -> tuple[str, ...]:
     """Names of the registers that the instruction reads, including its guard."""
     opcode, operands = instruction.opcode, instruction.operands
     # wgmma accumulates into its destination; every other destination is only written.
@@ -55,9 +55,9 @@ def uses(instruction: Instruction) -> tuple[str, ...]:
     return tuple(read)
 
 
-def _has_destination(instruction: Instruction) -> bool:
+def _has_destination(instruction: PtxInstruction) -> bool:
     operands = instruction.operands
-    if not operands or not isinstance(operands[0], (Register, Vector, Pair, Selected)):
+    if not operands or not isinstance(operands[0], (PtxRegister, Vector, PtxPair, Selected)):
         return False
     if instruction.opcode in ("bar", "barrier"):
         return "red" in instruction.modifiers
@@ -68,18 +68,18 @@ def _has_destination(instruction: Instruction) -> bool:
 
 def _registers(operand: Operand) -> Iterator[str]:
     """Names of the registers in an operand, without the sink `_`."""
-    if isinstance(operand, Register):
+    if isinstance(operand, PtxRegister):
         if operand.name != "_":
             yield operand.name
-    elif isinstance(operand, Address):
-        if isinstance(operand.base, Register):
+    elif isinstance(operand, PtxAddress):
+        if isinstance(operand.base, PtxRegister):
             yield operand.base.name
     elif isinstance(operand, Vector):
         for item in operand.items:
             yield from _registers(item)
     elif isinstance(operand, (Negated, Selected)):
         yield from _registers(operand.register)
-    elif isinstance(operand, Pair):
+    elif isinstance(operand, PtxPair):
         yield from _registers(operand.first)
         yield from _registers(operand.second)
     elif isinstance(operand, TextureAddress):

@@ -6,7 +6,7 @@ and `p#2`).
 
 from __future__ import annotations
 
-from memsim.ptx.program import Operand, Register, Symbol, Vector
+from memsim.ptx.program import Operand, PtxRegister, PtxSymbol, Vector
 
 
 class Scope:
@@ -55,10 +55,10 @@ class Scope:
         else:
             unique = [self.unique(name) for name in names]
         if not components:
-            self.names.update(zip(names, map(Register, unique)))
+            self.names.update(zip(names, map(PtxRegister, unique)))
             return unique
         parts = [[f"{name}.{component}" for component in components] for name in unique]
-        self.names.update(zip(names, (Vector(tuple(map(Register, row))) for row in parts)))
+        self.names.update(zip(names, (Vector(tuple(map(PtxRegister, row))) for row in parts)))
         return [name for row in parts for name in row]
 
     def declare_symbol(self, name: str, element_size: int = 0) -> str:
@@ -67,7 +67,7 @@ class Scope:
             return ""
         self.memo.clear()
         unique = self.unique(name)
-        self.names[name] = Symbol(unique)
+        self.names[name] = PtxSymbol(unique)
         self.sizes[unique] = element_size
         return unique
 

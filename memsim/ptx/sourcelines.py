@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from memsim.ptx.constants import literal
-from memsim.ptx.lexer import NAME, Cursor, Source
+from memsim.ptx.lexer import NAME, Cursor, PtxText
 from memsim.ptx.program import SourceLine
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"')
@@ -36,7 +36,7 @@ _TOOLKIT = re.compile(
 class SourceLines:
     """The `.loc` directives of one module."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PtxText) -> None:
         text = source.text
         self.files = {int(number): _unescape(path) for number, path in _FILE.findall(text)}
         self.strings, self.labels = _debug_strings(text)

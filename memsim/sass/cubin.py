@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memsim.errors import MemsimError
-from memsim.sass.elf import Elf, Relocation, Section, Symbol, damaged, read_elf, text_at
+from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section, damaged, read_elf, text_at
 from memsim.sass.image import (
     ConstantVariable,
     Cubin,
@@ -22,7 +22,7 @@ from memsim.sass.image import (
     GlobalSection,
     GlobalVariable,
     Image,
-    Parameter,
+    ImageParameter,
 )
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "GlobalSection",
     "GlobalVariable",
     "Image",
-    "Parameter",
+    "ImageParameter",
     "Relocation",
     "read_cubin",
 ]
@@ -185,7 +185,7 @@ def _constants(elf: Elf) -> tuple[ConstantVariable, ...]:
     )
 
 
-def _objects(elf: Elf) -> Iterator[tuple[Symbol, Section]]:
+def _objects(elf: Elf) -> Iterator[tuple[ElfSymbol, Section]]:
     for symbol in elf.symbols:
         if symbol.type == OBJECT and 0 < symbol.section < len(elf.sections):
             section = elf.sections[symbol.section]
@@ -228,7 +228,7 @@ def _kernels(elf: Elf) -> dict[str, Image]:
     }
 
 
-def _image(elf: Elf, named: dict[str, Section], kernel: Symbol, about: dict[int, int]) -> Image:
+def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[int, int]) -> Image:
     name, text = kernel.name, elf.sections[kernel.section]
     info = named.get(f".nv.info.{name}")
     records = list(_records(info)) if info else []
@@ -287,14 +287,14 @@ def _of(records: list[_Record], *attributes: int) -> list[_Record]:
     return [record for record in records if record.attribute in attributes]
 
 
-def _index(parameter: Parameter) -> int:
+def _index(parameter: ImageParameter) -> int:
     return parameter.index
 
 
-def _parameter(record: _Record) -> Parameter:
+def _parameter(record: _Record) -> ImageParameter:
     _, place, kind = record.words(3)
     size = kind >> 18 if record.attribute == KPARAM_INFO else kind & 0xFFFF
-    return Parameter(place & 0xFFFF, place >> 16, size)
+    return ImageParameter(place & 0xFFFF, place >> 16, size)
 
 
 def _parameter_bank(last: dict[int, _Record], bank: bytes) -> tuple[int, int]:

@@ -17,10 +17,10 @@ from memsim.isa.op import (
     Program,
     Special,
 )
-from memsim.isa.registry import Record
+from memsim.isa.registry import OpcodeRecord
 from memsim.isa.results import slots_of_form
 from memsim.isa.table import RECORDS, STRANGER
-from memsim.sass.listing import Line, Listing
+from memsim.sass.listing import Listing, ListingLine
 from memsim.sass.operands import parse_operand, split
 
 _INDEXED_TARGET = re.compile(r"^(U?R\d+)\s+(-?0x[0-9a-f]+)")
@@ -40,7 +40,7 @@ def decode(listing: Listing, code: bytes = b"") -> Program:
     return Program(listing.name, ops, at, functions)
 
 
-def _op(index: int, line: Line, listing: Listing, at: dict[int, int], code: bytes) -> Op:
+def _op(index: int, line: ListingLine, listing: Listing, at: dict[int, int], code: bytes) -> Op:
     text = line.text
     if "NAN" in text and not text.startswith("H"):
         text = _NAN.sub(lambda match: _number_at(code, line.address) or match[0], text)
@@ -91,7 +91,7 @@ def _with_address(form: Form, listing: Listing) -> Form:
 
 
 @lru_cache(maxsize=1 << 15)
-def _decoded(text: str) -> tuple[Form, Record, Effect, int, int, int]:
+def _decoded(text: str) -> tuple[Form, OpcodeRecord, Effect, int, int, int]:
     """(form, record, effect, slots read, written, read for addresses) of an instruction without its guard."""
     form = parse_form(text)
     record = RECORDS.get(form.opcode, STRANGER)

@@ -38,7 +38,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class ElfSymbol:
     """`type` and `other` as in ELF; `section` is an index, 0 for an undefined symbol."""
 
     name: str
@@ -73,7 +73,7 @@ class Elf:
     version: int
     flags: int
     sections: tuple[Section, ...]
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[ElfSymbol, ...]
     relocations: dict[int, tuple[Relocation, ...]]
 
 
@@ -169,17 +169,17 @@ def _at(sections: tuple[Section, ...], index: int) -> Section:
     return sections[index]
 
 
-def _symbols(table: Section, sections: tuple[Section, ...]) -> tuple[Symbol, ...]:
+def _symbols(table: Section, sections: tuple[Section, ...]) -> tuple[ElfSymbol, ...]:
     texts = _at(sections, table.link).data
     found = []
     for offset in range(0, len(table.data) - 23, 24):
         name, info, other, section, value, size = struct.unpack_from("<IBBHQQ", table.data, offset)
-        found.append(Symbol(text_at(texts, name), value, size, info & 15, other, section))
+        found.append(ElfSymbol(text_at(texts, name), value, size, info & 15, other, section))
     return tuple(found)
 
 
 def _relocations(
-    section: Section, target: Section, symbols: tuple[Symbol, ...], sections: tuple[Section, ...]
+    section: Section, target: Section, symbols: tuple[ElfSymbol, ...], sections: tuple[Section, ...]
 ) -> list[Relocation]:
     found = []
     entry = 24 if section.type == RELA else 16

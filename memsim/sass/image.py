@@ -10,7 +10,7 @@ Dims = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ImageParameter:
     """`offset` counts from the kernel's `parameter_base`; both are in bytes."""
 
     index: int
@@ -76,7 +76,7 @@ class Image:
     """
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ImageParameter, ...]
     parameter_base: int
     parameter_size: int
     static_shared: int

@@ -1,6 +1,6 @@
 """Parser for the output of `nvdisasm -c -gi` (or with `-gp`): the instructions of each kernel.
 
-A `Line` has address, guard, opcode, operands as text, and source place; `decode.py` decodes it.
+A `ListingLine` has address, guard, opcode, operands as text, and source place; `decode.py` decodes it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SUSPICIOUS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ListingLine:
     """One instruction as printed: `guard` is "!P0" or None; `text` is without it."""
 
     address: int
@@ -53,7 +53,7 @@ class Listing:
     """One kernel's instructions in order, and the addresses of its labels."""
 
     name: str
-    lines: tuple[Line, ...]
+    lines: tuple[ListingLine, ...]
     labels: dict[str, int]
 
 
@@ -75,7 +75,7 @@ def read_listing(
     places = places or {}
     found: dict[str, Listing] = {}
     name: str | None = None
-    lines: list[Line] = []
+    lines: list[ListingLine] = []
     labels: dict[str, int] = {}
     pending: list[str] = []
     chain: list[tuple[str, int]] = []
@@ -107,7 +107,7 @@ def read_listing(
             if pending:
                 labels.update(dict.fromkeys(pending, address))
                 pending = []
-            lines.append(Line(address, match["guard"], match["text"], here))
+            lines.append(ListingLine(address, match["guard"], match["text"], here))
         elif _PTX in row:
             ptx_line = int(row.partition(_PTX)[2].split()[0])
         elif match := _PLACE.match(row):

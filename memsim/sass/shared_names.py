@@ -46,7 +46,7 @@ class _Declared:
 
 
 @dataclass(slots=True)
-class _Function:
+class _FunctionText:
     """`words`: all identifiers in its body; `body` is empty for a declaration."""
 
     body: str = ""
@@ -118,7 +118,7 @@ def _round_up(place: int, align: int) -> int:
     return -(-place // align) * align
 
 
-def _reached(functions: dict[str, _Function], kernel: str) -> set[str]:
+def _reached(functions: dict[str, _FunctionText], kernel: str) -> set[str]:
     """The kernel and all functions reachable from it by name."""
     reached: set[str] = set()
     waiting = [kernel]
@@ -135,7 +135,7 @@ def _reached(functions: dict[str, _Function], kernel: str) -> set[str]:
     return reached
 
 
-def _words(functions: dict[str, _Function], kernel: str) -> set[str]:
+def _words(functions: dict[str, _FunctionText], kernel: str) -> set[str]:
     return {word for name in _reached(functions, kernel) for word in functions[name].words}
 
 
@@ -143,18 +143,18 @@ def _words(functions: dict[str, _Function], kernel: str) -> set[str]:
 
 
 @lru_cache(maxsize=2)  # one module has many kernels
-def _read(ptx: str) -> tuple[list[_Declared], dict[str, _Function]]:
+def _read(ptx: str) -> tuple[list[_Declared], dict[str, _FunctionText]]:
     """(shared arrays of the module, functions in the order of their first declaration)."""
     text = _COMMENT.sub(" ", _STRING.sub('""', ptx))
     module: list[_Declared] = []
-    functions: dict[str, _Function] = {}
+    functions: dict[str, _FunctionText] = {}
     place = 0
     while statement := _STATEMENT.match(text, place):
         place = statement.end()
         said = statement[0]
         function = _FUNCTION.search(said)
         if function:
-            functions.setdefault(function[1], _Function())
+            functions.setdefault(function[1], _FunctionText())
         if not said.endswith("{"):
             module += _declared(said)
             continue
@@ -163,7 +163,7 @@ def _read(ptx: str) -> tuple[list[_Declared], dict[str, _Function]]:
             body = text[place:end]
             arrays = tuple(_declared(body))
             rest = _SHARED.sub(" ", body)  # declaring an array does not use it
-            functions[function[1]] = _Function(body, frozenset(_WORD.findall(rest)), arrays)
+            functions[function[1]] = _FunctionText(body, frozenset(_WORD.findall(rest)), arrays)
         place = end + 1
     return module, functions
 

@@ -20,7 +20,7 @@ from memsim.simt.faults import place_in_source
 from memsim.simt.lanes import Lanes
 from memsim.simt.listener import Listener, Sites
 from memsim.simt.special_registers import special_register
-from memsim.state.memory import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, Memory, Store, align
+from memsim.state.memory import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, Memory, SpaceBytes, align
 from memsim.state.registers import (
     Poison,
     both,
@@ -141,7 +141,7 @@ class Accesses(Lanes):
         self.listener.access(site, base, self.mask, active, frozenset(), None)
         return False
 
-    def elsewhere(self, address: Int, active: Any) -> tuple[Store, Int]:
+    def elsewhere(self, address: Int, active: Any) -> tuple[SpaceBytes, Int]:
         """The shared memory of the blocks that lanes access, and the addresses there."""
         mask = self.full(active)
         rows = np.zeros(self.shape, np.int64)

@@ -48,7 +48,7 @@ def may_wait(op: Op) -> bool:
 
 
 @dataclass(frozen=True)
-class Rows:
+class WarpRows:
     """What some rows of a chunk hold: registers, who runs, who waits, and instructions left to execute."""
 
     blocks: np.ndarray
@@ -61,7 +61,7 @@ class Rows:
     steps_left: int
 
 
-def chosen(state: Rows, rows: np.ndarray) -> Rows:
+def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
     """The state of these rows (numbers, ascending)."""
     total, seen = len(state.blocks), {}  # type: int, dict[int, Any]
 
@@ -106,7 +106,7 @@ def chosen(state: Rows, rows: np.ndarray) -> Rows:
         for key, meeting in state.meetings.items()
         if mask(meeting.mask) is not False
     }
-    return Rows(
+    return WarpRows(
         array_of(state.blocks),
         array_of(state.first),
         [value(one) for one in state.slots],

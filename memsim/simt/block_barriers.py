@@ -24,7 +24,7 @@ REDUCTIONS = ("POPC", "AND", "OR")
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingAtBarrier:
     """Lanes at barrier `number`. `asked`: the thread count it gave, or None for the block. `votes`.
 
     Bool (B, T).
@@ -44,7 +44,7 @@ class BlockBarriers:
         self.machine = machine
         self.code = code
         self.groups = groups
-        self.waiting: list[Waiting] = []
+        self.waiting: list[WaitingAtBarrier] = []
         self.arrived: dict[int, np.ndarray] = {}
 
     def start(self) -> None:
@@ -76,7 +76,7 @@ class BlockBarriers:
             return following
         if rest is not False:
             self.groups.ready.append(Group(following, rest))
-        self.waiting.append(Waiting(number, asked, op, active, votes))
+        self.waiting.append(WaitingAtBarrier(number, asked, op, active, votes))
         return None
 
     def uniform(self, op: Op, read: Any) -> int | None:
@@ -130,7 +130,7 @@ class BlockBarriers:
                 self.let_go(entry, from_bools(complete[:, None]), votes, here)
         return released
 
-    def complete(self, number: int, entries: list[Waiting], here: np.ndarray) -> np.ndarray:
+    def complete(self, number: int, entries: list[WaitingAtBarrier], here: np.ndarray) -> np.ndarray:
         """Which blocks have all their threads at the barrier, bool (B,)."""
         asked = next((entry.asked for entry in entries if entry.asked is not None), None)
         if asked is None:
@@ -140,7 +140,9 @@ class BlockBarriers:
         complete: np.ndarray = ready & here.any(1)
         return complete
 
-    def let_go(self, entry: Waiting, complete: Any, votes: np.ndarray | None, here: np.ndarray) -> None:
+    def let_go(
+        self, entry: WaitingAtBarrier, complete: Any, votes: np.ndarray | None, here: np.ndarray
+    ) -> None:
         """Let the complete blocks of one waiting group go on."""
         going = both(entry.mask, complete)
         if going is False:

@@ -28,8 +28,8 @@ from memsim.state.memory import (
     SHARED_WINDOW,
     WINDOW_SIZE,
     Buffer,
-    Layout,
     Memory,
+    SpaceLayout,
     align,
 )
 from memsim.state.registers import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
@@ -62,7 +62,7 @@ class Bounds:
         self.only_reads = False
         self.outside: Any = False
 
-    def layout(self, space: str) -> Layout:
+    def layout(self, space: str) -> SpaceLayout:
         """The buffers of a state space."""
         return self.memory.layouts[space]
 

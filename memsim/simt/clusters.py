@@ -21,7 +21,7 @@ from memsim.state.registers import both, from_bools, invert
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingForCluster:
     """Lanes that wait behind an instruction."""
 
     op: Op
@@ -35,7 +35,7 @@ class ClusterBarriers:
         self.machine = machine
         self.code = code
         self.groups = groups
-        self.waiting: list[Waiting] = []
+        self.waiting: list[WaitingForCluster] = []
         self.arrivals: np.ndarray = np.zeros((0, 0), np.int64)
 
     def start(self) -> None:
@@ -61,7 +61,7 @@ class ClusterBarriers:
         staying = both(active, invert(over))
         if staying is False:
             return op.index + 1
-        self.waiting.append(Waiting(op, staying))
+        self.waiting.append(WaitingForCluster(op, staying))
         on = both(self.machine.mask, invert(staying))
         if on is not False:
             self.groups.ready.append(Group(op.index + 1, on))
@@ -88,7 +88,7 @@ class ClusterBarriers:
                 released = True
                 self.groups.ready.append(Group(entry.op.index + 1, going))
             if staying is not False:
-                self.waiting.append(Waiting(entry.op, staying))
+                self.waiting.append(WaitingForCluster(entry.op, staying))
         return released
 
     def deadlock(self) -> MemsimError | None:

@@ -15,7 +15,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow
 from memsim.launch import Launch
-from memsim.simt.apart import FEWEST, WINDOW, Rows, chosen
+from memsim.simt.apart import FEWEST, WINDOW, WarpRows, chosen
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.bounds import Origins
 from memsim.simt.clusters import ClusterBarriers
@@ -54,7 +54,7 @@ class Engine:
     ) -> None:
         self.code = code
         self.apart = apart
-        self.behind: list[Rows] = []
+        self.behind: list[WarpRows] = []
         self.recent: np.ndarray = np.zeros(0, bool)
         self.window = WINDOW
         self.budget = self.steps_left = budget
@@ -127,13 +127,13 @@ class Engine:
         self.take(chosen(state, np.flatnonzero(recent)))
         return self.groups.ready.pop()
 
-    def state(self, ready: list[Group]) -> Rows:
+    def state(self, ready: list[Group]) -> WarpRows:
         """All that is known of the chunk that runs."""
         machine, parked = self.machine, self.groups.parked
         of_lanes = machine.blocks, machine.first, machine.slots, machine.alive
-        return Rows(*of_lanes, ready, parked, self.convergence.waiting, self.steps_left)
+        return WarpRows(*of_lanes, ready, parked, self.convergence.waiting, self.steps_left)
 
-    def take(self, rows: Rows) -> None:
+    def take(self, rows: WarpRows) -> None:
         """Go on with these rows as the chunk that runs."""
         self.machine.go_on(rows.blocks, rows.first, rows.slots, rows.alive)
         self.groups.ready, self.groups.parked = rows.ready, rows.parked

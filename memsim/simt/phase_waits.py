@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.mbarrier import ASIDE, Lanes
+from memsim.isa.mbarrier import ASIDE, MbarrierLanes
 from memsim.isa.op import Op, Predicate
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, unknown_branch
@@ -23,7 +23,7 @@ MOST_TRIES = 16
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingForPhase:
     """Lanes that wait at `op` for the phase of a parity, int64 [B, T]; `address` of their objects [B, T]."""
 
     op: Op
@@ -39,7 +39,7 @@ class PhaseWaits:
         self.machine = machine
         self.code = code
         self.groups = groups
-        self.waiting: list[Waiting] = []
+        self.waiting: list[WaitingForPhase] = []
         self.tries = 0
         self.changes = 0
 
@@ -63,13 +63,13 @@ class PhaseWaits:
             address, parity = (machine.known_value(op, read) for read in self.code.phases[op.index])
         except Poisoned as unknown:
             raise unknown_branch(op, unknown.poison) from None
-        entry = Waiting(op, active, address, parity)
+        entry = WaitingForPhase(op, active, address, parity)
         over = self.over(entry)
         staying = both(active, invert(over))
         if staying is False:
             self.answer(op, True, active)
             return following
-        self.waiting.append(Waiting(op, staying, address, parity))
+        self.waiting.append(WaitingForPhase(op, staying, address, parity))
         going = both(active, over)
         if going is not False:
             self.answer(op, True, going)
@@ -78,12 +78,12 @@ class PhaseWaits:
             self.groups.ready.append(Group(following, on))
         return None
 
-    def over(self, entry: Waiting) -> Any:
+    def over(self, entry: WaitingForPhase) -> Any:
         """The lanes whose phase is over, as a mask."""
         objects = self.machine.mbarriers
         if objects.poison is not None:
             raise unknown_branch(entry.op, objects.poison)
-        lanes = Lanes(self.machine, entry.address, entry.mask)
+        lanes = MbarrierLanes(self.machine, entry.address, entry.mask)
         try:
             passed = objects.passed(lanes.block, lanes.address, lanes.column(entry.parity) >> 31 & 1)
         except MemsimError as error:
@@ -109,7 +109,7 @@ class PhaseWaits:
                 released = True
                 self.go_on(entry, going, True)
             if staying is not False:
-                self.waiting.append(Waiting(entry.op, staying, entry.address, entry.parity))
+                self.waiting.append(WaitingForPhase(entry.op, staying, entry.address, entry.parity))
         return released
 
     def give_up(self) -> bool:
@@ -124,7 +124,7 @@ class PhaseWaits:
             self.go_on(entry, entry.mask, False)
         return True
 
-    def go_on(self, entry: Waiting, lanes: Any, value: bool) -> None:
+    def go_on(self, entry: WaitingForPhase, lanes: Any, value: bool) -> None:
         """These lanes go on behind the wait."""
         self.machine.mask = lanes
         self.answer(entry.op, value, lanes)
@@ -135,7 +135,7 @@ class PhaseWaits:
         if not self.waiting:
             return None
         entry, machine = self.waiting[0], self.machine
-        lanes = Lanes(machine, entry.address, entry.mask)
+        lanes = MbarrierLanes(machine, entry.address, entry.mask)
         missing, bytes = machine.mbarriers.lacks(int(lanes.block[0]), int(lanes.address[0]))
         return MemsimError(
             f"a phase of an mbarrier that is never over: {machine.places(entry.mask)} wait at "

@@ -16,7 +16,7 @@ Indices = tuple[NDArray[np.int64], ...]
 
 
 @dataclass(frozen=True)
-class Lanes:
+class AccessingThreads:
     """The threads of an access. shape: (blocks, threads). active: mask that broadcasts to `shape`.
 
     name: describes the thread in a row and column of `shape`.
@@ -34,7 +34,7 @@ class Lanes:
         return (int(found[0][0]), int(found[0][1])) if len(found) else None
 
 
-def byte_addresses(element: Element, vector: int, lanes: Lanes, first: int) -> NDArray[np.int64]:
+def byte_addresses(element: Element, vector: int, lanes: AccessingThreads, first: int) -> NDArray[np.int64]:
     """The address of each thread, int64, in a shape that broadcasts to `lanes.shape`.
 
     Raises:
@@ -59,7 +59,7 @@ def byte_addresses(element: Element, vector: int, lanes: Lanes, first: int) -> N
     return addresses
 
 
-def _checked_index(element: Element, lanes: Lanes) -> Indices:
+def _checked_index(element: Element, lanes: AccessingThreads) -> Indices:
     array = element.array
     extents = array.shape
     if len(element.index) != len(extents):
@@ -97,7 +97,7 @@ def _integers(value: Any, name: str, shape: tuple[int, int]) -> NDArray[np.int64
 
 
 def _check_vector(
-    element: Element, index: Indices, offsets: NDArray[np.int64], vector: int, lanes: Lanes
+    element: Element, index: Indices, offsets: NDArray[np.int64], vector: int, lanes: AccessingThreads
 ) -> None:
     """Raise unless the elements are contiguous along some axis in every thread."""
     array = element.array
@@ -127,7 +127,7 @@ def _torn(
     return np.asarray(wrong, np.bool_)
 
 
-def _name(element: Element, index: Indices, lanes: Lanes, at: tuple[int, int]) -> str:
+def _name(element: Element, index: Indices, lanes: AccessingThreads, at: tuple[int, int]) -> str:
     """`tile[3][4]`: the element that the thread at `at` accesses."""
     own = (int(np.broadcast_to(each, lanes.shape)[at]) for each in index)
     return element.array.name + "".join(f"[{each}]" for each in own)

@@ -19,7 +19,7 @@ SHORT = re.compile(r"(?:[fiub]|bf|tf)(8|16|32|64|128)")
 
 
 @dataclass(frozen=True, init=False)
-class Array:
+class SketchArray:
     """An array whose elements are placed by a layout.
 
     name: used in reports. layout: element offsets. dtype: the element type. offset: its first byte in its

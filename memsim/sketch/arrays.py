@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from memsim.sketch.array import Array, LayoutLike
+from memsim.sketch.array import LayoutLike, SketchArray
 from memsim.sketch.element import Element
 
 #: Default alignment of an array in bytes. In shared memory it changes no count; in global memory it is that
@@ -12,7 +12,7 @@ from memsim.sketch.element import Element
 SHARED_ALIGN, GLOBAL_ALIGN = 16, 256
 
 
-class Indexed(Array):
+class Indexed(SketchArray):
     """An array whose elements can be accessed."""
 
     def __getitem__(self, index: Any) -> Element:

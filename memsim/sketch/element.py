@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 from memsim.errors import MemsimError
 from memsim.launch import WARP
-from memsim.sketch.array import Array
+from memsim.sketch.array import SketchArray
 
 #: Bytes of a row of an 8x8 matrix of 16-bit elements, as ldmatrix and stmatrix address it.
 MATRIX_ROW = 16
@@ -28,7 +28,7 @@ class Element:
     part, a bool or an array of them; default: all that reach this line.
     """
 
-    array: Array
+    array: SketchArray
     index: tuple[Any, ...]
 
     def load(self, *, vector: int = 1, mask: Any = True) -> None:
@@ -88,7 +88,7 @@ class Element:
                 "cp.async copies from global to shared memory: shared[...].cp_async(global[...])"
             )
         current("cp_async").copy(
-            Access(self, "cp_async_cg" if bypass else "cp_async", vector, mask), source, read
+            ElementAccess(self, "cp_async_cg" if bypass else "cp_async", vector, mask), source, read
         )
 
     def _matrix(self, op: str, count: int, mask: Any) -> None:
@@ -101,13 +101,13 @@ class Element:
             raise MemsimError(
                 f"elements of {self.array.itemsize} bytes do not divide a row of {MATRIX_ROW} bytes"
             )
-        current(op).access(Access(self, op, vector, mask, lanes=8 * count))
+        current(op).access(ElementAccess(self, op, vector, mask, lanes=8 * count))
 
     def _access(self, op: str, vector: int, mask: Any) -> None:
-        current(op).access(Access(self, op, vector, mask))
+        current(op).access(ElementAccess(self, op, vector, mask))
 
 
-def _atomic(array: Array, operation: str, op: str) -> str:
+def _atomic(array: SketchArray, operation: str, op: str) -> str:
     """The operation name of an atomic: `op`, or a more special one (docs/model.md, "Which shared atomic is
     which").
 
@@ -125,7 +125,7 @@ def _atomic(array: Array, operation: str, op: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ElementAccess:
     """One instruction: its operation, the elements, how many each lane accesses, and the active lanes.
 
     lanes: only so many of a warp, starting from 0, supply an address.
@@ -141,10 +141,10 @@ class Access:
 class Running(Protocol):
     """A sketch being run."""
 
-    def access(self, access: Access) -> None:
+    def access(self, access: ElementAccess) -> None:
         """Record an access by the active threads."""
 
-    def copy(self, access: Access, source: Element, read: Any) -> None:
+    def copy(self, access: ElementAccess, source: Element, read: Any) -> None:
         """Record a copy from `source`; threads outside of `read` write zeros."""
 
 

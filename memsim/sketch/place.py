@@ -17,7 +17,7 @@ HERE = str(Path(__file__).parent)
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class PythonStatement:
     """The line of Python that makes an access, in the role that an instruction has in a trace."""
 
     text: str
@@ -41,7 +41,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PythonLine:
     """A line of Python. position: of the bytecode, which distinguishes two accesses on a line."""
 
     path: str
@@ -49,13 +49,13 @@ class Place:
     position: int
 
 
-def caller() -> Place:
+def caller() -> PythonLine:
     """The innermost line outside of this package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
     assert frame is not None
-    return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_lasti)
+    return PythonLine(frame.f_code.co_filename, frame.f_lineno, frame.f_lasti)
 
 
 def shown_path(path: str) -> str:
@@ -108,13 +108,13 @@ def user_mistakes(names: dict[str, str]) -> Iterator[None]:
         ) from (None if isinstance(error, MemsimError) else error)
 
 
-def _innermost(traceback: TracebackType | None) -> Place | None:
+def _innermost(traceback: TracebackType | None) -> PythonLine | None:
     """The innermost line of a traceback that is neither in this package nor in a library."""
     found = None
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
         if not path.startswith(HERE) and "site-packages" not in path and not _is_memsim(path):
-            found = Place(path, traceback.tb_lineno, traceback.tb_lasti)
+            found = PythonLine(path, traceback.tb_lineno, traceback.tb_lasti)
         traceback = traceback.tb_next
     return found
 

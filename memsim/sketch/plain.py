@@ -15,8 +15,8 @@ from memsim.arch import SM_90, Arch
 from memsim.launch import WARP, Launch
 from memsim.model import GlobalCost, SharedCost
 from memsim.ptx.program import SourceLine
-from memsim.sketch.place import Statement, caller, line_of, shown_path, text_of
-from memsim.sketch.run import Chunk, OtherSide, Site
+from memsim.sketch.place import PythonStatement, caller, line_of, shown_path, text_of
+from memsim.sketch.run import CopySource, SketchChunk, SketchSite
 from memsim.state.registers import from_array, from_bools
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Origin, Trace
@@ -120,14 +120,14 @@ def _analyzed(
     place = caller()
     file = shown_path(place.path)
     text = line_of(place.path, place.line)
-    site = Site(0, Statement(text, SourceLine(file, place.line, 0)), op, space, width)
+    site = SketchSite(0, PythonStatement(text, SourceLine(file, place.line, 0)), op, space, width)
     recorder = Recorder()
-    recorder.start_chunk(Chunk(np.arange(len(lanes)), WARP))
+    recorder.start_chunk(SketchChunk(np.arange(len(lanes)), WARP))
     if len(lanes):
         mask = from_bools(np.ascontiguousarray(on))
         other = None
         if op == "cp_async":  # the model assumes that lanes read contiguously
-            other = OtherSide(from_array(np.arange(WARP)[None, :] * width), mask)
+            other = CopySource(from_array(np.arange(WARP)[None, :] * width), mask)
         recorder.access(site, from_array(lanes), True, mask, frozenset(), other)
     sites, columns = recorder.columns()
     trace = Trace(

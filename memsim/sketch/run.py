@@ -16,10 +16,18 @@ from memsim.arch import SM_90
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.ptx.program import SourceLine
-from memsim.sketch.addresses import Lanes, byte_addresses
-from memsim.sketch.array import Array
-from memsim.sketch.element import Access, Element, running
-from memsim.sketch.place import Place, Statement, caller, line_of, shown_path, text_of, user_mistakes
+from memsim.sketch.addresses import AccessingThreads, byte_addresses
+from memsim.sketch.array import SketchArray
+from memsim.sketch.element import Element, ElementAccess, running
+from memsim.sketch.place import (
+    PythonLine,
+    PythonStatement,
+    caller,
+    line_of,
+    shown_path,
+    text_of,
+    user_mistakes,
+)
 from memsim.sketch.thread import Thread, checked_mask, coordinates
 from memsim.state.registers import Part, Sum, from_array, from_bools
 from memsim.trace.record import Recorder
@@ -37,18 +45,18 @@ BYPASS_WIDTH = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class SketchSite:
     """An access of the function, in the role of a site for the recorder."""
 
     index: int
-    instruction: Statement
+    instruction: PythonStatement
     op: str
     space: str
     width: int
 
 
 @dataclass(frozen=True)
-class OtherSide:
+class CopySource:
     """The source of a copy: the lanes' addresses there, and which lanes read."""
 
     address: Any
@@ -56,7 +64,7 @@ class OtherSide:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class SketchChunk:
     """Blocks that run together: their linear numbers, and threads of each, padded to whole warps."""
 
     blocks: NDArray[np.int64]
@@ -80,9 +88,9 @@ class Sketch:
         self.recorder = recorder
         self.thread = Thread(launch, np.zeros(1, np.int64))
         self.blocks: NDArray[np.int64] = np.zeros(1, np.int64)
-        self.places: dict[str, tuple[Array, int]] = {}
+        self.places: dict[str, tuple[SketchArray, int]] = {}
         self.ends = {"shared": 0, "global": 0}
-        self.sites: dict[tuple[Place, str, str, int, str], Site] = {}
+        self.sites: dict[tuple[PythonLine, str, str, int, str], SketchSite] = {}
 
     def run(
         self, function: Callable[[Thread], object], blocks: NDArray[np.int64], stand_for: int = 1
@@ -90,13 +98,13 @@ class Sketch:
         """Call the function for these blocks; `stand_for`: how many blocks each of them stands for."""
         self.blocks = blocks
         self.thread = Thread(self.launch, blocks)
-        self.recorder.start_chunk(Chunk(np.repeat(blocks, stand_for), self.launch.warps * 32))
+        self.recorder.start_chunk(SketchChunk(np.repeat(blocks, stand_for), self.launch.warps * 32))
         with running(self), user_mistakes(self.names):
             function(self.thread)
 
     # --- calls from elements
 
-    def access(self, access: Access) -> None:
+    def access(self, access: ElementAccess) -> None:
         """Record an access by the active threads."""
         lanes = self._lanes(
             np.logical_and(checked_mask(access.mask, "mask"), self.thread.lane < access.lanes)
@@ -104,7 +112,7 @@ class Sketch:
         addresses = self._addresses(access.element, access.vector, lanes)
         self._tell(access, access.element, _integer(addresses), from_bools(lanes.active))
 
-    def copy(self, access: Access, source: Element, read: Any) -> None:
+    def copy(self, access: ElementAccess, source: Element, read: Any) -> None:
         """Record a copy from `source`; threads outside of `read` write zeros."""
         target, element = access.element.array, source.array
         if target.itemsize != element.itemsize:
@@ -125,16 +133,16 @@ class Sketch:
         writes, reads = from_bools(lanes.active), from_bools(reading.active)
         to = _integer(self._addresses(access.element, access.vector, lanes))
         origin = _integer(self._addresses(source, access.vector, reading))
-        self._tell(access, access.element, to, writes, OtherSide(origin, reads))
-        self._tell(access, source, origin, reads, OtherSide(to, reads))
+        self._tell(access, access.element, to, writes, CopySource(origin, reads))
+        self._tell(access, source, origin, reads, CopySource(to, reads))
 
     def _tell(
         self,
-        access: Access,
+        access: ElementAccess,
         element: Element,
         addresses: int | Sum,
         active: bool | Part,
-        other: OtherSide | None = None,
+        other: CopySource | None = None,
     ) -> None:
         array = element.array
         site = self._site(access.op, array, array.itemsize * access.vector)
@@ -143,7 +151,7 @@ class Sketch:
 
     # --- lanes and addresses
 
-    def _lanes(self, mask: Any) -> Lanes:
+    def _lanes(self, mask: Any) -> AccessingThreads:
         shape = len(self.blocks), self.launch.warps * 32
         active = np.atleast_2d(np.logical_and(self.thread.active, checked_mask(mask, "mask")))
         try:
@@ -152,17 +160,17 @@ class Sketch:
             raise MemsimError(
                 f"a mask has shape {np.shape(mask)}, but there are {shape[0]} blocks of {shape[1]} threads"
             ) from None
-        return Lanes(shape, active, self._who)
+        return AccessingThreads(shape, active, self._who)
 
     def _who(self, row: int, column: int) -> str:
         thread = coordinates(np.int64(column), self.launch.block)
         block = coordinates(self.blocks[row], self.launch.grid)
         return f"thread ({thread.x},{thread.y},{thread.z}) of block ({block.x},{block.y},{block.z})"
 
-    def _addresses(self, element: Element, vector: int, lanes: Lanes) -> NDArray[np.int64]:
+    def _addresses(self, element: Element, vector: int, lanes: AccessingThreads) -> NDArray[np.int64]:
         return byte_addresses(element, vector, lanes, self._first_byte(element.array))
 
-    def _first_byte(self, array: Array) -> int:
+    def _first_byte(self, array: SketchArray) -> int:
         """The offset of the array, which is assigned when it is first accessed."""
         if array.name in self.places:
             placed, first = self.places[array.name]
@@ -185,14 +193,14 @@ class Sketch:
         self.ends[array.space] = max(self.ends[array.space], end)
         return first
 
-    def _site(self, op: str, array: Array, width: int) -> Site:
+    def _site(self, op: str, array: SketchArray, width: int) -> SketchSite:
         place = caller()
         key = place, op, array.space, width, array.name
         if key not in self.sites:
             name = self.names.setdefault(place.path, shown_path(place.path))
             source = SourceLine(name, place.line, 0)
-            statement = Statement(line_of(place.path, place.line), source)
-            self.sites[key] = Site(len(self.sites), statement, op, array.space, width)
+            statement = PythonStatement(line_of(place.path, place.line), source)
+            self.sites[key] = SketchSite(len(self.sites), statement, op, array.space, width)
         return self.sites[key]
 
     # --- result

@@ -7,8 +7,8 @@ launches. Left out on purpose: what code does.
 from __future__ import annotations
 
 from memsim.source.declared import (
+    ArrayShape,
     Declaration,
-    Shape,
     array_shape,
     declarations,
     definition,
@@ -22,8 +22,8 @@ from memsim.source.values import ELEMENT_BYTES, constants, value_of
 
 __all__ = [
     "ELEMENT_BYTES",
+    "ArrayShape",
     "Declaration",
-    "Shape",
     "array_shape",
     "constants",
     "declarations",

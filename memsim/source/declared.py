@@ -75,7 +75,7 @@ def _last_name(declaration: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ArrayShape:
     """A declared array: its extents, and the bytes of an element."""
 
     extents: tuple[int, ...]
@@ -90,7 +90,7 @@ class Declaration:
     the block that declares it. dynamic: its one extent is left to the launch.
     """
 
-    shape: Shape
+    shape: ArrayShape
     name: tuple[int, int]
     extents: tuple[tuple[int, int], ...]
     scope: tuple[int, int]
@@ -101,7 +101,7 @@ class Declaration:
         return start == end
 
 
-def array_shape(text: str, name: str, size: int, also: Mapping[str, int] | None = None) -> Shape | None:
+def array_shape(text: str, name: str, size: int, also: Mapping[str, int] | None = None) -> ArrayShape | None:
     """How the source declares the shared array `name` of `size` bytes, such as `float s_a[BK][BM + 4]`.
 
     Extents are numbers, constants of the source (`constexpr`, `const`, `#define`) and arithmetic of both.
@@ -137,7 +137,7 @@ def declarations(
         sizes = ELEMENT_BYTES.values()
         if len(extents) == len(spans) and count * element == size and element in sizes:
             scope = match.start(2), _end_of_block(code, match.end())
-            yield Declaration(Shape(extents, element), match.span(2), tuple(spans), scope)
+            yield Declaration(ArrayShape(extents, element), match.span(2), tuple(spans), scope)
 
 
 def template_constants(text: str, kernel: str) -> dict[str, int]:

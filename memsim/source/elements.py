@@ -36,7 +36,7 @@ _UNREAD = ("base_class_clause", "virtual", "bitfield_clause")
 
 
 @dataclass(frozen=True, slots=True)
-class Element:
+class ElementType:
     """One element of an array: `count` numbers of the type `short` ("f32"), side by side.
 
     size, alignment: in bytes. Of a struct with padding, or of several types, the numbers are words or bytes.
@@ -48,23 +48,23 @@ class Element:
     alignment: int
 
 
-def element(text: str, name: str) -> Element | None:
+def element(text: str, name: str) -> ElementType | None:
     """How an element of the C type `name` lies; None if neither its name nor the source says."""
     return _plain(name) or _Structs(text).of(name.rpartition("::")[2])
 
 
-def _plain(name: str) -> Element | None:
+def _plain(name: str) -> ElementType | None:
     """A number, or a vector of numbers."""
     vector = _VECTOR.fullmatch(name)
     kind, count = (vector[1], int(vector[2])) if vector is not None else (name, 1)
     if kind not in NUMBERS:
         return None
     size = int(re.sub(r"\D", "", NUMBERS[kind])) // 8
-    return Element(NUMBERS[kind], count, size * count, size if count == 3 else min(16, size * count))
+    return ElementType(NUMBERS[kind], count, size * count, size if count == 3 else min(16, size * count))
 
 
 #: A member that is a pointer.
-POINTER = Element("u64", 1, 8, 8)
+POINTER = ElementType("u64", 1, 8, 8)
 
 
 class _Structs:
@@ -77,7 +77,7 @@ class _Structs:
         self.known = constants(text)
         self.open: set[str] = set()
 
-    def of(self, name: str) -> Element | None:
+    def of(self, name: str) -> ElementType | None:
         """The struct of a name."""
         body = None if "#pragma pack" in self.text or name in self.open else self._body(self.tree.root, name)
         if body is None:
@@ -112,7 +112,7 @@ class _Structs:
                     return inside
         return None
 
-    def _members(self, body: Node) -> Iterator[Element | None]:
+    def _members(self, body: Node) -> Iterator[ElementType | None]:
         """Each member that takes room; None for one that is not read."""
         for field in body.named_children:
             kind, declarators = field.child_by_field_name("type"), field.children_by_field_name("declarator")
@@ -127,7 +127,7 @@ class _Structs:
                 if declarator.type != "function_declarator":
                     yield None if kind is None else self._member(self.tree.text(kind), declarator)
 
-    def _member(self, kind: str, declarator: Node) -> Element | None:
+    def _member(self, kind: str, declarator: Node) -> ElementType | None:
         count = 1
         while declarator.type == "array_declarator":
             size, inner = declarator.child_by_field_name("size"), declarator.child_by_field_name("declarator")
@@ -136,13 +136,13 @@ class _Structs:
                 return None
             count, declarator = count * extent, inner
         if declarator.type == "pointer_declarator":
-            one: Element | None = POINTER
+            one: ElementType | None = POINTER
         else:
             one = _plain(kind) or self.of(kind.rpartition("::")[2])
-        return one and Element(one.short, one.count * count, one.size * count, one.alignment)
+        return one and ElementType(one.short, one.count * count, one.size * count, one.alignment)
 
 
-def _struct(members: list[Element], least: int) -> Element:
+def _struct(members: list[ElementType], least: int) -> ElementType:
     """Members one behind the other, each at its alignment."""
     end, padded = 0, False
     alignment = max(least, *(member.alignment for member in members))
@@ -153,7 +153,9 @@ def _struct(members: list[Element], least: int) -> Element:
     size = -(-end // alignment) * alignment
     kinds = {member.short for member in members}
     if len(kinds) == 1 and not padded and size == end:
-        return Element(kinds.pop(), sum(member.count for member in members), size, alignment)
+        return ElementType(kinds.pop(), sum(member.count for member in members), size, alignment)
     return (
-        Element("i32", size // 4, size, alignment) if size % 4 == 0 else Element("u8", size, size, alignment)
+        ElementType("i32", size // 4, size, alignment)
+        if size % 4 == 0
+        else ElementType("u8", size, size, alignment)
     )

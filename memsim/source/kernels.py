@@ -22,7 +22,7 @@ _FOLDERS = ("declaration_list", "translation_unit", "ERROR")
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class SourceParameter:
     """A parameter of a kernel: its C type (`const float *`) and its name."""
 
     type: str
@@ -56,7 +56,7 @@ class KernelSource:
     """
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[SourceParameter, ...]
     template: tuple[TemplateParameter, ...]
     line: int
 
@@ -134,7 +134,7 @@ def _kernel(
     )
 
 
-def _parameter(tree: Tree, node: Node) -> Parameter:
+def _parameter(tree: Tree, node: Node) -> SourceParameter:
     """`const float *__restrict__ in` is of type `const float *`, and called `in`."""
     text = tree.text(node)
     name = node.child_by_field_name("declarator")
@@ -160,7 +160,9 @@ def _parameter(tree: Tree, node: Node) -> Parameter:
         else text
     )
     kind = re.sub(r"\s+", " ", _KEPT_OUT.sub(" ", kind)).strip()
-    return Parameter(re.sub(r"\s*([*&])\s*(?=[*&]|$)", r" \1", kind + array).replace("* *", "**"), called)
+    return SourceParameter(
+        re.sub(r"\s*([*&])\s*(?=[*&]|$)", r" \1", kind + array).replace("* *", "**"), called
+    )
 
 
 def template_parameters(node: Node) -> tuple[TemplateParameter, ...]:

@@ -109,10 +109,10 @@ def _launches_in(
             function = node.parent.child_by_field_name("function")
             arguments = node.parent.child_by_field_name("arguments")
             if function is not None and arguments is not None:
-                yield _Reader(tree, known, file, node).launch(function, arguments, line)
+                yield _LaunchReader(tree, known, file, node).launch(function, arguments, line)
 
 
-class _Reader:
+class _LaunchReader:
     """What is known at a launch."""
 
     def __init__(

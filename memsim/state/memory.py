@@ -65,7 +65,7 @@ class Buffer:
     end: int
 
 
-class Layout:
+class SpaceLayout:
     """Named ranges in one state space, placed one after the other; alignment counts from `base`."""
 
     def __init__(self, space: str, base: int = 0) -> None:
@@ -119,7 +119,7 @@ class Layout:
         return np.where(inside, index, -1)
 
 
-class Store:
+class SpaceBytes:
     """The bytes of one state space: shape (1, n) for global and constant memory, (B, n) for
     shared, (B * T, n) for local memory."""
 
@@ -150,11 +150,11 @@ class Store:
         index: np.ndarray = (to_array(address) - self.base) // np.dtype(dtype).itemsize
         return index if active is True else np.where(to_bools(active), index, 0)
 
-    def of_rows(self, rows: np.ndarray) -> Store:
+    def of_rows(self, rows: np.ndarray) -> SpaceBytes:
         """The same bytes where each thread has those of a row of its own choice, int64 [B, T]."""
         if self.unknown is None:
             self.unknown = np.zeros_like(self.data)
-        found = Store(self.data, self.base, self.shape, "given")
+        found = SpaceBytes(self.data, self.base, self.shape, "given")
         found.poison, found.unknown, found.reasons, found.given = (
             self.poison,
             self.unknown,
@@ -350,9 +350,9 @@ class Memory:
 
     def __init__(self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE) -> None:
         self.layouts = {
-            "global": Layout("global", GLOBAL_BASE),
-            "shared": Layout("shared", shared_base),
-            "local": Layout("local"),
+            "global": SpaceLayout("global", GLOBAL_BASE),
+            "shared": SpaceLayout("shared", shared_base),
+            "local": SpaceLayout("local"),
         }
         self.symbols: dict[str, tuple[str, int]] = {}
         self._arguments: list[tuple[int, Any]] = []
@@ -364,9 +364,9 @@ class Memory:
         self.static_shared = 0
         self.dynamic_shared: int | None = None
         self._place(buffers)
-        self._global: Store | None = None
-        self.shared: Store | None = None
-        self.local: Store | None = None
+        self._global: SpaceBytes | None = None
+        self.shared: SpaceBytes | None = None
+        self.local: SpaceBytes | None = None
         self.shape = (1, 32)
         #: Why nothing is known in spaces whose bytes are not made yet.
         self._spoiled: dict[str, Poison] = {}
@@ -430,24 +430,24 @@ class Memory:
         if self._global is not None:
             self._global.shape = self.shape
 
-    def space(self, name: str) -> Store:
+    def space(self, name: str) -> SpaceBytes:
         """The bytes of a state space, made on first use."""
         blocks, threads = self.shape
         if name == "shared":
             if self.shared is None:
                 data = np.zeros((blocks, align(self.shared_bytes + 16, 16)), np.uint8)
                 base = self.layouts["shared"].base
-                self.shared = self._fresh("shared", Store(data, base, self.shape, "block"))
+                self.shared = self._fresh("shared", SpaceBytes(data, base, self.shape, "block"))
             return self.shared
         if name == "local":
             if self.local is None:
                 size = align(max(self.layouts["local"].end, 16), 16)
                 data = np.zeros((blocks * threads, size), np.uint8)
-                self.local = self._fresh("local", Store(data, 0, self.shape, "thread"))
+                self.local = self._fresh("local", SpaceBytes(data, 0, self.shape, "thread"))
             return self.local
         if self._global is None:
             size = align(self.layouts["global"].end - GLOBAL_BASE + GLOBAL_ALIGN, 16)
-            self._global = Store(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
+            self._global = SpaceBytes(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
             self._global.poison = self._spoiled.pop("global", None)
             for address, array in self._arguments:
                 if not isinstance(array, TABLES):
@@ -479,7 +479,7 @@ class Memory:
         elements: np.ndarray = np.ndarray(like.shape, like.dtype, memory, start, like.strides)
         return elements
 
-    def _fresh(self, space: str, store: Store) -> Store:
+    def _fresh(self, space: str, store: SpaceBytes) -> SpaceBytes:
         """A space that nobody has written yet."""
         store.poison = self._spoiled.pop(space, None)
         if space in self.uninitialised:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.state.memory import Store
+from memsim.state.memory import SpaceBytes
 from memsim.state.registers import Part, Sum, to_bools
 
 UFUNC: dict[str, np.ufunc] = {
@@ -37,7 +37,7 @@ UPDATE: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def update(
-    store: Store,
+    store: SpaceBytes,
     address: int | Sum,
     dtype: type,
     active: bool | Part,

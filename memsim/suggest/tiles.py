@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
 from memsim.model.operations import operation
-from memsim.source import Shape, array_shape, template_constants
+from memsim.source import ArrayShape, array_shape, template_constants
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +32,7 @@ class Tile:
     name: str
     first: int
     size: int
-    shape: Shape | None
+    shape: ArrayShape | None
     constants: Mapping[str, int]
     sites: tuple[int, ...]
     rows: NDArray[np.int64]

@@ -18,7 +18,7 @@ from typing import Any
 from memsim.errors import MemsimError
 from memsim.source.declared import closing
 from memsim.source.elements import NUMBERS, element
-from memsim.source.kernels import KernelSource, Parameter, kernels
+from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, launches
 from memsim.source.values import constants, split, value_of
 
@@ -236,7 +236,7 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _argument(
-    text: str, parameter: Parameter, passed: str, types: Mapping[str, str], asked: list[str]
+    text: str, parameter: SourceParameter, passed: str, types: Mapping[str, str], asked: list[str]
 ) -> str:
     """An `--arg` for a parameter: an array by type and shape, or a number."""
     base = " ".join(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.state.registers import Part, Sum, to_array, to_bools, warp_words
-from memsim.trace.requests import LANES, NONE, Requests
+from memsim.trace.requests import LANES, NONE, SiteRequests
 
 #: Addresses and the threads that ask for them: one pair, or for a copy the site's own and the other side's.
 Sides = list[tuple[int | Sum, Any]]
@@ -40,7 +40,7 @@ def content(address: int | Sum, active: Any, period: int) -> Any:
 
 def written_out(
     sides: Sides, periods: tuple[int, int], blocks: np.ndarray, warps: int, first_warps: np.ndarray
-) -> tuple[Requests, np.ndarray]:
+) -> tuple[SiteRequests, np.ndarray]:
     """(the requests of an execution by blocks of so many warps, how many blocks each stands for)."""
     chosen, weights = block_classes(sides, periods, len(blocks))
     lanes = _rows(to_bools(sides[0][1]), chosen, warps)
@@ -55,7 +55,7 @@ def written_out(
         partner = np.where(theirs, _chosen(_rows(to_array(sides[1][0]), chosen, warps), some), NONE)
     block = _chosen(np.repeat(blocks[chosen], warps), some)
     warp = _chosen((first_warps[chosen][:, None] + np.arange(warps)).reshape(-1), some)
-    return Requests(addresses, lanes, partner, block, warp), _chosen(np.repeat(weights, warps), some)
+    return SiteRequests(addresses, lanes, partner, block, warp), _chosen(np.repeat(weights, warps), some)
 
 
 def _rows(array: np.ndarray, chosen: np.ndarray, warps: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 from memsim.state.registers import Sum
 
 
-class Site(Protocol):
+class SiteLike(Protocol):
     """A place that accesses memory: its number, and what an access is."""
 
     @property
@@ -28,7 +28,7 @@ class Site(Protocol):
     def width(self) -> int: ...
 
 
-class OtherSide(Protocol):
+class CopySourceLike(Protocol):
     """The other end of a copy: the lanes' addresses there, and the lanes that read."""
 
     @property
@@ -38,7 +38,7 @@ class OtherSide(Protocol):
     def active(self) -> Any: ...
 
 
-class Chunk(Protocol):
+class ChunkLike(Protocol):
     """Blocks that run at once: their linear numbers [B], and the threads of each, padded to whole warps.
 
     first: the number of the first of these threads in the block [B, 1]; not 0 where each warp is a row.

@@ -23,9 +23,9 @@ from memsim.state.registers import Poison, Sum, warp_words
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
 from memsim.trace.footprint import SECTOR_BITS, Marks
-from memsim.trace.heard import Chunk, OtherSide, Site
-from memsim.trace.requests import LANES, PERIOD, Requests
-from memsim.trace.rows import Rows, Tell
+from memsim.trace.heard import ChunkLike, CopySourceLike, SiteLike
+from memsim.trace.requests import LANES, PERIOD, SiteRequests
+from memsim.trace.rows import RequestRows, Tell
 from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
 
@@ -64,8 +64,8 @@ class Tally:
 class SiteRecord:
     """What is known of one site so far. requests: how many were made."""
 
-    site: Site
-    rows: Rows
+    site: SiteLike
+    rows: RequestRows
     instructions: int = 0
     requests: int = 0
     arrays: set[str] = field(default_factory=set)
@@ -113,7 +113,7 @@ class Recorder:
 
     # --- what is heard ------------------------------------------------------------------
 
-    def start_chunk(self, engine: Chunk) -> None:
+    def start_chunk(self, engine: ChunkLike) -> None:
         """A new chunk of blocks begins; keys of the last one are of no more use."""
         self.forget()
         self.chunks += 1
@@ -127,12 +127,12 @@ class Recorder:
 
     def access(
         self,
-        site: Site,
+        site: SiteLike,
         address: int | Sum,
         mask: Any,
         active: Any,
         arrays: frozenset[str],
-        other: OtherSide | None = None,
+        other: CopySourceLike | None = None,
     ) -> None:
         """Count one execution of a site."""
         record = self.record(site)
@@ -160,7 +160,7 @@ class Recorder:
         record.requests += tally.requests
         self.keep_bounded(record)
 
-    def requests(self, site: Site, requests: Requests) -> None:
+    def requests(self, site: SiteLike, requests: SiteRequests) -> None:
         """Count requests that are written out."""
         record = self.record(site)
         record.instructions += len(requests)
@@ -174,7 +174,7 @@ class Recorder:
         record.rows.made(tally.rows, tally.counts)
         self.keep_bounded(record)
 
-    def lost(self, site: Site, requests: int, why: str) -> None:
+    def lost(self, site: SiteLike, requests: int, why: str) -> None:
         """Count requests of which too little is known, and why."""
         record = self.record(site)
         record.instructions += requests
@@ -183,7 +183,7 @@ class Recorder:
 
     def stretches(
         self,
-        site: Site,
+        site: SiteLike,
         arrays: frozenset[str],
         start: np.ndarray,
         length: np.ndarray,
@@ -204,13 +204,13 @@ class Recorder:
             addresses = begins[:, None] + np.arange(0, PIECE, PIECE // LANES)
             active = (addresses >= low) & (addresses < high)
             whose = np.full(len(begins), self.blocks[block[i]]), np.full(len(begins), warp[i])
-            requests = Requests(addresses, active, None, *whose)
+            requests = SiteRequests(addresses, active, None, *whose)
             tally = self.counted(record, requests, np.full(len(begins), count))
             record.requests += tally.requests
             record.rows.made(tally.rows, tally.counts)
         self.keep_bounded(record)
 
-    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+    def unknown(self, site: SiteLike, poison: Poison, mask: Any, active: Any) -> None:
         """Count an execution whose addresses nobody knows."""
         record = self.record(site)
         record.instructions += self.count_warps(mask)
@@ -231,16 +231,16 @@ class Recorder:
 
     # --- counting -----------------------------------------------------------------------
 
-    def record(self, site: Site) -> SiteRecord:
+    def record(self, site: SiteLike) -> SiteRecord:
         """What is known of a site."""
         record = self.sites.get(site.index)
         if record is None:
             periods = self.periods(site)
-            rows = Rows(lambda requests: requests.relative(periods))
+            rows = RequestRows(lambda requests: requests.relative(periods))
             record = self.sites[site.index] = SiteRecord(site, rows)
         return record
 
-    def periods(self, site: Site) -> tuple[int, int]:
+    def periods(self, site: SiteLike) -> tuple[int, int]:
         """By how many bytes requests of one row differ: on the site's own side, on a copy's other one."""
         own, other = self.shared_period, self.global_period
         return (own, other) if site.space == "shared" else (other, own)
@@ -287,7 +287,7 @@ class Recorder:
             self.remembered += sum(len(part) for one in contents for part in one if isinstance(part, bytes))
         return tally
 
-    def counted(self, record: SiteRecord, requests: Requests, weights: np.ndarray) -> Tally:
+    def counted(self, record: SiteRecord, requests: SiteRequests, weights: np.ndarray) -> Tally:
         """Requests that came `weights` times each, as rows of the site."""
         if self.is_scattered and not record.requests and not record.rows.folded:
             self.fold(record)  # before its first
@@ -332,7 +332,7 @@ class Recorder:
         record.rows = record.rows.fold(self.kinds(record.site))
         self.kept_rows -= before - len(record.rows)
 
-    def kinds(self, site: Site) -> Tell:
+    def kinds(self, site: SiteLike) -> Tell:
         """What tells requests of a site apart that is folded."""
         alike = self.alike
         assert alike is not None

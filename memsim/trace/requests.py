@@ -1,6 +1,6 @@
 """Requests written out, lane by lane, and what tells them apart.
 
-In: addresses and active lanes. Out: `Requests`, and rows of numbers that are equal where requests are the
+In: addresses and active lanes. Out: `SiteRequests`, and rows of numbers that are equal where requests are the
 same but for where they begin.
 """
 
@@ -20,7 +20,7 @@ NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
+class SiteRequests:
     """Requests of one site: addresses and active lanes [m, 32], the block and the warp that made each [m].
 
     partner: of copies the addresses on the other side, -1 in lanes that have none [m, 32]; None for others.
@@ -35,10 +35,10 @@ class Requests:
     def __len__(self) -> int:
         return len(self.addresses)
 
-    def __getitem__(self, chosen: np.ndarray | slice) -> Requests:
+    def __getitem__(self, chosen: np.ndarray | slice) -> SiteRequests:
         """Some of them."""
         partner = None if self.partner is None else self.partner[chosen]
-        return Requests(
+        return SiteRequests(
             self.addresses[chosen], self.active[chosen], partner, self.block[chosen], self.warp[chosen]
         )
 

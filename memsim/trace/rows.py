@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from memsim.trace.requests import LANES, Requests
+from memsim.trace.requests import LANES, SiteRequests
 
 #: What tells requests of a site apart: requests to numbers [m, k].
-Tell = Callable[[Requests], np.ndarray]
+Tell = Callable[[SiteRequests], np.ndarray]
 
 #: Requests that are looked at together, so that what is made of them stays in the processor's cache.
 SLICE = 1 << 12
@@ -32,7 +32,7 @@ def _random_odd(count: int) -> np.ndarray:
 HASH = _random_odd(2 * LANES)
 
 
-class Column:
+class GrowingColumn:
     """An array that grows at its end, of rows of a shape."""
 
     def __init__(self, dtype: type, shape: tuple[int, ...] = ()) -> None:
@@ -55,7 +55,7 @@ class Column:
         self.size = size
 
 
-class Rows:
+class RequestRows:
     """Distinct requests in the order in which they came.
 
     tell: what tells them apart. folded: that is no more than what they cost. counts: how often each was made,
@@ -67,22 +67,22 @@ class Rows:
         self.folded = folded
         self.index: dict[int | bytes, int] = {}
         self.by_bytes = False
-        self.told: Column | None = None
-        self.addresses = Column(np.int64, (LANES,))
-        self.active = Column(np.bool_, (LANES,))
-        self.partner: Column | None = None
-        self.block = Column(np.int64)
-        self.warp = Column(np.int32)
+        self.told: GrowingColumn | None = None
+        self.addresses = GrowingColumn(np.int64, (LANES,))
+        self.active = GrowingColumn(np.bool_, (LANES,))
+        self.partner: GrowingColumn | None = None
+        self.block = GrowingColumn(np.int64)
+        self.warp = GrowingColumn(np.int32)
         self.counts: np.ndarray = np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return self.addresses.size
 
-    def requests(self) -> Requests:
+    def requests(self) -> SiteRequests:
         """The rows, as requests."""
         partner = None if self.partner is None else self.partner.array
         columns = self.addresses.array, self.active.array
-        return Requests(*columns, partner, self.block.array, self.warp.array)
+        return SiteRequests(*columns, partner, self.block.array, self.warp.array)
 
     def made(self, numbers: np.ndarray, times: np.ndarray) -> None:
         """The rows of these numbers were asked for so often; one may stand there twice."""
@@ -91,7 +91,7 @@ class Rows:
             self.counts = np.concatenate([self.counts, np.zeros(missing, np.int64)])
         np.add.at(self.counts, numbers, times)
 
-    def number(self, requests: Requests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def number(self, requests: SiteRequests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(numbers of rows, how often each was made) of requests that came `weights` times each [m].
 
         Those that are new are kept.
@@ -105,7 +105,7 @@ class Rows:
         numbers, counts = zip(*parts)
         return np.concatenate(numbers), np.concatenate(counts)
 
-    def _number(self, requests: Requests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _number(self, requests: SiteRequests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         told = self.tell(requests)
         first, inverse, numbers = self._find(told)
         fresh = np.flatnonzero(numbers < 0)
@@ -146,23 +146,23 @@ class Rows:
         if self.told is not None:
             self.index.update(zip(self._keys(self.told.array), range(len(self))))
 
-    def _keep(self, requests: Requests, told: np.ndarray) -> None:
+    def _keep(self, requests: SiteRequests, told: np.ndarray) -> None:
         """These are rows of their own, at the end."""
         self.index.update(zip(self._keys(told), range(len(self), len(self) + len(told))))
         if self.told is None:
-            self.told = Column(np.int64, told.shape[1:])
+            self.told = GrowingColumn(np.int64, told.shape[1:])
         self.told.extend(told)
         self.addresses.extend(np.where(requests.active, requests.addresses, 0))
         self.active.extend(requests.active)
         self.block.extend(requests.block)
         self.warp.extend(requests.warp)
         if requests.partner is not None:
-            self.partner = self.partner or Column(np.int64, (LANES,))
+            self.partner = self.partner or GrowingColumn(np.int64, (LANES,))
             self.partner.extend(requests.partner)
 
-    def fold(self, tell: Tell) -> Rows:
+    def fold(self, tell: Tell) -> RequestRows:
         """Those of them that `tell` tells apart, the first of each kind."""
-        rows = Rows(tell, folded=True)
+        rows = RequestRows(tell, folded=True)
         if len(self):
             rows.made(*rows.number(self.requests(), self.counts))
         return rows

@@ -50,7 +50,7 @@ COLUMNS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
 }
 
 
-class Shape(msgspec.Struct):
+class LaunchHeader(msgspec.Struct):
     """The launch in a header."""
 
     grid: tuple[Positive, Positive, Positive]
@@ -70,7 +70,7 @@ class Header(msgspec.Struct):
 
     schema: int
     kernel: str
-    launch: Shape
+    launch: LaunchHeader
     blocks_replayed: Positive
     sites: tuple[AccessSite, ...]
     arrays: tuple[tuple[str, str, int, Natural], ...]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from memsim.source import Shape, array_shape, template_constants
+from memsim.source import ArrayShape, array_shape, template_constants
 from memsim.trace.trace import Trace
 
 
-def declared_shape(trace: Trace, name: str, size: int) -> Shape | None:
+def declared_shape(trace: Trace, name: str, size: int) -> ArrayShape | None:
     """The shape of the shared array `name` of `size` bytes; None where no source file declares it so.
 
     Extents may be constants of the source, and of a template the parameters of the instance that is launched.

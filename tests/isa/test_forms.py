@@ -19,7 +19,7 @@ from memsim.isa.op import PREDICATE, SLOTS, Effect, Form
 from memsim.isa.readers import Binder
 from memsim.isa.registry import RECORDS, Unsupported
 from memsim.sass.decode import _decoded, decode
-from memsim.sass.listing import Line, Listing
+from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.code import Code
 from memsim.simt.dataflow import Dataflow
 from memsim.state.registers import Poison, Poisoned
@@ -96,7 +96,7 @@ def test_a_form_with_too_few_operands_is_not_executed(text: str) -> None:
 
 def executed(*texts: str) -> list[Any]:
     """The registers after instructions that are executed in order."""
-    lines = tuple(Line(16 * place, None, text, None) for place, text in enumerate((*texts, "EXIT")))
+    lines = tuple(ListingLine(16 * place, None, text, None) for place, text in enumerate((*texts, "EXIT")))
     code = Code(Dataflow(decode(Listing("kernel", lines, {}))), Binder({}), None, {})
 
     class Engine:

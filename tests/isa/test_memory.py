@@ -17,7 +17,7 @@ from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
-from memsim.state.memory import GLOBAL_BASE, SHARED_BASE, Store
+from memsim.state.memory import GLOBAL_BASE, SHARED_BASE, SpaceBytes
 from memsim.state.registers import (
     Part,
     Poison,
@@ -48,14 +48,14 @@ class Machine:
         for name, content in self.content.items():
             rows = LANES if name == "local" else 1
             data = np.tile(np.frombuffer(bytes(content), np.uint8), (rows, 1))
-            self.stores[name] = Store(data, bases[name], (1, LANES), kinds[name])
+            self.stores[name] = SpaceBytes(data, bases[name], (1, LANES), kinds[name])
         self.slots: list[Any] = [None] * (SLOTS + 2)
         self.memory = self
         self.mask: Any = True
         self.threads = LANES
         self.touched: list[tuple[str, str, int]] = []
 
-    def space(self, name: str) -> Store:
+    def space(self, name: str) -> SpaceBytes:
         return self.stores[name]
 
     def spoil(self, name: str, poison: Poison) -> None:

@@ -16,7 +16,7 @@ from memsim.isa.op import Effect, Form, Op
 from memsim.isa.reach import ALL_SPACES, spaces_read, spaces_written
 from memsim.isa.registry import RECORDS
 from memsim.sass.decode import _decoded, decode
-from memsim.sass.listing import Line, Listing
+from memsim.sass.listing import Listing, ListingLine
 
 HERE = Path(__file__).parent
 TABLE = {
@@ -62,7 +62,7 @@ HARMLESS = (
 
 
 def op(text: str) -> Op:
-    return decode(Listing("k", (Line(0, None, text, None),), {})).ops[0]
+    return decode(Listing("k", (ListingLine(0, None, text, None),), {})).ops[0]
 
 
 def test_nvidias_table_is_known() -> None:

@@ -6,14 +6,14 @@ import pytest
 
 from memsim.isa.stack import local_name
 from memsim.sass.decode import decode
-from memsim.sass.listing import Line, Listing
+from memsim.sass.listing import Listing, ListingLine
 
 FRAME = ("LDC R1, c[0x0][0x28]", "IADD3 R1, R1, -0x10, RZ")
 SPILL = ("STL [R1+0x8], R4", "LDL R4, [R1+0x8]", "STL.128 [R1], R8")
 
 
 def named(*texts: str) -> str:
-    lines = (Line(16 * place, None, text, None) for place, text in enumerate((*FRAME, *texts, "EXIT")))
+    lines = (ListingLine(16 * place, None, text, None) for place, text in enumerate((*FRAME, *texts, "EXIT")))
     return local_name(decode(Listing("kernel", tuple(lines), {})))
 
 

@@ -18,7 +18,7 @@ from memsim.isa.warpgroup import build_group_product
 from memsim.launch import Launch
 from memsim.sass.decode import parse_form
 from memsim.simt.lanes import Lanes
-from memsim.state.memory import SHARED_BASE, Store
+from memsim.state.memory import SHARED_BASE, SpaceBytes
 from memsim.state.registers import Poison, from_array, ints, to_array
 
 RECORDED = dict(np.load(Path(__file__).parent / "data" / "wgmma.npz"))
@@ -35,7 +35,7 @@ class Warpgroup(Lanes):
         super().__init__(Launch((1, 1, 1), (128, 1, 1)), (1, 1, 1))
         self.start(np.zeros(1, np.int64))
         self.slots: list[Any] = [None] * 1024
-        self.store = Store(content[None].copy(), SHARED_BASE, (1, 128), "block")
+        self.store = SpaceBytes(content[None].copy(), SHARED_BASE, (1, 128), "block")
         self.memory = SimpleNamespace(space=lambda name: self.store)
 
     def operands(self, op: Any, width: int, active: Any) -> None:

@@ -5,23 +5,23 @@ from __future__ import annotations
 import struct
 
 from memsim.ptx.program import (
-    Address,
     CallTarget,
-    Immediate,
-    Instruction,
     Negated,
     Operand,
-    Pair,
-    Register,
+    PtxAddress,
+    PtxImmediate,
+    PtxInstruction,
+    PtxPair,
+    PtxRegister,
+    PtxSpecial,
+    PtxSymbol,
     Selected,
-    Special,
-    Symbol,
     TextureAddress,
     Vector,
 )
 
 
-def instruction_text(instruction: Instruction) -> str:
+def instruction_text(instruction: PtxInstruction) -> str:
     """`@!%p1 add.s32 %r1, %r2, 3;`"""
     guard = ""
     if instruction.guard:
@@ -32,13 +32,13 @@ def instruction_text(instruction: Instruction) -> str:
 
 def operand_text(operand: Operand) -> str:
     """One operand as PTX writes it."""
-    if isinstance(operand, (Register, Special)):
+    if isinstance(operand, (PtxRegister, PtxSpecial)):
         return operand.name
-    if isinstance(operand, Immediate):
+    if isinstance(operand, PtxImmediate):
         return _constant(operand.value)
-    if isinstance(operand, Symbol):
+    if isinstance(operand, PtxSymbol):
         return operand.name + (f"+{operand.offset}" if operand.offset else "")
-    if isinstance(operand, Address):
+    if isinstance(operand, PtxAddress):
         return f"[{operand_text(operand.base)}" + (f"+{operand.offset}]" if operand.offset else "]")
     if isinstance(operand, Vector):
         return f"{{{', '.join(operand_text(item) for item in operand.items)}}}"
@@ -47,7 +47,7 @@ def operand_text(operand: Operand) -> str:
     if isinstance(operand, Negated):
         sign = "-" if isinstance(operand.register, Selected) else "!"
         return sign + operand_text(operand.register)
-    if isinstance(operand, Pair):
+    if isinstance(operand, PtxPair):
         return f"{operand_text(operand.first)}|{operand_text(operand.second)}"
     if isinstance(operand, TextureAddress):
         handles = (operand_text(item).strip("[]") for item in operand.handles)

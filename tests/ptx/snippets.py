@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memsim.ptx.parser import parse
-from memsim.ptx.program import Function, Instruction, Module, Operand
+from memsim.ptx.program import Function, Operand, PtxInstruction, PtxModule
 
 HEADER = ".version 8.4\n.target sm_90\n.address_size 64\n"
 
@@ -16,7 +16,7 @@ REGISTERS = """
 """
 
 
-def module(text: str) -> Module:
+def module(text: str) -> PtxModule:
     """`text` behind a header of three lines."""
     return parse(HEADER + text)
 
@@ -27,7 +27,7 @@ def kernel(body: str) -> Function:
     return module(text).functions["k"]
 
 
-def only(statement: str) -> Instruction:
+def only(statement: str) -> PtxInstruction:
     """The one instruction of a kernel with `statement` as its body."""
     (instruction,) = kernel(statement).instructions
     return instruction

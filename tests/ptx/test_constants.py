@@ -8,7 +8,7 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.ptx.constants import constant
-from memsim.ptx.lexer import Cursor, Source
+from memsim.ptx.lexer import Cursor, PtxText
 
 # What ptxas 13.0 laid down in the data of a `.u64` variable with this initial value.
 PTXAS = {
@@ -97,7 +97,7 @@ BAD = {
 
 
 def value(text: str) -> int | float:
-    cursor = Cursor(Source(text, "<test>"))
+    cursor = Cursor(PtxText(text, "<test>"))
     result = constant(cursor)
     assert cursor.peek_kind() == "end"
     return result

@@ -6,11 +6,11 @@ import struct
 
 import pytest
 
-from memsim.ptx.program import Address, Parameter, Register, Symbol, Variable, Vector
+from memsim.ptx.program import Parameter, PtxAddress, PtxRegister, PtxSymbol, PtxVariable, Vector
 from tests.ptx.snippets import kernel, module
 
 
-def variable(text: str) -> Variable:
+def variable(text: str) -> PtxVariable:
     """The last variable of a module that has `text` and two variables to point at."""
     variables = module(f".global .u32 g[4]; .shared .b8 s[8]; {text}").variables
     return list(variables.values())[-1]
@@ -60,7 +60,9 @@ def test_shape(text: str, expected: tuple[str, str, int, int]) -> None:
 
 
 def test_dynamic_shared_memory_has_no_size() -> None:
-    assert variable(".extern .shared .align 16 .b8 x[];") == Variable("x", "shared", "b8", 16, 0, extern=True)
+    assert variable(".extern .shared .align 16 .b8 x[];") == PtxVariable(
+        "x", "shared", "b8", 16, 0, extern=True
+    )
 
 
 VALUES = [
@@ -147,7 +149,7 @@ def test_returned_parameters() -> None:
     assert function["g"].returns == (Parameter("y", "b32", 4, 4, 0),)
     assert [p.size for p in function["g"].parameters] == [4, 0]
     assert function["g"].registers == {"y": "b32", "x": "b32"}
-    assert function["g"].instructions[0].operands == (Register("y"), Register("x"))
+    assert function["g"].instructions[0].operands == (PtxRegister("y"), PtxRegister("x"))
 
 
 SCOPES = """
@@ -173,8 +175,8 @@ def test_names_of_nested_scopes_are_made_unique() -> None:
         "p#4",
     ]
     first = [i.operands[0] for i in function.instructions if i.operands]
-    pair = Vector((Register("x#2.x"), Register("x#2.y")))
-    assert first == [Register(n) for n in ("p", "p#2", "y", "p#3", "x#2.y")] + [pair]
+    pair = Vector((PtxRegister("x#2.x"), PtxRegister("x#2.y")))
+    assert first == [PtxRegister(n) for n in ("p", "p#2", "y", "p#3", "x#2.y")] + [pair]
     guards = [i.guard.name for i in function.instructions if i.guard]
     assert guards == ["p#2", "p#4", "p#3", "p"]
 
@@ -182,8 +184,8 @@ def test_names_of_nested_scopes_are_made_unique() -> None:
 def test_ranges_in_nested_scopes() -> None:
     function = kernel(".reg .b32 t<2>; { .reg .b32 t<3>; mov.b32 t1, t2; } mov.b32 t1, t0;")
     assert [i.operands for i in function.instructions] == [
-        (Register("t1#2"), Register("t2")),
-        (Register("t1"), Register("t0")),
+        (PtxRegister("t1#2"), PtxRegister("t2")),
+        (PtxRegister("t1"), PtxRegister("t0")),
     ]
 
 
@@ -194,11 +196,11 @@ def test_variables_of_nested_scopes_and_those_that_hide_a_module_variable() -> N
     )
     assert {name: v.size for name, v in function.variables.items()} == {"q": 4, "q#2": 8, "table#2": 8}
     assert [i.operands[0] for i in function.instructions if i.opcode == "st"] == [
-        Address(Symbol("q")),
-        Address(Symbol("q#2"), 4),
+        PtxAddress(PtxSymbol("q")),
+        PtxAddress(PtxSymbol("q#2"), 4),
     ]
-    assert function.instructions[0].operands[1] == Symbol("table")
-    assert function.instructions[3].operands[1] == Symbol("table#2")
+    assert function.instructions[0].operands[1] == PtxSymbol("table")
+    assert function.instructions[3].operands[1] == PtxSymbol("table#2")
 
 
 LABELS = """
@@ -212,7 +214,7 @@ def test_labels_of_nested_scopes() -> None:
     function = kernel(LABELS)
     assert function.labels == {"WAIT": 0, "DONE": 3, "WAIT#2": 3, "DONE#2": 6, "OUT": 7, "LAST": 7}
     assert [i.operands[0] for i in function.instructions if i.opcode == "bra"] == [
-        Symbol(name) for name in ("DONE", "WAIT", "DONE#2", "WAIT#2", "OUT")
+        PtxSymbol(name) for name in ("DONE", "WAIT", "DONE#2", "WAIT#2", "OUT")
     ]
 
 
@@ -225,6 +227,6 @@ def test_branch_tables() -> None:
     assert function.tables == {"ts": ("A#2", "B"), "t2": ("A", "B", "C0", "C1")}
     assert function.labels == {"A": 1, "A#2": 2, "B": 2, "C0": 2, "C1": 2}
     assert [i.operands for i in function.instructions[:2]] == [
-        (Register("%r1"), Symbol("ts")),
-        (Register("%r2"), Symbol("t2")),
+        (PtxRegister("%r1"), PtxSymbol("ts")),
+        (PtxRegister("%r2"), PtxSymbol("t2")),
     ]

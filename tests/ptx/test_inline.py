@@ -6,7 +6,7 @@ import numpy as np
 
 import memsim
 from memsim.ptx.inline import inline_calls
-from memsim.ptx.program import Function, Instruction, Symbol
+from memsim.ptx.program import Function, PtxInstruction, PtxSymbol
 from tests.ptx.printer import instruction_text
 from tests.ptx.snippets import HEADER, module
 
@@ -158,7 +158,7 @@ def test_branch_tables_are_renamed() -> None:
     text = ".func f { .reg .b32 i; t: .branchtargets A, B; brx.idx i, t; A: B: ret; }"
     function = inlined(text + KERNEL + "call f; ret; }")
     assert function.tables == {"t@1": ("A@1", "B@1")}
-    assert function.instructions[0].operands[1] == Symbol("t@1")
+    assert function.instructions[0].operands[1] == PtxSymbol("t@1")
 
 
 def test_calls_that_stay() -> None:
@@ -177,7 +177,7 @@ def test_calls_that_stay() -> None:
 
 def test_source_lines_stay_those_of_the_function() -> None:
     text = ".func f { .loc 1 3 4 membar.gl; ret; }" + KERNEL + ".loc 1 9 9 call f; ret; }"
-    lines: list[Instruction] = list(inlined(text).instructions)
+    lines: list[PtxInstruction] = list(inlined(text).instructions)
     assert [i.source.line for i in lines if i.source] == [3, 3, 9]
 
 

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.ptx.program import (
-    Address,
     CallTarget,
-    Immediate,
-    Instruction,
     Negated,
     Operand,
-    Pair,
-    Register,
+    PtxAddress,
+    PtxImmediate,
+    PtxInstruction,
+    PtxPair,
+    PtxRegister,
+    PtxSpecial,
+    PtxSymbol,
     Selected,
-    Special,
-    Symbol,
     TextureAddress,
     Vector,
 )
@@ -26,25 +26,28 @@ from tests.ptx.printer import instruction_text
 from tests.ptx.snippets import kernel
 
 NAMES = [*(f"%r{n}" for n in range(10)), *(f"%rd{n}" for n in range(10)), "%p3", "%v.x", "%v.w", "_"]
-registers = st.sampled_from([Register(name) for name in NAMES])
-declared = st.sampled_from([Register(name) for name in NAMES[:-1]])
-scalars = st.sampled_from([Register(name) for name in NAMES if name != "_" and "." not in name])
+registers = st.sampled_from([PtxRegister(name) for name in NAMES])
+declared = st.sampled_from([PtxRegister(name) for name in NAMES[:-1]])
+scalars = st.sampled_from([PtxRegister(name) for name in NAMES if name != "_" and "." not in name])
 selected = st.builds(Selected, scalars, st.sampled_from(["b0", "b3", "h0", "h1"]))
 offsets = st.integers(-(2**31), 2**31)
-symbols = st.builds(Symbol, st.sampled_from(["table", "a"]), offsets)
+symbols = st.builds(PtxSymbol, st.sampled_from(["table", "a"]), offsets)
 immediates = st.builds(
-    Immediate, st.one_of(st.integers(1 - 2**63, 2**64 - 1), st.floats(allow_nan=False), st.floats(width=32))
+    PtxImmediate,
+    st.one_of(st.integers(1 - 2**63, 2**64 - 1), st.floats(allow_nan=False), st.floats(width=32)),
 )
-specials = st.sampled_from([Special("%tid.x"), Special("%laneid"), Special("%clock64"), Special("%nctaid.z")])
+specials = st.sampled_from(
+    [PtxSpecial("%tid.x"), PtxSpecial("%laneid"), PtxSpecial("%clock64"), PtxSpecial("%nctaid.z")]
+)
 addresses = st.one_of(
-    st.builds(Address, declared, offsets),
-    st.builds(Address, st.builds(Symbol, st.sampled_from(["table", "a"])), offsets),
-    st.builds(Address, st.builds(Immediate, st.integers(0, 2**32)), st.just(0)),
+    st.builds(PtxAddress, declared, offsets),
+    st.builds(PtxAddress, st.builds(PtxSymbol, st.sampled_from(["table", "a"])), offsets),
+    st.builds(PtxAddress, st.builds(PtxImmediate, st.integers(0, 2**32)), st.just(0)),
 )
 vectors = st.builds(Vector, st.lists(st.one_of(registers, immediates), min_size=1, max_size=8).map(tuple))
 textures = st.builds(
     lambda first, more, coordinates: TextureAddress((first, *more), coordinates),
-    st.one_of(declared, st.builds(Address, declared, offsets.filter(bool))),
+    st.one_of(declared, st.builds(PtxAddress, declared, offsets.filter(bool))),
     st.lists(declared, max_size=1),
     vectors,
 )
@@ -57,7 +60,7 @@ plain = st.one_of(
     vectors,
     selected,
     st.builds(Negated, st.one_of(scalars, selected)),
-    st.builds(Pair, st.one_of(registers, vectors), registers),
+    st.builds(PtxPair, st.one_of(registers, vectors), registers),
     textures,
 )
 words = st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True)
@@ -68,11 +71,11 @@ opcodes = words.filter(lambda name: name not in ("bra", "brx", "call", "mov"))
 
 
 @st.composite
-def instructions(draw: st.DrawFn) -> Instruction:
+def instructions(draw: st.DrawFn) -> PtxInstruction:
     """Any instruction with an opcode that may not exist."""
     guard = draw(guards)
     operands: tuple[Operand, ...] = tuple(draw(st.lists(plain, max_size=6)))
-    return Instruction(
+    return PtxInstruction(
         draw(opcodes),
         tuple(draw(st.lists(modifiers, max_size=5))),
         operands,
@@ -82,20 +85,20 @@ def instructions(draw: st.DrawFn) -> Instruction:
 
 
 @st.composite
-def calls(draw: st.DrawFn) -> Instruction:
+def calls(draw: st.DrawFn) -> PtxInstruction:
     """A direct or indirect call."""
-    values = st.lists(st.one_of(registers, symbols.map(lambda s: Symbol(s.name)), immediates), max_size=3)
+    values = st.lists(st.one_of(registers, symbols.map(lambda s: PtxSymbol(s.name)), immediates), max_size=3)
     target = CallTarget(
         tuple(draw(values)),
-        draw(st.one_of(declared.filter(lambda r: "." not in r.name), st.just(Symbol("table")))),
+        draw(st.one_of(declared.filter(lambda r: "." not in r.name), st.just(PtxSymbol("table")))),
         tuple(draw(values)),
         draw(st.one_of(st.none(), st.just("prototype_0"))),
     )
-    return Instruction("call", tuple(draw(st.lists(modifiers, max_size=1))), (target,), draw(guards))
+    return PtxInstruction("call", tuple(draw(st.lists(modifiers, max_size=1))), (target,), draw(guards))
 
 
 @given(st.lists(st.one_of(instructions(), calls()), min_size=1, max_size=12))
-def test_printed_instructions_parse_to_themselves(code: list[Instruction]) -> None:
+def test_printed_instructions_parse_to_themselves(code: list[PtxInstruction]) -> None:
     parsed = kernel("\n".join(map(instruction_text, code))).instructions
     assert [replace(instruction, line=0, column=0) for instruction in parsed] == code
     first = parsed[0].line
@@ -104,6 +107,6 @@ def test_printed_instructions_parse_to_themselves(code: list[Instruction]) -> No
 
 @given(st.lists(plain, min_size=1, max_size=5), st.sampled_from(["", " ", "\n", "\t ", " /* x, {y} */ "]))
 def test_space_between_operands_means_nothing(values: list[Operand], space: str) -> None:
-    text = instruction_text(Instruction("test", ("b32",), tuple(values))).replace(", ", f"{space},{space}")
+    text = instruction_text(PtxInstruction("test", ("b32",), tuple(values))).replace(", ", f"{space},{space}")
     (parsed,) = kernel(text.replace(";", f"{space};")).instructions
     assert list(parsed.operands) == values

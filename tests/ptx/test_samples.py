@@ -15,7 +15,7 @@ from memsim.ptx.basic_blocks import blocks
 from memsim.ptx.inline import inline_calls
 from memsim.ptx.lowering.lower import lower
 from memsim.ptx.parser import parse
-from memsim.ptx.program import CallTarget, Function, Immediate, Module, Symbol, Vector
+from memsim.ptx.program import CallTarget, Function, PtxImmediate, PtxModule, PtxSymbol, Vector
 from memsim.ptx.registers import defs, uses
 from memsim.simt.dataflow import Dataflow
 
@@ -44,7 +44,7 @@ FORMS = (
 
 
 @cache
-def sample(name: str) -> Module:
+def sample(name: str) -> PtxModule:
     path = Path(__file__).parent / "samples" / name
     return parse(path.read_text(encoding="utf-8"), name)
 
@@ -91,7 +91,7 @@ def test_branches_lead_to_labels(name: str) -> None:
         for instruction in function.instructions:
             if instruction.opcode == "bra":
                 (target,) = instruction.operands
-                assert isinstance(target, Symbol)
+                assert isinstance(target, PtxSymbol)
                 assert 0 <= function.labels[target.name] <= len(function.instructions)
 
 
@@ -225,7 +225,7 @@ def test_inlining_every_kernel() -> None:
             used = {r for i in function.instructions for r in (*defs(i), *uses(i))}
             assert used <= function.registers.keys()
             calls = [i.operands[0] for i in before.instructions if i.opcode == "call"]
-            direct = [c for c in calls if isinstance(c, CallTarget) and isinstance(c.target, Symbol)]
+            direct = [c for c in calls if isinstance(c, CallTarget) and isinstance(c.target, PtxSymbol)]
             with_body = [c for c in direct if c.target.name in module.functions]
             assert (function is before) == (with_body == [])
 
@@ -236,6 +236,6 @@ def test_immediates_of_both_kinds() -> None:
         for _, f in all_functions()
         for i in f.instructions
         for v in i.operands
-        if isinstance(v, Immediate)
+        if isinstance(v, PtxImmediate)
     ]
     assert {type(value) for value in values} == {int, float}

@@ -10,7 +10,7 @@ import pytest
 
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
-from memsim.sass.cubin import Cubin, Parameter, Relocation, read_cubin
+from memsim.sass.cubin import Cubin, ImageParameter, Relocation, read_cubin
 
 SOURCE = """\
 __constant__ float table[64] = {1, 2, 3};
@@ -67,13 +67,13 @@ def test_the_chip_and_the_compiler(cubin: Cubin) -> None:
 def test_parameters(cubin: Cubin) -> None:
     first, second, third = (cubin.kernels[name] for name in ("first", "second", "third"))
     assert first.parameters == (
-        Parameter(0, 0, 8),
-        Parameter(1, 8, 4),
-        Parameter(2, 12, 1),
-        Parameter(3, 16, 8),
+        ImageParameter(0, 0, 8),
+        ImageParameter(1, 8, 4),
+        ImageParameter(2, 12, 1),
+        ImageParameter(3, 16, 8),
     )
     assert (first.parameter_base, first.parameter_size) == (0x210, 24)
-    assert second.parameters == (Parameter(0, 0, 40), Parameter(1, 40, 8))
+    assert second.parameters == (ImageParameter(0, 0, 40), ImageParameter(1, 40, 8))
     assert (third.parameters, third.parameter_base, third.parameter_size) == ((), 0x210, 0)
     assert len(first.constants[0]) == 0x210 + 24 and not any(first.constants[0])
 
@@ -155,7 +155,7 @@ extern "C" __global__ void large(int *p, Large b) { *p = b.a[*p]; }
     assert [parameter.offset for parameter in first.parameters] == [0, 8, 12, 16]
     assert first.static_shared - first.reserved_shared == 128 * 4 + 17 * 8
     assert {"buffer", "counter", "pointer"} <= {symbol for _, symbol, _ in first.constant4}
-    assert read.kernels["large"].parameters[1] == Parameter(1, 8, 5408)
+    assert read.kernels["large"].parameters[1] == ImageParameter(1, 8, 5408)
     assert read.kernels["second"].local_bytes == 160
 
 

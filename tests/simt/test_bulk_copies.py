@@ -13,7 +13,7 @@ from memsim import MemsimError, TensorMap, TensorMaps
 from memsim.api import analyze, load, run
 from memsim.isa.bulk_copy import store_box
 from memsim.launch import ArrayArg
-from memsim.state.memory import Store
+from memsim.state.memory import SpaceBytes
 from memsim.state.tensors import tensor_of
 
 HEADER = """
@@ -143,8 +143,8 @@ def test_rows_narrower_than_their_swizzle_keep_its_pitch(kernels: Any) -> None:
 
 
 def test_a_store_writes_units_of_16_bytes_whole() -> None:
-    to = Store(np.zeros((1, 8192), np.uint8), 0, (1, 32), "one")
-    of = Store(np.arange(1, 257, dtype=np.uint32).view(np.uint8)[None], 0, (1, 32), "block")
+    to = SpaceBytes(np.zeros((1, 8192), np.uint8), 0, (1, 32), "one")
+    of = SpaceBytes(np.arange(1, 257, dtype=np.uint32).view(np.uint8)[None], 0, (1, 32), "block")
     tensor = tensor_of(TensorMap(ArrayArg((29, 61), "uint32", strides=(256, 4)), (8, 16)), 0)
     store_box(to, of, 0, 0, tensor, (48, 25))
     written = to.data.view(np.uint32).reshape(32, 64)

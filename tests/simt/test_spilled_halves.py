@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.state.memory import Store
+from memsim.state.memory import SpaceBytes
 from memsim.state.registers import Poison, Poisoned, from_bools
 
 WHY = Poison("never written", None)
 OTHER = Poison("an unknown value", None)
 
 
-def fresh() -> Store:
-    store = Store(np.zeros((4, 16), np.uint8), 0, (1, 4), "thread")
+def fresh() -> SpaceBytes:
+    store = SpaceBytes(np.zeros((4, 16), np.uint8), 0, (1, 4), "thread")
     store.never_written(WHY, 16)
     return store
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source import Shape, array_shape, declarations, is_template, parameter_names, template_constants
+from memsim.source import (
+    ArrayShape,
+    array_shape,
+    declarations,
+    is_template,
+    parameter_names,
+    template_constants,
+)
 
 CODE = """\
 #define HALF (BM / 2)  // a macro
@@ -48,7 +55,7 @@ template __global__ void made<float>(float *a);
     [("s_a", 8 * 132 * 4, (8, 132), 4), ("pairs", 2 * 64 * 8, (2, 64), 8), ("bytes", 21, (21,), 1)],
 )
 def test_extents_are_worked_out(name: str, size: int, extents: tuple[int, ...], element: int) -> None:
-    assert array_shape(CODE, name, size) == Shape(extents, element)
+    assert array_shape(CODE, name, size) == ArrayShape(extents, element)
     assert array_shape(CODE, name, size + 4) is None
 
 
@@ -66,9 +73,9 @@ template <typename T, int ROWS, int COLUMNS = 4> __global__ void tile(T *p) {
 """
     known = template_constants(text, "tile<double, 16, 33>")
     assert known == {"ROWS": 16, "COLUMNS": 33}
-    assert array_shape(text, "t", 16 * 33 * 8, known) == Shape((16, 33), 8)
+    assert array_shape(text, "t", 16 * 33 * 8, known) == ArrayShape((16, 33), 8)
     assert array_shape(text, "t", 16 * 33 * 8) is None
-    assert array_shape(text, "whole", 2 * 8 * 2) == Shape((2, 8), 2)
+    assert array_shape(text, "whole", 2 * 8 * 2) == ArrayShape((2, 8), 2)
     assert array_shape(text, "whole", 2 * 8 * 3) is None  # no element has 3 bytes
     assert template_constants(text, "tile") == template_constants(text, "other<1>") == {}
 
@@ -77,11 +84,11 @@ def test_an_array_whose_size_the_launch_gives_is_declared_and_has_no_shape() -> 
     text = "extern __shared__ float all[];\n"
     assert array_shape(text, "all", 4096) is None
     (found,) = declarations(text, "all", 4096)
-    assert (found.dynamic, found.shape) == (True, Shape((1024,), 4))
+    assert (found.dynamic, found.shape) == (True, ArrayShape((1024,), 4))
     assert text[slice(*found.name)] == "all"
 
 
 def test_a_name_that_is_defined_twice_is_no_constant() -> None:
     once = "const int N = 4;\n__shared__ int tile[N];"
-    assert array_shape(once, "tile", 16) == Shape((4,), 4)
+    assert array_shape(once, "tile", 16) == ArrayShape((4,), 4)
     assert array_shape(f"void f() {{ const int N = 8; }}\n{once}", "tile", 16) is None

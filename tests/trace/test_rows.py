@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.trace import rows as module
-from memsim.trace.requests import Requests
-from memsim.trace.rows import Rows
+from memsim.trace.requests import SiteRequests
+from memsim.trace.rows import RequestRows
 
 PERIODS = 128, 128
 
 
-def drawn(data: st.DataObject, copies: bool) -> list[Requests]:
+def drawn(data: st.DataObject, copies: bool) -> list[SiteRequests]:
     """Events of a few requests that often are the same, all lanes on or not."""
     random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     events = []
@@ -25,11 +25,11 @@ def drawn(data: st.DataObject, copies: bool) -> list[Requests]:
         active = random.random((count, 32)) < random.choice([0.02, 0.5, 1.0])
         active[:, 0] |= ~active.any(1)
         partner = np.where(active, addresses[::-1] + 128, -1) if copies else None
-        events.append(Requests(addresses, active, partner, np.arange(count), np.arange(count) % 7))
+        events.append(SiteRequests(addresses, active, partner, np.arange(count), np.arange(count) % 7))
     return events
 
 
-def told_one_by_one(events: list[Requests]) -> dict[Any, list[int]]:
+def told_one_by_one(events: list[SiteRequests]) -> dict[Any, list[int]]:
     """Each distinct request to [how often, block and warp of the first]; a scalar oracle."""
     found: dict[Any, list[int]] = {}
     for event in events:
@@ -55,7 +55,7 @@ def test_rows_are_what_one_by_one_is_found(hashes: str, copies: bool, data: st.D
             kept = 1 if hashes == "a few bits" else 0
             patch.setattr(module, "HASH", module.HASH * 0 + kept)
         patch.setattr(module, "SLICE", data.draw(st.sampled_from([1, 7, 4096])))
-        rows = Rows(lambda requests: requests.relative(PERIODS))
+        rows = RequestRows(lambda requests: requests.relative(PERIODS))
         for event in events:
             rows.made(*rows.number(event, np.full(len(event), 3)))
     expected = told_one_by_one(events)
@@ -76,7 +76,7 @@ def test_factors_of_the_hash_are_odd_and_differ() -> None:
 def test_folded_rows_stand_for_all(data: st.DataObject) -> None:
     """By the number of active lanes: as many rows as there are numbers, and no request is lost."""
     events = drawn(data, copies=False)
-    rows = Rows(lambda requests: requests.relative(PERIODS))
+    rows = RequestRows(lambda requests: requests.relative(PERIODS))
     for event in events:
         rows.made(*rows.number(event, np.ones(len(event), np.int64)))
     folded = rows.fold(lambda requests: requests.active.sum(1, keepdims=True))

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from memsim.isa.op import SLOTS, Barrier, Constant, Form, Immediate, Operand, Predicate, Register, Special
 from memsim.ptx import program as ptx
-from memsim.ptx.program import Function, Instruction
+from memsim.ptx.program import Function, PtxInstruction
 from memsim.ptx.registers import uses
 
 RZ, PT = Register(None), Predicate(None)
@@ -55,7 +55,7 @@ class Emitted:
 
     form: Form
     guard: Predicate | None
-    source: Instruction
+    source: PtxInstruction
     label: str | int | None
     index: int
 
@@ -89,7 +89,7 @@ class Assembler:
         self.slots: dict[str, int] = {}
         self.next_slot = FIRST_SLOT
         self.predicates = self.barriers = 0
-        self.source: Instruction
+        self.source: PtxInstruction
         self.read = {name for instruction in function.instructions for name in uses(instruction)}
         self.guard: Predicate | None = None
         self.index = 0
@@ -97,7 +97,7 @@ class Assembler:
 
     # --- emitting -----------------------------------------------------------------------
 
-    def begin(self, instruction: Instruction) -> None:
+    def begin(self, instruction: PtxInstruction) -> None:
         """Attribute what is emitted from here on to this instruction."""
         self.source = instruction
         self.guard = None
@@ -116,7 +116,7 @@ class Assembler:
 
     def kind(self, operand: ptx.Operand) -> str:
         """The declared type of a register; "" of anything else."""
-        return self.function.registers.get(operand.name, "") if isinstance(operand, ptx.Register) else ""
+        return self.function.registers.get(operand.name, "") if isinstance(operand, ptx.PtxRegister) else ""
 
     def words(self, name: str) -> int:
         """32-bit registers that a PTX register occupies."""
@@ -145,7 +145,7 @@ class Assembler:
 
     def is_read(self, operand: ptx.Operand) -> bool:
         """Does any instruction read this register?"""
-        return isinstance(operand, ptx.Register) and operand.name in self.read
+        return isinstance(operand, ptx.PtxRegister) and operand.name in self.read
 
     def temporary(self, words: int = 1) -> Register:
         """Registers that belong to no PTX register."""
@@ -174,7 +174,7 @@ class Assembler:
 
     def in_a_row(self, items: Sequence[ptx.Operand], words: int) -> Register | None:
         """The first register of a vector if its elements, of `words` words each, are consecutive."""
-        names = [item.name for item in items if isinstance(item, ptx.Register) and item.name != "_"]
+        names = [item.name for item in items if isinstance(item, ptx.PtxRegister) and item.name != "_"]
         if len(names) != len(items) or len(set(names)) != len(names):
             return None
         if any(self.words(name) != words for name in names):
@@ -190,31 +190,31 @@ class Assembler:
 
     def target(self, operand: ptx.Operand) -> Register:
         """A destination register; the first of a pair."""
-        if not isinstance(operand, ptx.Register):
+        if not isinstance(operand, ptx.PtxRegister):
             raise NotLowered(self.source.name)
         return RZ if operand.name == "_" else Register(self.slot(operand.name))
 
     def target_predicate(self, operand: ptx.Operand) -> Predicate:
         """A destination predicate."""
-        if isinstance(operand, ptx.Register) and operand.name == "_":
+        if isinstance(operand, ptx.PtxRegister) and operand.name == "_":
             return PT
         return self.predicate(operand)
 
     def predicate(self, operand: ptx.Operand) -> Predicate:
         """A source predicate."""
-        if isinstance(operand, ptx.Special) and operand.name == "%is_explicit_cluster":
+        if isinstance(operand, ptx.PtxSpecial) and operand.name == "%is_explicit_cluster":
             return Predicate(None, self.function.cluster is None)
-        if isinstance(operand, ptx.Immediate):
+        if isinstance(operand, ptx.PtxImmediate):
             return Predicate(None, not operand.value)
         inner = operand.register if isinstance(operand, ptx.Negated) else operand
-        if not isinstance(inner, ptx.Register) or self.kind(inner) != "pred":
+        if not isinstance(inner, ptx.PtxRegister) or self.kind(inner) != "pred":
             raise NotLowered(self.source.name)
         return Predicate(self.slot(inner.name), isinstance(operand, ptx.Negated))
 
     def word(self, operand: ptx.Operand, kind: str = "b32") -> Operand:
         """A source of up to 32 bits; a signed one of 8 or 16 bits is sign-extended."""
         bits = min(bits_of(kind), 32)
-        if isinstance(operand, ptx.Register):
+        if isinstance(operand, ptx.PtxRegister):
             register = Register(self.slot(operand.name))
             if bits == 32 or kind[0] in "bf":
                 return register
@@ -223,11 +223,11 @@ class Assembler:
             extended = self.temporary()
             self.emit("SGXT", extended, register, Immediate(bits))
             return extended
-        if isinstance(operand, ptx.Immediate):
+        if isinstance(operand, ptx.PtxImmediate):
             return _immediate(operand.value, kind, bits)
-        if isinstance(operand, ptx.Special):
+        if isinstance(operand, ptx.PtxSpecial):
             return self.special(operand.name)
-        if isinstance(operand, ptx.Symbol):
+        if isinstance(operand, ptx.PtxSymbol):
             return self.low_address(operand)
         raise NotLowered(self.source.name)
 
@@ -244,10 +244,10 @@ class Assembler:
 
     def pair(self, operand: ptx.Operand, kind: str = "b64") -> Operand:
         """A 64-bit source: a register pair or a small immediate."""
-        if isinstance(operand, ptx.Immediate) and isinstance(operand.value, int):
+        if isinstance(operand, ptx.PtxImmediate) and isinstance(operand.value, int):
             if 0 <= operand.value < 1 << 31:
                 return Immediate(operand.value)
-        elif isinstance(operand, ptx.Register) and self.words(operand.name) == 2:
+        elif isinstance(operand, ptx.PtxRegister) and self.words(operand.name) == 2:
             return Register(self.slot(operand.name))
         moved = self.temporary(2)
         self.move_pair(moved, operand)
@@ -255,25 +255,25 @@ class Assembler:
 
     def double(self, operand: ptx.Operand) -> Operand:
         """A float64 source."""
-        if isinstance(operand, ptx.Immediate) and isinstance(operand.value, float):
+        if isinstance(operand, ptx.PtxImmediate) and isinstance(operand.value, float):
             return Immediate(operand.value)
         return self.pair(operand)
 
     def move_pair(self, to: Register, operand: ptx.Operand) -> None:
         """Move 64 bits into a register pair; a narrower source is zero-extended."""
-        if isinstance(operand, ptx.Immediate):
+        if isinstance(operand, ptx.PtxImmediate):
             value = operand.value
             if isinstance(value, float):
                 value = struct.unpack("<q", struct.pack("<d", value))[0]
             self.emit("MOV", to, Immediate(_signed(value, 32)))
             self.emit("MOV", high(to), Immediate(_signed(value >> 32, 32)))
-        elif isinstance(operand, ptx.Symbol) and self.place(operand.name)[0] == "global":
+        elif isinstance(operand, ptx.PtxSymbol) and self.place(operand.name)[0] == "global":
             self.load_address(to, operand)
-        elif isinstance(operand, ptx.Special) and operand.name.lstrip("%") in ("clock64", "globaltimer"):
+        elif isinstance(operand, ptx.PtxSpecial) and operand.name.lstrip("%") in ("clock64", "globaltimer"):
             self.emit("CS2R", to, Special(_special(operand.name)))
         else:
             found = self.word(operand)
-            wide = isinstance(operand, ptx.Register) and self.words(operand.name) == 2
+            wide = isinstance(operand, ptx.PtxRegister) and self.words(operand.name) == 2
             self.emit("MOV", to, found)
             self.emit("MOV", high(to), high(found) if wide and isinstance(found, Register) else RZ)
 
@@ -299,7 +299,7 @@ class Assembler:
             raise NotLowered(f"the address of {name}")
         return self.places[name]
 
-    def low_address(self, symbol: ptx.Symbol) -> Operand:
+    def low_address(self, symbol: ptx.PtxSymbol) -> Operand:
         """A symbol's address; for global memory its low word."""
         space, address = self.place(symbol.name)
         if space == "call":
@@ -310,7 +310,7 @@ class Assembler:
         self.load_address(pair, symbol)
         return pair
 
-    def load_address(self, to: Register, symbol: ptx.Symbol) -> None:
+    def load_address(self, to: Register, symbol: ptx.PtxSymbol) -> None:
         """Load the address of a variable in global memory."""
         _, place = self.place(symbol.name)
         self.emit("LDC.64", to, Constant(ADDRESSES, place))
@@ -318,7 +318,7 @@ class Assembler:
             self.emit("IADD3.64", to, to, Immediate(symbol.offset), RZ)
 
 
-Lower = Callable[[Assembler, Instruction], None]
+Lower = Callable[[Assembler, PtxInstruction], None]
 #: (PTX opcode, whether its type is a float) -> the function that emits its machine instructions.
 LOWER: dict[tuple[str, bool], Lower] = {}
 
@@ -341,7 +341,7 @@ def is_float(kind: str) -> bool:
     return kind.startswith(("f", "bf"))
 
 
-def lower_one(asm: Assembler, instruction: Instruction) -> None:
+def lower_one(asm: Assembler, instruction: PtxInstruction) -> None:
     """Emit the machine instructions of one PTX instruction.
 
     Raises:

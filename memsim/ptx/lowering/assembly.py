@@ -13,7 +13,7 @@ from memsim.isa.op import Barrier, Form, Label
 from memsim.ptx.basic_blocks import blocks
 from memsim.ptx.convergence import flow_of
 from memsim.ptx.lowering.assembler import REFUSED, RZ, Assembler, Emitted, lower_one
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Assembly:
             if following.waits + following.sets and following.inside >> ends[index] & 1:
                 asm.emit("BRA", Label("", None), label=index + 1)  # skip the gate of the loop it is in
         self.gates[len(code)] = Gate(entry=len(asm.emitted), again=len(asm.emitted))
-        asm.begin(Instruction("ret", (), (), source=code[-1].source if code else None))
+        asm.begin(PtxInstruction("ret", (), (), source=code[-1].source if code else None))
         asm.emit("EXIT")  # lanes that run off the end
 
     def _wait(self, waits: list[tuple[Barrier, bool]]) -> None:
@@ -114,7 +114,7 @@ class Assembly:
         return bisect_right(self.starts, index) - 1
 
 
-def _lower(asm: Assembler, instruction: Instruction) -> None:
+def _lower(asm: Assembler, instruction: PtxInstruction) -> None:
     """Emit the machine instructions of one PTX instruction, or a placeholder that is not executed if none are
     known.
     """

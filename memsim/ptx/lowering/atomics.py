@@ -9,7 +9,7 @@ from memsim.isa.op import Operand, Predicate, Register
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, lowers
 from memsim.ptx.lowering.memory import SPACES, address, check_hints, space_of
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
 _KINDS = {
@@ -24,7 +24,7 @@ _KINDS = {
 
 
 @lowers("atom", "red")
-def lower_atomic(asm: Assembler, instruction: Instruction) -> None:
+def lower_atomic(asm: Assembler, instruction: PtxInstruction) -> None:
     """An `atom` whose result is never read becomes a reduction, as compilers do it."""
     if instruction.modifiers[0] == "async":
         raise NotLowered(instruction.name)
@@ -46,8 +46,8 @@ def lower_atomic(asm: Assembler, instruction: Instruction) -> None:
     sources = [asm.pair(one) if bits_of(kind) == 64 else asm.register(one) for one in values[:2]]
     data = [_in_registers(asm, one, value) for one, value in zip(sources, values)]
     at = address(asm, where, space)
-    is_read = to is not None and to != ptx.Register("_") and asm.is_read(to)
-    counts = (operation, values[0]) in (("add", ptx.Immediate(1)), ("inc", ptx.Immediate(-1)))
+    is_read = to is not None and to != ptx.PtxRegister("_") and asm.is_read(to)
+    counts = (operation, values[0]) in (("add", ptx.PtxImmediate(1)), ("inc", ptx.PtxImmediate(-1)))
     if counts and space == "shared" and kind == "u32" and not is_read:
         asm.emit("ATOMS.POPC.INC.32", RZ, at)
     elif is_read or space != "global" or operation in ("exch", "cas"):
@@ -70,7 +70,7 @@ def _in_registers(asm: Assembler, operand: Operand, value: ptx.Operand) -> Regis
 
 
 @lowers("cp")
-def lower_copy(asm: Assembler, instruction: Instruction) -> None:
+def lower_copy(asm: Assembler, instruction: PtxInstruction) -> None:
     """`cp.async`. Copies complete when they are issued, which is one legal order, so waits emit nothing."""
     names = instruction.modifiers
     if names[:1] != ("async",) or "bulk" in names:
@@ -79,7 +79,7 @@ def lower_copy(asm: Assembler, instruction: Instruction) -> None:
         return
     policy = any(name.endswith("cache_hint") for name in names)
     to, source, amount, *rest = instruction.operands
-    if names[1] not in ("ca", "cg") or not isinstance(amount, ptx.Immediate):
+    if names[1] not in ("ca", "cg") or not isinstance(amount, ptx.PtxImmediate):
         raise NotLowered(instruction.name)
     width = {4: "", 8: ".64", 16: ".128"}.get(int(amount.value))
     if width is None:
@@ -97,7 +97,7 @@ def whole_or_nothing(asm: Assembler, size: ptx.Operand, whole: int) -> Predicate
     if asm.kind(size) == "pred":
         ignored = asm.predicate(size)
         return Predicate(ignored.slot, not ignored.negated)
-    if isinstance(size, ptx.Immediate):
+    if isinstance(size, ptx.PtxImmediate):
         if size.value not in (0, whole):
             raise NotLowered(asm.source.name)
         return Predicate(None, size.value == 0)
@@ -108,5 +108,5 @@ def whole_or_nothing(asm: Assembler, size: ptx.Operand, whole: int) -> Predicate
 
 @lowers("prefetch", "prefetchu", "discard", "applypriority", "createpolicy", "membar", "fence", "pmevent")
 @lowers("griddepcontrol", "setmaxnreg", "brkpt")
-def lower_nothing(asm: Assembler, instruction: Instruction) -> None:
+def lower_nothing(asm: Assembler, instruction: PtxInstruction) -> None:
     """No value, address or branch depends on these."""

@@ -10,7 +10,7 @@ from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, is_float, lowers
 from memsim.ptx.lowering.floats import HALVES, in_register, read
 from memsim.ptx.lowering.integers import ONES, halves, number, targets
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 _RELATIONS = {name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 _UNSIGNED = {"lo": "LT", "ls": "LE", "hi": "GT", "hs": "GE"}
@@ -23,7 +23,7 @@ _ORDERS = {
 
 def compare_floats(
     asm: Assembler,
-    instruction: Instruction,
+    instruction: PtxInstruction,
     to: Predicate,
     other: Predicate,
     rest: tuple[str, ...],
@@ -51,16 +51,16 @@ def compare_floats(
 
 
 @lowers("setp")
-def lower_compare(asm: Assembler, instruction: Instruction) -> None:
+def lower_compare(asm: Assembler, instruction: PtxInstruction) -> None:
     first = instruction.operands[0]
-    both = (first.first, first.second) if isinstance(first, ptx.Pair) else (first, None)
+    both = (first.first, first.second) if isinstance(first, ptx.PtxPair) else (first, None)
     to = [PT if one is None else asm.target_predicate(one) for one in both]
     compare(asm, instruction, to[0], to[1], instruction.modifiers[1:], instruction.modifiers[-1])
 
 
 def compare(
     asm: Assembler,
-    instruction: Instruction,
+    instruction: PtxInstruction,
     to: Predicate,
     other: Predicate,
     rest: tuple[str, ...],
@@ -87,7 +87,7 @@ def compare(
     asm.emit(f"ISETP.{how}{sign}.{join}.EX", to, other, x[1], y[1], which, below)
 
 
-def joined(instruction: Instruction, rest: tuple[str, ...], kind: str) -> str:
+def joined(instruction: PtxInstruction, rest: tuple[str, ...], kind: str) -> str:
     """How a comparison is combined with a predicate: from the modifiers after the relation."""
     names = [name for name in rest if name in JOINS]
     count = len(instruction.operands) - 3
@@ -97,7 +97,7 @@ def joined(instruction: Instruction, rest: tuple[str, ...], kind: str) -> str:
 
 
 @lowers("set")
-def lower_set(asm: Assembler, instruction: Instruction) -> None:
+def lower_set(asm: Assembler, instruction: PtxInstruction) -> None:
     to_kind, kind = instruction.modifiers[-2:]
     rest = (*instruction.modifiers[1:-2], kind)
     yes = {"f32": Immediate(1.0), "u32": ONES, "s32": ONES}.get(to_kind)
@@ -109,7 +109,7 @@ def lower_set(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("selp")
-def lower_select(asm: Assembler, instruction: Instruction) -> None:
+def lower_select(asm: Assembler, instruction: PtxInstruction) -> None:
     (kind,) = instruction.modifiers
     to, a, b, which = instruction.operands
     choose(asm, to, a, b, asm.predicate(which), kind)
@@ -132,7 +132,7 @@ def choose(
 
 
 @lowers("slct")
-def lower_select_by_sign(asm: Assembler, instruction: Instruction) -> None:
+def lower_select_by_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     *flush, kind, by = instruction.modifiers
     to, a, b, c = instruction.operands
     holds = asm.temporary_predicate()

@@ -9,7 +9,7 @@ from memsim.isa.op import Immediate, Operand, Register
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high, lowers
 from memsim.ptx.lowering.floats import read
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 _INTEGERS = {f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)}
 _FLOATS = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64"}
@@ -18,7 +18,7 @@ _INTEGRAL = {"rni": "", "rzi": ".TRUNC", "rmi": ".FLOOR", "rpi": ".CEIL"}
 
 
 @lowers("cvt")
-def lower_convert(asm: Assembler, instruction: Instruction) -> None:
+def lower_convert(asm: Assembler, instruction: PtxInstruction) -> None:
     *given, target, source = instruction.modifiers
     to_int, from_int = target in _INTEGERS, source in _INTEGERS
     rounding = [name for name in given if name in _MODES or name in _INTEGRAL or name == "rna"]
@@ -52,7 +52,7 @@ def integers(
     target: str,
     source: str,
     rest: set[str],
-    instruction: Instruction,
+    instruction: PtxInstruction,
 ) -> None:
     """Read with the source's width and sign, truncate to the target's width, extend to the register's."""
     if rest - {"sat"}:
@@ -115,7 +115,7 @@ def extend_pair(asm: Assembler, low: Register, signed: bool) -> None:
 
 def widen(asm: Assembler, to: ptx.Operand, kind: str) -> None:
     """Extend a result to a register that is wider than its type, as the type says."""
-    if not isinstance(to, ptx.Register) or to.name == "_":
+    if not isinstance(to, ptx.PtxRegister) or to.name == "_":
         return
     bits, low = bits_of(kind), asm.target(to)
     if bits < 16 or (bits < 32 and asm.kind(to)[1:] != "16"):
@@ -148,7 +148,7 @@ def floats(
     source: str,
     mode: str,
     rest: set[str],
-    instruction: Instruction,
+    instruction: PtxInstruction,
 ) -> None:
     """Between floating-point types, or to an integral value of the same type."""
     value = read(asm, a, source)
@@ -173,7 +173,7 @@ def floats(
         )
 
 
-def lower_pack(asm: Assembler, instruction: Instruction, mode: str, rest: set[str]) -> None:
+def lower_pack(asm: Assembler, instruction: PtxInstruction, mode: str, rest: set[str]) -> None:
     """Two float32 packed into one register, the first in the upper half."""
     target, source = instruction.modifiers[-2:]
     if source != "f32" or mode not in ("rn", "rz") or rest - {"relu"} or len(instruction.operands) != 3:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, high, lowers
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 _MODES = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
 HALVES = {"f16": "", "f16x2": "", "bf16": ".BF16_V2", "bf16x2": ".BF16_V2"}
@@ -35,7 +35,7 @@ def turned(operand: Operand) -> Operand:
     return Register(operand.slot, negated=True, part=operand.part)
 
 
-def flags(instruction: Instruction, **names: str) -> str:
+def flags(instruction: PtxInstruction, **names: str) -> str:
     """The modifiers between opcode and type in machine spelling."""
     given = instruction.modifiers[:-1]
     if set(given) - set(names):
@@ -44,7 +44,7 @@ def flags(instruction: Instruction, **names: str) -> str:
 
 
 @lowers("add", "sub", "mul", "fma", "mad", floats=True)
-def lower_arithmetic(asm: Assembler, instruction: Instruction) -> None:
+def lower_arithmetic(asm: Assembler, instruction: PtxInstruction) -> None:
     """Add, multiply and fused multiply-add."""
     kind, name = instruction.modifiers[-1], _OPCODES.get(instruction.opcode)
     if name is None:
@@ -88,7 +88,7 @@ _FUNCTIONS = {
 
 
 @lowers("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
-def lower_function(asm: Assembler, instruction: Instruction) -> None:
+def lower_function(asm: Assembler, instruction: PtxInstruction) -> None:
     kind, opcode = instruction.modifiers[-1], instruction.opcode
     to, a = instruction.operands
     if opcode == "tanh":
@@ -105,7 +105,7 @@ def lower_function(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("div", floats=True)
-def lower_divide(asm: Assembler, instruction: Instruction) -> None:
+def lower_divide(asm: Assembler, instruction: PtxInstruction) -> None:
     """Division; an approximate one gives the nearest float."""
     kind = instruction.modifiers[-1]
     if kind not in ("f32", "f64"):
@@ -117,7 +117,7 @@ def lower_divide(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("abs", "neg", floats=True)
-def lower_sign(asm: Assembler, instruction: Instruction) -> None:
+def lower_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     """`neg` and `abs`: flip or clear the sign bit."""
     kind, turns = instruction.modifiers[-1], instruction.opcode == "neg"
     to, a = instruction.operands
@@ -141,7 +141,7 @@ def lower_sign(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("copysign")
-def lower_copy_sign(asm: Assembler, instruction: Instruction) -> None:
+def lower_copy_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
     to, a, b = instruction.operands
     target = asm.target(to)
@@ -157,7 +157,7 @@ def lower_copy_sign(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("min", "max", floats=True)
-def lower_min_max(asm: Assembler, instruction: Instruction) -> None:
+def lower_min_max(asm: Assembler, instruction: PtxInstruction) -> None:
     """The minimum or maximum of two."""
     kind, which = instruction.modifiers[-1], Predicate(None, instruction.opcode != "min")
     to, *sources = instruction.operands

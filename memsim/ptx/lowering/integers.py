@@ -10,13 +10,13 @@ from __future__ import annotations
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers, negated
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 ONES = Immediate(-1)
 _AND, _OR, _XOR, _NOT = 0xC0, 0xFC, 0x3C, 0x0F
 
 
-def integer_kind(instruction: Instruction, *allowed: str) -> str:
+def integer_kind(instruction: PtxInstruction, *allowed: str) -> str:
     """The type; raises for modifiers other than the type and those allowed."""
     *given, kind = instruction.modifiers or ("",)
     if kind[:1] not in "bus" or kind[1:] not in ("16", "32", "64") or set(given) - set(allowed):
@@ -43,8 +43,8 @@ def halves(asm: Assembler, operand: ptx.Operand, kind: str) -> list[Operand]:
     """The words of a source, lower first."""
     if bits_of(kind) < 64:
         return [asm.word(operand)]
-    if isinstance(operand, ptx.Immediate) and isinstance(operand.value, int):
-        return [asm.word(operand), asm.word(ptx.Immediate(operand.value >> 32))]
+    if isinstance(operand, ptx.PtxImmediate) and isinstance(operand.value, int):
+        return [asm.word(operand), asm.word(ptx.PtxImmediate(operand.value >> 32))]
     pair = asm.pair(operand)
     assert isinstance(pair, Register)
     return [pair, high(pair)]
@@ -60,7 +60,7 @@ def targets(asm: Assembler, operand: ptx.Operand, kind: str) -> list[Register]:
 
 
 @lowers("add", "sub", "addc", "subc")
-def lower_add(asm: Assembler, instruction: Instruction) -> None:
+def lower_add(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
     if kind in ("s16x2", "u16x2"):
         packed(asm, instruction, "VIADD.16x2")
@@ -76,7 +76,7 @@ def lower_add(asm: Assembler, instruction: Instruction) -> None:
     asm.emit(f"IADD3{width}", asm.target(to), a, negated(b) if subtracts else b, RZ)
 
 
-def carried(asm: Assembler, instruction: Instruction, kind: str, subtracts: bool) -> None:
+def carried(asm: Assembler, instruction: PtxInstruction, kind: str, subtracts: bool) -> None:
     """Add and subtract with carry in, carry out or both."""
     a, b = (halves(asm, operand, kind) for operand in instruction.operands[1:3])
     to = targets(asm, instruction.operands[0], kind)
@@ -123,7 +123,7 @@ def _inverted(asm: Assembler, word: Operand) -> Operand:
 
 
 @lowers("mul", "mad", "madc")
-def lower_multiply(asm: Assembler, instruction: Instruction) -> None:
+def lower_multiply(asm: Assembler, instruction: PtxInstruction) -> None:
     names = instruction.modifiers
     kind = integer_kind(instruction, "lo", "hi", "wide", "cc")
     to, a, b, *c = instruction.operands
@@ -171,7 +171,7 @@ def wide(
 
 
 @lowers("mul24", "mad24")
-def lower_multiply_24(asm: Assembler, instruction: Instruction) -> None:
+def lower_multiply_24(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction, "lo")
     if bits_of(kind) != 32 or "lo" not in instruction.modifiers:
         raise NotLowered(instruction.name)
@@ -184,7 +184,7 @@ def lower_multiply_24(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("div", "rem")
-def lower_divide(asm: Assembler, instruction: Instruction) -> None:
+def lower_divide(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     name = "IDIV" if instruction.opcode == "div" else "IREM"
     sources = (source(asm, operand, kind) for operand in instruction.operands[1:3])
@@ -195,7 +195,7 @@ def lower_divide(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("min", "max")
-def lower_min_max(asm: Assembler, instruction: Instruction) -> None:
+def lower_min_max(asm: Assembler, instruction: PtxInstruction) -> None:
     kind, smaller = instruction.modifiers[-1], instruction.opcode == "min"
     which = Predicate(None, not smaller)
     relu = ".RELU" if "relu" in instruction.modifiers else ""
@@ -214,7 +214,7 @@ def lower_min_max(asm: Assembler, instruction: Instruction) -> None:
     asm.emit(name, asm.target(to), source(asm, a, kind), source(asm, b, kind))
 
 
-def packed(asm: Assembler, instruction: Instruction, name: str, *more: Operand) -> None:
+def packed(asm: Assembler, instruction: PtxInstruction, name: str, *more: Operand) -> None:
     """Two 16-bit numbers in a word."""
     if set(instruction.modifiers[:-1]) - {"relu"}:
         raise NotLowered(instruction.name)
@@ -223,7 +223,7 @@ def packed(asm: Assembler, instruction: Instruction, name: str, *more: Operand) 
 
 
 @lowers("abs", "neg")
-def lower_sign(asm: Assembler, instruction: Instruction) -> None:
+def lower_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
     to, a = instruction.operands
     integer_kind(instruction)
@@ -252,7 +252,7 @@ def _register(asm: Assembler, operand: ptx.Operand, kind: str) -> Register:
 
 
 @lowers("sad")
-def lower_distance(asm: Assembler, instruction: Instruction) -> None:
+def lower_distance(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     to, a, b, c = instruction.operands
     apart = asm.temporary(bits_of(kind) // 32 or 1)
@@ -262,7 +262,7 @@ def lower_distance(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("dp4a", "dp2a")
-def lower_dot_product(asm: Assembler, instruction: Instruction) -> None:
+def lower_dot_product(asm: Assembler, instruction: PtxInstruction) -> None:
     *which, left, right = instruction.modifiers
     four = instruction.opcode == "dp4a"
     if {left, right} - {"s32", "u32"} or tuple(which) not in ([()] if four else [("lo",), ("hi",)]):
@@ -277,7 +277,7 @@ def lower_dot_product(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("and", "or", "xor", "not")
-def lower_logic(asm: Assembler, instruction: Instruction) -> None:
+def lower_logic(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
     table = {"and": _AND, "or": _OR, "xor": _XOR, "not": _NOT}[instruction.opcode]
     to, a, *b = instruction.operands
@@ -299,7 +299,7 @@ def logic(asm: Assembler, to: Predicate, a: Predicate, b: Predicate, table: int)
 
 
 @lowers("cnot")
-def lower_logical_not(asm: Assembler, instruction: Instruction) -> None:
+def lower_logical_not(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     if bits_of(kind) != 32:
         raise NotLowered(instruction.name)
@@ -310,15 +310,15 @@ def lower_logical_not(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("lop3")
-def lower_table(asm: Assembler, instruction: Instruction) -> None:
+def lower_table(asm: Assembler, instruction: PtxInstruction) -> None:
     to, a, b, c, table = instruction.operands
-    if instruction.modifiers != ("b32",) or not isinstance(table, ptx.Immediate):
+    if instruction.modifiers != ("b32",) or not isinstance(table, ptx.PtxImmediate):
         raise NotLowered(instruction.name)
     asm.emit("LOP3.LUT", asm.target(to), *(asm.word(one) for one in (a, b, c, table)))
 
 
 @lowers("shl", "shr")
-def lower_shift(asm: Assembler, instruction: Instruction) -> None:
+def lower_shift(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     to, a, by = instruction.operands
     name = ("ISHL" if instruction.opcode == "shl" else "ISHR") + typed(kind)
@@ -326,7 +326,7 @@ def lower_shift(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("shf")
-def lower_funnel(asm: Assembler, instruction: Instruction) -> None:
+def lower_funnel(asm: Assembler, instruction: PtxInstruction) -> None:
     way, how, kind = instruction.modifiers
     if kind != "b32" or how not in ("wrap", "clamp") or way not in ("l", "r"):
         raise NotLowered(instruction.name)
@@ -337,7 +337,7 @@ def lower_funnel(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("prmt")
-def lower_permute(asm: Assembler, instruction: Instruction) -> None:
+def lower_permute(asm: Assembler, instruction: PtxInstruction) -> None:
     kind, *mode = instruction.modifiers
     if kind != "b32" or set(mode) - {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}:
         raise NotLowered(instruction.name)
@@ -347,7 +347,7 @@ def lower_permute(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("bfe", "bfi")
-def lower_field(asm: Assembler, instruction: Instruction) -> None:
+def lower_field(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     to, *sources = instruction.operands
     wide_ones = len(sources) - 2
@@ -357,7 +357,7 @@ def lower_field(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("szext", "bmsk")
-def lower_mask(asm: Assembler, instruction: Instruction) -> None:
+def lower_mask(asm: Assembler, instruction: PtxInstruction) -> None:
     how, kind = instruction.modifiers
     to, a, b = instruction.operands
     if how not in ("wrap", "clamp") or kind not in ("s32", "u32", "b32"):
@@ -371,14 +371,14 @@ def lower_mask(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("popc", "clz")
-def lower_count(asm: Assembler, instruction: Instruction) -> None:
+def lower_count(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     to, a = instruction.operands
     asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), source(asm, a, kind))
 
 
 @lowers("bfind")
-def lower_find(asm: Assembler, instruction: Instruction) -> None:
+def lower_find(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction, "shiftamt")
     to, a = instruction.operands
     asm.emit(f"IBFIND{typed(kind)}", asm.target(to), source(asm, a, kind))
@@ -391,7 +391,7 @@ def lower_find(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("brev")
-def lower_reverse(asm: Assembler, instruction: Instruction) -> None:
+def lower_reverse(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     to, a = instruction.operands
     words, outs = halves(asm, a, kind), targets(asm, to, kind)

@@ -10,12 +10,12 @@ from memsim.isa.op import Immediate, Label, Operand
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, lowers
 from memsim.ptx.lowering.memory import address
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 
 def is_everybody(mask: ptx.Operand) -> bool:
     """Is it the mask of all lanes?"""
-    return isinstance(mask, ptx.Immediate) and int(mask.value) & 0xFFFFFFFF == 0xFFFFFFFF
+    return isinstance(mask, ptx.PtxImmediate) and int(mask.value) & 0xFFFFFFFF == 0xFFFFFFFF
 
 
 def gather(asm: Assembler, mask: ptx.Operand, name: str = "WARPSYNC.COLLECTIVE") -> None:
@@ -30,28 +30,28 @@ def gather(asm: Assembler, mask: ptx.Operand, name: str = "WARPSYNC.COLLECTIVE")
     asm.emit(name, asm.word(mask))
 
 
-def check_sync(instruction: Instruction) -> None:
+def check_sync(instruction: PtxInstruction) -> None:
     """Does it have a mask? Forms without one were removed with sm_70."""
     if "sync" not in instruction.modifiers:
         raise NotLowered(instruction.name)
 
 
 @lowers("shfl")
-def lower_shuffle(asm: Assembler, instruction: Instruction) -> None:
+def lower_shuffle(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     mode = {"up": "UP", "down": "DOWN", "bfly": "BFLY", "idx": "IDX"}.get(instruction.modifiers[1])
     to, a, b, c, mask = instruction.operands
     if mode is None or instruction.modifiers[-1] != "b32":
         raise NotLowered(instruction.name)
     gather(asm, mask)
-    value, answer = (to.first, to.second) if isinstance(to, ptx.Pair) else (to, None)
+    value, answer = (to.first, to.second) if isinstance(to, ptx.PtxPair) else (to, None)
     holds = PT if answer is None else asm.target_predicate(answer)
     assert not isinstance(value, ptx.Vector)
     asm.emit(f"SHFL.{mode}", holds, asm.target(value), asm.register(a), asm.word(b), asm.word(c))
 
 
 @lowers("vote")
-def lower_vote(asm: Assembler, instruction: Instruction) -> None:
+def lower_vote(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     _, mode, kind = instruction.modifiers
     to, asked, mask = instruction.operands
@@ -66,19 +66,19 @@ def lower_vote(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("activemask")
-def lower_active_mask(asm: Assembler, instruction: Instruction) -> None:
+def lower_active_mask(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.emit("VOTE.ANY", asm.target(instruction.operands[0]), PT, PT)
 
 
 @lowers("match")
-def lower_match(asm: Assembler, instruction: Instruction) -> None:
+def lower_match(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     mode, _, kind = instruction.modifiers
     to, a, mask = instruction.operands
     gather(asm, mask)
     source = asm.pair(a) if kind == "b64" else asm.word(a)
     name = f"MATCH.{mode.upper()}{'.U64' if kind == 'b64' else ''}"
-    if isinstance(to, ptx.Pair):
+    if isinstance(to, ptx.PtxPair):
         assert not isinstance(to.first, ptx.Vector)
         asm.emit(name, asm.target_predicate(to.second), asm.target(to.first), source)
     else:
@@ -86,7 +86,7 @@ def lower_match(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("redux")
-def lower_reduce(asm: Assembler, instruction: Instruction) -> None:
+def lower_reduce(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     _, operation, kind = instruction.modifiers
     name = {"add": "SUM", "min": "MIN", "max": "MAX", "and": "AND", "or": "OR", "xor": "XOR"}.get(operation)
@@ -98,10 +98,10 @@ def lower_reduce(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("elect")
-def lower_elect(asm: Assembler, instruction: Instruction) -> None:
+def lower_elect(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     to, mask = instruction.operands
-    if not isinstance(to, ptx.Pair) or isinstance(to.first, ptx.Vector):
+    if not isinstance(to, ptx.PtxPair) or isinstance(to.first, ptx.Vector):
         raise NotLowered(instruction.name)
     gather(asm, mask)
     asm.emit("ELECT", asm.target_predicate(to.second), asm.target(to.first), PT)
@@ -111,17 +111,17 @@ def lower_elect(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("bra")
-def lower_branch(asm: Assembler, instruction: Instruction) -> None:
+def lower_branch(asm: Assembler, instruction: PtxInstruction) -> None:
     target = instruction.operands[-1]
-    assert isinstance(target, ptx.Symbol)
+    assert isinstance(target, ptx.PtxSymbol)
     asm.emit("BRA", Label(target.name, None), label=target.name)
 
 
 @lowers("brx")
-def lower_indexed_branch(asm: Assembler, instruction: Instruction) -> None:
+def lower_indexed_branch(asm: Assembler, instruction: PtxInstruction) -> None:
     """A comparison and a branch for each target; an index out of range traps."""
     index, table = instruction.operands
-    assert isinstance(table, ptx.Symbol)
+    assert isinstance(table, ptx.PtxSymbol)
     guard, labels = asm.guard, asm.function.tables[table.name]
     join = PT if guard is None else guard
     for number, label in enumerate(labels):
@@ -138,32 +138,32 @@ def lower_indexed_branch(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("ret", "exit")
-def lower_exit(asm: Assembler, instruction: Instruction) -> None:
+def lower_exit(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.emit("EXIT")
 
 
 @lowers("trap")
-def lower_trap(asm: Assembler, instruction: Instruction) -> None:
+def lower_trap(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.emit("BPT.TRAP")
 
 
 @lowers("call")
-def lower_call(asm: Assembler, instruction: Instruction) -> None:
+def lower_call(asm: Assembler, instruction: PtxInstruction) -> None:
     """A failed CUDA C++ assertion ends the launch, as on a GPU; no other call is executed."""
     target = instruction.operands[0]
     assert isinstance(target, ptx.CallTarget)
-    if not isinstance(target.target, ptx.Symbol) or target.target.name != "__assertfail":
+    if not isinstance(target.target, ptx.PtxSymbol) or target.target.name != "__assertfail":
         raise NotLowered(instruction.name)
     asm.emit("BPT.TRAP")
 
 
 @lowers("nanosleep")
-def lower_sleep(asm: Assembler, instruction: Instruction) -> None:
+def lower_sleep(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.emit("NANOSLEEP", asm.word(instruction.operands[0]))
 
 
 @lowers("bar", "barrier")
-def lower_barrier(asm: Assembler, instruction: Instruction) -> None:
+def lower_barrier(asm: Assembler, instruction: PtxInstruction) -> None:
     names = [name for name in instruction.modifiers if name not in ("aligned", "cta")]
     operands = list(instruction.operands)
     if names[:2] == ["warp", "sync"]:
@@ -188,17 +188,17 @@ def lower_barrier(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("mbarrier")
-def lower_object(asm: Assembler, instruction: Instruction) -> None:
+def lower_object(asm: Assembler, instruction: PtxInstruction) -> None:
     """An mbarrier: waits succeed, and nothing else of its state is known."""
     waits = instruction.modifiers[0] in ("try_wait", "test_wait")
     first = instruction.operands[0]
-    place = next((one for one in instruction.operands if isinstance(one, ptx.Address)), None)
+    place = next((one for one in instruction.operands if isinstance(one, ptx.PtxAddress)), None)
     if place is None:
         raise NotLowered(instruction.name)
     at = address(asm, place, "shared")
     if waits:
         asm.emit("SYNCS.PHASECHK", asm.target_predicate(first), at)
-    elif isinstance(first, ptx.Register):
+    elif isinstance(first, ptx.PtxRegister):
         asm.emit("SYNCS.ARRIVE", asm.target(first), at)
     else:
         asm.emit("SYNCS.ARRIVE", at)

@@ -17,7 +17,7 @@ import memsim.ptx.lowering.moves  # noqa: F401  (registers its opcodes)
 from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Op, Place, Program
-from memsim.isa.registry import Record, single
+from memsim.isa.registry import OpcodeRecord, single
 from memsim.isa.results import slots_of_form
 from memsim.isa.table import ANY_ACCESS, RECORDS
 from memsim.ptx import program as ptx
@@ -29,7 +29,7 @@ from memsim.ptx.lowering.assembler import (
 )
 from memsim.ptx.lowering.assembly import Assembly
 from memsim.ptx.lowering.places import places_of
-from memsim.ptx.program import Function, Instruction, Module, SourceLine
+from memsim.ptx.program import Function, PtxInstruction, PtxModule, SourceLine
 from memsim.ptx.registers import defs
 from memsim.state.memory import SHARED_BASE
 
@@ -40,7 +40,7 @@ _WRITE_ONLY = frozenset(("st", "stmatrix", "red"))
 _SURFACES = {"suld": "surface_load", "sust": "surface_store", "sured": "surface_reduction"}
 
 
-def lower(module: Module, function: Function) -> Executable:
+def lower(module: PtxModule, function: Function) -> Executable:
     """The kernel as a program of machine instructions. `function`: with its device functions inlined."""
     places = places_of(module, function)
     asm = Assembler(function, places.at)
@@ -110,14 +110,14 @@ def _op(
     )
 
 
-def _text(instruction: Instruction) -> str:
+def _text(instruction: PtxInstruction) -> str:
     """The instruction's name; for a barrier with its number."""
-    numbers = [str(one.value) for one in instruction.operands if isinstance(one, ptx.Immediate)]
+    numbers = [str(one.value) for one in instruction.operands if isinstance(one, ptx.PtxImmediate)]
     is_barrier = instruction.opcode in ("bar", "barrier")
     return " ".join((instruction.name, ", ".join(numbers))) if is_barrier and numbers else instruction.name
 
 
-def _place(instruction: Instruction, lines: dict[SourceLine, Place]) -> Place:
+def _place(instruction: PtxInstruction, lines: dict[SourceLine, Place]) -> Place:
     """The source line; if the PTX has no line information, the line of the PTX itself."""
     line = instruction.source
     if line is None:
@@ -131,29 +131,29 @@ def _place(instruction: Instruction, lines: dict[SourceLine, Place]) -> Place:
     return lines[line]
 
 
-def not_executed(asm: Assembler, instruction: Instruction) -> Record:
+def not_executed(asm: Assembler, instruction: PtxInstruction) -> OpcodeRecord:
     """What is known of an instruction that no table lowers: registers it writes, memory it may access."""
     names = [name for name in defs(instruction) if name in asm.function.registers]
     slots = [asm.slot(name) + i for name in names for i in range(asm.words(name))]
     slots += _returned(asm, instruction)
     touches = tuple(touched(instruction))
     effect = Effect.MEMORY if touches else Effect.ALU
-    return Record("?", effect, "", single, None, written=lambda form: slots, touches=touches)
+    return OpcodeRecord("?", effect, "", single, None, written=lambda form: slots, touches=touches)
 
 
-def _returned(asm: Assembler, instruction: Instruction) -> list[int]:
+def _returned(asm: Assembler, instruction: PtxInstruction) -> list[int]:
     """The registers that hold a call's return value."""
     target = instruction.operands[0] if instruction.opcode == "call" else None
     if not isinstance(target, ptx.CallTarget):
         return []
-    named = [item.name for item in target.returns if isinstance(item, ptx.Symbol)]
+    named = [item.name for item in target.returns if isinstance(item, ptx.PtxSymbol)]
     variables = asm.function.variables
     starts = [(asm.place(name)[1], variables[name].size) for name in named if name in variables]
     cells = [f".param {at}" for start, size in starts for at in range(start, start + size)]
     return [asm.slots[cell] for cell in cells if cell in asm.slots]
 
 
-def touched(instruction: Instruction) -> list[tuple[str, str]]:
+def touched(instruction: PtxInstruction) -> list[tuple[str, str]]:
     """(kind, space) of the accesses that an instruction without lowering may make.
 
     A call that was not inlined (indirect or recursive) may access anything.
@@ -162,7 +162,7 @@ def touched(instruction: Instruction) -> list[tuple[str, str]]:
     if opcode == "call":
         target = instruction.operands[0]
         assert isinstance(target, ptx.CallTarget)
-        is_system = isinstance(target.target, ptx.Symbol) and target.target.name in SYSTEM_CALLS
+        is_system = isinstance(target.target, ptx.PtxSymbol) and target.target.name in SYSTEM_CALLS
         return [] if is_system else list(ANY_ACCESS)
     if opcode in ("mbarrier", "tensormap"):
         return []
@@ -176,7 +176,7 @@ def touched(instruction: Instruction) -> list[tuple[str, str]]:
         return [("bulk", "shared"), ("bulk", "global")]
     spaces = [name.split("::")[0] for name in instruction.modifiers]
     named: list[str] = [space for space in ("shared", "global", "local") if space in spaces]
-    if not named and any(isinstance(operand, ptx.Address) for operand in instruction.operands):
+    if not named and any(isinstance(operand, ptx.PtxAddress) for operand in instruction.operands):
         named = ["generic"]
     reads = opcode in _READ_ONLY or not {"load", "ld_reduce"}.isdisjoint(instruction.modifiers)
     writes = opcode in _WRITE_ONLY or not {"store", "st", "red"}.isdisjoint(instruction.modifiers)

@@ -10,11 +10,11 @@ from memsim.isa.op import Immediate, Register, Special
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, lowers
 from memsim.ptx.lowering.memory import address, gathered, items_of, space_of, spread
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 
 @lowers("ldmatrix", "stmatrix")
-def lower_matrix_access(asm: Assembler, instruction: Instruction) -> None:
+def lower_matrix_access(asm: Assembler, instruction: PtxInstruction) -> None:
     names = instruction.modifiers
     counts = {"x1": "", "x2": ".2", "x4": ".4"}
     count = next((counts[name] for name in names if name in counts), None)
@@ -35,7 +35,7 @@ def lower_matrix_access(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("mma")
-def lower_product(asm: Assembler, instruction: Instruction) -> None:
+def lower_product(asm: Assembler, instruction: PtxInstruction) -> None:
     """`mma.sync` of 16-bit floats and TF32."""
     names = [name for name in instruction.modifiers if name not in ("sync", "aligned", "row", "col")]
     shape = {"m16n8k16": "16816", "m16n8k8": "1688", "m16n8k4": "1684"}.get(names[0])
@@ -54,7 +54,7 @@ def lower_product(asm: Assembler, instruction: Instruction) -> None:
 
 
 @lowers("tex")
-def lower_fetch(asm: Assembler, instruction: Instruction) -> None:
+def lower_fetch(asm: Assembler, instruction: PtxInstruction) -> None:
     """`tex1Dfetch<float4>`."""
     to, where = instruction.operands
     known = instruction.modifiers == ("1d", "v4", "f32", "s32") and isinstance(where, ptx.TextureAddress)

@@ -20,7 +20,7 @@ from memsim.ptx.lowering.assembler import (
 )
 from memsim.ptx.lowering.conversions import extend_pair
 from memsim.ptx.lowering.moves import pack_word, part
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 
 SPACES = {"global": "G", "shared": "S", "local": "L", "generic": ""}
 #: Modifiers that change neither address nor data: cache policies, memory orders, scopes.
@@ -31,7 +31,7 @@ HINTS = frozenset(
 _VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
-def space_of(instruction: Instruction) -> str:
+def space_of(instruction: PtxInstruction) -> str:
     """The state space of a memory instruction; "generic" if it names none."""
     for name in instruction.modifiers:
         space, _, scope = name.partition("::")
@@ -42,7 +42,7 @@ def space_of(instruction: Instruction) -> str:
     return "generic"
 
 
-def check_hints(instruction: Instruction, *known: str) -> None:
+def check_hints(instruction: PtxInstruction, *known: str) -> None:
     """Raise if a modifier other than `known` may change address or data."""
     for name in instruction.modifiers[:-1]:
         space = name.split("::")[0]
@@ -52,19 +52,19 @@ def check_hints(instruction: Instruction, *known: str) -> None:
 
 def address(asm: Assembler, operand: ptx.Operand, space: str) -> Address:
     """`[base + offset]`; global and generic addresses have 64 bits."""
-    if not isinstance(operand, ptx.Address):
+    if not isinstance(operand, ptx.PtxAddress):
         raise NotLowered(asm.source.name)
     base, offset = operand.base, operand.offset
     wide = space in ("global", "generic")
-    if isinstance(base, ptx.Immediate):
+    if isinstance(base, ptx.PtxImmediate):
         return Address(None, None, int(base.value) + offset)
-    if isinstance(base, ptx.Symbol):
+    if isinstance(base, ptx.PtxSymbol):
         found, at = asm.place(base.name)
         if wide:
             pair = asm.temporary(2)
             if found != "global":
                 raise NotLowered(asm.source.name)
-            asm.load_address(pair, ptx.Symbol(base.name))
+            asm.load_address(pair, ptx.PtxSymbol(base.name))
             return Address(pair, None, base.offset + offset, pair=True)
         return Address(None, None, at + base.offset + offset)
     if wide and asm.words(base.name) == 1:
@@ -79,7 +79,7 @@ def items_of(operand: ptx.Operand) -> list[ptx.Operand]:
     return list(operand.items) if isinstance(operand, ptx.Vector) else [operand]
 
 
-def elements(instruction: Instruction, operand: ptx.Operand) -> tuple[list[ptx.Operand], str, int]:
+def elements(instruction: PtxInstruction, operand: ptx.Operand) -> tuple[list[ptx.Operand], str, int]:
     """(elements that are loaded or stored, their type, bits of each)."""
     items = items_of(operand)
     count = next((_VECTORS[name] for name in instruction.modifiers if name in _VECTORS), 1)
@@ -101,13 +101,13 @@ def size_of(kind: str, bits: int) -> str:
 
 
 @lowers("ld", "ldu")
-def lower_load(asm: Assembler, instruction: Instruction) -> None:
+def lower_load(asm: Assembler, instruction: PtxInstruction) -> None:
     check_hints(instruction, *_VECTORS)
     to, where = instruction.operands[:2]
     items, kind, bits = elements(instruction, to)
     space = space_of(instruction)
     if space in ("param", "const"):
-        if not isinstance(where, ptx.Address):
+        if not isinstance(where, ptx.PtxAddress):
             raise NotLowered(instruction.name)
         load_constants(asm, where, space, items, kind, bits)
         return
@@ -127,11 +127,11 @@ def spread(asm: Assembler, row: Register, items: list[ptx.Operand], kind: str, b
     """Move consecutive registers to the destination registers, unless these are the same."""
     assert row.slot is not None
     for i, item in enumerate(items):
-        if isinstance(item, ptx.Register) and item.name == "_":
+        if isinstance(item, ptx.PtxRegister) and item.name == "_":
             continue
         first = Register(row.slot + i * bits // 32)
         to = asm.target(item)
-        assert isinstance(item, ptx.Register)
+        assert isinstance(item, ptx.PtxRegister)
         if bits < 32 and len(items) > 1:
             asm.emit("MOV", to, part(first, i, bits))
             if kind[0] == "s":
@@ -146,27 +146,27 @@ def spread(asm: Assembler, row: Register, items: list[ptx.Operand], kind: str, b
 
 
 def load_constants(
-    asm: Assembler, where: ptx.Address, space: str, items: list[ptx.Operand], kind: str, bits: int
+    asm: Assembler, where: ptx.PtxAddress, space: str, items: list[ptx.Operand], kind: str, bits: int
 ) -> None:
     """Load from a constant bank element by element, or from the registers of a call's `.param` variable."""
     base, offset, index = where.base, where.offset, None
-    if isinstance(base, ptx.Symbol):
+    if isinstance(base, ptx.PtxSymbol):
         found, at = asm.place(base.name)
         offset += at + base.offset
         if found == "call":
             call_value(asm, False, offset, items, kind, bits)
             return
-    elif isinstance(base, ptx.Register):
+    elif isinstance(base, ptx.PtxRegister):
         index = Register(asm.slot(base.name))
     else:
         offset += int(base.value)
     bank = PARAMETERS if space == "param" else CONSTANTS
     for i, item in enumerate(items):
-        if isinstance(item, ptx.Register) and item.name == "_":
+        if isinstance(item, ptx.PtxRegister) and item.name == "_":
             continue
         to = asm.target(item)
         asm.emit(f"LDC{size_of(kind, bits)}", to, Constant(bank, offset + i * bits // 8, index))
-        assert isinstance(item, ptx.Register)
+        assert isinstance(item, ptx.PtxRegister)
         if bits < 64 and asm.words(item.name) == 2:
             extend_pair(asm, to, kind[0] == "s")
 
@@ -196,7 +196,7 @@ def call_value(
             asm.emit("MOV", to, cells[0])
         if len(cells) == 2:
             asm.emit("MOV", high(to), cells[1])
-        elif isinstance(item, ptx.Register) and asm.words(item.name) == 2:
+        elif isinstance(item, ptx.PtxRegister) and asm.words(item.name) == 2:
             extend_pair(asm, to, kind[0] == "s")
 
 
@@ -204,16 +204,16 @@ def call_value(
 
 
 @lowers("st")
-def lower_store(asm: Assembler, instruction: Instruction) -> None:
+def lower_store(asm: Assembler, instruction: PtxInstruction) -> None:
     check_hints(instruction, *_VECTORS)
     where, what = instruction.operands[:2]
     items, kind, bits = elements(instruction, what)
     space = space_of(instruction)
     if space == "param":
-        base = where.base if isinstance(where, ptx.Address) else None
-        if not isinstance(base, ptx.Symbol) or asm.place(base.name)[0] != "call":
+        base = where.base if isinstance(where, ptx.PtxAddress) else None
+        if not isinstance(base, ptx.PtxSymbol) or asm.place(base.name)[0] != "call":
             raise NotLowered(instruction.name)
-        assert isinstance(where, ptx.Address)
+        assert isinstance(where, ptx.PtxAddress)
         call_value(asm, True, asm.place(base.name)[1] + base.offset + where.offset, items, kind, bits)
         return
     if space == "const":

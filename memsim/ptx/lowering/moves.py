@@ -9,14 +9,14 @@ from memsim.isa.op import Address, Immediate, Register
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers
 from memsim.ptx.lowering.integers import logic
-from memsim.ptx.program import Instruction
+from memsim.ptx.program import PtxInstruction
 from memsim.state.memory import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 
 _WINDOWS = {"global": 0, "shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "const": CONSTANT_WINDOW}
 
 
 @lowers("mov")
-def lower_move(asm: Assembler, instruction: Instruction) -> None:
+def lower_move(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
     if len(instruction.modifiers) != 1:
         raise NotLowered(instruction.name)
@@ -29,7 +29,7 @@ def lower_move(asm: Assembler, instruction: Instruction) -> None:
         pack(asm, asm.target(to), a, bits_of(kind))
     elif bits_of(kind) == 64:
         asm.move_pair(asm.target(to), a)
-    elif isinstance(a, ptx.Special):
+    elif isinstance(a, ptx.PtxSpecial):
         special = asm.special(a.name)
         asm.emit("MOV", asm.target(to), special)
     else:
@@ -50,7 +50,7 @@ def unpack(asm: Assembler, to: ptx.Vector, a: ptx.Operand, bits: int) -> None:
     words = asm.temporary(bits // 32)
     asm.move_pair(words, a) if bits == 64 else asm.emit("MOV", words, asm.word(a))
     for i, item in enumerate(to.items):
-        if item == ptx.Register("_"):
+        if item == ptx.PtxRegister("_"):
             continue
         assert words.slot is not None
         word = Register(words.slot + i * size // 32)
@@ -100,7 +100,7 @@ def pack_word(asm: Assembler, word: Register, items: list[ptx.Operand]) -> None:
 
 
 @lowers("cvta")
-def lower_generic(asm: Assembler, instruction: Instruction) -> None:
+def lower_generic(asm: Assembler, instruction: PtxInstruction) -> None:
     """A generic address of shared, local or constant memory lies in that space's window."""
     *back, space, kind = instruction.modifiers
     window = _WINDOWS.get(space.split("::")[0])
@@ -110,12 +110,12 @@ def lower_generic(asm: Assembler, instruction: Instruction) -> None:
     if window == 0:
         asm.move_pair(asm.target(to), a)
         return
-    added = asm.pair(ptx.Immediate(-window if back else window))
+    added = asm.pair(ptx.PtxImmediate(-window if back else window))
     asm.emit("IADD3.64", asm.target(to), asm.pair(a), added, RZ)
 
 
 @lowers("isspacep")
-def lower_space_query(asm: Assembler, instruction: Instruction) -> None:
+def lower_space_query(asm: Assembler, instruction: PtxInstruction) -> None:
     space = instruction.modifiers[0].split("::")[0]
     to, a = instruction.operands
     letter = {"global": "G", "shared": "S", "local": "L"}.get(space)

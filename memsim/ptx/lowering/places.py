@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from memsim.isa import executable
 from memsim.isa.executable import Pointer
 from memsim.ptx.lowering.assembler import ADDRESSES, CONSTANTS, PARAMETER_BASE
-from memsim.ptx.program import Address, CallTarget, Function, Module, Symbol, Variable
+from memsim.ptx.program import CallTarget, Function, PtxAddress, PtxModule, PtxSymbol, PtxVariable
 from memsim.state.memory import SHARED_BASE, align
 
 
@@ -27,14 +27,14 @@ class Places:
     at: dict[str, tuple[str, int]] = field(default_factory=dict)
     shared: list[tuple[str, int, int]] = field(default_factory=list)
     shared_end: int = SHARED_BASE
-    dynamic: list[Variable] = field(default_factory=list)
+    dynamic: list[PtxVariable] = field(default_factory=list)
     local_bytes: int = 0
     call_bytes: int = 0
-    variables: list[Variable] = field(default_factory=list)
+    variables: list[PtxVariable] = field(default_factory=list)
     constants: bytearray = field(default_factory=bytearray)
     pointers: list[Pointer] = field(default_factory=list)
 
-    def add(self, variable: Variable) -> None:
+    def add(self, variable: PtxVariable) -> None:
         """Assign an address to a variable."""
         name, size, alignment = variable.name, variable.size, max(variable.align, 1)
         if variable.space == "shared" and size == 0:
@@ -79,14 +79,14 @@ class Places:
         return {CONSTANTS: tuple(self.pointers), ADDRESSES: addresses}
 
 
-def places_of(module: Module, function: Function) -> Places:
+def places_of(module: PtxModule, function: Function) -> Places:
     """All symbols that a function may use; shared arrays of the module only if it uses them.
 
     If a call was not inlined, all of them, because what it uses is unknown.
     """
     operands = [operand for instruction in function.instructions for operand in instruction.operands]
-    bases = [operand.base if isinstance(operand, Address) else operand for operand in operands]
-    named = {base.name for base in bases if isinstance(base, Symbol)}
+    bases = [operand.base if isinstance(operand, PtxAddress) else operand for operand in operands]
+    named = {base.name for base in bases if isinstance(base, PtxSymbol)}
     calls = any(isinstance(operand, CallTarget) for operand in operands)
     ours = [v for v in module.variables.values() if v.space != "shared" or calls or v.name in named]
     places = Places()

@@ -16,7 +16,7 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.ptx.demangle import demangle
 from memsim.trace.foreign.batch import Batch
-from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, Instruction, made_from
+from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
@@ -30,7 +30,7 @@ WITH_PLACES = 2
 LACKS = ("names of arrays", "source lines")
 
 
-class Reader:
+class AccelSimReader:
     """One kernel's trace while it is read."""
 
     def __init__(self, path: Path, recorder: Callable[[], Recorder] = Recorder) -> None:
@@ -38,7 +38,7 @@ class Reader:
         self.header: dict[str, str] = {}
         self.recorder = recorder
         self.collector = Collector(recorder())
-        self.instructions: dict[tuple[str, str, int], Instruction | str] = {}
+        self.instructions: dict[tuple[str, str, int], TracedInstruction | str] = {}
         self.number = 0
         self.block = self.warp = 0
         self.blocks: set[int] = set()
@@ -111,20 +111,20 @@ class Reader:
         if fields[at] == "0":
             return  # no access to memory
         found = self.found(pc, opcode, line)
-        if isinstance(found, Instruction):
+        if isinstance(found, TracedInstruction):
             batch = self.collector.batch(found, self.block, self.warp)
             _add(batch, int(mask, 16), fields, at + 1)
         else:
             self.collector.aside[found] += 1
 
-    def found(self, pc: str, text: str, line: int) -> Instruction | str:
+    def found(self, pc: str, text: str, line: int) -> TracedInstruction | str:
         """The memory instruction, or how a report calls what is none that is counted; remembered."""
         key = pc, text, line
         if key not in self.instructions:
             opcode = read_opcode(text)
             place = f" (line {line})" if line else ""
             self.instructions[key] = (
-                Instruction(int(pc, 16), f"/*{pc}*/ {text}{place}", opcode, line)
+                TracedInstruction(int(pc, 16), f"/*{pc}*/ {text}{place}", opcode, line)
                 if isinstance(opcode, Opcode)
                 else opcode or text.partition(".")[0]
             )

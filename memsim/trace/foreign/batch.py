@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from memsim.launch import WARP
-from memsim.trace.requests import Requests
+from memsim.trace.requests import SiteRequests
 
 LANES = np.arange(WARP)
 
@@ -57,7 +57,7 @@ class Batch:
         self.in_full.append(len(self.masks))
         self.masks.append(mask)
 
-    def requests(self) -> Requests:
+    def requests(self) -> SiteRequests:
         """All of them; the address of an idle lane is 0."""
         masks = np.array(self.masks, np.int64)[:, None]
         active = (masks >> LANES & 1).astype(np.bool_)
@@ -69,4 +69,4 @@ class Batch:
         full[active[self.in_full]] = self.addresses
         addresses[self.in_full] = full
         blocks, warps = np.array(self.blocks, np.int64), np.array(self.warps, np.int32)
-        return Requests(addresses, active, None, blocks, warps)
+        return SiteRequests(addresses, active, None, blocks, warps)

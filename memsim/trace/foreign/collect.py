@@ -18,7 +18,7 @@ from memsim.ptx.program import SourceLine
 from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
 from memsim.trace.record import Recorder, note_of_folded
-from memsim.trace.requests import NONE, Requests
+from memsim.trace.requests import NONE, SiteRequests
 from memsim.trace.trace import Origin, Trace
 
 BATCH = 1 << 14
@@ -35,7 +35,7 @@ NO_SIDES = "which of its two addresses is in shared memory the trace does not sa
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TracedOpcode:
     """An instruction as the trace names it. text: pc, if it is known, and opcode."""
 
     text: str
@@ -51,18 +51,18 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class TracedSite:
     """One memory instruction of the trace, in one space."""
 
     index: int
-    instruction: Statement
+    instruction: TracedOpcode
     op: str
     space: str
     width: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Instruction:
+class TracedInstruction:
     """A memory instruction of the trace, one object for each. pc: -1 if that is not known."""
 
     pc: int
@@ -90,12 +90,12 @@ class Collector:
         self.zero_is_idle = zero_is_idle
         self.shared_base = shared_base
         self.local_base = local_base
-        self.waiting: dict[Instruction, Batch] = {}
+        self.waiting: dict[TracedInstruction, Batch] = {}
         self.count = 0
-        self.sites: dict[tuple[Instruction, str], Site] = {}
+        self.sites: dict[tuple[TracedInstruction, str], TracedSite] = {}
         self.aside: Counter[str] = Counter()
 
-    def batch(self, instruction: Instruction, block: int, warp: int) -> Batch:
+    def batch(self, instruction: TracedInstruction, block: int, warp: int) -> Batch:
         """Where the next request of an instruction goes; those before it may be counted now."""
         batch = self.waiting.get(instruction)
         # The two sides of a copy stand one behind the other, and are counted together.
@@ -117,7 +117,7 @@ class Collector:
         self.waiting = {}
         self.count = 0
 
-    def _count(self, instruction: Instruction, requests: Requests) -> None:
+    def _count(self, instruction: TracedInstruction, requests: SiteRequests) -> None:
         opcode, active = instruction.opcode, requests.active & (instruction.opcode.lanes > LANES)
         if self.zero_is_idle:
             active = active & (requests.addresses != 0)
@@ -129,13 +129,13 @@ class Collector:
         else:
             self._record(instruction, opcode.space, requests)
 
-    def _record(self, instruction: Instruction, space: str, requests: Requests) -> None:
+    def _record(self, instruction: TracedInstruction, space: str, requests: SiteRequests) -> None:
         """Requests to one space; what is shared is counted from the begin of its window."""
         if space == "shared":
             requests = replace(requests, addresses=requests.addresses % WINDOW)
         self.recorder.requests(self._site(instruction, space), requests)
 
-    def _generic(self, instruction: Instruction, requests: Requests) -> None:
+    def _generic(self, instruction: TracedInstruction, requests: SiteRequests) -> None:
         """Requests through generic addresses, each to the space in whose window they are."""
         if self.shared_base is None:
             self.recorder.lost(self._site(instruction, "global"), len(requests), NO_BASE)
@@ -149,7 +149,7 @@ class Collector:
             if len(made):
                 self._record(instruction, space, here[made])
 
-    def _copies(self, instruction: Instruction, requests: Requests) -> None:
+    def _copies(self, instruction: TracedInstruction, requests: SiteRequests) -> None:
         """Pairs of lines: the one in the window of shared memory is written, the other read."""
         rows = np.arange(0, len(requests) - 1, 2)
         shared, active = self._in_window(requests.addresses, self.shared_base), requests.active
@@ -175,12 +175,12 @@ class Collector:
         inside: NDArray[np.bool_] = (addresses >= base) & (addresses < base + WINDOW)
         return inside
 
-    def _site(self, instruction: Instruction, space: str) -> Site:
+    def _site(self, instruction: TracedInstruction, space: str) -> TracedSite:
         key = instruction, space
         if key not in self.sites:
-            statement = Statement(instruction.text, address=instruction.pc)
+            statement = TracedOpcode(instruction.text, address=instruction.pc)
             opcode = instruction.opcode
-            self.sites[key] = Site(len(self.sites), statement, opcode.op, space, opcode.width)
+            self.sites[key] = TracedSite(len(self.sites), statement, opcode.op, space, opcode.width)
         return self.sites[key]
 
     def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> Trace:

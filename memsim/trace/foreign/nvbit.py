@@ -14,7 +14,7 @@ from pathlib import Path
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
 from memsim.ptx.demangle import demangle
-from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, Instruction, made_from
+from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
@@ -37,7 +37,7 @@ LACKS = (
 
 
 @dataclass
-class Kernel:
+class TracedLaunch:
     """One launch: its name and shape as far as they are told, and who made requests."""
 
     number: int
@@ -82,14 +82,14 @@ def read_nvbit(
     return _trace(chosen, path, collector)
 
 
-def _collected(chosen: Kernel, lines: Iterator[str], collector: Collector) -> Collector:
+def _collected(chosen: TracedLaunch, lines: Iterator[str], collector: Collector) -> Collector:
     """The collector with the requests of a launch.
 
     Raises:
         ValueError: addresses that are none, or as many as a warp has not; a number of thousands of digits.
         OverflowError: a number that no address is.
     """
-    instructions: dict[str, Instruction | str] = {}
+    instructions: dict[str, TracedInstruction | str] = {}
     for line in lines:
         match = ACCESS.search(line)
         if match is None or int(match["id"] or 0) != chosen.number:
@@ -98,14 +98,14 @@ def _collected(chosen: Kernel, lines: Iterator[str], collector: Collector) -> Co
         if opcode not in instructions:
             known = read_opcode(opcode)
             instructions[opcode] = (
-                Instruction(-1, opcode, known) if isinstance(known, Opcode) else known or opcode
+                TracedInstruction(-1, opcode, known) if isinstance(known, Opcode) else known or opcode
             )
         found = instructions[opcode]
         x, y, z = (int(part) for part in match["cta"].split(","))
         chosen.ctas.add((x, y, z))
         warp = int(match["warp"])
         chosen.warps = max(chosen.warps, warp + 1)
-        if not isinstance(found, Instruction):
+        if not isinstance(found, TracedInstruction):
             collector.aside[found] += 1
             continue
         grid = chosen.grid or (1 << 16, 1 << 16, 1)
@@ -114,20 +114,20 @@ def _collected(chosen: Kernel, lines: Iterator[str], collector: Collector) -> Co
     return collector
 
 
-def _launches(lines: Iterator[str]) -> tuple[dict[int, Kernel], set[int]]:
+def _launches(lines: Iterator[str]) -> tuple[dict[int, TracedLaunch], set[int]]:
     """The launches that are told of, and the numbers of those that made requests.
 
     Versions of the tool differ in whether a launch's line has its number or the next one; the first launch of
     a process is number 0.
     """
-    found: list[tuple[int, Kernel]] = []
+    found: list[tuple[int, TracedLaunch]] = []
     requests: set[int] = set()
     for line in lines:
         match = LAUNCH.search(line)
         if match is not None:
             grid, block = (tuple(map(int, match[key].split(","))) for key in ("grid", "block"))
             told = int(match["id"])
-            found.append((told, Kernel(told, match["name"], grid, block, int(match["shmem"] or 0))))
+            found.append((told, TracedLaunch(told, match["name"], grid, block, int(match["shmem"] or 0))))
             continue
         access = ACCESS.search(line)
         if access is not None:
@@ -140,7 +140,9 @@ def _launches(lines: Iterator[str]) -> tuple[dict[int, Kernel], set[int]]:
     return launches, requests
 
 
-def _choose(path: Path, launches: dict[int, Kernel], requests: set[int], kernel: str | None) -> Kernel:
+def _choose(
+    path: Path, launches: dict[int, TracedLaunch], requests: set[int], kernel: str | None
+) -> TracedLaunch:
     if not requests:
         raise MemsimError("there is no request of NVBit's mem_trace in this file", file=str(path))
     fitting = [
@@ -156,14 +158,14 @@ def _choose(path: Path, launches: dict[int, Kernel], requests: set[int], kernel:
             file=str(path),
             hint=f"choose one by --kernel, its name or number: {names}",
         )
-    return launches.get(fitting[0], Kernel(fitting[0]))
+    return launches.get(fitting[0], TracedLaunch(fitting[0]))
 
 
 def _is_called(name: str, wanted: str | None) -> bool:
     return wanted in (name, demangle(name), name.partition("(")[0])
 
 
-def _trace(kernel: Kernel, path: Path, collector: Collector) -> Trace:
+def _trace(kernel: TracedLaunch, path: Path, collector: Collector) -> Trace:
     lacks: tuple[str, ...] = LACKS
     if kernel.grid is None or kernel.block is None:
         lacks = (*lacks, "grid and block (those that were seen are taken)")

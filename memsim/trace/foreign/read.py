@@ -10,7 +10,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from memsim.errors import MemsimError
-from memsim.trace.foreign.accelsim import Reader
+from memsim.trace.foreign.accelsim import AccelSimReader
 from memsim.trace.foreign.nvbit import read_nvbit
 from memsim.trace.foreign.stream import lines_of
 from memsim.trace.names import NVBIT, suffix_of
@@ -41,4 +41,4 @@ def read_foreign(path: Path, kernel: str | None = None, recorder: Callable[[], R
         raise MemsimError(
             "this is a list of kernels", file=str(path), hint="give one of the .traceg it names"
         )
-    return Reader(path, recorder).read(chain(first, lines))
+    return AccelSimReader(path, recorder).read(chain(first, lines))

@@ -21,7 +21,7 @@ from memsim.model.choice import global_cost, shared_cost
 from memsim.model.explain import serve_copies, serve_lanes
 from memsim.model.local import local_access
 from memsim.model.shared import shared_rule
-from memsim.source import Shape
+from memsim.source import ArrayShape
 from memsim.trace.trace import ArrayLayout, Trace
 from memsim.views.shape import declared_shape
 
@@ -42,7 +42,7 @@ class AccessedArray:
 
     name: str
     first: int
-    shape: Shape | None
+    shape: ArrayShape | None
     layout: ArrayLayout | None = None
 
     def element(self, address: int) -> str:

@@ -17,7 +17,16 @@ from memsim.isa.table import RECORDS
 from memsim.ptx.lowering import lower  # noqa: F401  (registers what lowers)
 from memsim.ptx.lowering.assembler import LOWER, REFUSED, Assembler, lower_one
 from memsim.ptx.parser import parse
-from memsim.ptx.program import Immediate, Instruction, Negated, Operand, Pair, Register, Special, Vector
+from memsim.ptx.program import (
+    Negated,
+    Operand,
+    PtxImmediate,
+    PtxInstruction,
+    PtxPair,
+    PtxRegister,
+    PtxSpecial,
+    Vector,
+)
 from memsim.state.registers import Poisoned
 
 REGISTERS = """
@@ -123,35 +132,35 @@ WORDS = (
 def operands() -> list[Operand]:
     """One of every kind of operand."""
     names = ("%p1", "%p2", "%h1", "%h2", "%r1", "%r2", "%r3", "%d1", "%d2", "%f1", "%g1")
-    registers = [Register(name) for name in names]
+    registers = [PtxRegister(name) for name in names]
     return [
         *registers,
-        Immediate(3),
-        Immediate(-1),
-        Immediate(1.5),
-        Special("%tid.x"),
-        Negated(Register("%p1")),
-        Pair(Register("%p1"), Register("%p2")),
-        Pair(Register("%r1"), Register("%p1")),
-        Vector((Register("%h1"), Register("%h2"))),
-        Vector((Register("%r1"), Register("%r2"))),
+        PtxImmediate(3),
+        PtxImmediate(-1),
+        PtxImmediate(1.5),
+        PtxSpecial("%tid.x"),
+        Negated(PtxRegister("%p1")),
+        PtxPair(PtxRegister("%p1"), PtxRegister("%p2")),
+        PtxPair(PtxRegister("%r1"), PtxRegister("%p1")),
+        Vector((PtxRegister("%h1"), PtxRegister("%h2"))),
+        Vector((PtxRegister("%r1"), PtxRegister("%r2"))),
     ]
 
 
-def random_form(rng: random.Random, opcode: str) -> Instruction:
+def random_form(rng: random.Random, opcode: str) -> PtxInstruction:
     """An instruction of that opcode with modifiers and operands that may or may not make sense."""
     modifiers = [rng.choice(WORDS) for _ in range(rng.choice([0, 0, 1, 1, 2, 3]))]
     modifiers += [rng.choice(TYPES) for _ in range(rng.choice([0, 1, 1, 1, 2, 2]))]
     target, *sources = (rng.choice(operands()) for _ in range(rng.choice([1, 2, 2, 3, 3, 4, 4, 5])))
-    target = rng.choice([target, Register("_")])
-    return Instruction(opcode, tuple(modifiers), (target, *sources))
+    target = rng.choice([target, PtxRegister("_")])
+    return PtxInstruction(opcode, tuple(modifiers), (target, *sources))
 
 
 OPCODES = sorted({opcode for opcode, _ in LOWER})
 MODULE = parse(REGISTERS)
 
 
-def assembled(instruction: Instruction) -> Assembler:
+def assembled(instruction: PtxInstruction) -> Assembler:
     """The machine instructions of one PTX instruction.
 
     Raises:
