@@ -144,7 +144,8 @@ def _brain(bits: Array) -> Array:
     return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
 
 
-_CHANGES: dict[tuple[str, str], Change] = {
+#: (how bits are floats, operation) -> what it does to 16-bit numbers.
+HALF_CHANGES: dict[tuple[str, str], Change] = {
     (kind, operation): _of_halves(read, write, operation)
     for kind, read, write in (("f16", _half, half_bits), ("bf16", _brain, to_bf16))
     for operation in ("add", "min", "max")
@@ -160,9 +161,9 @@ def change_of(form: Form, operation: str, shape: AtomicOperand) -> Change | None
         Unsupported: the operation is not executed on such elements.
     """
     if shape.float:
-        if (shape.float, operation) not in _CHANGES:
+        if (shape.float, operation) not in HALF_CHANGES:
             raise Unsupported(form.name)
-        return _CHANGES[shape.float, operation]
+        return HALF_CHANGES[shape.float, operation]
     if shape.element is np.float32 and operation == "add" and "FTZ" in form.modifiers:
         return flushing_sum
     if shape.registers == 4 and operation in ("cas", "exch"):

@@ -3,8 +3,8 @@
 In: a form. Out: a function that moves bytes, completes them at an mbarrier, and tells the machine which bytes
 were asked for. A warp makes one copy, by the uniform registers behind each address. Copies are done when they
 are issued, one legal order: so the instructions that wait for them (`UTMACMDFLUSH`, `DEPBAR`) do nothing.
-Left out: reductions, im2col. Source: PTX ISA, `cp.async.bulk` and `cp.async.bulk.tensor`, and what ptxas 13.0
-makes of them for sm_90a:
+Reductions are in bulk_reductions.py. Left out: im2col. Source: PTX ISA, `cp.async.bulk` and
+`cp.async.bulk.tensor`, and what ptxas 13.0 makes of them for sm_90a:
 
     UTMALDG.2D[.MULTICAST] [UR8], [UR6][, UR4]   UR8 where to, UR9 the mbarrier, UR10... coordinates; UR6 and
                                                  UR7 the map's address; UR4 the blocks, from bit 16
@@ -39,20 +39,20 @@ UNIT, LINE = 16, 128
 MULTICAST = "a copy to several blocks counts sectors by a rule that is not known"
 
 
-def dimensions(form: Form) -> int:
-    """Of a tensor: `2D`.
+def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
+    """Of a tensor: `2D`. also: other modifiers that are known.
 
     Raises:
         Unsupported: it says none, or more than is known.
     """
     sizes = [re.fullmatch(r"([1-5])D", name) for name in form.modifiers]
     found = [int(match[1]) for match in sizes if match]
-    if len(found) != 1 or set(form.modifiers) - {f"{found[0]}D", "MULTICAST"}:
+    if len(found) != 1 or set(form.modifiers) - {f"{found[0]}D", "MULTICAST"} - also:
         raise Unsupported(form.name)
     return found[0]
 
 
-def _slot(form: Form, place: int) -> int:
+def slot_of(form: Form, place: int) -> int:
     """The first of the uniform registers that an operand names.
 
     Raises:
@@ -67,12 +67,14 @@ def _slot(form: Form, place: int) -> int:
     return register.slot
 
 
-def _behind(counts: Callable[[Form], tuple[int, ...]]) -> Callable[[Form], list[int]]:
+def behind(counts: Callable[[Form], tuple[int, ...]]) -> Callable[[Form], list[int]]:
     """The registers that stand behind each operand, which the form does not name."""
 
     def slots(form: Form) -> list[int]:
         try:
-            return [_slot(form, place) + i for place, count in enumerate(counts(form)) for i in range(count)]
+            return [
+                slot_of(form, place) + i for place, count in enumerate(counts(form)) for i in range(count)
+            ]
         except (Unsupported, IndexError):
             return []
 
@@ -211,7 +213,7 @@ def move(to: SpaceBytes, row: int, at: np.ndarray, of: SpaceBytes, from_row: int
     results="",
     effect=Effect.MEMORY,
     steers=True,
-    also_read=_behind(lambda form: (1, 2, 1) if form.modifiers[:2] == ("G", "S") else (2, 2, 1)),
+    also_read=behind(lambda form: (1, 2, 1) if form.modifiers[:2] == ("G", "S") else (2, 2, 1)),
     touches_of=lambda form: {("S", "G"): LOADS, ("G", "S"): STORES, ("S", "S"): INSIDE}.get(
         form.modifiers[:2], (*LOADS, *STORES)
     ),
@@ -220,7 +222,7 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
     ways = form.modifiers[:2]
     if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or set(form.modifiers[2:]) - {"MULTICAST"}:
         raise Unsupported(form.name)
-    to, of, count = (_slot(form, place) for place in range(3))
+    to, of, count = (slot_of(form, place) for place in range(3))
     if ways == ("G", "S"):
         return _bulk_store(form, binder, [to, to + 1, of, count])
     slots = [to, to + 1, of, of + 1, count]
@@ -275,9 +277,10 @@ def _bulk_store(form: Form, binder: Binder, slots: list[int]) -> Any:
 # --- tensors --------------------------------------------------------------------------------
 
 
-def _coordinates(form: Form, before: int) -> tuple[int, ...]:
+def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()) -> tuple[int, ...]:
+    """Registers behind the operands: so many and the coordinates, and the map's address."""
     try:
-        return (before + dimensions(form), 2)
+        return (before + dimensions(form, also), 2)
     except Unsupported:
         return (2, 2)
 
@@ -288,16 +291,16 @@ def _coordinates(form: Form, before: int) -> tuple[int, ...]:
     effect=Effect.MEMORY,
     steers=True,
     touches=LOADS,
-    also_read=_behind(lambda form: (*_coordinates(form, 2), *((1,) if several(form) else ()))),
+    also_read=behind(lambda form: (*coordinates_from(form, 2), *((1,) if several(form) else ()))),
 )
 def build_tensor_load(form: Form, binder: Binder) -> Any:
-    to, map_at = _slot(form, 0), _slot(form, 1)
+    to, map_at = slot_of(form, 0), slot_of(form, 1)
     if "IM2COL" in form.modifiers:
         return copies(form, binder, [to, to + 1], LOADS, _unknown, 1)
     count = dimensions(form)
     slots = [*range(to, to + 2 + count), map_at, map_at + 1]
     if several(form):
-        slots.append(_slot(form, 2))
+        slots.append(slot_of(form, 2))
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
         place, barrier, *rest = issue.words
@@ -306,7 +309,7 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
         if ranks is None:
-            _told(machine, op, "bulk_load", issue, tensors, corners)
+            tell_boxes(machine, op, "bulk_load", issue, tensors, corners)
         else:
             machine.lose(op, "bulk_load", "global", UNIT, Poison(MULTICAST, op), machine.mask)
         for chosen, blocks, at in targets(machine, issue, place, ranks):
@@ -326,10 +329,10 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
     effect=Effect.MEMORY,
     steers=True,
     touches=STORES,
-    also_read=_behind(lambda form: _coordinates(form, 1)),
+    also_read=behind(lambda form: coordinates_from(form, 1)),
 )
 def build_tensor_store(form: Form, binder: Binder) -> Any:
-    of, map_at, count = _slot(form, 0), _slot(form, 1), dimensions(form)
+    of, map_at, count = slot_of(form, 0), slot_of(form, 1), dimensions(form)
     slots = [*range(of, of + 1 + count), map_at, map_at + 1]
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
@@ -337,7 +340,7 @@ def build_tensor_store(form: Form, binder: Binder) -> Any:
         tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count:])]
         corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
         blocks, at = machine.in_cluster(issue.block, place)
-        _told(machine, op, "bulk_store", issue, tensors, corners)
+        tell_boxes(machine, op, "bulk_store", issue, tensors, corners)
         sizes = np.array([one.bytes for one in tensors])
         machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
         for i in range(len(tensors)) if data else ():
@@ -368,7 +371,9 @@ def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
     return tensor
 
 
-def _told(machine: Any, op: Op, kind: str, issue: Issue, tensors: list[Tensor], corners: np.ndarray) -> None:
+def tell_boxes(
+    machine: Any, op: Op, kind: str, issue: Issue, tensors: list[Tensor], corners: np.ndarray
+) -> None:
     """The stretches of global memory that the boxes have.
 
     Of a load also what is outside of the tensor: an H200 counts a sector for each 32 bytes of it.
@@ -411,7 +416,7 @@ def _told(machine: Any, op: Op, kind: str, issue: Issue, tensors: list[Tensor], 
     )
 
 
-def _places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(address in shared memory, address in global memory, is it in the tensor) of each byte of a box [n]."""
     address, start, end = one.rows(corner)
     column = np.arange(one.box[0] * one.element)
@@ -425,7 +430,7 @@ def load_box(
     to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
 ) -> None:
     """A box of global memory to shared memory from `first` on; zeros for what is outside of the tensor."""
-    there, here, inside = _places(one, first, corner)
+    there, here, inside = box_places(one, first, corner)
     move(to, block, there[inside], of, 0, here[inside])
     outside = there[~inside]
     to.put(block, outside, np.zeros(len(outside), np.uint8), None)
@@ -438,6 +443,6 @@ def store_box(
 
     Units of 16 bytes are written whole, also where the tensor ends in the midst of one: so an H200 does.
     """
-    there, here, inside = _places(one, first, corner)
+    there, here, inside = box_places(one, first, corner)
     inside = np.repeat(inside.reshape(-1, UNIT).any(1), UNIT)
     move(to, 0, here[inside], of, block, there[inside])

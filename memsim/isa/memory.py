@@ -7,7 +7,7 @@ data is wanted, moves it. Source: compiled CUDA code, run on an H100 and an H200
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,8 +108,19 @@ def build_store(form: Form, binder: Binder) -> Run:
     if not isinstance(source, Register):
         raise Unsupported(form.name)
     slots = [None if source.slot is None else source.slot + i for i in range(count)]
+    is_spill = form.opcode == "STL" and np.dtype(element).itemsize < 4
+    move = storing(slots, element, is_spill)
+    return framed(form, binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
+
+
+def storing(
+    slots: Sequence[int | None], element: type, is_spill: bool = False
+) -> Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None]:
+    """What moves registers to memory, each an element; None as a slot is zero.
+
+    is_spill: of words that are stored by a piece, what nobody wrote is zero.
+    """
     size = np.dtype(element).itemsize
-    is_spill = form.opcode == "STL" and size < 4
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         if is_spill:
@@ -127,7 +138,7 @@ def build_store(form: Form, binder: Binder) -> Run:
                     store.store(at, to_store(value.value, element), known)
                 store.forget(at, element, lost, unknown.poison.through(op))
 
-    return framed(form, binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
+    return move
 
 
 @opcode("QSPC", results="P?R", widths=lambda form: {2: 2}, effect=Effect.LANES)

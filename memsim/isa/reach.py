@@ -13,7 +13,12 @@ SHARED, GLOBAL, LOCAL = "shared", "global", "local"
 ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
 #: Kinds of access that do not write, and that do not read.
 ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "surface_load"))
-ONLY_WRITE = frozenset(("store", "stmatrix", "reduction", "bulk_store", "surface_store", "discard"))
+ONLY_WRITE = frozenset(
+    (
+        *("store", "stmatrix", "reduction", "bulk_store", "surface_store", "discard"),
+        *("async_store", "async_reduction"),
+    )
+)
 
 
 def spaces_read(op: Op) -> frozenset[str]:

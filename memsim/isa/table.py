@@ -5,9 +5,11 @@ Out: `RECORDS`, and the record of an opcode that is in no table.
 
 from __future__ import annotations
 
+import memsim.isa.async_stores
 import memsim.isa.atomics
 import memsim.isa.bits
 import memsim.isa.bulk_copy
+import memsim.isa.bulk_reductions
 import memsim.isa.comparisons
 import memsim.isa.constants
 import memsim.isa.control

@@ -7,12 +7,10 @@ may do anything. Source of the names: CUDA Binary Utilities, Hopper instruction 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from memsim.isa.op import UNIFORM_PREDICATE, Form, Predicate
 from memsim.isa.registry import Touches, not_executed
 
-SPACES = {"G": "global", "S": "shared"}
 #: What CCTL may do to a line of a cache with no effect on what a load gives: drop, write back, fetch, age.
 HARMLESS = frozenset(
     (
@@ -41,18 +39,6 @@ def _texels(form: Form) -> dict[int, int]:
     return {first: 2, first + 1: 2, first + 2: 4}
 
 
-def _copied(kind: str) -> Callable[[Form], Touches]:
-    """`UBLKCP.S.G`: to shared memory from global."""
-
-    def touches(form: Form) -> Touches:
-        spaces = [SPACES[name] for name in form.modifiers if name in SPACES]
-        if len(spaces) != 2:
-            return tuple((way, space) for space in SPACES.values() for way in ("bulk_load", kind))
-        return (kind, spaces[0]), ("bulk_load", spaces[1])
-
-    return touches
-
-
 def _discarded(form: Form) -> Touches:
     """`CCTL.RML2` (PTX: `discard`) leaves in memory what nobody knows."""
     return () if HARMLESS.issuperset(form.modifiers) else (("discard", "global"),)
@@ -61,10 +47,6 @@ def _discarded(form: Form) -> Touches:
 # --- memory ---------------------------------------------------------------------------------
 
 not_executed("BGMMA", results="R", widths=_group_fragment, touches=(("wgmma", "shared"),))
-not_executed("UBLKRED", touches_of=_copied("bulk_reduction"))
-not_executed("UTMAREDG", touches=(("bulk_reduction", "global"), ("bulk_load", "shared")))
-not_executed("STAS", touches=(("store", "shared"),))
-not_executed("REDAS", touches=(("reduction", "shared"),))
 not_executed("LDGMC", results="R", widths=lambda form: {0: 4}, touches=(("load", "global"),))
 not_executed("SULD", results="P?R", widths=lambda form: {0: 4, 1: 4}, touches=(("surface_load", "global"),))
 not_executed("SUST", touches=(("surface_store", "global"),))

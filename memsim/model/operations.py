@@ -81,6 +81,10 @@ _REMOTE = (
     " that is not known"
 )
 
+_STORES = ("store", "cluster_store")
+_ASYNC = "how this chip counts asynchronous stores to shared memory was not measured"
+_REDUCED = "how this chip counts reductions by its copy engine was not measured"
+
 OPERATIONS = {
     (operation.space, operation.name): operation
     for operation in (
@@ -100,8 +104,14 @@ OPERATIONS = {
         Operation("shared", "cluster_load", "load", "dshared_ld", remote=True),
         Operation("shared", "cluster_store", "store", "dshared_st", remote=True),
         Operation("shared", "cluster_atomic", "update", why=_REMOTE, counted_as=("atomic",)),
+        Operation("shared", "async_store", "store", why=_ASYNC, counted_as=_STORES),
+        Operation("shared", "async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
+        Operation("shared", "cluster_async_store", "store", why=_ASYNC, counted_as=_STORES),
+        Operation("shared", "cluster_async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
         Operation("shared", "bulk_load", "load", engine=True),
         Operation("shared", "bulk_store", "store", engine=True),
+        Operation("shared", "bulk_reduction", "update", why=_REDUCED),
+        Operation("global", "bulk_reduction", "update", why=_REDUCED, counted_as=("bulk_store",)),
         Operation("global", "bulk_load", "load", "tma_ld", engine=True),
         Operation("global", "bulk_store", "store", "tma_st", engine=True),
         Operation("global", "load", "load", "ld", ("LDG",)),

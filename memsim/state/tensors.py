@@ -23,8 +23,8 @@ SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 class Tensor:
     """Where a tensor lies: the address of its first element, extents, steps in bytes, and its box.
 
-    element: bytes of one. swizzle: bytes, one of `SWIZZLES`. fills: what a byte outside of it is, by its
-    place in an element.
+    element: bytes of one; dtype: numpy's name of its type. swizzle: bytes, one of `SWIZZLES`. fills: what a
+    byte outside of it is, by its place in an element.
     """
 
     base: int
@@ -34,6 +34,7 @@ class Tensor:
     element: int
     swizzle: int
     fills: bytes
+    dtype: str = ""
 
     @property
     def pitch(self) -> int:
@@ -89,6 +90,7 @@ def tensor_of(argument: TensorMap, address: int) -> Tensor:
         element=size,
         swizzle=argument.swizzle,
         fills=bytes(size),
+        dtype=dtype_of(str(array.dtype)).name,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.bulk_copy import Issue, _told, cut
+from memsim.isa.bulk_copy import Issue, cut, tell_boxes
 from memsim.isa.warpgroup import build_group_product
 from memsim.model import global_access, shared_access
 from memsim.model.choice import group_wavefronts
@@ -91,7 +91,7 @@ def test_sectors_of_boxes_of_tensors() -> None:
                         tuple(given["box"]), given["e"], (0, 32, 64, 128)[given["swz"]], b"")  # fmt: skip
         kind, metric = ("bulk_load", READS) if launch["kernel"][1] == "l" else ("bulk_store", WRITES)
         machine, one = Told(), np.zeros(1, np.int64)
-        _told(machine, None, kind, Issue(one, one, []), [tensor], np.array([launch["numbers"][:count]]))  # type: ignore[arg-type]
+        tell_boxes(machine, None, kind, Issue(one, one, []), [tensor], np.array([launch["numbers"][:count]]))  # type: ignore[arg-type]
         assert counters[metric] == machine.sectors, launch
         seen += 1
     assert seen == 267

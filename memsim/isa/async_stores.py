@@ -1,0 +1,128 @@
+"""Stores and reductions in shared memory of the cluster that complete at an mbarrier: `STAS REDAS`.
+
+They are done when they are issued, one legal order. Source: PTX ISA, `st.async` and `red.async`, and what
+ptxas 13.0 makes of them for sm_90:
+
+    STAS[.64, .128] [R4.64], R2       R4 where to, in shared memory of a block of the cluster; R5 the mbarrier
+    REDAS.ADD[.S32, .64] [R4.64], R2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.isa.access import address_of, register_count, shape_of
+from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, updated
+from memsim.isa.memory import storing
+from memsim.isa.op import Effect, Form, Op, Register
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported, opcode
+from memsim.state.memory import SHARED_WINDOW, SpaceBytes
+from memsim.state.registers import Poison, Poisoned, both, invert, plus, unsigned
+from memsim.state.sums import Int
+
+Move = Callable[[Any, Op, SpaceBytes, Int, Any], None]
+
+
+def _data(form: Form) -> Register:
+    """The register behind the address, which has no offset.
+
+    Raises:
+        Unsupported: there is none.
+    """
+    place, address = address_of(form)
+    source = form.operands[-1]
+    if place != 0 or len(form.operands) != 2 or not isinstance(source, Register) or address.base is None:
+        raise Unsupported(form.name)
+    if address.offset or address.uniform is not None or address.base.slot is None:
+        raise Unsupported(form.name)
+    return source
+
+
+def _widths(form: Form) -> dict[int, int]:
+    return {1: register_count(form)}
+
+
+def _barrier(form: Form) -> list[int]:
+    """The register that holds the address of the mbarrier, behind that of the place."""
+    base = address_of(form)[1].base
+    return [] if base is None or base.slot is None else [base.slot + 1]
+
+
+def async_opcode(name: str, kind: str) -> Callable[[Any], Any]:
+    """Register what completes at an mbarrier."""
+    return opcode(
+        name,
+        results="",
+        widths=_widths,
+        effect=Effect.MEMORY,
+        steers=True,
+        touches=((kind, "shared"),),
+        also_read=_barrier,
+    )
+
+
+@async_opcode("STAS", "async_store")
+def build_async_store(form: Form, binder: Binder) -> Any:
+    element, count, width = shape_of(form)
+    source = _data(form)
+    slots = [None if source.slot is None else source.slot + i for i in range(count)]
+    return _asynchronous(form, binder, "async_store", width, storing(slots, element))
+
+
+@async_opcode("REDAS", "async_reduction")
+def build_async_reduction(form: Form, binder: Binder) -> Any:
+    operation, shape = atomic_shape(form)
+    if operation is None or operation in ("exch", "cas"):
+        raise Unsupported(form.name)
+    change, source = change_of(form, operation, shape), _data(form)
+
+    def move(machine: Any, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+        values, known, why = [], active, Poison("", op)
+        try:
+            values = [operand_elements(machine, source, shape)]
+        except Poisoned as unknown:
+            known, why = False, unknown.poison.through(op)
+        lost, _ = spread(store, address, shape, active, known, why)
+        sure = active if lost is False else both(active, invert(lost))
+        if sure is not False and values:
+            updated(store, address, sure, operation, change, shape, values, False)
+
+    return _asynchronous(form, binder, "async_reduction", 4 * shape.registers, move)
+
+
+def _asynchronous(form: Form, binder: Binder, kind: str, width: int, move: Move) -> Any:
+    """The frame of both. width: bytes of a lane, which its mbarrier gets to know of."""
+    slot = address_of(form)[1].base.slot  # type: ignore[union-attr]
+    place, barrier = (binder.word(Register(slot + i)) for i in range(2))  # type: ignore[operator]
+
+    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+        if active is False:
+            machine.lose(op, kind, "shared", width, Poison("", op), False)
+            return
+        try:
+            address = plus(unsigned(place(machine.slots), 32), SHARED_WINDOW)
+            at_barrier = barrier(machine.slots)
+            for name, at, part in machine.resolve(address, active):
+                machine.touch(op, kind, name, width, at, part)
+                if data:
+                    store, there = machine.memory.space("shared"), at
+                    if name == "elsewhere":
+                        store, there = machine.elsewhere(at, part)
+                    move(machine, op, store, there, part)
+            blocks, places = machine.of_shared(at_barrier, machine.full(active))
+            bytes = np.full(len(blocks), -width)
+            machine.mbarriers.arrive(blocks, places, np.zeros_like(blocks), bytes)
+        except Poisoned as unknown:
+            poison = unknown.poison.through(op)
+            machine.lose(op, kind, "shared", width, poison, active)
+            machine.memory.spoil("shared", poison)
+            machine.mbarriers.forget(poison)
+        except MemsimError as error:
+            raise machine.at(error, op) from None
+
+    return run

@@ -1,0 +1,230 @@
+"""Reductions by the engine beside the threads (TMA): `UBLKRED UTMAREDG`.
+
+As copies from shared memory (`memsim.isa.bulk_copy`), but each element is combined with the one that is
+there. Where a row of a tensor ends within 16 bytes, it is not known what becomes of the rest of them. Source:
+PTX ISA, `cp.reduce.async.bulk` and `cp.reduce.async.bulk.tensor`, and what ptxas 13.0 makes of them:
+
+    UBLKRED.G.S.ADD[.F32.RN] [UR6], [UR4], UR5   UR6 and UR7 where to, UR4 from where, UR5 how many 16 bytes
+    UBLKRED.S.S.ADD [UR10], [UR4], UR6           UR10 where to, UR11 the mbarrier
+    UTMAREDG.2D.ADD [UR4], [UR10]                as UTMASTG; the type of the elements is the map's
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.atomics import HALF_CHANGES, flushing_sum
+from memsim.isa.bulk_copy import (
+    UNIT,
+    Issue,
+    behind,
+    box_places,
+    complete,
+    coordinates_from,
+    copies,
+    cut,
+    dimensions,
+    slot_of,
+    tell_boxes,
+    tensor,
+    wide,
+)
+from memsim.isa.op import Effect, Form, Op
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Touches, Unsupported, opcode
+from memsim.state.memory import SpaceBytes
+from memsim.state.registers import Poison, Poisoned
+from memsim.state.tensors import Tensor
+from memsim.state.updates import UPDATE
+
+KIND = "bulk_reduction"
+TO_GLOBAL: Touches = ((KIND, "global"), ("bulk_load", "shared"))
+TO_SHARED: Touches = ((KIND, "shared"), ("bulk_load", "shared"))
+OPERATIONS = frozenset(("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR"))
+#: Elements as the form calls them, and how their bits are floats; without a name they are U32.
+_ELEMENTS: dict[str, tuple[type, str]] = {
+    "U32": (np.uint32, ""),
+    "S32": (np.int32, ""),
+    "U64": (np.uint64, ""),
+    "S64": (np.int64, ""),
+    "F16": (np.uint16, "f16"),
+    "BF16": (np.uint16, "bf16"),
+    "F32": (np.float32, "f32"),
+    "F64": (np.float64, "f64"),
+}
+_OF_DTYPES = {
+    **{"uint32": "U32", "int32": "S32", "uint64": "U64", "int64": "S64"},
+    **{"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """How two elements become one. doubt: another way that the chip may take, where it was not measured."""
+
+    element: type
+    change: Callable[[Any, Any, Any], Any]
+    doubt: Callable[[Any, Any, Any], Any] | None = None
+
+
+def combine(name: str, operation: str) -> Combine | None:
+    """The operation on elements of a type; None if there is none: floats have no bits, and so on."""
+    element, floats = _ELEMENTS[name]
+    key = operation.lower()
+    if floats in ("f16", "bf16"):
+        change = HALF_CHANGES.get((floats, key))
+        return None if change is None else Combine(element, change)
+    if floats:
+        return Combine(element, flushing_sum if floats == "f32" else UPDATE["add"]) if key == "add" else None
+    return Combine(element, UPDATE[key])
+
+
+def named(form: Form) -> tuple[str, str]:
+    """(operation, type of the elements) of a `UBLKRED`.
+
+    Raises:
+        Unsupported: a form that is not known.
+    """
+    operations = [name for name in form.modifiers if name in OPERATIONS]
+    kinds = [name for name in form.modifiers if name in _ELEMENTS]
+    rest = set(form.modifiers[2:]) - OPERATIONS - _ELEMENTS.keys() - {"RN", "FTZ"}
+    if len(operations) != 1 or len(kinds) > 1 or rest:
+        raise Unsupported(form.name)
+    return operations[0], kinds[0] if kinds else "U32"
+
+
+def reduce(
+    to: SpaceBytes,
+    row: int,
+    at: np.ndarray,
+    of: SpaceBytes,
+    from_row: int,
+    source: np.ndarray,
+    how: Combine,
+    op: Op,
+) -> None:
+    """Combine bytes at addresses `source` [n] into those at `at`, whole elements side by side."""
+    new, new_lost = of.get(from_row, source)
+    old, old_lost = to.get(row, at)
+    before: np.ndarray = old.view(how.element)
+    with_it: np.ndarray = new.view(how.element)
+    after = how.change(before, with_it, None).astype(how.element)
+    lost = np.zeros(len(after), bool)
+    why = None
+    for found in (new_lost, old_lost):
+        if found is not None:
+            lost |= found[0].reshape(len(after), -1).any(1)
+            why = found[1].through(op)
+    if how.doubt is not None:
+        differs = how.doubt(before, with_it, None).astype(how.element).view(np.uint8) != after.view(np.uint8)
+        doubtful = differs.reshape(len(after), -1).any(1)
+        lost |= doubtful
+        why = why or Poison("whether sums of subnormal numbers are flushed", op)
+    unknown = None if why is None or not lost.any() else (np.repeat(lost, after.itemsize), why)
+    to.put(row, at, after.view(np.uint8), unknown)
+
+
+@opcode(
+    "UBLKRED",
+    results="",
+    effect=Effect.MEMORY,
+    steers=True,
+    also_read=behind(lambda form: (2, 1, 1)),
+    touches_of=lambda form: {("G", "S"): TO_GLOBAL, ("S", "S"): TO_SHARED}.get(
+        form.modifiers[:2], (*TO_GLOBAL, *TO_SHARED)
+    ),
+)
+def build_bulk_reduction(form: Form, binder: Binder) -> Any:
+    if form.modifiers[:2] not in (("G", "S"), ("S", "S")):
+        raise Unsupported(form.name)
+    operation, name = named(form)
+    how = combine(name, operation)
+    if how is None:
+        raise Unsupported(form.name)
+    to, of, count = (slot_of(form, place) for place in range(3))
+    in_global = form.modifiers[0] == "G"
+
+    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+        first, second, place, words = issue.words
+        length = (words & 0xFFFF) * UNIT
+        from_blocks, source = machine.in_cluster(issue.block, place)
+        machine.stretches(op, "bulk_load", "shared", source, length, from_blocks, issue.warp)
+        if in_global:
+            rows, at = np.zeros_like(issue.block), wide(first, second)
+            starts, lengths, whose = cut(at, length, place)
+            machine.stretches(op, KIND, "global", starts, lengths, issue.block[whose], issue.warp[whose])
+        else:
+            rows, at = machine.in_cluster(issue.block, first)
+            machine.stretches(op, KIND, "shared", at, length, rows, issue.warp)
+        stores = machine.memory.space("global" if in_global else "shared"), machine.memory.space("shared")
+        for i in range(len(at)) if data else ():
+            run = np.arange(length[i])
+            reduce(stores[0], rows[i], at[i] + run, stores[1], from_blocks[i], source[i] + run, how, op)
+        if not in_global:
+            blocks, places = machine.in_cluster(issue.block, second)
+            complete(machine, blocks, places, length)
+
+    touches = TO_GLOBAL if in_global else TO_SHARED
+    return copies(form, binder, [to, to + 1, of, count], touches, act, None if in_global else 1)
+
+
+@opcode(
+    "UTMAREDG",
+    results="",
+    effect=Effect.MEMORY,
+    steers=True,
+    touches=TO_GLOBAL,
+    also_read=behind(lambda form: coordinates_from(form, 1, OPERATIONS)),
+)
+def build_tensor_reduction(form: Form, binder: Binder) -> Any:
+    of, map_at, count = slot_of(form, 0), slot_of(form, 1), dimensions(form, OPERATIONS)
+    slots = [*range(of, of + 1 + count), map_at, map_at + 1]
+    (operation,) = OPERATIONS & set(form.modifiers) or ("",)
+
+    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+        place, *rest = issue.words
+        tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count:])]
+        corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
+        blocks, at = machine.in_cluster(issue.block, place)
+        tell_boxes(machine, op, KIND, issue, tensors, corners)
+        sizes = np.array([one.bytes for one in tensors])
+        machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
+        for i in range(len(tensors)) if data else ():
+            stores = machine.memory.space("global"), machine.memory.space("shared")
+            reduce_box(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), operation, op)
+
+    return copies(form, binder, slots, TO_GLOBAL, act, None)
+
+
+def reduce_box(
+    to: SpaceBytes,
+    of: SpaceBytes,
+    block: int,
+    first: int,
+    one: Tensor,
+    corner: tuple[int, ...],
+    operation: str,
+    op: Op,
+) -> None:
+    """Combine a box of shared memory from `first` on into global memory; what is outside is dropped.
+
+    Raises:
+        Poisoned: it is not known what the operation does to such elements.
+    """
+    name = _OF_DTYPES.get(one.dtype, "")
+    how = combine(name, operation) if name and operation else None
+    if how is None:
+        raise Poisoned(Poison(f"{op.name} of {one.dtype} is not executed by the emulator", op))
+    if name == "F32":
+        how = Combine(how.element, how.change, UPDATE["add"])
+    there, here, inside = box_places(one, first, corner)
+    reduce(to, 0, here[inside], of, block, there[inside], how, op)
+    beyond = np.repeat(inside.reshape(-1, UNIT).any(1), UNIT) & ~inside
+    if beyond.any():
+        why = Poison("whether a reduction changes what lies behind the end of a row of a tensor", op)
+        places = here[beyond]
+        to.put(0, places, to.get(0, places)[0], (np.ones(len(places), bool), why))
