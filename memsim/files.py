@@ -1,6 +1,6 @@
 """Reading and writing files: a file that is written appears whole or not at all.
 
-In: a path, and text or bytes. Out: the file, or one `MemsimError` that says what was to be written. What is
+Where a file cannot be written or read there is one `MemsimError` that says what was to be written. What is
 no file but a device or a pipe is written as it is; what is to be read must be a file.
 """
 
@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from memsim.errors import MemsimError
 
@@ -71,6 +71,20 @@ def read_text(path: Path, what: str = "it") -> str:
         return read_bytes(path, what).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
         raise MemsimError(f"cannot read {what}: it is not UTF-8 text", file=str(path)) from None
+
+
+def read_json(path: Path, what: str = "it") -> Any:
+    """What a file of JSON holds; as `read_bytes`, and an error where it is none.
+
+    Half of a surrogate pair, which Python's own reader takes and cannot write, is none.
+    """
+    import msgspec
+
+    content = read_bytes(path, what)
+    try:
+        return msgspec.json.decode(content)
+    except (ValueError, RecursionError) as error:  # DecodeError and UnicodeDecodeError are ValueErrors
+        raise MemsimError(f"cannot read {what}: it is not valid JSON: {error}", file=str(path)) from None
 
 
 # `Path.is_file` and `Path.is_dir` raise where a name is too long.

@@ -6,7 +6,6 @@ to hold counts as measured; one that was found not to hold is dropped.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from memsim.arch.chip import MEASURED, Arch, Rule
 from memsim.data import data_folder
 from memsim.errors import MemsimError
+from memsim.files import read_json
 
 PATTERN = "*/rules*.json"
 #: (space, op, width) -> whether the rule held, and on what.
@@ -50,7 +50,7 @@ def _findings(folder: Path) -> dict[str, Findings]:
     by_chip: dict[str, Findings] = {}
     for path in sorted(folder.glob(PATTERN)):
         try:
-            record = json.loads(path.read_text("utf-8"))
+            record = read_json(path, "the record of rules")
             chip = by_chip.setdefault(str(record["arch"]), {})
             for rule in record["rules"]:
                 key = str(rule["space"]), str(rule["op"]), int(rule["width"])

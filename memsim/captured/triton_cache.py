@@ -6,23 +6,41 @@ has and how much shared memory stands in it; values of arguments do not.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions
 from memsim.captured.launched import Launched, loaded
 from memsim.captured.triton import WARP, hidden
 from memsim.errors import MemsimError
+from memsim.files import read_json
 from memsim.kernel import Kernel
 from memsim.launch import dim3
 
 _FUNCTION = re.compile(r"tt\.func public @\"?(?P<name>[^\"(]+)\"?\((?P<parameters>.*)$", re.M)
 _PARAMETER = re.compile(r"%(\w+): ")
+
+
+Natural = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+Positive = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
+
+
+class Description(msgspec.Struct):
+    """What is read of Triton's description of a kernel; sizes in bytes."""
+
+    num_warps: Positive
+    shared: Natural
+    num_ctas: Positive = 1
+    name: str = ""
+    triton_version: str = ""
+    global_scratch_size: Natural = 0
+    profile_scratch_size: Natural = 0
 
 
 def read_cache(
@@ -39,22 +57,21 @@ def read_cache(
     """
     path = _chosen(folder, name)
     try:
-        metadata = json.loads(path.read_text("utf-8"))
-        threads, shared = metadata["num_warps"] * WARP, int(metadata["shared"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise MemsimError(f"this is no description of Triton's: {error!r}", file=str(path)) from None
+        told = msgspec.convert(read_json(path, "Triton's description"), Description)
+    except msgspec.ValidationError as error:
+        raise MemsimError(f"this is no description of Triton's: {error}", file=str(path)) from None
     code, ptx = path.with_suffix(".cubin").read_bytes(), _text(path.with_suffix(".ptx"))
-    release = metadata.get("triton_version", "")
-    kernel = loaded(code, metadata.get("name", path.stem), f"Triton {release}".strip(), ptx)
+    kernel = loaded(code, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx)
     kernel = _named(kernel, _text(path.with_suffix(".ttir")))
     x, y, z = dim3(grid, "grid")
-    ctas = metadata.get("num_ctas", 1)
     declared = [name for name in kernel.argument_names if not name.endswith("_scratch")]
     scratch = kernel.argument_names[len(declared) :]
-    sizes = [metadata.get(f"{name}_size", 0) for name in scratch]
+    sizes = [getattr(told, f"{name}_size", 0) for name in scratch]
     values = read_arguments(args, dict(zip(declared, kernel.parameters)), where=where)
-    more = [value for _, value in hidden(sizes, x * y * z * ctas)]
-    return Launched(kernel, (x * ctas, y, z), (threads, 1, 1), (*values, *more), shared)
+    more = [value for _, value in hidden(sizes, x * y * z * told.num_ctas)]
+    return Launched(
+        kernel, (x * told.num_ctas, y, z), (told.num_warps * WARP, 1, 1), (*values, *more), told.shared
+    )
 
 
 def _chosen(folder: Path, name: str | None) -> Path:

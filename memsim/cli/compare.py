@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from memsim.arch import Arch, get_arch
 from memsim.cli.launch_options import ARCH, launch_options, said, spell
 from memsim.cli.project import open_cache, project_options
 from memsim.errors import MemsimError
-from memsim.files import file_exists, read_text
+from memsim.files import file_exists, read_json
 from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
 from memsim.targets.places import repository_root
@@ -187,8 +186,6 @@ def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side]) -> Compariso
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(read_text(path))
+        return read_json(path)
     except FileNotFoundError:
         raise MemsimError("there is no such file", file=str(path)) from None
-    except (ValueError, RecursionError) as error:
-        raise MemsimError(f"not valid JSON: {error}", file=str(path)) from None

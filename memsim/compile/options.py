@@ -6,11 +6,13 @@ for. Left out on purpose: whether the rest are options at all; NVRTC says so.
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
+
+from memsim.errors import MemsimError
+from memsim.files import read_json
 
 # Of the host, of linking, of what is written where: they change nothing in device code. Those of the second
 # group have a value in the next word.
@@ -81,13 +83,13 @@ _LEVELS = 8
 
 def _of_entry(commands: Path, path: Path) -> list[str] | None:
     try:
-        entries = json.loads(commands.read_text(encoding="utf-8"))
+        entries = read_json(commands)
         for entry in entries:
             folder = Path(commands.parent, entry["directory"])
             if (folder / entry["file"]).resolve() == path.resolve():
                 words = entry.get("arguments") or shlex.split(entry["command"])
                 return [_from(folder, word) for word in _joined(words[1:]) if _OF_DEVICE.fullmatch(word)]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, MemsimError):
         return None  # it is none that a build has written
     return None
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from memsim.errors import MemsimError
-from memsim.files import read_text, write_text
+from memsim.files import read_json, write_text
+
+T = TypeVar("T")
 
 
 def read_record(path: Path) -> Any:
@@ -24,15 +26,13 @@ def read_record(path: Path) -> Any:
         MemsimError: no such file, or not JSON.
     """
     try:
-        return json.loads(read_text(path, "the recording"))
+        return read_json(path, "the recording")
     except FileNotFoundError as error:
         raise MemsimError(f"cannot read the recording: {error.strerror}", file=str(path)) from None
-    except (ValueError, RecursionError) as error:
-        raise MemsimError(f"not a JSON file: {error}", file=str(path)) from None
 
 
-def check_record(record: Any, version: int, document: Any, file: str | None = None) -> None:
-    """That a record is of schema `version`, which the type `document` describes.
+def check_record(record: Any, version: int, document: type[T], file: str | None = None) -> T:
+    """A record of schema `version` as the type `document` that describes it.
 
     Raises:
         MemsimError: it is not.
@@ -43,8 +43,8 @@ def check_record(record: Any, version: int, document: Any, file: str | None = No
             f"a recording of schema {found!r}, and this memsim reads schema {version}", file=file
         )
     try:
-        msgspec.convert(record, document)
-    except msgspec.ValidationError as error:
+        return msgspec.convert(record, document)
+    except (msgspec.ValidationError, ValueError) as error:
         raise MemsimError(f"not a recording: {error}", file=file) from None
 
 

@@ -41,6 +41,7 @@ from memsim.targets.project import read_project
 from memsim.trace import storage
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
+from memsim.validate.rates.recording import load_rates
 from memsim.validate.recording import load_recording
 from tests.fuzz.mutate import any_value, bytes_of, text_of, value_of
 
@@ -239,7 +240,17 @@ def documents() -> list[tuple[str, Any]]:
             found.append(
                 ("code" if "launch" not in record or "entry" not in record["launch"] else "run", record)
             )
+    for path in data_folder("traces").glob("*/rates/rates.json"):
+        record = json.loads(path.read_text("utf-8"))
+        found.append(("rates", {**record, "launches": record["launches"][:2]}))
     return found
+
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "run": load_recording,
+    "code": load_code_recording,
+    "rates": load_rates,
+}
 
 
 def documents_of_json(random: Random, folder: Path) -> None:
@@ -251,7 +262,7 @@ def documents_of_json(random: Random, folder: Path) -> None:
         return
     path = folder / "r.json"
     path.write_bytes(_json(document) if random.random() < 0.8 else text_of(_json(document), random))
-    (load_recording if kind == "run" else load_code_recording)(path)
+    READERS[kind](path)
 
 
 ARGUMENTS = (

@@ -106,7 +106,18 @@ def test_no_file_and_no_json(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="No such file"):
         load_recording(tmp_path / "nothing.json")
     (tmp_path / "half.json").write_text('{"schema": 1, ')
-    with pytest.raises(MemsimError, match="not a JSON file"):
+    with pytest.raises(MemsimError, match="not valid JSON"):
+        load_recording(tmp_path / "half.json")
+
+
+def test_half_of_a_surrogate_pair_is_no_text(tmp_path: Path) -> None:
+    record = changed("ncu", value="2025 \U0001f600")
+    whole, half = json.dumps(record), json.dumps(record).replace("\\ude00", "")
+    assert whole != half
+    (tmp_path / "whole.json").write_text(whole)
+    assert load_recording(tmp_path / "whole.json").ncu == "2025 \U0001f600"
+    (tmp_path / "half.json").write_text(half)
+    with pytest.raises(MemsimError, match="not valid JSON"):
         load_recording(tmp_path / "half.json")
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.validate.device import Device
-from memsim.validate.files import free_path, read_record, write_record
+from memsim.validate.files import check_record, free_path, read_record, write_record
 
 SCHEMA = 1
 FOLDER = STEM = "rates"
@@ -64,15 +63,7 @@ def load_rates(path: Path) -> RateRecording:
     Raises:
         MemsimError: no such file, not JSON, or not a recording of rates.
     """
-    record = read_record(path)
-    try:
-        if record["schema"] != SCHEMA:
-            raise ValueError(f"schema {record['schema']!r}")
-        return RateRecording(
-            Device(**record["device"]), record["ncu"], record["date"], tuple(map(_launch, record["launches"]))
-        )
-    except (KeyError, TypeError, ValueError) as problem:
-        raise MemsimError(f"this is no recording of rates: {problem}", file=str(path)) from None
+    return check_record(read_record(path), SCHEMA, RateRecording, str(path))
 
 
 def newest_rates(folder: Path, gpu: str | None = None) -> RateRecording:
@@ -88,7 +79,3 @@ def newest_rates(folder: Path, gpu: str | None = None) -> RateRecording:
             hint="memsim probe --rates --live --record makes one",
         )
     return max(map(load_rates, paths), key=lambda recording: recording.date)
-
-
-def _launch(record: dict[str, Any]) -> RateLaunch:
-    return RateLaunch(**{**record, "grid": tuple(record["grid"]), "block": tuple(record["block"])})
