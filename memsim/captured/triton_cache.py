@@ -31,7 +31,7 @@ Natural = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Positive = Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
 
 
-class Description(msgspec.Struct):
+class TritonDescription(msgspec.Struct):
     """What is read of Triton's description of a kernel; sizes in bytes."""
 
     num_warps: Positive
@@ -57,7 +57,7 @@ def read_cache(
     """
     path = _chosen(folder, name)
     try:
-        told = msgspec.convert(read_json(path, "Triton's description"), Description)
+        told = msgspec.convert(read_json(path, "Triton's description"), TritonDescription)
     except msgspec.ValidationError as error:
         raise MemsimError(f"this is no description of Triton's: {error}", file=str(path)) from None
     code, ptx = path.with_suffix(".cubin").read_bytes(), _text(path.with_suffix(".ptx"))

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 from memsim.arch import Arch
 
+MOST_REGISTERS = 255  # that an instruction can name
+
 
 @dataclass(frozen=True, slots=True)
 class Needs:
@@ -78,13 +80,14 @@ def next_cliffs(needs: Needs, chip: Arch) -> tuple[tuple[Needs, int], ...]:
     """
     now = occupancy(needs, chip).blocks
     found = []
-    for registers in range(needs.registers - 1, 0, -1):
+    for registers in range(min(needs.registers - 1, MOST_REGISTERS), 0, -1):
         less = replace(needs, registers=registers)
         if occupancy(less, chip).blocks > now:
             found.append((less, occupancy(less, chip).blocks))
             break
-    each = (_portion(needs.shared_bytes, chip), chip.shared_granule_bytes)
-    for total in range(each[0] - each[1], 0, -each[1]):
+    granule = chip.shared_granule_bytes
+    most = _portion(min(needs.shared_bytes, chip.shared_block_bytes + granule), chip)
+    for total in range(most - granule, 0, -granule):
         less = replace(needs, shared_bytes=max(total - chip.shared_reserved_bytes, 0))
         if occupancy(less, chip).blocks > now:
             found.append((less, occupancy(less, chip).blocks))

@@ -6,6 +6,7 @@ NVIDIA's `cuobjdump` does it; where it is not installed or refuses a file (13.5 
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 import zipfile
@@ -26,6 +27,9 @@ NOTHING = "does not contain device code"  # cuobjdump about a file without cubin
 CONTAINERS = (MAGIC, b"\x7fELF", b"!<arch>\n", b"MZ")
 # Members of a zip file that may contain cubins.
 MEMBERS = (".cubin", ".fatbin", ".o", ".obj", ".a", ".lib", ".so", ".pyd", ".dll", ".exe")
+# What a member may unpack to: so many bytes, or so many times what it takes in the file.
+MOST_UNPACKED = 1 << 26
+MOST_RATIO = 64
 
 Found = tuple[str, bytes, str]  # name, cubin, chip
 
@@ -85,13 +89,24 @@ def _in_zip(path: Path) -> Iterator[Found]:
 
 
 def _in_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Iterator[Found]:
-    data = archive.read(member)
-    if _is_cubin(data):
-        yield _named(member.filename, data, path)
-    elif data.startswith(CONTAINERS):
+    with archive.open(member) as packed:
+        start = packed.read(64)
+    if not start.startswith(CONTAINERS):
+        return
+    if member.file_size > max(MOST_UNPACKED, MOST_RATIO * member.compress_size):
+        grows = f"would unpack from {member.compress_size:,} to {member.file_size:,} bytes"
+        raise MemsimError(
+            f"{member.filename} in it {grows}",
+            file=str(path),
+            hint="no machine code packs so well; unpack it yourself",
+        )
+    if _is_cubin(start):
+        yield _named(member.filename, archive.read(member), path)
+    else:
         with tempfile.TemporaryDirectory() as scratch:
             copy = Path(scratch, PurePosixPath(member.filename).name)
-            copy.write_bytes(data)
+            with archive.open(member) as packed, copy.open("wb") as file:
+                shutil.copyfileobj(packed, file)
             for name, cubin, chip in _extract(copy, path):
                 yield f"{member.filename}: {name}", cubin, chip
 

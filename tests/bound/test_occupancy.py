@@ -94,6 +94,15 @@ def test_shared_memory_has_its_cliffs_too() -> None:
     assert occupancy(replace(less, shared_bytes=less.shared_bytes + 1), SM_90).blocks == 3
 
 
+def test_no_more_is_looked_for_than_a_thread_or_a_block_can_have() -> None:
+    """A file that is damaged may say any number: what is impossible is not walked down from."""
+    assert next_cliffs(Needs(128, 1 << 60, 1 << 60), SM_90) == ()  # neither alone would help
+    ((fewer, blocks),) = next_cliffs(Needs(128, 1 << 60, 1000), SM_90)
+    assert (fewer.registers, blocks) == (255, 2)
+    ((less, blocks),) = next_cliffs(Needs(128, 32, 1 << 60), SM_90)
+    assert (less.shared_bytes, blocks) == (SM_90.shared_block_bytes, 1)
+
+
 @pytest.mark.parametrize(
     ("name", "registers", "static", "barriers"),
     [("kernel_v4", 110, 8192, 1), ("guide_v2", 32, 0, 0), ("sgemm_128x256x8", 255, 32768, 1)],

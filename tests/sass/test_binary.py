@@ -134,6 +134,21 @@ def test_files_without_machine_code(tmp_path: Path, cuobjdump: None) -> None:
         cubins_in(tmp_path / "broken.zip")
 
 
+@pytest.mark.parametrize("name", ["a.cubin", "a.so"])
+def test_a_member_that_unpacks_to_much_more_is_left_packed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuobjdump: None
+) -> None:
+    content = SM_90 if name == "a.cubin" else fatbin(plain(SM_90))
+    for padding in (1 << 10, 1 << 20):
+        with zipfile.ZipFile(tmp_path / f"{padding}.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, content + bytes(padding))
+            archive.writestr("b.so", bytes(1 << 20))  # nothing that would be unpacked
+    monkeypatch.setattr(binary, "MOST_UNPACKED", 1 << 16)
+    assert [chip for _, _, chip in cubins_in(tmp_path / f"{1 << 10}.zip")] == ["sm_90"]
+    with pytest.raises(MemsimError, match=rf"{name} in it would unpack from [\d,]+ to [\d,]+ bytes"):
+        cubins_in(tmp_path / f"{1 << 20}.zip")
+
+
 def test_a_fat_binary_that_is_cut_off(tmp_path: Path) -> None:
     (tmp_path / "cut.fatbin").write_bytes(fatbin(plain(SM_90))[:500])
     with pytest.raises(MemsimError) as caught:

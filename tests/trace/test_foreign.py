@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 import memsim
 from memsim.analysis import analyze_trace
+from memsim.trace.foreign.blocks import BlocksSeen
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.foreign.read import read_foreign
 from memsim.trace.foreign.write import MATRICES, NAMES, write_accelsim
@@ -270,11 +271,11 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         (("warp = 0", "warp = x"), "no line of an Accel-Sim trace", 21),
         (("LDG.E.SYS 1 R2 4 1 0x", "LDG.E.SYS 1 R2 4 7 0x"), "no line of an Accel-Sim trace", 24),
         (("LDG.E.SYS 1 R2 4 1 0x", "LDG.E.SYS 9 R2 4 1 0x"), "no line of an Accel-Sim trace", 24),
-        (("-grid dim = (2,1,1)", "-grid dim = (0,1,1)"), "grid must be positive", None),
+        (("-grid dim = (2,1,1)", "-grid dim = (0,1,1)"), "grid must be positive", 17),
         (
             ("-grid dim = (2,1,1)", "-grid dim = (1,1,1)"),
-            "a thread block that the grid (1, 1, 1) has not",
-            None,
+            "a thread block (1,0,0) that the grid (1, 1, 1) has not",
+            49,
         ),
         (("shmem base_addr = 0x", "shmem base_addr = no"), "no line of an Accel-Sim trace", 17),
         (("1 0x7efe7b600000 4", f"1 0x{2**64:x} 4"), "no line of an Accel-Sim trace", 24),
@@ -357,6 +358,53 @@ def test_what_is_no_counted_access() -> None:
     assert read_opcode("LDL.64") == "local memory"
     assert read_opcode("UTMALDG.2D") == "bulk copies"
     assert read_opcode("FFMA") is None
+
+
+def test_a_block_that_the_grid_of_an_nvbit_trace_has_not(tmp_path: Path) -> None:
+    path = tmp_path / "t.txt"
+    path.write_text(NVBIT.read_text().replace("CTA 1,0,0", "CTA 2,0,0", 1))
+    with pytest.raises(memsim.MemsimError, match=r"a thread block \(2,0,0\) that the grid") as caught:
+        Trace.load(path, "scale")
+    assert caught.value.file == str(path)
+    assert "CTA 2,0,0" in path.read_text().splitlines()[(caught.value.line or 0) - 1]
+
+
+def test_a_shape_that_is_seen_is_the_one_that_blocks_are_numbered_by(tmp_path: Path) -> None:
+    """A trace whose blocks lie outside of its grid could not be read again."""
+    line = next(line for line in NVBIT.read_text().splitlines() if "CTA 0,0,0" in line)
+    places = [(x, y, z) for z in range(2) for y in range(3) for x in range(2)]
+    path, saved = tmp_path / "t.txt", tmp_path / "t.npz"
+    path.write_text("".join(line.replace("CTA 0,0,0", f"CTA {x},{y},{z}") + "\n" for x, y, z in places))
+    trace = Trace.load(path)
+    assert (trace.launch.grid, trace.blocks_replayed) == ((2, 3, 2), 12)
+    trace.save(saved)
+    assert Trace.load(saved).blocks_replayed == 12
+
+
+@pytest.mark.parametrize("name", ["t.traceg.gz", "t.txt.xz"])
+def test_a_line_without_end_is_not_held(name: str, tmp_path: Path) -> None:
+    good = (ACCELSIM if ".traceg" in name else NVBIT).read_text()
+    opener = gzip.open if name.endswith(".gz") else lzma.open
+    path, launch = tmp_path / name, "0" if ".txt" in name else None
+    with opener(path, "wt") as file:
+        file.write(good)
+    assert Trace.load(path, launch).count.sum()
+    with opener(path, "wt") as file:
+        file.write(good + "0 " * (16 << 20))
+    tracemalloc.start()
+    with pytest.raises(memsim.MemsimError, match="1,048,576 characters or more") as caught:
+        Trace.load(path, launch)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.line == good.count("\n") + 1
+    assert most < 16 << 20
+
+
+def test_blocks_are_counted_once() -> None:
+    blocks = BlocksSeen((1 << 20, 4, 1))
+    numbers = [blocks.add(x, x % 3, 0) for x in [*range(100_000), *range(50_000)]]
+    assert numbers[1] == (1 << 20) + 1
+    assert len(blocks) == 100_000
 
 
 @pytest.mark.slow

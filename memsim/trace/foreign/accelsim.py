@@ -16,6 +16,7 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.ptx.demangle import demangle
 from memsim.trace.foreign.batch import Batch
+from memsim.trace.foreign.blocks import BlocksSeen, coordinates
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
@@ -41,10 +42,10 @@ class AccelSimReader:
         self.instructions: dict[tuple[str, str, int], TracedInstruction | str] = {}
         self.number = 0
         self.block = self.warp = 0
-        self.blocks: set[int] = set()
+        self.launch = Launch((1, 1, 1), (1, 1, 1))
+        self.blocks = BlocksSeen(self.launch.grid)
         self.has_lines = False
         self.has_places = False
-        self.grid: tuple[int, ...] = (1, 1, 1)
 
     def read(self, lines: Iterator[tuple[int, str]]) -> Trace:
         """The trace of all lines.
@@ -56,6 +57,10 @@ class AccelSimReader:
             return self.read_all(lines)
         except (IndexError, ValueError, OverflowError):
             self.fail("this is no line of an Accel-Sim trace")
+        except MemsimError as error:
+            if error.file is None:
+                error.file, error.line = str(self.path), self.number or None
+            raise
 
     def read_all(self, lines: Iterator[tuple[int, str]]) -> Trace:
         """As `read`, with errors of Python's for numbers that are none, are too large, or are missing."""
@@ -74,34 +79,35 @@ class AccelSimReader:
             elif not inside:
                 self.fail("there is no #BEGIN_TB before this line")
             elif line.startswith("thread block"):
-                self.block = self.block_number(line)
-                self.blocks.add(self.block)
+                self.block = self.blocks.add(*coordinates(line.partition("=")[2]))
             elif line.startswith("warp"):
                 self.warp = int(line.partition("=")[2])
             elif not line.startswith("insts"):
                 self.instruction(line.split())
-        if not self.blocks:
+        if not len(self.blocks):
             self.fail("there is no thread block in this file: is it an Accel-Sim trace?")
         return self.trace()
 
     def begin(self) -> None:
         """All of the header was read."""
-        self.grid = self.dim("grid dim")
+        shmem = self.header.get("shmem", "0")
+        shared = int(shmem) if shmem.isdecimal() else 0
+        self.launch = Launch(self.dim("grid dim"), self.dim("block dim"), shared)
+        self.blocks = BlocksSeen(self.launch.grid)
         version = self.header.get("accelsim tracer version", "3")
         self.has_places = version.isdecimal() and int(version) <= WITH_PLACES
         self.has_lines = self.header.get("enable lineinfo", "0") == "1"
         base = {name: self.header.get(f"{name} base_addr") for name in ("shmem", "local mem")}
-        shared, local = (None if text is None else int(text, 16) for text in base.values())
+        window, local = (None if text is None else int(text, 16) for text in base.values())
         # A tool that writes no real base writes 0.
-        self.collector = Collector(self.recorder(), shared or None, local or None)
+        self.collector = Collector(self.recorder(), window or None, local or None)
 
     def instruction(self, fields: list[str]) -> None:
         """One line: `PC mask dest_num [dests] opcode src_num [srcs] mem_width [mode addresses]`."""
         at = 4 if self.has_places else 0
         if self.has_places:
             x, y, z, self.warp = map(int, fields[:4])
-            self.block = x + self.grid[0] * (y + self.grid[1] * z)
-            self.blocks.add(self.block)
+            self.block = self.blocks.add(x, y, z)
         line = int(fields[at]) if self.has_lines else 0
         at += self.has_lines
         pc, mask = fields[at], fields[at + 1]
@@ -133,34 +139,19 @@ class AccelSimReader:
     def trace(self) -> Trace:
         """What was read."""
         lacks: tuple[str, ...] = ("names of arrays", "source files") if self.has_lines else LACKS
-        text = self.header.get("shmem", "0")
-        shared = int(text) if text.isdecimal() else 0
-        lacks = (*lacks, *(ALL_DYNAMIC if shared else ()))
-        launch = Launch(self.three("grid dim"), self.three("block dim"), shared)
-        if not 0 <= min(self.blocks) <= max(self.blocks) < launch.blocks:
-            self.number = 0
-            self.fail(f"it has a thread block that the grid {launch.grid} has not")
+        lacks = (*lacks, *(ALL_DYNAMIC if self.launch.shared_bytes else ()))
         name = demangle(self.header.get("kernel name", self.path.name))
         return self.collector.trace(
-            name, launch, len(self.blocks), made_from("Accel-Sim trace", self.path, lacks)
+            name, self.launch, len(self.blocks), made_from("Accel-Sim trace", self.path, lacks)
         )
 
-    def three(self, key: str) -> tuple[int, int, int]:
+    def dim(self, key: str) -> tuple[int, int, int]:
         """Three extents of the header."""
-        x, y, z = self.dim(key)
-        return x, y, z
-
-    def dim(self, key: str) -> tuple[int, ...]:
-        """Extents of the header."""
         found = DIM.search(self.header.get(key, ""))
         if found is None:
             self.fail(f"the header has no -{key} = (x,y,z)")
-        return tuple(map(int, found.groups()))
-
-    def block_number(self, line: str) -> int:
-        """The linear number of `thread block = x,y,z`."""
-        x, y, z = (int(part) for part in line.partition("=")[2].split(","))
-        return x + self.grid[0] * (y + self.grid[1] * z)
+        x, y, z = map(int, found.groups())
+        return x, y, z
 
     def fail(self, message: str) -> NoReturn:
         """The line is wrong."""

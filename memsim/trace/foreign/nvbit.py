@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
 from memsim.ptx.demangle import demangle
+from memsim.trace.foreign.blocks import BlocksSeen, coordinates
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
@@ -38,15 +39,27 @@ LACKS = (
 
 @dataclass
 class TracedLaunch:
-    """One launch: its name and shape as far as they are told, and who made requests."""
+    """One launch: its name and shape as far as they are told."""
 
     number: int
     name: str = ""
-    grid: tuple[int, ...] | None = None
-    block: tuple[int, ...] | None = None
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
     shared_bytes: int = 0
-    ctas: set[tuple[int, ...]] = field(default_factory=set)
+
+
+@dataclass
+class ExtentsSeen:
+    """What requests of a launch show of its shape."""
+
+    grid: tuple[int, int, int] = (1, 1, 1)
     warps: int = 1
+
+    def show(self, cta: tuple[int, int, int], warp: int) -> None:
+        """There is this block, and this warp in it."""
+        x, y, z = self.grid
+        self.grid = max(x, cta[0] + 1), max(y, cta[1] + 1), max(z, cta[2] + 1)
+        self.warps = max(self.warps, warp + 1)
 
 
 def read_nvbit(
@@ -74,18 +87,27 @@ def read_nvbit(
 
     try:
         launches, requests = _launches(numbered())
-        chosen = _choose(path, launches, requests, kernel)
-        collector = _collected(chosen, numbered(), Collector(recorder(), zero_is_idle=True))
+        number = 0
+        chosen = _choose(path, launches, list(requests), kernel)
+        launch = _shape(chosen, requests[chosen.number])
+        blocks = BlocksSeen(launch.grid)
+        collector = Collector(recorder(), zero_is_idle=True)
+        _collect(chosen, blocks, numbered(), collector)
     except (ValueError, OverflowError):
         message = f"a request has {WARP} addresses, and here are others"
         raise MemsimError(message, file=str(path), line=number) from None
-    return _trace(chosen, path, collector)
+    except MemsimError as error:
+        if error.file is None:
+            error.file, error.line = str(path), number or None
+        raise
+    return _trace(chosen, launch, len(blocks), path, collector)
 
 
-def _collected(chosen: TracedLaunch, lines: Iterator[str], collector: Collector) -> Collector:
-    """The collector with the requests of a launch.
+def _collect(chosen: TracedLaunch, blocks: BlocksSeen, lines: Iterator[str], collector: Collector) -> None:
+    """Adds the requests of a launch to the collector, and their blocks.
 
     Raises:
+        MemsimError: a block that the grid has not.
         ValueError: addresses that are none, or as many as a warp has not; a number of thousands of digits.
         OverflowError: a number that no address is.
     """
@@ -101,37 +123,39 @@ def _collected(chosen: TracedLaunch, lines: Iterator[str], collector: Collector)
                 TracedInstruction(-1, opcode, known) if isinstance(known, Opcode) else known or opcode
             )
         found = instructions[opcode]
-        x, y, z = (int(part) for part in match["cta"].split(","))
-        chosen.ctas.add((x, y, z))
-        warp = int(match["warp"])
-        chosen.warps = max(chosen.warps, warp + 1)
+        block = blocks.add(*coordinates(match["cta"]))
         if not isinstance(found, TracedInstruction):
             collector.aside[found] += 1
             continue
-        grid = chosen.grid or (1 << 16, 1 << 16, 1)
-        batch = collector.batch(found, x + grid[0] * (y + grid[1] * z), warp)
+        batch = collector.batch(found, block, int(match["warp"]))
         batch.add_full(ALL, [int(text, 16) for text in match["addresses"].split()])
-    return collector
 
 
-def _launches(lines: Iterator[str]) -> tuple[dict[int, TracedLaunch], set[int]]:
-    """The launches that are told of, and the numbers of those that made requests.
+def _launches(lines: Iterator[str]) -> tuple[dict[int, TracedLaunch], dict[int, ExtentsSeen]]:
+    """The launches that are told of, and what the requests of each show, by their numbers.
 
     Versions of the tool differ in whether a launch's line has its number or the next one; the first launch of
     a process is number 0.
     """
     found: list[tuple[int, TracedLaunch]] = []
-    requests: set[int] = set()
+    requests: dict[int, ExtentsSeen] = {}
     for line in lines:
         match = LAUNCH.search(line)
         if match is not None:
-            grid, block = (tuple(map(int, match[key].split(","))) for key in ("grid", "block"))
-            told = int(match["id"])
-            found.append((told, TracedLaunch(told, match["name"], grid, block, int(match["shmem"] or 0))))
+            told, shared = int(match["id"]), int(match["shmem"] or 0)
+            found.append(
+                (
+                    told,
+                    TracedLaunch(
+                        told, match["name"], coordinates(match["grid"]), coordinates(match["block"]), shared
+                    ),
+                )
+            )
             continue
         access = ACCESS.search(line)
         if access is not None:
-            requests.add(int(access["id"] or 0))
+            seen = requests.setdefault(int(access["id"] or 0), ExtentsSeen())
+            seen.show(coordinates(access["cta"]), int(access["warp"]))
     ahead = bool(found) and found[0][0] == 1
     launches = {}
     for told, launch in found:
@@ -141,7 +165,7 @@ def _launches(lines: Iterator[str]) -> tuple[dict[int, TracedLaunch], set[int]]:
 
 
 def _choose(
-    path: Path, launches: dict[int, TracedLaunch], requests: set[int], kernel: str | None
+    path: Path, launches: dict[int, TracedLaunch], requests: list[int], kernel: str | None
 ) -> TracedLaunch:
     if not requests:
         raise MemsimError("there is no request of NVBit's mem_trace in this file", file=str(path))
@@ -165,14 +189,16 @@ def _is_called(name: str, wanted: str | None) -> bool:
     return wanted in (name, demangle(name), name.partition("(")[0])
 
 
-def _trace(kernel: TracedLaunch, path: Path, collector: Collector) -> Trace:
+def _shape(kernel: TracedLaunch, seen: ExtentsSeen) -> Launch:
+    """The launch as it is told; what is not told as the requests show it."""
+    return Launch(kernel.grid or seen.grid, kernel.block or (WARP * seen.warps, 1, 1), kernel.shared_bytes)
+
+
+def _trace(kernel: TracedLaunch, launch: Launch, blocks: int, path: Path, collector: Collector) -> Trace:
     lacks: tuple[str, ...] = LACKS
     if kernel.grid is None or kernel.block is None:
         lacks = (*lacks, "grid and block (those that were seen are taken)")
     lacks = (*lacks, *(ALL_DYNAMIC if kernel.shared_bytes else ()))
-    seen = tuple(max(extent) + 1 for extent in zip(*kernel.ctas))
-    grid, block = kernel.grid or seen, kernel.block or (WARP * kernel.warps, 1, 1)
-    launch = Launch((grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), kernel.shared_bytes)
     name = demangle(kernel.name) if kernel.name else path.name
     origin = made_from("NVBit mem_trace", path, lacks)
-    return collector.trace(name, launch, len(kernel.ctas), origin)
+    return collector.trace(name, launch, blocks, origin)

@@ -15,6 +15,8 @@ from typing import IO
 from memsim.errors import MemsimError
 
 OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
+#: Characters of a line: a request takes under a thousand, a kernel's name some thousands.
+LONGEST = 1 << 20
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -26,7 +28,12 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     number = 0
     try:
         with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
+            while line := file.readline(LONGEST):
+                number += 1
+                if len(line) == LONGEST:
+                    raise MemsimError(
+                        f"this line has {LONGEST:,} characters or more", file=str(path), line=number
+                    )
                 yield number, line.rstrip("\r\n")
     except FileNotFoundError:
         raise MemsimError("no such file", file=str(path)) from None
