@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from memsim.data import data_folder
-from memsim.validate.rates.judge import Rated, judge_rates
-from memsim.validate.rates.recording import newest_rates
+from memsim.validate.rates.judge_loops import Rated, judge_rates
+from memsim.validate.rates.rates_recording import newest_rates
 
 
 def _table(head: str, found: Iterable[Rated]) -> str:

@@ -19,8 +19,8 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import newest_code_of_each
-from memsim.validate.compare import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
-from memsim.validate.instructions import CodeComparison
+from memsim.validate.compare_instructions import CodeComparison
+from memsim.validate.compare_lines import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
 from memsim.validate.replay import replay_code
 
 TRACES = data_folder("traces")

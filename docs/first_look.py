@@ -12,9 +12,9 @@ from docs import by_instruction
 from docs.capture import CUT, ROOT, fenced, paragraphs, printed
 from docs.pictures import PICTURES
 from memsim.data import data_folder
-from memsim.validate.compare import EXACT, NOISE
-from memsim.validate.probe.judge import judge_probe
-from memsim.validate.probe.recording import newest_probe
+from memsim.validate.compare_lines import EXACT, NOISE
+from memsim.validate.probe.judge_rules import judge_probe
+from memsim.validate.probe.probe_recording import newest_probe
 
 CHIP = "nvidia-h200"
 

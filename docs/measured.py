@@ -13,9 +13,9 @@ from functools import cache
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.validate.compare import NOISE, VERDICTS, MetricComparison, RecordingComparison
-from memsim.validate.probe.judge import judge_probe
-from memsim.validate.probe.recording import newest_probe
+from memsim.validate.compare_lines import NOISE, VERDICTS, MetricComparison, RecordingComparison
+from memsim.validate.probe.judge_rules import judge_probe
+from memsim.validate.probe.probe_recording import newest_probe
 from memsim.validate.recordings import newest_of_each
 from memsim.validate.replay import replay
 

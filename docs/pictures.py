@@ -24,7 +24,7 @@ from memsim.analysis import Analysis
 from memsim.views.explain.data import GlobalRequest, SharedRequest, take_apart
 from memsim.views.explain.sentences import sentences
 from memsim.views.flow.ladder import ladder
-from memsim.views.heatmap.rows import heat_rows
+from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.layout.data import layouts
 from studies.bench import page as speed
 

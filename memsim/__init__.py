@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
     from memsim.layout import Layout, Swizzle
     from memsim.sketch import GlobalArray, SharedArray
-    from memsim.sketch.plain import global_access, shared_access
+    from memsim.sketch.plain_addresses import global_access, shared_access
     from memsim.trace.trace import Trace
 
 __version__ = "0.1.0"
@@ -63,10 +63,10 @@ _HOMES = {
     "analyze": "memsim.captured.door",
     "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
-    "global_access": "memsim.sketch.plain",
+    "global_access": "memsim.sketch.plain_addresses",
     "load": "memsim.api",
     "run": "memsim.api",
-    "shared_access": "memsim.sketch.plain",
+    "shared_access": "memsim.sketch.plain_addresses",
 }
 
 

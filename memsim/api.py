@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.compile.given import Given
     from memsim.ptx import program
-    from memsim.sass.kernel import MachineModule
     from memsim.sass.listing import Listing
-    from memsim.sketch.source import PythonFunction
+    from memsim.sass.machine_code import MachineModule
+    from memsim.sketch.python_function import PythonFunction
     from memsim.trace.trace import Trace
 
 Progress = Callable[[float], None]
@@ -237,7 +237,7 @@ def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
     Raises:
         MemsimError: it is no cubin.
     """
-    from memsim.sass.kernel import read_module
+    from memsim.sass.machine_code import read_module
 
     return _machine_module(read_module(code, compiler=compiler, ptx=ptx), None, None)
 
@@ -252,7 +252,7 @@ def from_text(
     """
     from memsim.compile import compile_cubin, compile_cuda
     from memsim.ptx.parser import parse
-    from memsim.sass.kernel import read_module
+    from memsim.sass.machine_code import read_module
 
     text += "\n"
     if not _can_list(None):
@@ -281,7 +281,7 @@ def _from_source(
     from memsim.compile import compile_cuda
     from memsim.compile.kept import compiled_source
     from memsim.ptx.parser import parse
-    from memsim.sass.kernel import read_module
+    from memsim.sass.machine_code import read_module
 
     source: str | Path = path
     if text is not None:
@@ -307,7 +307,7 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
     parsed = parse(text, str(path) if path else "PTX")
     if code != "ptx" and _can_list(code):
         from memsim.compile.kept import assembled
-        from memsim.sass.kernel import read_module
+        from memsim.sass.machine_code import read_module
 
         compiled = assembled(text, _chip_for(parsed.target, arch), str(path) if path else "PTX")
         if compiled is not None:
@@ -378,7 +378,7 @@ def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
 
 def _from_binary(path: Path, arch: str | None) -> Module:
     """The machine code in a file: a cubin, a fat binary, an object, a library, a program, a wheel."""
-    from memsim.sass.kernel import read_module
+    from memsim.sass.machine_code import read_module
 
     codes: dict[str, PtxKernel | SassKernel] = {}
     sources: dict[str, str] = {}
@@ -543,7 +543,7 @@ def job_of(
     """
     source: Kernel | PythonFunction
     if callable(kernel):
-        from memsim.sketch.source import PythonFunction
+        from memsim.sketch.python_function import PythonFunction
 
         source, grid, shared_bytes = PythonFunction(function=kernel), 1 if grid is None else grid, 0
     else:
@@ -695,8 +695,8 @@ def trace_job(
     from memsim.model.alike import alike
     from memsim.ptx.demangle import short_name
     from memsim.trace.record import Recorder
-    from memsim.trace.source import TraceSource
     from memsim.trace.trace import Trace
+    from memsim.trace.trace_source import TraceSource
 
     chosen = _blocks(job)
     stands_for = None if apart or everywhere else partial(alike, arch=job.arch)

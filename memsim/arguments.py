@@ -21,7 +21,7 @@ from memsim.files import read_bytes
 from memsim.isa.executable import Parameter
 from memsim.launch import DTYPES, FILLS, ArrayArg, Pointers, TensorMap, TensorMaps, c_strides, dtype_of
 from memsim.npy import read_array
-from memsim.simt.arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
+from memsim.simt.launch_arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
 Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | tuple[Part, ...] | None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from memsim.compile.given import Given
     from memsim.isa.executable import Executable
     from memsim.ptx import program
-    from memsim.sass.kernel import MachineKernel
+    from memsim.sass.machine_code import MachineKernel
     from memsim.trace.trace import Origin, Resources
 
 

@@ -26,8 +26,8 @@ from memsim.job import Job  # noqa: E402
 from memsim.kernels import Spec, compiled  # noqa: E402
 from memsim.launch import Launch, dim3  # noqa: E402
 from memsim.validate.code_recordings import FOLDER, new_code_path  # noqa: E402
-from memsim.validate.files import free_path  # noqa: E402
 from memsim.validate.live import measure  # noqa: E402
+from memsim.validate.recording_files import free_path  # noqa: E402
 from memsim.validate.sizes import RAGGED, size_of  # noqa: E402
 
 KERNELS = ROOT / "tests" / "sass" / "kernels"

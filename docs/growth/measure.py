@@ -21,8 +21,8 @@ import numpy as np
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.compile.cubin import compile_cubin
-from memsim.compile.ptx import compile_cuda
+from memsim.compile.to_cubin import compile_cubin
+from memsim.compile.to_ptx import compile_cuda
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

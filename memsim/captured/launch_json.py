@@ -35,7 +35,7 @@ from memsim.launch import (
     dtype_of,
 )
 from memsim.npy import read_array
-from memsim.sass.places import in_library
+from memsim.sass.attributed_lines import in_library
 
 LAUNCH = "launch.json"
 

@@ -11,7 +11,7 @@ import click
 from memsim.cli.launch_options import analyzed, asks_what_there_is, echo_offers, job_of, target_options
 from memsim.errors import MemsimError
 from memsim.targets.target import is_file
-from memsim.trace.source import SUFFIX, can_be_written, is_trace
+from memsim.trace.trace_source import SUFFIX, can_be_written, is_trace
 from memsim.views.analyze import json, terminal
 from memsim.views.analyze.next_command import next_command
 

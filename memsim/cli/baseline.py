@@ -13,8 +13,8 @@ from memsim.cli.project import open_cache, open_project, project_options
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.baseline import Entry, entry_of, render
-from memsim.targets.check import read_baseline
-from memsim.targets.run import analyze_all
+from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.project_check import read_baseline
 
 
 @click.command()

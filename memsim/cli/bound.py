@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import analyzed, target_options
-from memsim.views import bound as view
+from memsim.views.bound import terminal
 
 
 @click.command()
@@ -31,6 +31,6 @@ def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> N
     """
     analysis = analyzed(ctx, target)
     if as_json:
-        click.echo(json.dumps(view.to_dict(analysis), indent=2))
+        click.echo(json.dumps(terminal.to_dict(analysis), indent=2))
     else:
-        view.write(analysis, sys.stdout)
+        terminal.write(analysis, sys.stdout)

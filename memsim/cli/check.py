@@ -21,12 +21,12 @@ from memsim.files import write_text
 from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
 from memsim.job import Job
 from memsim.kernels import Spec, catalog
-from memsim.targets.check import check_project
-from memsim.targets.places import locator, repository_root
+from memsim.targets.locator import locator, repository_root
 from memsim.targets.project import find_project
+from memsim.targets.project_check import check_project
 from memsim.views.check import terminal
+from memsim.views.check.colliding_lanes import with_lanes
 from memsim.views.check.findings import Locate
-from memsim.views.check.lanes import with_lanes
 
 #: Formats: each is a module of `memsim.views.check`.
 FORMATS = ("github", "sarif", "junit", "json", "markdown")

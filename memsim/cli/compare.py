@@ -19,15 +19,15 @@ from memsim.cli.launch_options import ARCH, launch_options, said, spell
 from memsim.cli.project import open_cache, project_options
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_json
-from memsim.guard.compare import Comparisons, Side, compare, compare_all, side_of, side_of_document
+from memsim.guard.comparison import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
-from memsim.targets.places import repository_root
+from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.locator import repository_root
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.revision import files_at, is_revision, targets_at, with_headers_of
-from memsim.targets.run import analyze_all
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
-from memsim.trace.source import is_trace
 from memsim.trace.trace import Trace
+from memsim.trace.trace_source import is_trace
 from memsim.views.compare import terminal
 
 FORMATS: dict[str, Callable[[Comparisons], str]] = {

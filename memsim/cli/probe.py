@@ -11,15 +11,15 @@ import click
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
-from memsim.validate.probe.judge import judge_probe
-from memsim.validate.probe.measure import run_probe
-from memsim.validate.probe.recording import newest_probe
+from memsim.validate.probe.judge_rules import judge_probe
+from memsim.validate.probe.probe_recording import newest_probe
 from memsim.validate.probe.rules import write_rules
-from memsim.validate.rates.judge import judge_rates
-from memsim.validate.rates.measure import run_rates
-from memsim.validate.rates.recording import newest_rates
-from memsim.views.probe import patterns
+from memsim.validate.probe.run_probe import run_probe
+from memsim.validate.rates.judge_loops import judge_rates
+from memsim.validate.rates.rates_recording import newest_rates
+from memsim.validate.rates.run_loops import run_rates
 from memsim.views.probe import rates as rates_view
+from memsim.views.probe import terminal
 
 FAILED = 1
 
@@ -68,9 +68,9 @@ def probe(
         found = judge_probe(recording)
 
     if as_json:
-        click.echo(json.dumps(patterns.to_dict(recording, found), indent=2))
+        click.echo(json.dumps(terminal.to_dict(recording, found), indent=2))
     else:
-        patterns.write(recording, found, sys.stdout)
+        terminal.write(recording, found, sys.stdout)
     ctx.exit(0 if all(held.holds for held in found) else FAILED)
 
 

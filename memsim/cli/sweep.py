@@ -12,8 +12,8 @@ from memsim.cli.launch_options import spell
 from memsim.cli.output import save_figure
 from memsim.cli.progress import progress_bar
 from memsim.errors import MemsimError
-from memsim.sweep.files import kept_in
-from memsim.sweep.run import sweep as run_sweep
+from memsim.sweep.analyze_variants import sweep as run_sweep
+from memsim.sweep.result_files import kept_in
 from memsim.sweep.variants import variants
 from memsim.views.sweep import terminal
 

@@ -24,9 +24,9 @@ from memsim.kernels import Spec, catalog, compiled
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import new_code_path, newest_code, newest_code_of_each
-from memsim.validate.compare import RecordingComparison
+from memsim.validate.compare_instructions import CodeComparison, compare_code
+from memsim.validate.compare_lines import RecordingComparison
 from memsim.validate.from_report import profiles_in
-from memsim.validate.instructions import CodeComparison, compare_code
 from memsim.validate.live import measure, recorded_name
 from memsim.validate.recording import Recording
 from memsim.validate.recordings import newest_of_each, newest_recording

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from memsim.compile.cubin import Compiled
 from memsim.compile.nvrtc import unload
+from memsim.compile.to_cubin import Compiled
 from memsim.compile.toolkit import find_tools, tool_release, wheel_folders
 from memsim.errors import MemsimError
 

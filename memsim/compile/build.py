@@ -21,8 +21,8 @@ from memsim.compile.failure import (
     refused_instances,
     squeezed,
 )
+from memsim.compile.file_names import Names, rename
 from memsim.compile.host_code import EVERY, Assertion
-from memsim.compile.names import Names, rename
 from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from memsim.compile.source import included_files
+from memsim.compile.included_files import included_files
 from memsim.files import file_exists, read_bytes
 
 SOURCES = (".cu", ".cuh", ".cpp", ".cc")

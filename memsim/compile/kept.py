@@ -20,11 +20,11 @@ import msgspec
 
 from memsim.compile.assemble import assemble_ptx
 from memsim.compile.build import SET_ASIDE
-from memsim.compile.cubin import Compiled, compile_cubin
-from memsim.compile.names import Names
+from memsim.compile.file_names import Names
+from memsim.compile.included_files import included_files
 from memsim.compile.nvrtc import library_path
 from memsim.compile.paths import LONG, SHORT
-from memsim.compile.source import included_files
+from memsim.compile.to_cubin import Compiled, compile_cubin
 from memsim.compile.toolkit import find_tool, header_folders
 from memsim.files import read_bytes
 from memsim.store import current

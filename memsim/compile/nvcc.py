@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from memsim.compile.names import Names, rename, rename_files
+from memsim.compile.file_names import Names, rename, rename_files
 from memsim.compile.toolkit import find_tool, tool_release
 
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.compile.build import CompilerInput
+from memsim.compile.included_files import default_standard, read_source
 from memsim.compile.options import of_build
-from memsim.compile.source import default_standard, read_source
 
 
 def prepare(

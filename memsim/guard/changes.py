@@ -1,7 +1,7 @@
 """What became of an access: the difference between a row before and a row now.
 
 In: a `SitePair`. Out: the kind of change, the counts that differ, and a word about it.
-Left out on purpose: whether a change matters to a budget (`memsim.guard.check`).
+Left out on purpose: whether a change matters to a budget (`memsim.guard.evaluate`).
 """
 
 from __future__ import annotations

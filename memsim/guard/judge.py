@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
-from memsim.guard.check import GuardedKernel, check, has_rows
+from memsim.guard.evaluate import GuardedKernel, check, has_rows
 from memsim.guard.outcome import Checked, Outcome, Problem
 from memsim.guard.select import EVERYTHING, Selector
 

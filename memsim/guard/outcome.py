@@ -43,7 +43,7 @@ class Finding:
 
     site: the row; of a budget over several rows, the one that adds most. A vanished one has no file.
     reason: what there is to say beside the figures. analysis: what the row is of, where its lanes may be to
-    blame. lanes: which they are, in words, "" until a view says so (`memsim.views.check.lanes`).
+    blame. lanes: which they are, in words, "" until a view says so (`memsim.views.check.colliding_lanes`).
     """
 
     kind: str

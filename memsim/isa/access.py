@@ -16,8 +16,7 @@ import numpy as np
 from memsim.isa.op import Address, Form, Op, Operand, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
-from memsim.state.constants import ConstantBytes
-from memsim.state.memory import SpaceBytes
+from memsim.state.constant_bank import ConstantBytes
 from memsim.state.registers import (
     Poison,
     Poisoned,
@@ -28,6 +27,7 @@ from memsim.state.registers import (
     plus,
     times,
 )
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 
 

@@ -21,8 +21,9 @@ from memsim.isa.memory import storing
 from memsim.isa.op import Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.memory import SHARED_WINDOW, SpaceBytes
+from memsim.state.address_spaces import SHARED_WINDOW
 from memsim.state.registers import Poison, Poisoned, both, invert, plus, unsigned
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 
 Move = Callable[[Any, Op, SpaceBytes, Int, Any], None]

@@ -26,7 +26,6 @@ from memsim.isa.op import Effect, Form, Immediate, Op, Operand, Predicate, Regis
 from memsim.isa.readers import Binder, half_bits, joined
 from memsim.isa.registry import Unsupported, opcode
 from memsim.isa.single import flushed
-from memsim.state.memory import SpaceBytes, loaded, to_store
 from memsim.state.order import higher, lower
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
 from memsim.state.registers import (
@@ -44,6 +43,7 @@ from memsim.state.registers import (
     to_bools,
 )
 from memsim.state.rounding import Array, odd_sum, to_bf16
+from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 from memsim.state.updates import update
 

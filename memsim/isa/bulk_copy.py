@@ -28,8 +28,8 @@ from memsim.errors import MemsimError
 from memsim.isa.op import Address, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
-from memsim.state.memory import SpaceBytes
 from memsim.state.registers import Poison, Poisoned, to_array, unsigned
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor, swizzled
 
 LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))

@@ -36,8 +36,8 @@ from memsim.isa.bulk_copy import (
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
-from memsim.state.memory import SpaceBytes
 from memsim.state.registers import Poison, Poisoned
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor
 from memsim.state.updates import UPDATE
 

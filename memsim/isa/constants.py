@@ -14,7 +14,7 @@ from memsim.isa.access import MemoryMachine, Run, load_widths, shape_of
 from memsim.isa.op import Constant, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.constants import ConstantBytes
+from memsim.state.constant_bank import ConstantBytes
 from memsim.state.registers import (
     Poison,
     Poisoned,

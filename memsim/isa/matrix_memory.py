@@ -14,7 +14,6 @@ from memsim.isa.access import MemoryMachine, Run, forget_memory, framed
 from memsim.isa.op import Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.memory import SpaceBytes
 from memsim.state.registers import (
     Poison,
     Poisoned,
@@ -23,6 +22,7 @@ from memsim.state.registers import (
     ints,
     to_array,
 )
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 
 

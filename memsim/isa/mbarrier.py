@@ -33,7 +33,7 @@ from memsim.isa.access import MemoryMachine, address_of, effective
 from memsim.isa.op import Effect, Flow, Form, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.isa.results import targets_of
+from memsim.isa.written_operands import targets_of
 from memsim.state.mbarriers import Mbarriers, upper_word
 from memsim.state.registers import Part, Poison, Poisoned, from_array, from_bools, to_array
 

@@ -27,7 +27,7 @@ from memsim.isa.access import (
 from memsim.isa.op import Effect, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, SpaceBytes, loaded, to_store
+from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
 from memsim.state.registers import (
     Poison,
@@ -39,6 +39,7 @@ from memsim.state.registers import (
     plus,
     to_array,
 )
+from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 
 

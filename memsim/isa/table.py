@@ -5,6 +5,7 @@ Out: `RECORDS`, and the record of an opcode that is in no table.
 
 from __future__ import annotations
 
+import memsim.isa.async_copy
 import memsim.isa.async_stores
 import memsim.isa.atomics
 import memsim.isa.bits
@@ -14,7 +15,6 @@ import memsim.isa.comparisons
 import memsim.isa.constants
 import memsim.isa.control
 import memsim.isa.convert
-import memsim.isa.cp_async
 import memsim.isa.double
 import memsim.isa.expanded
 import memsim.isa.expanded_floats

@@ -26,7 +26,7 @@ from memsim.launch import ArrayArg, Launch, Texture1D, dim3
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
-    from memsim.sass.kernel import MachineModule
+    from memsim.sass.machine_code import MachineModule
     from memsim.trace.trace import Trace
 
 Argument = ArrayArg | Texture1D | int | float
@@ -209,7 +209,7 @@ class Spec:
 
     def source_texts(self) -> dict[str, str]:
         """The source and the headers that it includes, by name (`kernels/kernel_v4.cu`)."""
-        from memsim.compile.source import included_files
+        from memsim.compile.included_files import included_files
 
         folder = self.source.parent
         text = self.source.read_text(encoding="utf-8")
@@ -269,7 +269,7 @@ class Spec:
 
     def machine(self) -> MachineModule:
         """The kernel's cubin."""
-        from memsim.sass.kernel import read_module
+        from memsim.sass.machine_code import read_module
 
         shipped = self._shipped()
         if shipped is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.model.requests import check_requests, fill_idle
+from memsim.model.checked_requests import check_requests, fill_idle
 
 
 def constant_access(

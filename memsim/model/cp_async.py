@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
 from memsim.errors import MemsimError
+from memsim.model.checked_requests import CheckedRequests, Lanes, Mask, check_requests
 from memsim.model.coalescing import GlobalCost, global_access
-from memsim.model.requests import CheckedRequests, Lanes, Mask, check_requests
 from memsim.model.shared import Counts, SharedCost
 
 

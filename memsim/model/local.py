@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch, get_arch
+from memsim.model.checked_requests import check_requests
 from memsim.model.cp_async import distinct
-from memsim.model.requests import check_requests
 
 Counts = NDArray[np.int64]
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
+from memsim.model.checked_requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.coalescing import global_access
 from memsim.model.cp_async import check_copies, distinct
-from memsim.model.requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.shared import Counts, SharedRule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1

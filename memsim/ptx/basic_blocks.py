@@ -1,6 +1,6 @@
 """The basic blocks of a function and their successors.
 
-How the lanes of a warp reconverge is in `memsim.ptx.convergence`.
+How the lanes of a warp reconverge is in `memsim.ptx.post_dominators`.
 """
 
 from __future__ import annotations

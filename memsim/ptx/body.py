@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from memsim.ptx import declarations
 from memsim.ptx.lexer import NAME, Cursor
-from memsim.ptx.operands import call_target, operands, register
+from memsim.ptx.operand_parser import call_target, operands, register
 from memsim.ptx.program import (
     Operand,
     PtxAddress,

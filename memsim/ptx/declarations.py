@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from memsim.ptx.constants import constant
+from memsim.ptx.constant_expressions import constant
 from memsim.ptx.initializers import Initializer
 from memsim.ptx.lexer import Cursor
 from memsim.ptx.program import Parameter, PtxVariable

@@ -11,9 +11,9 @@ import re
 import struct
 from math import prod
 
-from memsim.ptx.constants import constant
+from memsim.ptx.constant_expressions import constant
 from memsim.ptx.lexer import Cursor
-from memsim.ptx.operands import resolve
+from memsim.ptx.operand_parser import resolve
 from memsim.ptx.program import PtxSymbol
 from memsim.ptx.scope import Scope
 from memsim.ptx.types import SIZES

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
-from memsim.ptx.operands import SINK
+from memsim.ptx.operand_parser import SINK
 from memsim.ptx.program import (
     CallTarget,
     Function,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from memsim.ptx.constants import literal
+from memsim.ptx.constant_expressions import literal
 from memsim.ptx.lexer import NAME, Cursor, PtxText
 from memsim.ptx.program import SourceLine
 

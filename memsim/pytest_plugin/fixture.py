@@ -21,17 +21,17 @@ from memsim.captured.session import capture
 from memsim.errors import MemsimError
 from memsim.guard.baseline import Entry
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import GuardedKernel
+from memsim.guard.evaluate import GuardedKernel
 from memsim.guard.judge import Acceptance, DeclaredBudget, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import parse_selector
 from memsim.job import Job
 from memsim.store import cache_folder
-from memsim.targets.check import check_project, read_baseline
+from memsim.targets.analyze_targets import analyze_job
 from memsim.targets.project import Project, find_project, read_project
-from memsim.targets.run import analyze_job
+from memsim.targets.project_check import check_project, read_baseline
 from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job
-from memsim.views.check.lanes import with_lanes
+from memsim.views.check.colliding_lanes import with_lanes
 from memsim.views.check.terminal import text
 
 

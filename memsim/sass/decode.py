@@ -18,8 +18,8 @@ from memsim.isa.op import (
     Special,
 )
 from memsim.isa.registry import OpcodeRecord
-from memsim.isa.results import slots_of_form
 from memsim.isa.table import RECORDS, STRANGER
+from memsim.isa.written_operands import slots_of_form
 from memsim.sass.listing import Listing, ListingLine
 from memsim.sass.operands import parse_operand, split
 

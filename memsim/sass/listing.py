@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from memsim.errors import MemsimError
 from memsim.isa.op import Place
 from memsim.launch import shown
-from memsim.sass.places import Frame, own_frames
+from memsim.sass.attributed_lines import Frame, own_frames
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")
@@ -63,7 +63,7 @@ def read_listing(
     """The kernels of a listing, by name, in its order.
 
     file_name: gives the display name of a source file. places: source places by line of the PTX, where known
-    better than by the listing (`memsim.sass.places`); the listing must have the PTX's lines then.
+    better than by the listing (`memsim.sass.attributed_lines`); the listing must have the PTX's lines then.
 
     Raises:
         MemsimError: a register or number that is out of range, or a missing opcode.

@@ -15,12 +15,13 @@ from memsim.errors import MemsimError
 from memsim.isa.access import Copy, own_shared
 from memsim.isa.op import Op
 from memsim.launch import Launch
+from memsim.simt.active_lanes import Lanes
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.faults import place_in_source
-from memsim.simt.lanes import Lanes
 from memsim.simt.listener import Listener, Sites
 from memsim.simt.special_registers import special_register
-from memsim.state.memory import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, Memory, SpaceBytes, align
+from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
+from memsim.state.launch_memory import Memory
 from memsim.state.registers import (
     Poison,
     both,
@@ -30,6 +31,7 @@ from memsim.state.registers import (
     to_array,
     to_bools,
 )
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 
 #: Spaces whose accesses have rows; the others are counted beside them, under these names.

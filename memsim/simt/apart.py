@@ -16,7 +16,7 @@ from memsim.isa.op import Flow, Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read
 from memsim.simt.convergence import Meeting
 from memsim.simt.groups import Group
-from memsim.state.memory import Memory
+from memsim.state.launch_memory import Memory
 from memsim.state.partial import Partial
 from memsim.state.registers import Part, Sum, from_bools
 

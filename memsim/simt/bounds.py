@@ -18,20 +18,20 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
 from memsim.ptx.demangle import short_name
+from memsim.simt.active_lanes import Lanes
 from memsim.simt.dataflow import ANYWHERE, Dataflow
 from memsim.simt.faults import place_in_source
-from memsim.simt.lanes import Lanes
-from memsim.state.memory import (
+from memsim.state.address_spaces import (
     CONSTANT_WINDOW,
     GLOBAL_BASE,
     LOCAL_WINDOW,
     SHARED_WINDOW,
     WINDOW_SIZE,
     Buffer,
-    Memory,
     SpaceLayout,
     align,
 )
+from memsim.state.launch_memory import Memory
 from memsim.state.registers import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
 
 

@@ -17,7 +17,7 @@ from memsim.isa.access import address_of, effective
 from memsim.isa.op import Effect, Flow, Immediate, Op, Predicate, Program, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
-from memsim.isa.results import targets_of
+from memsim.isa.written_operands import targets_of
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine

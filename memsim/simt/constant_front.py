@@ -10,7 +10,7 @@ import struct
 
 from memsim.arch import Front
 from memsim.launch import Launch
-from memsim.state.memory import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW
+from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW
 
 
 def front_bytes(

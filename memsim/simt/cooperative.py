@@ -17,7 +17,7 @@ from memsim.isa.op import Constant
 from memsim.launch import GLOBAL_ALIGN, Launch
 from memsim.ptx.demangle import demangle
 from memsim.simt.dataflow import PARAMETER_BITS
-from memsim.state.memory import Memory
+from memsim.state.launch_memory import Memory
 
 #: What reports call the memory, and its size: two words.
 WORKSPACE = "grid workspace"

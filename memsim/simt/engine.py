@@ -20,14 +20,14 @@ from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.bounds import Origins
 from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code, Segment
-from memsim.simt.control import Control
+from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import place_in_source
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
-from memsim.state.memory import Memory
+from memsim.state.launch_memory import Memory
 from memsim.state.registers import Part
 
 #: How often a group goes round loops before others that are ready pass it.

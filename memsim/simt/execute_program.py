@@ -21,7 +21,6 @@ from memsim.isa.stack import local_name
 from memsim.launch import GLOBAL_ALIGN, Launch, Texture1D
 from memsim.ptx.demangle import demangle
 from memsim.simt.apart import are_apart
-from memsim.simt.arguments import arrays_of, check_arguments, encode
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.constant_front import front_bytes
@@ -34,9 +33,11 @@ from memsim.simt.cooperative import (
 )
 from memsim.simt.dataflow import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, Dataflow
 from memsim.simt.engine import Engine
+from memsim.simt.launch_arguments import arrays_of, check_arguments, encode
 from memsim.simt.listener import Listener
 from memsim.simt.tensor_maps import place_tensor_maps
-from memsim.state.memory import Buffer, Memory, align
+from memsim.state.address_spaces import Buffer, align
+from memsim.state.launch_memory import Memory
 from memsim.state.registers import Poison, Poisoned
 
 #: Threads that run at once. Results need every value in every thread; a trace only few of them.

@@ -12,7 +12,7 @@ import numpy as np
 
 from memsim.isa.access import Copy
 from memsim.isa.op import Op
-from memsim.simt.lanes import Lanes
+from memsim.simt.active_lanes import Lanes
 from memsim.state.registers import Poison
 from memsim.state.sums import Int
 

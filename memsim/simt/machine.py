@@ -21,8 +21,8 @@ from memsim.simt.dataflow import slots_of
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Listener
 from memsim.simt.special_registers import special_register
+from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
-from memsim.state.memory import Memory
 from memsim.state.partial import merged, on_known_lanes
 from memsim.state.registers import (
     Poisoned,

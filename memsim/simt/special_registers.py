@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.simt.lanes import Lanes, coordinates
-from memsim.state.memory import SHARED_WINDOW, align
+from memsim.simt.active_lanes import Lanes, coordinates
+from memsim.state.address_spaces import SHARED_WINDOW, align
 from memsim.state.registers import Poison, Sum, fit, from_array, plus
 
 #: Bytes that shared memory is given out by (PTX ISA, `%total_smem_size`).

@@ -12,8 +12,9 @@ from typing import Any
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
 from memsim.launch import TensorMap, TensorMaps
-from memsim.simt.arguments import is_array, is_parts, next_address, starts_of
-from memsim.state.memory import PARAMETER_WINDOW, Memory
+from memsim.simt.launch_arguments import is_array, is_parts, next_address, starts_of
+from memsim.state.address_spaces import PARAMETER_WINDOW
+from memsim.state.launch_memory import Memory
 from memsim.state.registers import Poison
 from memsim.state.tensors import Tensor, tensor_of
 

@@ -1,5 +1,5 @@
 """Operations of a sketch on an array element: load, store, atomics and copies, reported to the running sketch
-(`memsim.sketch.run`).
+(`memsim.sketch.execute`).
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.state.memory import SpaceBytes
 from memsim.state.registers import Part, Sum, to_bools
+from memsim.state.space_bytes import SpaceBytes
 
 UFUNC: dict[str, np.ufunc] = {
     "add": np.add,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from memsim import api
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts, analyze_trace
 from memsim.job import Job
-from memsim.trace.source import TraceFile
+from memsim.trace.trace_source import TraceFile
 
 MOST_REQUESTS = 20_000  # of a block; beyond this it is not looked at
 

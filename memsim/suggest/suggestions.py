@@ -17,10 +17,10 @@ from memsim.job import Job
 from memsim.suggest.edit import Edit
 from memsim.suggest.fields import ArrayOfStructs, fields
 from memsim.suggest.first_block import first_block
-from memsim.suggest.lanes import Renumbering, renumber
 from memsim.suggest.maps import Map, Padding
 from memsim.suggest.proposals import Advice, Proposal, advise
 from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
+from memsim.suggest.renumbering import Renumbering, renumber
 from memsim.suggest.split import Split, split
 from memsim.suggest.staging import Staging, staging
 from memsim.suggest.threads import Remapped, remapped

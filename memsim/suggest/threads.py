@@ -2,7 +2,8 @@
 
 In: a launch. Out: `Remapped` kernels: the source edited, compiled and replayed. Two changes are tried: the
 roles of `threadIdx.x` and `threadIdx.y` exchanged, where global accesses move much that nobody needs, and the
-lanes of a warp numbered otherwise (`memsim.suggest.lanes`), where wide accesses to shared memory could share.
+lanes of a warp numbered otherwise (`memsim.suggest.renumbering`), where wide accesses to shared memory could
+share.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from memsim.job import Job
 from memsim.launch import Launch
 from memsim.source import without_comments
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.lanes import Renumbering
 from memsim.suggest.prove import edited, replayed, source_of
+from memsim.suggest.renumbering import Renumbering
 
 ROLE = re.compile(r"\b(threadIdx|blockDim)\b(?:\s*\.\s*([xyz])\b)?")
 EXCHANGED = {

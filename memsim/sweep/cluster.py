@@ -12,7 +12,7 @@ from typing import Any
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.sweep.results import Counts, counts_of
-from memsim.targets.run import analyze_job
+from memsim.targets.analyze_targets import analyze_job
 
 PATIENCE = 10  # seconds to wait for the scheduler
 

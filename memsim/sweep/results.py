@@ -1,6 +1,6 @@
 """What a sweep found: the counts of each variant, and which variants are on the frontier.
 
-In: analyses. Out: `VariantResult`s. Left out on purpose: files of them (`memsim.sweep.files`).
+In: analyses. Out: `VariantResult`s. Left out on purpose: files of them (`memsim.sweep.result_files`).
 """
 
 from __future__ import annotations

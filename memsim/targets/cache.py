@@ -29,8 +29,8 @@ from memsim.kernels import Spec
 from memsim.launch import Pointers, TensorMap, TensorMaps, Texture1D
 from memsim.store import Store, current, kept_in
 from memsim.trace import storage
-from memsim.trace.source import TraceSource
 from memsim.trace.trace import Trace
+from memsim.trace.trace_source import TraceSource
 
 _FILE = re.compile(r"@([^+]*)")  # an array from a file, in the text of an argument
 

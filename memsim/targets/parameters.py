@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.launch import Texture1D
 from memsim.ptx.program import Parameter
-from memsim.simt.arguments import UNTYPED, arrays_of, check_arguments, encode
+from memsim.simt.launch_arguments import UNTYPED, arrays_of, check_arguments, encode
 
 __all__ = ["arrays_of", "parameter_bytes"]
 

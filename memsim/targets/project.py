@@ -19,7 +19,7 @@ from memsim.guard.budget import EVERY_COUNT, parse_budget
 from memsim.guard.judge import Acceptance, DeclaredBudget
 from memsim.guard.select import parse_selector
 from memsim.job import Job
-from memsim.targets.tables import ConfigFile, ConfigTable, read_toml
+from memsim.targets.config_tables import ConfigFile, ConfigTable, read_toml
 from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"

@@ -21,11 +21,11 @@ from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
-from memsim.trace.source import TraceFile, is_trace
+from memsim.trace.trace_source import TraceFile, is_trace
 
 if TYPE_CHECKING:
     from memsim.captured.launched import Launched
-    from memsim.sketch.source import PythonFunction
+    from memsim.sketch.python_function import PythonFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Calla
             raise MemsimError(f"{option} is no parameter of a function", hint="write -D NAME=VALUE")
         values[name] = value
     name = said.get("kernel", function)
-    from memsim.sketch.source import PythonFunction
+    from memsim.sketch.python_function import PythonFunction
 
     source = PythonFunction(folder, Path(file).as_posix(), name, values)
     return _sketched(source, name or Path(file).stem, said, spell)
@@ -190,7 +190,7 @@ def function_job(
     """The job of a function that is there already; `said` as in `read_job`."""
     check_keys(PYTHON, said, spell)
     name = getattr(function, "__name__", "function")
-    from memsim.sketch.source import PythonFunction
+    from memsim.sketch.python_function import PythonFunction
 
     return _sketched(PythonFunction(function=function), name, said, spell)
 

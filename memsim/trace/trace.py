@@ -169,8 +169,8 @@ class Trace:
             MemsimError: the file cannot be written, or Accel-Sim has no word for an access.
         """
         from memsim.trace.foreign.write import write_accelsim
-        from memsim.trace.names import is_foreign
         from memsim.trace.storage import save
+        from memsim.trace.tool_by_name import is_foreign
 
         if is_foreign(Path(path)):
             write_accelsim(self, path)
@@ -187,8 +187,8 @@ class Trace:
         Raises:
             MemsimError: no such file, or not a whole trace of a known version.
         """
-        from memsim.trace.names import is_foreign
         from memsim.trace.storage import load
+        from memsim.trace.tool_by_name import is_foreign
 
         if is_foreign(Path(path)):
             from memsim.trace.foreign.read import read_foreign

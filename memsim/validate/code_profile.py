@@ -1,7 +1,7 @@
 """What an ncu report says of machine code: counters of each launch, and figures of every instruction.
 
 In: a report file. Out: `CodeProfile`s in the order of the launches, which know their code by its addresses.
-Read in a process of its own, as `memsim.validate.report` does. Left out on purpose: source lines, which the
+Read in a process of its own, as `memsim.validate.profiles` does. Left out on purpose: source lines, which the
 cubin's listing has.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.validate.report import (
+from memsim.validate.profiles import (
     CODE_METRICS,
     PASSES,
     Counted,

@@ -15,8 +15,8 @@ from memsim.errors import MemsimError
 from memsim.validate import documents
 from memsim.validate.code_profile import EVERYWHERE, CodeProfile
 from memsim.validate.device import Device
-from memsim.validate.files import check_record, read_record, write_record
 from memsim.validate.recording import ResultCheck
+from memsim.validate.recording_files import check_record, read_record, write_record
 
 SCHEMA = 1
 PLAIN = ("name", "size", "date", "ncu")

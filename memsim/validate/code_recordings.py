@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memsim.kernels import Spec
 from memsim.validate.code_recording import CodeRecording, load_code_recording
-from memsim.validate.files import free_path
+from memsim.validate.recording_files import free_path
 
 FOLDER = "code"
 

@@ -11,7 +11,7 @@ from memsim.analysis import Analysis
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.validate.code_recording import CodeRecording
-from memsim.validate.instructions import CodeComparison, compare_code
+from memsim.validate.compare_instructions import CodeComparison, compare_code
 from memsim.validate.live import Progress, measure
 
 

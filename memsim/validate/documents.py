@@ -1,7 +1,7 @@
 """What recordings say, as types: what is read is checked against them.
 
-In: nothing. Out: the types; `memsim.validate.files.check_record` takes one. Left out on purpose: reading
-files, and what the figures mean.
+In: nothing. Out: the types; `memsim.validate.recording_files.check_record` takes one. Left out on purpose:
+reading files, and what the figures mean.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from memsim.validate.report import CODE_METRICS, COLUMNS
+from memsim.validate.profiles import CODE_METRICS, COLUMNS
 
 Text = Annotated[str, Meta(min_length=1)]
 Natural = Annotated[int, Meta(ge=0)]

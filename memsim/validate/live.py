@@ -25,7 +25,7 @@ from memsim.kernel import SassKernel
 from memsim.kernels import Spec
 from memsim.kernels.shipped import digest
 from memsim.ptx.demangle import demangle, plain_name
-from memsim.sass.kernel import MachineKernel
+from memsim.sass.machine_code import MachineKernel
 from memsim.validate.code_profile import CodeProfile, read_code_report
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording
 from memsim.validate.device import Device, check_chip, this_device

@@ -1,7 +1,7 @@
 """Nsight Compute's command line: finding it, and running a program under it.
 
 In: what to measure and a command. Out: a report file, or one clear error for what went wrong.
-Left out on purpose: what is in a report (`memsim.validate.report`).
+Left out on purpose: what is in a report (`memsim.validate.profiles`).
 """
 
 from __future__ import annotations

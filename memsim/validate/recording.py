@@ -13,8 +13,8 @@ from typing import Any
 
 from memsim.validate import documents
 from memsim.validate.device import Device
-from memsim.validate.files import check_record, read_record, write_record
-from memsim.validate.report import Profile, SassRow, counter_of
+from memsim.validate.profiles import Profile, SassRow, counter_of
+from memsim.validate.recording_files import check_record, read_record, write_record
 
 SCHEMA = 1
 

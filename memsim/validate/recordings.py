@@ -15,8 +15,8 @@ from pathlib import Path
 
 from memsim.errors import MemsimError
 from memsim.kernels import Spec
-from memsim.validate.files import free_path
 from memsim.validate.recording import Recording, load_recording
+from memsim.validate.recording_files import free_path
 
 OTHERS = {"bench"}  # files beside them that hold something else
 

@@ -15,8 +15,8 @@ from memsim.kernel import PtxKernel
 from memsim.kernels import Spec, catalog
 from memsim.ptx.program import Function, SourceLine
 from memsim.validate.code_recording import CodeRecording
-from memsim.validate.compare import Calls, RecordingComparison, compare
-from memsim.validate.instructions import CodeComparison, compare_code
+from memsim.validate.compare_instructions import CodeComparison, compare_code
+from memsim.validate.compare_lines import Calls, RecordingComparison, compare
 from memsim.validate.live import digest
 from memsim.validate.recording import Recording
 

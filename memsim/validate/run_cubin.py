@@ -21,7 +21,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.launch import ArrayArg, Texture1D
-from memsim.sass.kernel import MachineKernel, read_module
+from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.targets.parameters import arrays_of, parameter_bytes
 from memsim.validate.device import load_cupy
 from memsim.validate.launch_args import unpack

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 from memsim.errors import MemsimError
 from memsim.validate import documents
 from memsim.validate.device import Device
-from memsim.validate.files import check_record, free_path, read_record, write_record
+from memsim.validate.recording_files import check_record, free_path, read_record, write_record
 
 SCHEMA = 1
 STEM = "bench"

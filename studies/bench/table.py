@@ -13,7 +13,7 @@ from statistics import median, quantiles
 
 from memsim.analysis import Analysis
 from memsim.kernels import compiled
-from memsim.targets.run import analyze_all
+from memsim.targets.analyze_targets import analyze_all
 from memsim.validate.live import digest
 from studies.bench.recording import CUBLAS, BenchRecording, Size, Timing
 

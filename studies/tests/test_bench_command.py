@@ -12,7 +12,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from memsim.targets import run
+from memsim.targets import analyze_targets as run
 from studies.bench import command
 from studies.bench.recording import Document, load_bench
 from studies.tests.benches import made_up

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.analysis import Analysis
-from memsim.validate.files import read_record
+from memsim.validate.recording_files import read_record
 from studies.bench import report
 from studies.bench.page import cell, rows_of, table_row, wavefronts_per_second
 from studies.bench.page import recordings as recordings_of_catalogue

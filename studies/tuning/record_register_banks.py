@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 import numpy as np
 
 from memsim.validate.device import load_cupy, this_device
-from memsim.validate.files import free_path, write_record
+from memsim.validate.recording_files import free_path, write_record
 from studies.tuning.page import RECORDED
 from studies.tuning.registers import EVEN, ODD, PATTERNS, Ffma, Register
 

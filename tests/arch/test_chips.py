@@ -21,8 +21,8 @@ from memsim.compile.nvrtc import makes_code_for
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.validate.probe.judge import judge_probe
-from memsim.validate.probe.recording import newest_probe
+from memsim.validate.probe.judge_rules import judge_probe
+from memsim.validate.probe.probe_recording import newest_probe
 from memsim.validate.probe.rules import write_rules
 
 OTHERS = [name for name in ARCHS if name != "sm_90"]

@@ -37,12 +37,17 @@ FAULTS = (
     ("state/fma", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),
     ("model/choice", "from memsim.simt import engine", "import memsim.errors", "-> memsim.simt"),
     ("errors", "import studies.counted", "import networkx", "-> studies.counted"),
-    ("views/labels", "import memsim.targets.run", "import memsim.guard.judge", "-> memsim.targets"),
+    (
+        "views/labels",
+        "import memsim.targets.analyze_targets",
+        "import memsim.guard.judge",
+        "-> memsim.targets",
+    ),
     ("views/explain/cells", "import memsim.model.shared", "import memsim.guard.judge", "-> memsim.model"),
 )
 CYCLES = (
     ("guard/select", "import memsim.guard.judge", "import memsim.guard.scanner"),
-    ("model/requests", "import memsim.model.shared", "import memsim.arch"),
+    ("model/checked_requests", "import memsim.model.shared", "import memsim.arch"),
 )
 
 

@@ -1,4 +1,9 @@
-"""A name means one thing: no class is defined twice."""
+"""A name means one thing: no class is defined twice, and a module's name says what is in it.
+
+Modules that correspond have the same name, and only these: a verb of `memsim/cli/` and what it shows, the
+formats in the folders of `memsim/views/`, and a module of `memsim/ptx/lowering/` and the one of `memsim/isa/`
+with the instructions that it emits.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "memsim"
+FORMATS = ("data", "terminal", "figure", "json", "markdown")
 
 
 def classes(folder: Path) -> dict[str, list[str]]:
@@ -33,3 +39,28 @@ def test_a_second_class_of_a_name_is_found(tmp_path: Path) -> None:
     assert twice(classes(tmp_path)) == {}
     (tmp_path / "other.py").write_text("def f():\n    class Line:\n        pass\n")
     assert twice(classes(tmp_path)) == {"Line": ["one.py", "other.py"]}
+
+
+def modules(folder: Path) -> dict[str, list[str]]:
+    """Where a module of each name is, but for those that are called as what they correspond to."""
+    found = defaultdict(list)
+    for path in sorted(folder.rglob("*.py")):
+        room = path.parent.relative_to(folder).as_posix()
+        is_view = room.startswith("views/") and path.stem in FORMATS
+        if not (room in ("cli", "ptx/lowering") or is_view or path.stem == "__init__"):
+            found[path.stem].append(path.relative_to(folder).as_posix())
+    return found
+
+
+def test_no_two_modules_have_the_same_name() -> None:
+    assert twice(modules(PACKAGE)) == {}
+
+
+def test_a_second_module_of_a_name_is_found(tmp_path: Path) -> None:
+    names = ("guard/check.py", "cli/check.py", "views/check/data.py", "views/flow/data.py", "isa/__init__.py")
+    for name in (*names, "ptx/__init__.py", "ptx/lowering/moves.py", "isa/moves.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert twice(modules(tmp_path)) == {}
+    (tmp_path / "isa/check.py").touch()
+    assert twice(modules(tmp_path)) == {"check": ["guard/check.py", "isa/check.py"]}

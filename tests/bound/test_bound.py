@@ -19,7 +19,7 @@ from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.trace.trace import Trace
-from memsim.validate.rates.recording import newest_rates
+from memsim.validate.rates.rates_recording import newest_rates
 
 
 def analysis_of(name: str) -> memsim.Analysis:

@@ -20,7 +20,7 @@ from memsim.compile.toolkit import header_folders
 from memsim.data import data_folder
 from memsim.kernels import catalog
 from memsim.model.occupancy import Needs, next_cliffs, occupancy
-from memsim.validate.rates.recording import RateLaunch, newest_rates
+from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
 
 LIMITS = ("registers", "shared memory", "warps", "blocks", "barriers")
 

@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from memsim.analysis import analyze_trace
 from memsim.cli import main
 from memsim.views.report import report_page
-from memsim.views.report.accesses import FIELDS
+from memsim.views.report.access_tables import FIELDS
 from tests.browser.conftest import Page
 from tests.traces import make_trace, site
 from tests.views.cases import kernel

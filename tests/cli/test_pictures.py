@@ -14,8 +14,8 @@ from memsim.cli import report as report_verb
 from memsim.kernels import catalog
 from memsim.validate.device import Device
 from memsim.validate.live import digest
+from memsim.validate.profiles import Counted, Profile
 from memsim.validate.recording import LaunchRecord, Recording, ResultCheck
-from memsim.validate.report import Counted, Profile
 from memsim.views.report import heatmap_page, report_page
 from tests.cli.conftest import Done
 

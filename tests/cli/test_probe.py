@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memsim.validate.probe.recording import newest_probe
+from memsim.validate.probe.probe_recording import newest_probe
 from tests.cli.conftest import Done
 from tests.validate.conftest import H100, TRACES
 

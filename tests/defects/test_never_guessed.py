@@ -20,7 +20,7 @@ from memsim.isa.op import PREDICATE, SLOTS
 from memsim.isa.readers import Binder
 from memsim.sass.decode import _decoded
 from memsim.sass.disassemble import disassemble
-from memsim.sass.kernel import read_module
+from memsim.sass.machine_code import read_module
 from memsim.simt.execute_program import whole_clusters
 from memsim.simt.steps import with_decided
 from memsim.state.registers import Poison, Poisoned, from_bools, to_bools

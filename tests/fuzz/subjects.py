@@ -29,19 +29,19 @@ from memsim.captured.launched import Launched
 from memsim.data import data_folder
 from memsim.guard import baseline
 from memsim.guard.budget import parse_budget
-from memsim.guard.compare import side_of_document
+from memsim.guard.comparison import side_of_document
 from memsim.guard.select import parse_selector
 from memsim.kernel import Kernel, SassKernel
 from memsim.kernels import compiled
 from memsim.launch import ArrayArg
 from memsim.ptx.parser import parse
 from memsim.ptx.program import Parameter
-from memsim.sass.kernel import read_module
+from memsim.sass.machine_code import read_module
 from memsim.targets.project import read_project
 from memsim.trace import storage
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
-from memsim.validate.rates.recording import load_rates
+from memsim.validate.rates.rates_recording import load_rates
 from memsim.validate.recording import load_recording
 from tests.fuzz.mutate import any_value, bytes_of, text_of, value_of
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from memsim.analysis import analyze_trace
 from memsim.guard.baseline import Entry, entry_of
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import GuardedKernel, check
+from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.outcome import Checked
 from memsim.guard.select import parse_selector
 from memsim.trace.trace import AccessSite

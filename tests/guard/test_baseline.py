@@ -19,7 +19,7 @@ else:
 from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
-from memsim.guard.check import GuardedKernel
+from memsim.guard.evaluate import GuardedKernel
 from memsim.trace.trace import Origin, Trace
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, checked, entry, out, shared, subject, unresolved
 from tests.traces import traces

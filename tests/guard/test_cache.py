@@ -20,11 +20,11 @@ from memsim.kernel import Kernel
 from memsim.kernels import compiled
 from memsim.launch import ArrayArg, Launch
 from memsim.sass import disassemble
-from memsim.sass import kernel as sass
+from memsim.sass import machine_code as sass
 from memsim.store import Store, cache_folder
 from memsim.targets import cache
+from memsim.targets.analyze_targets import analyze_all, analyze_job
 from memsim.targets.cache import key_of, model_version
-from memsim.targets.run import analyze_all, analyze_job
 from memsim.trace.trace import Trace
 from tests.guard.conftest import TILE
 

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.guard.outcome import QuantityChange
-from memsim.views.check.lanes import worst_request
+from memsim.views.check.colliding_lanes import worst_request
 from tests.guard.subjects import (
     BROADCAST,
     CLEAN,

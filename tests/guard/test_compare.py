@@ -14,7 +14,7 @@ import pytest
 
 import memsim.views.compare
 from memsim.data import data_folder
-from memsim.guard.compare import compare, compare_all, side_of
+from memsim.guard.comparison import compare, compare_all, side_of
 from tests.guard.conftest import TARGET, TILE, Folder
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, out, shared, subject, unresolved
 from tests.traces import site

@@ -10,7 +10,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import GuardedKernel, check
+from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.judge import DeclaredBudget, judge
 from memsim.kernels import catalog
 

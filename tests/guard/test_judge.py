@@ -9,7 +9,7 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
-from memsim.guard.check import GuardedKernel
+from memsim.guard.evaluate import GuardedKernel
 from memsim.guard.judge import Acceptance, DeclaredBudget, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.guard.select import parse_selector

@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
-from memsim.isa.results import targets_of
+from memsim.isa.written_operands import targets_of
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
 from memsim.state.registers import Part, from_array, from_bools, ints, to_array, to_bools

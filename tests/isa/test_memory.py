@@ -17,7 +17,7 @@ from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
-from memsim.state.memory import GLOBAL_BASE, SHARED_BASE, SpaceBytes
+from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
 from memsim.state.registers import (
     Part,
     Poison,
@@ -29,6 +29,7 @@ from memsim.state.registers import (
     to_array,
     to_bools,
 )
+from memsim.state.space_bytes import SpaceBytes
 from tests.isa.harness import words
 from tests.isa.oracle import BF16, F16, F32, flush, fused, is_nan, one, pieces, signed, unsigned
 

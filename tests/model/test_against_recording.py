@@ -11,7 +11,7 @@ import pytest
 
 from memsim.arch import SM_90
 from memsim.model import coalescing, shared
-from memsim.model.requests import Lanes, Mask
+from memsim.model.checked_requests import Lanes, Mask
 from memsim.model.shared import SharedRule
 from studies.access_patterns import FILE, GLOBAL, SHARED, Recorded, global_errors, shared_errors
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
 from memsim.model import bypass_access, copy_access, copy_source_page, shared_access
+from memsim.model.checked_requests import CHUNK
 from memsim.model.cp_async import is_certain, overlaps
-from memsim.model.explain import serve_copies
-from memsim.model.requests import CHUNK
+from memsim.model.service import serve_copies
 from tests.model import oracle
 from tests.model.test_against_oracle import LANES, requests
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
 from memsim.model import shared_access
-from memsim.model.explain import bank_load, serve_lanes
-from memsim.model.requests import CHUNK
+from memsim.model.checked_requests import CHUNK
+from memsim.model.service import bank_load, serve_lanes
 from tests.model.oracle import COUNTS_LANES, words_of
 from tests.model.test_against_oracle import LANES, SHARED_KINDS, requests
 

@@ -17,9 +17,10 @@ from memsim.isa.readers import Binder
 from memsim.isa.warpgroup import build_group_product
 from memsim.launch import Launch
 from memsim.sass.decode import parse_form
-from memsim.simt.lanes import Lanes
-from memsim.state.memory import SHARED_BASE, SpaceBytes
+from memsim.simt.active_lanes import Lanes
+from memsim.state.address_spaces import SHARED_BASE
 from memsim.state.registers import Poison, from_array, ints, to_array
+from memsim.state.space_bytes import SpaceBytes
 
 RECORDED = dict(np.load(Path(__file__).parent / "data" / "wgmma.npz"))
 LAUNCHES = json.loads(str(RECORDED["launches"]))

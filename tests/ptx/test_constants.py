@@ -7,7 +7,7 @@ import math
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.ptx.constants import constant
+from memsim.ptx.constant_expressions import constant
 from memsim.ptx.lexer import Cursor, PtxText
 
 # What ptxas 13.0 laid down in the data of a `.u64` variable with this initial value.

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.ptx.basic_blocks import BRANCHES, Block, blocks
-from memsim.ptx.convergence import flow_of, forward_edges, immediate_post_dominators, reconvergence_points
-from memsim.ptx.registers import defs, uses
+from memsim.ptx.post_dominators import flow_of, forward_edges, immediate_post_dominators, reconvergence_points
+from memsim.ptx.used_registers import defs, uses
 from tests.ptx.snippets import kernel, only
 
 # --- blocks -------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from memsim.ptx.inline import inline_calls
 from memsim.ptx.lowering.lower import lower
 from memsim.ptx.parser import parse
 from memsim.ptx.program import CallTarget, Function, PtxImmediate, PtxModule, PtxSymbol, Vector
-from memsim.ptx.registers import defs, uses
+from memsim.ptx.used_registers import defs, uses
 from memsim.simt.dataflow import Dataflow
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.ptx"))

@@ -11,8 +11,8 @@ from memsim.compile import compile_cubin
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
+from memsim.sass.attributed_lines import assembly_places, own_frames
 from memsim.sass.listing import by_itself, own_text, read_listing
-from memsim.sass.places import assembly_places, own_frames
 
 USER = ("/home/me/kernel.py", 30)
 HELPER = ("/home/me/helpers.py", 7)

@@ -13,7 +13,7 @@ from memsim import MemsimError, TensorMap, TensorMaps
 from memsim.api import analyze, load, run
 from memsim.isa.bulk_copy import store_box
 from memsim.launch import ArrayArg
-from memsim.state.memory import SpaceBytes
+from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import tensor_of
 
 HEADER = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.state.memory import SpaceBytes
 from memsim.state.registers import Poison, Poisoned, from_bools
+from memsim.state.space_bytes import SpaceBytes
 
 WHY = Poison("never written", None)
 OTHER = Poison("an unknown value", None)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import memsim
 from memsim import GlobalArray, Layout, SharedArray
 from memsim.analysis import Analysis
-from memsim.sketch import Thread, run
+from memsim.sketch import Thread
+from memsim.sketch import execute as run
 from tests.model import oracle
 
 

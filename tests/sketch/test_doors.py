@@ -10,7 +10,7 @@ import pytest
 
 import memsim
 from memsim.cli import main
-from memsim.sketch.source import PythonFunction, value_of
+from memsim.sketch.python_function import PythonFunction, value_of
 from memsim.targets.target import split_target
 from tests.cli.conftest import Done
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line

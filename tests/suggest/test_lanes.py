@@ -13,8 +13,8 @@ from memsim.analysis import analyze_trace
 from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.suggest import suggest
-from memsim.suggest.lanes import Renumbering, renumber, renumbered, work_of
 from memsim.suggest.prove import differing_results
+from memsim.suggest.renumbering import Renumbering, renumber, renumbered, work_of
 from tests.model import oracle
 from tests.suggest.kernels import Case, analyzed
 from tests.traces import Request, make_trace, site

@@ -12,10 +12,10 @@ import pytest
 from memsim.cli import main
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
+from memsim.sweep.analyze_variants import parts_of, sweep
 from memsim.sweep.results import Counts, counts_of, together
-from memsim.sweep.run import parts_of, sweep
 from memsim.sweep.variants import variants
-from memsim.targets.run import analyze_job
+from memsim.targets.analyze_targets import analyze_job
 
 TRANSPOSES = ("sweep", "transpose_*", "--size", "64,64|96,64")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import memsim
-from memsim.sweep import run as module
+from memsim.sweep import analyze_variants as module
 from memsim.sweep.results import Counts, VariantResult, frontier, groups
 from memsim.sweep.variants import alternatives, targets_of, variants
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line

@@ -16,7 +16,7 @@ from memsim.kernels import catalog, compiled
 from memsim.state.registers import Part, Sum
 from memsim.trace import footprint
 from memsim.trace.footprint import READS, WRITES, Footprint, Marks
-from memsim.validate.rates.recording import RateLaunch, newest_rates
+from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
 
 BLOCKS, THREADS = 3, 4
 SMALL = st.integers(0, 40)

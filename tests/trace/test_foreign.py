@@ -18,7 +18,7 @@ from memsim.trace.foreign.blocks import BlocksSeen
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.foreign.read import read_foreign
 from memsim.trace.foreign.write import MATRICES, NAMES, write_accelsim
-from memsim.trace.names import is_foreign
+from memsim.trace.tool_by_name import is_foreign
 from memsim.trace.trace import Trace
 from memsim.views.analyze import json
 from tests.traces import LANES, Request, make_trace, site, traces

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.validate.code_profile import CodeProfile
-from memsim.validate.report import PASSES
+from memsim.validate.profiles import PASSES
 
 DATA = Path(__file__).parent / "data" / "two_transposes.json"
 

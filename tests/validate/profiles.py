@@ -8,10 +8,10 @@ from memsim.analysis import analyze_trace
 from memsim.api import trace_job
 from memsim.job import Job
 from memsim.validate.code_profile import CodeProfile
-from memsim.validate.instructions import accesses_by_address
+from memsim.validate.compare_instructions import accesses_by_address
 from memsim.validate.live import machine_of
 from memsim.validate.predict import predict
-from memsim.validate.report import CODE_METRICS, Counted
+from memsim.validate.profiles import CODE_METRICS, Counted
 
 PADDING = ("NOP", "BRA")
 

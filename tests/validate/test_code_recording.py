@@ -18,7 +18,7 @@ from memsim.validate.code_profile import CodeProfile, code_profile_of, read_code
 from memsim.validate.code_recording import CodeRecording, load_code_recording
 from memsim.validate.code_recordings import code_paths, new_code_path, newest_code, newest_code_of_each
 from memsim.validate.live import machine_of, opcodes
-from memsim.validate.report import SOURCE_METRICS
+from memsim.validate.profiles import SOURCE_METRICS
 from tests.validate import fakes
 from tests.validate.conftest import TRACES
 from tests.validate.profiles import profiled

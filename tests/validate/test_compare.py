@@ -10,11 +10,11 @@ import pytest
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate import replay as replaying
-from memsim.validate.compare import DIFFERENT, EXACT, LINE_METRICS, NOISE, UNMODELLED, compare
+from memsim.validate.compare_lines import DIFFERENT, EXACT, LINE_METRICS, NOISE, UNMODELLED, compare
 from memsim.validate.live import ARBITRATION
+from memsim.validate.profiles import SOURCE_METRICS, Counted
 from memsim.validate.recording import Recording
 from memsim.validate.replay import replay
-from memsim.validate.report import SOURCE_METRICS, Counted
 from tests.validate.conftest import recorded
 
 STORES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"

@@ -16,7 +16,7 @@ from memsim.validate import live
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.profiler import Profiler
-from memsim.validate.report import Counted
+from memsim.validate.profiles import Counted
 from tests.suggest.kernels import transpose
 from tests.validate.profiles import profiled
 

@@ -15,8 +15,7 @@ from memsim.kernels import Spec, catalog, compiled
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import CodeRecording, load_code_recording
 from memsim.validate.code_recordings import code_paths, newest_code
-from memsim.validate.compare import DIFFERENT, NOISE, UNMODELLED
-from memsim.validate.instructions import (
+from memsim.validate.compare_instructions import (
     ARBITRATION,
     DIFFERS,
     EQUAL,
@@ -26,9 +25,10 @@ from memsim.validate.instructions import (
     InstructionRow,
     compare_code,
 )
+from memsim.validate.compare_lines import DIFFERENT, NOISE, UNMODELLED
 from memsim.validate.live import ARBITRATION as CONTENDED
+from memsim.validate.profiles import SOURCE_METRICS, Counted
 from memsim.validate.replay import replay_code
-from memsim.validate.report import SOURCE_METRICS, Counted
 from memsim.validate.sizes import RAGGED, size_of
 from tests.few import KERNELS, few
 from tests.validate.conftest import TRACES

@@ -22,8 +22,8 @@ from memsim.kernels import catalog, compiled
 from memsim.launch import ArrayArg, Launch, Pointers, TensorMap
 from memsim.validate import live, run_cubin
 from memsim.validate.code_profile import CodeProfile
+from memsim.validate.compare_instructions import DIFFERS, compare_code
 from memsim.validate.device import Device
-from memsim.validate.instructions import DIFFERS, compare_code
 from memsim.validate.launch_args import in_words, pack, unpack
 from memsim.validate.live import machine_of
 from memsim.validate.profiler import Profiler

@@ -18,7 +18,7 @@ from memsim.api import Module, trace_job
 from memsim.job import Job
 from memsim.launch import Launch, dim3
 from memsim.validate.code_recording import load_code_recording
-from memsim.validate.instructions import DIFFERS, UNSURE, compare_code
+from memsim.validate.compare_instructions import DIFFERS, UNSURE, compare_code
 from tests.few import few
 from tests.validate.conftest import TRACES
 

@@ -16,14 +16,14 @@ import memsim
 from memsim.errors import MemsimError
 from memsim.validate.device import Device
 from memsim.validate.predict import accesses_by_place
-from memsim.validate.probe import measure
+from memsim.validate.probe import run_probe as measure
 from memsim.validate.probe.instructions import ACTIVE_BIT, EMPTY, FILE, HARNESS_LINE, INSTRUCTIONS, program
-from memsim.validate.probe.judge import judge_probe
-from memsim.validate.probe.measure import METRICS, run_probe
+from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.patterns import ROOM, make_patterns, side_by_side
-from memsim.validate.probe.recording import ProbeRecording, load_probe, newest_probe
+from memsim.validate.probe.probe_recording import ProbeRecording, load_probe, newest_probe
+from memsim.validate.probe.run_probe import METRICS, run_probe
 from memsim.validate.profiler import Profiler
-from memsim.validate.report import SOURCE_METRICS, Counted, Profile, SassRow
+from memsim.validate.profiles import SOURCE_METRICS, Counted, Profile, SassRow
 from tests.validate.conftest import H100, TRACES
 
 GPUS = (H100, "nvidia-h200")

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.validate import profiler, report
-from memsim.validate.report import SOURCE_METRICS, Profile, profile_of, read_report, unit_of
+from memsim.validate import profiler
+from memsim.validate import profiles as report
+from memsim.validate.profiles import SOURCE_METRICS, Profile, profile_of, read_report, unit_of
 from tests.validate import fakes
 
 HERE = Path(__file__)

@@ -14,7 +14,7 @@ from memsim.views.explain import terminal as request
 from memsim.views.explain.data import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.views.heatmap import terminal as heatmap
 from memsim.views.heatmap.data import bank_use
-from memsim.views.heatmap.rows import heat_rows
+from memsim.views.heatmap.heat_rows import heat_rows
 from tests.views.cases import kernel, mixed
 
 

@@ -2,7 +2,7 @@
 
 There are as many registers as the function has; a 64-bit register takes two consecutive ones, and the
 elements of a vector are consecutive where possible. What an instruction becomes is in the tables of this
-folder, where lanes reconverge in `memsim.ptx.convergence`.
+folder, where lanes reconverge in `memsim.ptx.post_dominators`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from memsim.isa.op import SLOTS, Barrier, Constant, Form, Immediate, Operand, Predicate, Register, Special
 from memsim.ptx import program as ptx
 from memsim.ptx.program import Function, PtxInstruction
-from memsim.ptx.registers import uses
+from memsim.ptx.used_registers import uses
 
 RZ, PT = Register(None), Predicate(None)
 #: After the registers of machine code and the two slots of block barriers with a reduction.

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from memsim.isa.op import Barrier, Form, Label
 from memsim.ptx.basic_blocks import blocks
-from memsim.ptx.convergence import flow_of
 from memsim.ptx.lowering.assembler import REFUSED, RZ, Assembler, Emitted, lower_one
+from memsim.ptx.post_dominators import flow_of
 from memsim.ptx.program import PtxInstruction
 
 

@@ -18,8 +18,8 @@ from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Op, Place, Program
 from memsim.isa.registry import OpcodeRecord, single
-from memsim.isa.results import slots_of_form
 from memsim.isa.table import ANY_ACCESS, RECORDS
+from memsim.isa.written_operands import slots_of_form
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import (
     CONSTANTS,
@@ -28,10 +28,10 @@ from memsim.ptx.lowering.assembler import (
     Emitted,
 )
 from memsim.ptx.lowering.assembly import Assembly
-from memsim.ptx.lowering.places import places_of
+from memsim.ptx.lowering.symbols import places_of
 from memsim.ptx.program import Function, PtxInstruction, PtxModule, SourceLine
-from memsim.ptx.registers import defs
-from memsim.state.memory import SHARED_BASE
+from memsim.ptx.used_registers import defs
+from memsim.state.address_spaces import SHARED_BASE
 
 #: Device functions of the CUDA runtime that do not access the kernel's arrays.
 SYSTEM_CALLS = frozenset(("vprintf", "malloc", "free"))

@@ -10,7 +10,7 @@ from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers
 from memsim.ptx.lowering.integers import logic
 from memsim.ptx.program import PtxInstruction
-from memsim.state.memory import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
+from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 
 _WINDOWS = {"global": 0, "shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "const": CONSTANT_WINDOW}
 

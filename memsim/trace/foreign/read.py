@@ -13,8 +13,8 @@ from memsim.errors import MemsimError
 from memsim.trace.foreign.accelsim import AccelSimReader
 from memsim.trace.foreign.nvbit import read_nvbit
 from memsim.trace.foreign.stream import lines_of
-from memsim.trace.names import NVBIT, suffix_of
 from memsim.trace.record import Recorder
+from memsim.trace.tool_by_name import NVBIT, suffix_of
 from memsim.trace.trace import Trace
 
 

@@ -19,7 +19,7 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE
 from memsim.trace.foreign.stream import OPENERS
-from memsim.trace.names import WRITTEN, is_accelsim, plain_name
+from memsim.trace.tool_by_name import WRITTEN, is_accelsim, plain_name
 from memsim.trace.trace import AccessSite, Trace
 
 #: Where the windows of shared and local memory are said to begin: multiples of 16 MiB, as on the chip.

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from memsim.validate.files import free_path, write_record
-from memsim.validate.probe.judge import Held
-from memsim.validate.probe.recording import ProbeRecording
+from memsim.validate.probe.judge_rules import Held
+from memsim.validate.probe.probe_recording import ProbeRecording
+from memsim.validate.recording_files import free_path, write_record
 
 SCHEMA = 1
 STEM = "rules"

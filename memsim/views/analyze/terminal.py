@@ -11,7 +11,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.views.analyze.accesses import cost, heading
+from memsim.views.analyze.costs import cost, heading
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
 from memsim.views.plain import plain_console
 from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.analysis import SiteCounts
-from memsim.guard.compare import ComparedAccess, Comparison, Comparisons, Side
+from memsim.guard.comparison import ComparedAccess, Comparison, Comparisons, Side
 from memsim.guard.outcome import QuantityChange
 from memsim.views.check.findings import amount, plain
 from memsim.views.check.markdown import code, escaped

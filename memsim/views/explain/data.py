@@ -18,8 +18,8 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.launch import WARP, Launch
 from memsim.model.choice import global_cost, shared_cost
-from memsim.model.explain import serve_copies, serve_lanes
 from memsim.model.local import local_access
+from memsim.model.service import serve_copies, serve_lanes
 from memsim.model.shared import shared_rule
 from memsim.source import ArrayShape
 from memsim.trace.trace import ArrayLayout, Trace

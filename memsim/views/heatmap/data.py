@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
-from memsim.model.explain import bank_load
+from memsim.model.service import bank_load
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,8 @@ import numpy as np
 from memsim.analysis import Analysis
 from memsim.views.canvas import CODE, new_figure, style, trouble_colours
 from memsim.views.colours import CONFLICT, EXTRA, FAINT, IDEAL, colour_of_trouble, ink_on
-from memsim.views.heatmap import rows as heat
-from memsim.views.heatmap.rows import HeatRow, heat_panels
+from memsim.views.heatmap import heat_rows as heat
+from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis
 from memsim.views.colours import colour_of_trouble
-from memsim.views.heatmap import rows as heat
-from memsim.views.heatmap.rows import HeatRow, heat_panels
+from memsim.views.heatmap import heat_rows as heat
+from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
 from memsim.views.labels import access
 from memsim.views.screen import cell, open_console
 from memsim.views.tables import cut

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from memsim.validate.rates.judge import Rated
-from memsim.validate.rates.recording import RateRecording
+from memsim.validate.rates.judge_loops import Rated
+from memsim.validate.rates.rates_recording import RateRecording
 
 SCHEMA = 1
 

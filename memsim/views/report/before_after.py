@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis
-from memsim.guard.compare import compare, side_of
-from memsim.views.analyze.accesses import COST, NAMES, cost, wasted
+from memsim.guard.comparison import compare, side_of
+from memsim.views.analyze.costs import COST, NAMES, cost, wasted
 from memsim.views.compare.terminal import changed_rows
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.suggest.proposals import Advice, advise
-from memsim.views.analyze.accesses import needless
+from memsim.views.analyze.costs import needless
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.explain import cells as words
@@ -26,15 +26,15 @@ from memsim.views.explain.choose import by_waste, cost_ratio
 from memsim.views.explain.data import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.views.explain.sentences import collision_line, line_name, sentences, word_name
 from memsim.views.flow import ladder
-from memsim.views.heatmap import rows as heat
-from memsim.views.heatmap.rows import heat_panels, heat_rows
+from memsim.views.heatmap import heat_rows as heat
+from memsim.views.heatmap.heat_rows import heat_panels, heat_rows
 from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
 from memsim.views.layout.data import WordLayout, layouts
-from memsim.views.report.accesses import WORDS, access_tables
+from memsim.views.report.access_tables import WORDS, access_tables
 from memsim.views.report.before_after import before_after
-from memsim.views.report.listing import listing
-from memsim.views.report.source import files
+from memsim.views.report.listing_view import listing
+from memsim.views.report.source_view import files
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
 from memsim.views.suggest.looks import Look, looks
 

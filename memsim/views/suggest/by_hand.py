@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from memsim.suggest.fields import ArrayOfStructs
-from memsim.suggest.lanes import Renumbering
+from memsim.suggest.renumbering import Renumbering
 from memsim.suggest.split import Split
 from memsim.suggest.staging import Staging
 from memsim.suggest.suggestions import Suggestions

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memsim.model.explain import bank_load
+from memsim.model.service import bank_load
 from memsim.suggest.maps import LINE
 from memsim.suggest.proposals import Proposal
 from memsim.views.explain.data import SharedRequest, take_apart

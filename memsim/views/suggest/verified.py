@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memsim.validate.compare import MetricComparison
+from memsim.validate.compare_lines import MetricComparison
 from memsim.validate.cure import Verified
 from memsim.views.validate.by_instruction import ComparedKernel, headline, passed
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from memsim.validate.compare import DIFFERENT, UNMODELLED, VERDICTS
-from memsim.validate.instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
+from memsim.validate.compare_instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
+from memsim.validate.compare_lines import DIFFERENT, UNMODELLED, VERDICTS
 from memsim.views.plain import plain_console
 from memsim.views.validate.by_line import (
     UNLIMITED,

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TextIO
 
-from memsim.validate.compare import (
+from memsim.validate.compare_lines import (
     DIFFERENT,
     EXACT,
     NOISE,

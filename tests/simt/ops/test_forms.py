@@ -12,8 +12,8 @@ from memsim.api import load, run
 from memsim.errors import MemsimError
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
-from memsim.isa.results import slots_of_form
 from memsim.isa.table import RECORDS
+from memsim.isa.written_operands import slots_of_form
 from memsim.ptx.lowering import lower  # noqa: F401  (registers what lowers)
 from memsim.ptx.lowering.assembler import LOWER, REFUSED, Assembler, lower_one
 from memsim.ptx.parser import parse

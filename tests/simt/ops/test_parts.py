@@ -11,7 +11,7 @@ import pytest
 from memsim.api import load
 from memsim.arch import SM_90
 from memsim.launch import Launch
-from memsim.state.memory import GLOBAL_BASE
+from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.registers import Sum, from_array, plus, to_array
 from memsim.state.sums import and_ints, high_bits, low_bits, or_ints, shift_right, xor_ints
 

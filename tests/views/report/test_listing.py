@@ -10,8 +10,16 @@ import pytest
 from memsim.analysis import Analysis, InstructionCounts, analyze_trace
 from memsim.trace.trace import Origin, Trace
 from memsim.views.report import report_page
-from memsim.views.report.listing import AROUND, LEAST_FOLD, MOST, MOST_TOUCHING, SHORT, ListingView, listing
-from memsim.views.report.source import files
+from memsim.views.report.listing_view import (
+    AROUND,
+    LEAST_FOLD,
+    MOST,
+    MOST_TOUCHING,
+    SHORT,
+    ListingView,
+    listing,
+)
+from memsim.views.report.source_view import files
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import COLLIDE, kernel, mixed
 from tests.views.report.test_page import PAGE_BYTES, Element, read

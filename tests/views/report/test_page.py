@@ -16,9 +16,9 @@ from memsim.views.flow.data import flow
 from memsim.views.heatmap.data import bank_use
 from memsim.views.layout.data import layouts
 from memsim.views.report import Recorded, fragment, heatmap_page, report_page
-from memsim.views.report.accesses import FIELDS, WORDS, access_tables
+from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS
-from memsim.views.report.source import AROUND, LONG, files
+from memsim.views.report.source_view import AROUND, LONG, files
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import SOURCE, kernel, many, mixed
 from tests.views.explain.test_local import ARRAY, SPILL, TABLE

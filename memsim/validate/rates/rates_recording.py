@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memsim.errors import MemsimError
 from memsim.validate.device import Device
-from memsim.validate.files import check_record, free_path, read_record, write_record
+from memsim.validate.recording_files import check_record, free_path, read_record, write_record
 
 SCHEMA = 1
 FOLDER = STEM = "rates"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.views.analyze.accesses import COST, NAMES, cost, heading, wasted
+from memsim.views.analyze.costs import COST, NAMES, cost, heading, wasted
 from memsim.views.explain.choose import cost_ratio
 from memsim.views.labels import each, file_names, share
-from memsim.views.report.source import mark
+from memsim.views.report.source_view import mark
 
 #: Counts of `SiteCounts`, and what the page calls them.
 WORDS = {

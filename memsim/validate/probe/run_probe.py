@@ -26,10 +26,10 @@ from memsim.validate.probe.instructions import (
     program,
 )
 from memsim.validate.probe.patterns import make_patterns, side_by_side
-from memsim.validate.probe.recording import Probed, ProbeRecording
+from memsim.validate.probe.probe_recording import Probed, ProbeRecording
 from memsim.validate.probe.under_ncu import ERROR
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
-from memsim.validate.report import SOURCE_METRICS, Profile, read_report
+from memsim.validate.profiles import SOURCE_METRICS, Profile, read_report
 from memsim.validate.sass import never_runs
 
 PATTERNS = 256  # in a launch

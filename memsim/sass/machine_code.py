@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from memsim.compile.names import Names
+from memsim.compile.file_names import Names
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable, Parameter, Pointer, Variable
 from memsim.isa.op import Program
+from memsim.sass.attributed_lines import Frame, assembly_places
 from memsim.sass.cubin import Cubin, GlobalVariable, Image, read_cubin
 from memsim.sass.decode import decode
 from memsim.sass.elf import Relocation
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
-from memsim.sass.places import Frame, assembly_places
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
 #: The fewest registers that a thread gets: ncu's launch__registers_per_thread of 441 kernels on an H200.

@@ -13,11 +13,11 @@ from pathlib import Path
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.sweep.cluster import counted_by
-from memsim.sweep.files import Kept, kept_in
+from memsim.sweep.result_files import Kept, kept_in
 from memsim.sweep.results import Counts, VariantResult, counts_of, together
 from memsim.sweep.variants import Variant
-from memsim.targets.run import analyze_all
-from memsim.trace.source import TraceFile
+from memsim.targets.analyze_targets import analyze_all
+from memsim.trace.trace_source import TraceFile
 
 
 def sweep(

@@ -1,7 +1,7 @@
 """What a probe found, as text and as records.
 
 In: a `ProbeRecording` and what held of it. Out: text on a stream, or plain dicts.
-Left out on purpose: deciding what is equal (`memsim.validate.probe.judge`).
+Left out on purpose: deciding what is equal (`memsim.validate.probe.judge_rules`).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from memsim.validate.probe.judge import Held
-from memsim.validate.probe.recording import ProbeRecording
+from memsim.validate.probe.judge_rules import Held
+from memsim.validate.probe.probe_recording import ProbeRecording
 from memsim.views.plain import plain_console
 from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
 

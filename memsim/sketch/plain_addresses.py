@@ -15,8 +15,8 @@ from memsim.arch import SM_90, Arch
 from memsim.launch import WARP, Launch
 from memsim.model import GlobalCost, SharedCost
 from memsim.ptx.program import SourceLine
+from memsim.sketch.execute import CopySource, SketchChunk, SketchSite
 from memsim.sketch.place import PythonStatement, caller, line_of, shown_path, text_of
-from memsim.sketch.run import CopySource, SketchChunk, SketchSite
 from memsim.state.registers import from_array, from_bools
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Origin, Trace

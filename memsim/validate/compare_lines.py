@@ -3,7 +3,8 @@
 In: a `Recording`, the `Analysis` of the same launch, and which lines call which. Out: `RecordingComparison`.
 Left out on purpose: tolerance. A figure is equal, or a surplus is proven to be arbitration, or it is a
 difference. What ran was made of PTX, which does not say where ptxas switches lanes off in place of branching:
-how often an instruction is executed is compared by instruction (`memsim.validate.instructions`), not here.
+how often an instruction is executed is compared by instruction (`memsim.validate.compare_instructions`), not
+here.
 
 Arbitration. Where warps get in each other's way, shared accesses take more wavefronts. That is no property
 of addresses, comes out different in each run, and has a counter of its own,
@@ -31,8 +32,8 @@ from memsim.validate.predict import (
     accesses_by_place,
     predict,
 )
+from memsim.validate.profiles import SOURCE_METRICS, ProfilerRun, SassRow, counted_together, counter_of
 from memsim.validate.recording import Recording
-from memsim.validate.report import SOURCE_METRICS, ProfilerRun, SassRow, counted_together, counter_of
 from memsim.validate.sass import access_of, never_runs
 
 EXACT = "exact"

@@ -13,12 +13,12 @@ from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
-from memsim.guard.check import GuardedKernel
+from memsim.guard.evaluate import GuardedKernel
 from memsim.guard.judge import DeclaredBudget, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.job import Job
+from memsim.targets.analyze_targets import analyze_all
 from memsim.targets.project import Project
-from memsim.targets.run import analyze_all
 
 Progress = Callable[[float], None] | None
 
@@ -30,7 +30,7 @@ def check_project(
     jobs: int | None = None,
     progress: Progress = None,
 ) -> Outcome:
-    """The outcome for the chosen targets; `cache` and `jobs` as in `memsim.targets.run`.
+    """The outcome for the chosen targets; `cache` and `jobs` as in `memsim.targets.analyze_targets`.
 
     Raises:
         MemsimError: the baseline cannot be read, or is needed and not there.

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from memsim.analysis import Analysis, SiteCounts
 from memsim.views.explain.choose import cost_ratio
 from memsim.views.labels import file_names
-from memsim.views.report.source import PageFile, mark
+from memsim.views.report.source_view import PageFile, mark
 
 SHORT = 64  # instructions; so few are never folded
 AROUND = 3  # instructions that stay in view on each side of one that touches memory

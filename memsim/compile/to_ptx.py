@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.compile.build import build
-from memsim.compile.names import rename_files
+from memsim.compile.file_names import rename_files
 from memsim.compile.prepare import prepare
 
 

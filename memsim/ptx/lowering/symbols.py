@@ -13,7 +13,7 @@ from memsim.isa import executable
 from memsim.isa.executable import Pointer
 from memsim.ptx.lowering.assembler import ADDRESSES, CONSTANTS, PARAMETER_BASE
 from memsim.ptx.program import CallTarget, Function, PtxAddress, PtxModule, PtxSymbol, PtxVariable
-from memsim.state.memory import SHARED_BASE, align
+from memsim.state.address_spaces import SHARED_BASE, align
 
 
 @dataclass

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from memsim.compile.build import build
-from memsim.compile.names import Names
+from memsim.compile.file_names import Names
+from memsim.compile.included_files import included_files
 from memsim.compile.prepare import prepare
-from memsim.compile.source import included_files
 from memsim.errors import MemsimError
 
 _CHIP = re.compile(r"sm_\d+[af]?")

@@ -25,11 +25,11 @@ from numpy.typing import NDArray
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.launch import Launch
+from memsim.sketch.execute import trace_function
 from memsim.sketch.place import line_of, user_mistakes
-from memsim.sketch.run import trace_function
 from memsim.trace.record import Recorder
-from memsim.trace.source import TraceSource
 from memsim.trace.trace import Trace
+from memsim.trace.trace_source import TraceSource
 
 
 @dataclass(frozen=True)

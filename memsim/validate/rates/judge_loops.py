@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from memsim.bound import units_of
 from memsim.launch import Launch
 from memsim.model.pipes import pipe_use
-from memsim.validate.rates.measure import CYCLES, WAVEFRONTS
-from memsim.validate.rates.recording import RateLaunch, RateRecording
+from memsim.validate.rates.rates_recording import RateLaunch, RateRecording
+from memsim.validate.rates.run_loops import CYCLES, WAVEFRONTS
 
 #: A loop starts and ends, too; the rate of its unit would be wrong if it took longer than this.
 SLOWEST_LOOP = 1.12

@@ -28,9 +28,9 @@ from memsim.model.sourcepage import UNKNOWN
 from memsim.validate.predict import SECTORS, TAGS
 from memsim.validate.predict import WAVEFRONTS as PAGE_WAVEFRONTS
 from memsim.validate.probe.instructions import EMPTY, INSTRUCTIONS, ProbedInstruction
-from memsim.validate.probe.measure import CONFLICTS, GLOBAL, WAVEFRONTS
-from memsim.validate.probe.recording import Probed, ProbeRecording
-from memsim.validate.report import SOURCE_METRICS
+from memsim.validate.probe.probe_recording import Probed, ProbeRecording
+from memsim.validate.probe.run_probe import CONFLICTS, GLOBAL, WAVEFRONTS
+from memsim.validate.profiles import SOURCE_METRICS
 
 Columns = dict[str, np.ndarray]
 

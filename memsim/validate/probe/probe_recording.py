@@ -31,7 +31,7 @@ class Probed:
     addresses: uint32 [launches, patterns, 32], bytes from an aligned base. active: bool, the same shape.
     origins: uint32, the same shape: the addresses in global memory of an instruction that copies, else 0.
     figures: int32 [launches, patterns, figures], ncu's for each pattern, in the order of
-    `memsim.validate.report.SOURCE_METRICS`; -1 where there is none.
+    `memsim.validate.profiles.SOURCE_METRICS`; -1 where there is none.
     counters: int64 [launches, counters], those of each launch; -1 where it was not collected.
     """
 

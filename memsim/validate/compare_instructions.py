@@ -3,7 +3,7 @@
 In: an analysis of a trace of machine code, and profiles of a launch of it. Out: `CodeComparison`: a row for
 each instruction that touches memory, the launch's counters, and one verdict.
 Left out on purpose: tolerance. A figure is equal, or a surplus of a counter is proven to be arbitration
-(`memsim.validate.compare`), or there is no rule for it, or it differs.
+(`memsim.validate.compare_lines`), or there is no rule for it, or it differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
 from memsim.validate.code_profile import CodeProfile
-from memsim.validate.compare import (
+from memsim.validate.compare_lines import (
     DIFFERENT,
     NOISE,
     UNMODELLED,
@@ -33,7 +33,7 @@ from memsim.validate.predict import (
     accesses_of,
     predict,
 )
-from memsim.validate.report import CODE_METRICS, counter_of
+from memsim.validate.profiles import CODE_METRICS, counter_of
 from memsim.validate.sass import access_of
 
 # What a launch is, best first; "not certain" where something differs and the analysis says what may.

@@ -1,7 +1,7 @@
 """Where a trace comes from if no kernel is executed for it.
 
 In: a launch. Out: a `Trace`. Here is the one that is read from a file; that of index math in Python is
-`memsim.sketch.source`.
+`memsim.sketch.python_function`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.launch import Launch
-from memsim.trace.names import is_accelsim, is_foreign
+from memsim.trace.tool_by_name import is_accelsim, is_foreign
 from memsim.trace.trace import Trace
 
 if TYPE_CHECKING:

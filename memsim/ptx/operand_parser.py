@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from memsim.ptx.constants import constant, literal
+from memsim.ptx.constant_expressions import constant, literal
 from memsim.ptx.lexer import NAME, Cursor
 from memsim.ptx.program import (
     CallTarget,

@@ -22,7 +22,7 @@ from memsim.launch import ArrayArg, Launch
 from memsim.model.pipes import pipe_use
 from memsim.validate.live import Progress, count, recorded_name
 from memsim.validate.rates.loops import LOOPS, ROUNDS, TYPES, source
-from memsim.validate.rates.recording import RateLaunch, RateRecording
+from memsim.validate.rates.rates_recording import RateLaunch, RateRecording
 
 BYTES = 1 << 18
 CYCLES = "sm__cycles_active.max"

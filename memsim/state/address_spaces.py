@@ -1,0 +1,100 @@
+"""Where the state spaces lie for generic addresses, and what lies where in each of them.
+
+Global buffers start at multiples of 256 bytes, as `cudaMalloc` gives them. Shared memory starts behind the
+part that the system keeps.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.launch import MOST_BYTES
+from memsim.state.constant_bank import PARAMETERS
+
+#: Low words of addresses stay clear of their wrap-around for a while, below and above.
+GLOBAL_BASE = 0x10_1000_0000
+#: The first byte of a kernel's own shared memory: the system keeps 1 KiB below it (CUDA's
+#: reservedSharedMemPerBlock, since CC 8.0; on CC 9.0 ptxas also starts static variables there).
+SHARED_BASE = 0x400
+#: Where the windows lie for generic addresses.
+SHARED_WINDOW = 0x7_0000_0000
+LOCAL_WINDOW = 0x6_0000_0000
+CONSTANT_WINDOW = 0x5_0000_0000
+WINDOW_SIZE = 1 << 24
+#: Where parameters lie for generic addresses: behind the constants, whose bytes are fewer.
+PARAMETER_WINDOW = CONSTANT_WINDOW + PARAMETERS
+#: Handles of texture objects; no address in any space.
+TEXTURE_HANDLES = 0x8_0000_0000
+
+
+def align(value: int, to: int) -> int:
+    """`value` rounded up to a multiple of `to`."""
+    return -(-value // to) * to
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A named range of bytes in a state space; `end` is one past the last byte."""
+
+    name: str
+    space: str
+    start: int
+    end: int
+
+
+class SpaceLayout:
+    """Named ranges in one state space, placed one after the other; alignment counts from `base`."""
+
+    def __init__(self, space: str, base: int = 0) -> None:
+        self.space = space
+        self.base = base
+        self.buffers: list[Buffer] = []
+        self.starts: list[int] = []
+        self.end = base
+
+    def place(self, name: str, size: int, alignment: int, gap: int = 0) -> int:
+        """Reserve `size` bytes under a name; gives the address."""
+        start = self.reserve(size, alignment, gap)
+        self.add(name, start, size)
+        return start
+
+    def reserve(self, size: int, alignment: int, gap: int = 0) -> int:
+        """Reserve `size` bytes; gives the address."""
+        start = self.base + align(self.end - self.base, alignment)
+        self.end = start + size + gap
+        return start
+
+    def add(self, name: str, start: int, size: int) -> None:
+        """A named range that begins at `start`.
+
+        Raises:
+            MemsimError: it is larger than an address can tell.
+        """
+        if start + size > MOST_BYTES:
+            raise MemsimError(f"{name} is larger than any GPU's memory")
+        place = bisect.bisect_right(self.starts, start)
+        self.buffers.insert(place, Buffer(name, self.space, start, start + size))
+        self.starts.insert(place, start)
+
+    def find(self, lo: int, end: int) -> Buffer | None:
+        """The buffer that holds all bytes `lo` .. `end - 1`, if there is one."""
+        i = bisect.bisect_right(self.starts, lo) - 1
+        if i >= 0 and end <= self.buffers[i].end:
+            return self.buffers[i]
+        return None
+
+    def at(self, start: int) -> Buffer | None:
+        """The buffer that starts at an address, if there is one."""
+        i = bisect.bisect_left(self.starts, start)
+        return self.buffers[i] if i < len(self.starts) and self.starts[i] == start else None
+
+    def owners(self, addresses: np.ndarray, width: int) -> np.ndarray:
+        """Index of the buffer of each access, -1 where it is in none, int64 like `addresses`."""
+        ends = np.array([buffer.end for buffer in self.buffers], np.int64)
+        index = np.searchsorted(np.array(self.starts, np.int64), addresses, side="right") - 1
+        inside = (index >= 0) & (addresses + width <= ends[np.maximum(index, 0)]) if self.buffers else False
+        return np.where(inside, index, -1)

@@ -1,0 +1,214 @@
+"""The memory of a launch: where the arguments and everything beside them lie, and what is in it.
+
+Contents are only made when something reads or writes them. Between two global buffers is a gap, so that
+running past an end is seen. Left out: what an access costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from memsim.launch import GLOBAL_ALIGN, TABLES, ArrayArg, Pointers, Texture1D, owner
+from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
+from memsim.state.registers import Poison, Poisoned
+from memsim.state.space_bytes import SpaceBytes
+
+#: The first byte of an array in the caller's memory, and one past its last.
+Span = tuple[int, int]
+
+
+def _span(array: Any) -> Span | None:
+    """Where the memory lies that a numpy array is a view of; None for what is only described, or empty."""
+    if not isinstance(array, np.ndarray) or not array.nbytes:
+        return None
+    low, high = np.lib.array_utils.byte_bounds(array)
+    first, last = np.lib.array_utils.byte_bounds(owner(array))
+    return min(low, first), max(high, last)
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    """The spans, those that overlap made one."""
+    regions: list[Span] = []
+    for start, end in sorted(spans):
+        if regions and start < regions[-1][1]:
+            regions[-1] = regions[-1][0], max(end, regions[-1][1])
+        else:
+            regions.append((start, end))
+    return regions
+
+
+def _region(regions: Sequence[Span], span: Span) -> Span:
+    """The one that a span lies in."""
+    return next(one for one in regions if one[0] <= span[0] < one[1])
+
+
+def _first(array: np.ndarray) -> int:
+    """Where an array's first element lies in the caller's memory."""
+    return int(array.__array_interface__["data"][0])
+
+
+class Memory:
+    """All state spaces of one launch.
+
+    `buffers` are (name, array) for the arguments, as `memsim.simt.launch_arguments.arrays_of` lists them;
+    arrays are only copied in when data is needed. `shared_base`: the address of the first shared byte.
+    """
+
+    def __init__(self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE) -> None:
+        self.layouts = {
+            "global": SpaceLayout("global", GLOBAL_BASE),
+            "shared": SpaceLayout("shared", shared_base),
+            "local": SpaceLayout("local"),
+        }
+        self.symbols: dict[str, tuple[str, int]] = {}
+        self._arguments: list[tuple[int, Any]] = []
+        self.textures: dict[int, Texture1D] = {}
+        #: Tensors by the address of their map, or why nobody knows one.
+        self.tensors: dict[int, Any] = {}
+        #: What global memory holds at first beside arguments: (address, bytes).
+        self.contents: list[tuple[int, bytes]] = []
+        self.static_shared = 0
+        self.dynamic_shared: int | None = None
+        self._place(buffers)
+        self._global: SpaceBytes | None = None
+        self.shared: SpaceBytes | None = None
+        self.local: SpaceBytes | None = None
+        self.shape = (1, 32)
+        #: Why nothing is known in spaces whose bytes are not made yet.
+        self._spoiled: dict[str, Poison] = {}
+        #: Why shared and local memory that nobody has written is not known; zero where it is not said.
+        self.uninitialised: Mapping[str, Poison] = {}
+
+    def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
+        """Every allocation by itself; views of one, and arrays that share memory, lie as for the caller."""
+        spans = [_span(array) for _, array in buffers]
+        regions = _joined([span for span in spans if span is not None])
+        starts: dict[Span, int] = {}
+        names: dict[Span, dict[int, str]] = {}
+
+        def reserve(name: str, size: int) -> int:
+            return self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
+
+        for (name, array), span in zip(buffers, spans):
+            if span is not None:
+                names.setdefault(_region(regions, span), {}).setdefault(_first(array), name)
+        for (name, array), span in zip(buffers, spans):
+            if span is None:
+                described = isinstance(array, ArrayArg)
+                start = reserve(name, array.extent if described else array.nbytes)
+                self._arguments.append((start + (array.start if described else 0), array))
+                continue
+            region = _region(regions, span)
+            if region not in starts:
+                starts[region] = reserve(", ".join(names[region].values()), region[1] - region[0])
+            self._arguments.append((starts[region] + _first(array) - region[0], array))
+        self._fill_tables()
+
+    def _fill_tables(self) -> None:
+        """What the tables of pointers hold: the arrays of a table are the arguments right behind it."""
+        for number, (address, table) in enumerate(self._arguments):
+            if isinstance(table, Pointers):
+                following = iter(self._arguments[number + 1 :])
+                addresses = [0 if array is None else next(following)[0] for array in table.arrays]
+                self.contents.append((address, np.array(addresses, np.uint64).tobytes()))
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block that the kernel uses, in bytes."""
+        return self.layouts["shared"].end - self.layouts["shared"].base
+
+    @property
+    def argument_addresses(self) -> list[int]:
+        """Where each argument array lies, in the order given."""
+        return [address for address, _ in self._arguments]
+
+    def bind(self, texture: Texture1D) -> int:
+        """The handle that a kernel knows a texture object by."""
+        handle = TEXTURE_HANDLES + len(self.textures)
+        self.textures[handle] = texture
+        return handle
+
+    def start_chunk(self, blocks: int, threads: int) -> None:
+        """New blocks begin: their shared and local memory is made when first used."""
+        self.shape = (blocks, threads)
+        self.shared = self.local = None
+        self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
+        if self._global is not None:
+            self._global.shape = self.shape
+
+    def space(self, name: str) -> SpaceBytes:
+        """The bytes of a state space, made on first use."""
+        blocks, threads = self.shape
+        if name == "shared":
+            if self.shared is None:
+                data = np.zeros((blocks, align(self.shared_bytes + 16, 16)), np.uint8)
+                base = self.layouts["shared"].base
+                self.shared = self._fresh("shared", SpaceBytes(data, base, self.shape, "block"))
+            return self.shared
+        if name == "local":
+            if self.local is None:
+                size = align(max(self.layouts["local"].end, 16), 16)
+                data = np.zeros((blocks * threads, size), np.uint8)
+                self.local = self._fresh("local", SpaceBytes(data, 0, self.shape, "thread"))
+            return self.local
+        if self._global is None:
+            size = align(self.layouts["global"].end - GLOBAL_BASE + GLOBAL_ALIGN, 16)
+            self._global = SpaceBytes(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
+            self._global.poison = self._spoiled.pop("global", None)
+            for address, array in self._arguments:
+                if not isinstance(array, TABLES):
+                    made = array.make() if isinstance(array, ArrayArg) else array
+                    self._copy_in(address, owner(made), made)
+            for address, content in self.contents:
+                start = address - GLOBAL_BASE
+                self._global.data[0, start : start + len(content)] = np.frombuffer(content, np.uint8)
+        return self._global
+
+    def spoil(self, name: str, poison: Poison) -> None:
+        """Nobody knows what is in a state space any more; its bytes need not be made for that."""
+        made = {"global": self._global, "shared": self.shared, "local": self.local}.get(name)
+        if made is not None:
+            made.poison = poison
+        else:
+            self._spoiled[name] = poison
+
+    def _copy_in(self, address: int, whole: np.ndarray, array: np.ndarray) -> None:
+        """The allocation `whole` of which the first element of `array` lies at `address`."""
+        self._elements(address - (_first(array) - _first(whole)), whole)[...] = whole
+        if not np.may_share_memory(whole, array):
+            self._elements(address, array)[...] = array
+
+    def _elements(self, address: int, like: np.ndarray) -> np.ndarray:
+        """Global memory from an address on, as elements that lie as those of an array do."""
+        assert self._global is not None
+        memory, start = self._global.data, address - GLOBAL_BASE
+        elements: np.ndarray = np.ndarray(like.shape, like.dtype, memory, start, like.strides)
+        return elements
+
+    def _fresh(self, space: str, store: SpaceBytes) -> SpaceBytes:
+        """A space that nobody has written yet."""
+        store.poison = self._spoiled.pop(space, None)
+        if space in self.uninitialised:
+            store.never_written(self.uninitialised[space], self.layouts[space].end - store.base)
+        return store
+
+    def copy_back(self) -> None:
+        """Write argument arrays back in place.
+
+        Raises:
+            Poisoned: what the kernel wrote is not known.
+        """
+        if "global" in self._spoiled:
+            raise Poisoned(self._spoiled["global"])
+        if self._global is None:
+            return
+        if self._global.poison:
+            raise Poisoned(self._global.poison)
+        if self._global.unknown is not None and self._global.unknown.any():
+            raise Poisoned(self._global.reasons[int(self._global.unknown.max()) - 1])
+        for address, array in self._arguments:
+            if isinstance(array, np.ndarray) and array.flags.writeable:
+                array[...] = self._elements(address, array)

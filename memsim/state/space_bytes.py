@@ -1,0 +1,229 @@
+"""The bytes of a state space, loaded and stored by whole warps at once, and which of them are not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.state.registers import (
+    Part,
+    Poison,
+    Poisoned,
+    Sum,
+    both,
+    floats,
+    from_array,
+    from_bools,
+    ints,
+    to_array,
+    to_bools,
+)
+
+
+class SpaceBytes:
+    """The bytes of one state space: shape (1, n) for global and constant memory, (B, n) for
+    shared, (B * T, n) for local memory."""
+
+    def __init__(self, data: np.ndarray, base: int, shape: tuple[int, int], rows: str) -> None:
+        self.data = data
+        self.base = base
+        self.shape = shape
+        self.rows = rows
+        #: Why nothing in it is known any more.
+        self.poison: Poison | None = None
+        #: Not 0 for bytes that hold something unknown, like `data`: the number of the reason, from 1.
+        self.unknown: np.ndarray | None = None
+        self.reasons: list[Poison] = []
+        #: The mark of bytes that nobody wrote.
+        self.fresh = 0
+        self.given: np.ndarray = np.zeros((1, 1), np.int64)
+        self._questions = 0
+        self._views: dict[type, np.ndarray] = {}
+
+    def view(self, dtype: type) -> np.ndarray:
+        """The bytes as elements, one row for each owner."""
+        if dtype not in self._views:
+            self._views[dtype] = self.data.view(dtype)
+        return self._views[dtype]
+
+    def positions(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
+        """Element index of each thread, 0 for inactive ones; broadcasts to (B, T)."""
+        index: np.ndarray = (to_array(address) - self.base) // np.dtype(dtype).itemsize
+        return index if active is True else np.where(to_bools(active), index, 0)
+
+    def of_rows(self, rows: np.ndarray) -> SpaceBytes:
+        """The same bytes where each thread has those of a row of its own choice, int64 [B, T]."""
+        if self.unknown is None:
+            self.unknown = np.zeros_like(self.data)
+        found = SpaceBytes(self.data, self.base, self.shape, "given")
+        found.poison, found.unknown, found.reasons, found.given = (
+            self.poison,
+            self.unknown,
+            self.reasons,
+            rows,
+        )
+        return found
+
+    def row_of(self) -> np.ndarray | int:
+        """The row that each thread's bytes are in."""
+        blocks, threads = self.shape
+        if self.rows == "one":
+            return 0
+        if self.rows == "given":
+            return self.given
+        if self.rows == "block":
+            return np.arange(blocks)[:, None]
+        return np.arange(blocks * threads).reshape(blocks, threads)
+
+    def load(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
+        """What each thread reads; the smallest shape that holds it.
+
+        Raises:
+            Poisoned: something unknown was written here before.
+        """
+        self.check(address, dtype, active)
+        return self._read(self.view(dtype), self.positions(address, dtype, active))
+
+    def check(self, address: int | Sum, dtype: type, active: bool | Part) -> None:
+        """Is all known that the threads read?
+
+        Raises:
+            Poisoned: it is not.
+        """
+        lost = self.lost(address, dtype, active)
+        if lost is not False:
+            raise Poisoned(self.why(address, dtype, lost))
+
+    def lost(self, address: int | Sum, dtype: type, active: bool | Part) -> bool | Part:
+        """The threads that read something unknown."""
+        if self.poison:
+            return active
+        if self.unknown is None:
+            return False
+        self._questions += 1
+        if self._questions % 64 == 0 and not self.unknown.any():
+            self.unknown = None  # everything has been written by now
+            return False
+        marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+        return both(active, from_bools(self._read(marks, self.positions(address, dtype, active)) != 0))
+
+    def why(self, address: int | Sum, dtype: type, lost: bool | Part) -> Poison:
+        """Why it is not known what these threads read."""
+        if self.poison is not None:
+            return self.poison
+        assert self.unknown is not None
+        marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+        found = np.broadcast_to(self._read(marks, self.positions(address, dtype, lost)), self.shape)
+        first = found[np.broadcast_to(to_bools(lost), self.shape)][0]
+        return self.reasons[max(int(first).to_bytes(8, "little")) - 1]
+
+    def forget(self, address: int | Sum, dtype: type, active: bool | Part, why: Poison) -> None:
+        """Threads write something unknown."""
+        if self.unknown is None:
+            self.unknown = np.zeros_like(self.data)
+        marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+        value = int.from_bytes(bytes([self._number(why)] * marks.itemsize), "little")
+        self._write(marks, self.positions(address, dtype, active), marks.dtype.type(value), active)
+
+    def get(self, row: int, address: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, Poison] | None]:
+        """The bytes at addresses of a row, uint8 [n]; and which are not known [n], and why; None: all are."""
+        at = address - self.base
+        found = self.data[row, at]
+        if self.poison is not None:
+            return found, (np.ones(len(at), bool), self.poison)
+        if self.unknown is None:
+            return found, None
+        marks = self.unknown[row, at]
+        lost = marks != 0
+        return found, (lost, self.reasons[int(marks.max()) - 1]) if lost.any() else None
+
+    def put(
+        self, row: int, address: np.ndarray, values: np.ndarray, why: tuple[np.ndarray, Poison] | None
+    ) -> None:
+        """Write bytes, uint8 [n], to addresses of a row; some of them may not be known."""
+        at = address - self.base
+        self.data[row, at] = values
+        if why is not None:
+            if self.unknown is None:
+                self.unknown = np.zeros_like(self.data)
+            self.unknown[row, at] = np.where(why[0], self._number(why[1]), 0)
+        elif self.unknown is not None:
+            self.unknown[row, at] = 0
+
+    def never_written(self, why: Poison, size: int) -> None:
+        """Nothing is in its first `size` bytes yet; what lies behind them is nobody's."""
+        self.unknown = np.zeros_like(self.data)
+        self.fresh = self._number(why)
+        self.unknown[:, :size] = self.fresh
+
+    def begin_words(self, address: int | Sum, active: bool | Part) -> None:
+        """Of words that threads write a piece of, what nobody wrote is 0 from now on.
+
+        A spilled register of which the kernel uses a half is stored by that half, and loaded whole.
+        """
+        if self.unknown is None:
+            return
+        marks, index = self.unknown.view(np.uint32), self.positions(address, np.uint32, active)
+        pieces = np.ascontiguousarray(self._read(marks, index))[..., None].view(np.uint8)
+        words = np.where(pieces == self.fresh, np.uint8(0), pieces).view(np.uint32)[..., 0]
+        self._write(marks, index, words, active)
+
+    def _number(self, why: Poison) -> int:
+        """The mark of a reason; after 254 of them all others have the last one's."""
+        told = why.story()
+        for number, reason in enumerate(self.reasons, 1):
+            if reason.story() == told:
+                return number
+        if len(self.reasons) < 255:
+            self.reasons.append(why)
+        return len(self.reasons)
+
+    def _read(self, view: np.ndarray, index: np.ndarray) -> np.ndarray:
+        found: np.ndarray
+        if self.rows == "one":
+            found = view[0][index]
+        elif self.rows == "block" and index.shape[0] == 1:
+            found = view[:, index[0]]
+        else:
+            found = view[self.row_of(), index]
+        return found
+
+    def store(self, address: int | Sum, values: np.ndarray, active: bool | Part) -> None:
+        """Write each active thread's value; of several to one place the last thread's stays."""
+        dtype = values.dtype.type
+        index = self.positions(address, dtype, active)
+        self._write(self.view(dtype), index, values, active)
+        if self.unknown is not None:
+            marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+            self._write(marks, index, marks.dtype.type(0), active)
+
+    def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
+        rows, index, values = np.broadcast_arrays(
+            np.broadcast_to(self.row_of(), self.shape), index, np.broadcast_to(values, self.shape)
+        )
+        if active is True:
+            view[rows, index] = values
+            return
+        mask = np.broadcast_to(to_bools(active), self.shape)
+        view[rows[mask], index[mask]] = values[mask]
+
+
+def loaded(array: np.ndarray) -> Any:
+    """A loaded element as a register holds it."""
+    if array.dtype.kind == "f":
+        return array
+    return from_array(np.ascontiguousarray(array).view(f"i{array.dtype.itemsize}").astype(np.int64))
+
+
+def to_store(value: Any, dtype: type) -> np.ndarray:
+    """A register's value as elements to write.
+
+    Raises:
+        Poisoned: the value is not known.
+    """
+    if np.dtype(dtype).kind == "f":
+        return floats(value, dtype)
+    bits = np.dtype(dtype).itemsize * 8
+    width = value.dtype.itemsize * 8 if isinstance(value, np.ndarray) else max(bits, 8)
+    return to_array(ints(value, width)).astype(dtype)

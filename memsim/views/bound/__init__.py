@@ -1,0 +1,1 @@
+"""Lower bounds in cycles: `memsim bound`."""
