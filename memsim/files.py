@@ -7,8 +7,6 @@ no file but a device or a pipe is written as it is; what is to be read must be a
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memsim.errors import MemsimError
+from memsim.reads import note_content, note_presence
 
 
 def write_text(path: Path, text: str, what: str) -> None:
@@ -56,8 +55,11 @@ def read_bytes(path: Path, what: str = "it") -> bytes:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise MemsimError(f"cannot read {what}: not a regular file", file=str(path))
-        return path.read_bytes()
+        content = path.read_bytes()
+        note_content(path, content)
+        return content
     except FileNotFoundError:
+        note_content(path, None)
         raise
     except OSError as error:
         raise MemsimError(f"cannot read {what}: {error.strerror}", file=str(path)) from None
@@ -92,7 +94,9 @@ def read_json(path: Path, what: str = "it") -> Any:
 
 def file_exists(path: Path) -> bool:
     """Whether there is a file of that name; of a name that no file can have there is none."""
-    return os.path.isfile(path)  # noqa: PTH113
+    is_there = os.path.isfile(path)  # noqa: PTH113
+    note_presence(path, is_there)
+    return is_there
 
 
 def folder_exists(path: Path) -> bool:
@@ -119,12 +123,12 @@ def _in_place(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _beside(path: Path) -> Iterator[BinaryIO]:
-    draft = path.with_name(f".memsim-{os.getpid()}-{secrets.token_hex(4)}.tmp")
+    draft = path.with_name(f".memsim-{os.getpid()}-{os.urandom(4).hex()}.tmp")
     try:
         with draft.open("xb") as file:
             yield file
         with suppress(FileNotFoundError):
-            shutil.copymode(path, draft)
+            draft.chmod(stat.S_IMODE(path.stat().st_mode))
         draft.replace(path)
     finally:
         with suppress(OSError):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from memsim.errors import MemsimError
 from memsim.files import read_bytes, writing
+from memsim.reads import watching
 
 FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
 MAGIC = b"memsim 2\n"
@@ -45,12 +46,17 @@ class Store:
     def get(self, key: str) -> bytes | None:
         """The value, None if it is not there."""
         try:
-            entry = read_bytes(self.path(key))
+            with watching():  # what is kept is nothing that a result comes from
+                entry = read_bytes(self.path(key))
         except (OSError, MemsimError):
             return None
         head = _head(key)
         digest, value = entry[len(head) : len(head) + DIGEST], entry[len(head) + DIGEST :]
         return value if entry.startswith(head) and sha256(value).digest() == digest else None
+
+    def has(self, key: str) -> bool:
+        """Whether there is an entry; `get` says whether it is whole."""
+        return self.path(key).is_file()
 
     def put(self, key: str, value: bytes) -> None:
         """Keeps the value; the file appears whole or not at all."""

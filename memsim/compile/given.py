@@ -14,6 +14,7 @@ from pathlib import Path
 
 from memsim.compile.included_files import included_files
 from memsim.files import file_exists, read_bytes
+from memsim.reads import note_stamp
 
 SOURCES = (".cu", ".cuh", ".cpp", ".cc")
 DIGITS = 16  # of a digest: enough to see that a file has changed
@@ -36,6 +37,8 @@ def look_at(compiled: Path, named: Iterable[Path]) -> Given:
     beside = [path for suffix in SOURCES if file_exists(path := compiled.with_suffix(suffix))]
     headers = [header for path in beside for header in included_files(_text(path), path.parent, ())]
     sources = {path.resolve(): path for path in (*named, *beside, *headers)}
+    for file in (compiled, *sources.values()):
+        note_stamp(file)
     made = compiled.stat().st_mtime_ns
     digests = {_name(path, compiled): _digest(path) for path in (compiled, *sources.values())}
     newer = (path for path in sources.values() if path.stat().st_mtime_ns > made)

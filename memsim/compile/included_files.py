@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memsim.errors import MemsimError
-from memsim.files import file_exists
+from memsim.files import file_exists, read_bytes
 
 BOM = b"\xef\xbb\xbf"  # of editors on Windows; NVRTC takes it for a token
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
@@ -66,8 +66,9 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
             if path is None or path in found:
                 continue
             try:
-                found[path] = path.read_text(encoding="utf-8", errors="surrogateescape")
-            except OSError:
+                text = read_bytes(path).decode("utf-8", "surrogateescape")
+                found[path] = text.replace("\r\n", "\n")
+            except (OSError, MemsimError):
                 continue
             waiting.append((found[path], path.parent))
     return found

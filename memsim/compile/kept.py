@@ -27,6 +27,7 @@ from memsim.compile.paths import LONG, SHORT
 from memsim.compile.to_cubin import Compiled, compile_cubin
 from memsim.compile.toolkit import find_tool, header_folders
 from memsim.files import read_bytes
+from memsim.reads import note_stamp
 from memsim.store import current
 
 VERSION = 1  # of what is kept and of how it is made
@@ -107,6 +108,7 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
 
 def identity(file: Path) -> list[Any]:
     """A file of a tool, by its place, size and time: too large to be read each time."""
+    note_stamp(file)
     stat = file.stat()
     return [str(file), stat.st_size, stat.st_mtime_ns]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,6 +40,8 @@ def find_tools(name: str, *, wheels_first: bool = True) -> list[Path]:
 
 def tool_release(tool: Path) -> str:
     """The release of one of NVIDIA's programs, as `13.0.88`; empty if it does not say."""
+    import subprocess
+
     try:
         done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -80,7 +80,9 @@ def crt_folders() -> list[Path]:
 
 
 def _on_path(name: str) -> Iterator[Path]:
-    found = shutil.which(name)
+    from shutil import which
+
+    found = which(name)
     if found:
         yield Path(found)
 

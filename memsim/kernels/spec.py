@@ -19,6 +19,7 @@ import numpy as np
 
 from memsim.arch import SM_90, Arch
 from memsim.errors import MemsimError
+from memsim.files import read_text
 from memsim.job import Job
 from memsim.kernel import Kernel, PtxKernel, SassKernel
 from memsim.kernels.shipped import Shipped, digest, read_shipped
@@ -212,7 +213,7 @@ class Spec:
         from memsim.compile.included_files import included_files
 
         folder = self.source.parent
-        text = self.source.read_text(encoding="utf-8")
+        text = read_text(self.source)
         headers = included_files(text, folder, self.options)
         return {
             self.file: text,
@@ -225,7 +226,7 @@ class Spec:
         Raises:
             MemsimError: the source has changed, and there is no compiler.
         """
-        text = self.ptx_path.read_text(encoding="utf-8")
+        text = read_text(self.ptx_path)
         shipped = self._shipped()
         if shipped is not None and shipped.made.ptx == digest(text):
             return text

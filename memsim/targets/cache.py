@@ -94,6 +94,13 @@ def kept_trace(job: Job, folder: Path | None) -> Trace | None:
         return None if store is None or key is None else _read(store, key)
 
 
+def is_known_before(job: Job, folder: Path | None) -> bool:
+    """Whether all that decides the trace is known without a compiler, and the trace is kept for it."""
+    with kept_in(folder) as store:
+        key = None if store is None else key_before(job)
+        return store is not None and key is not None and store.has(key)
+
+
 def _is_read_by_nvrtc_alone(job: Job) -> bool:
     """Whether what was read is what `key_before` says.
 

@@ -82,15 +82,16 @@ def find_project(start: Path) -> Path:
     """
     for folder in (start, *start.parents):
         own, shared = folder / OWN_FILE, folder / SHARED_FILE
-        has_table = shared.is_file() and _memsim_table(read_toml(shared)[1]) is not None
-        if own.is_file() and has_table:
+        has_own, has_shared = file_exists(own), file_exists(shared)
+        has_table = has_shared and _memsim_table(read_toml(shared)[1]) is not None
+        if has_own and has_table:
             raise MemsimError(
                 f"there are two configurations: {OWN_FILE}, and [tool.memsim] in {SHARED_FILE}",
                 file=str(own),
                 hint="keep one of them",
             )
-        if own.is_file() or has_table:
-            return own if own.is_file() else shared
+        if has_own or has_table:
+            return own if has_own else shared
     raise MemsimError(
         f"there is no {OWN_FILE} and no [tool.memsim] in a {SHARED_FILE}, here or above", hint=EXAMPLE
     )

@@ -17,7 +17,7 @@ from memsim import api
 from memsim.arch import get_arch
 from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
-from memsim.files import file_exists
+from memsim.files import file_exists, read_bytes
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
@@ -211,7 +211,7 @@ def _completed(
         from memsim.targets.offers import completed
 
         try:
-            return completed(file, path.read_text(encoding="utf-8", errors="replace"), said, spell)
+            return completed(file, read_bytes(path).decode("utf-8", "replace"), said, spell)
         except MemsimError as error:
             if spell is not str:
                 raise

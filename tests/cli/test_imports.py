@@ -49,6 +49,7 @@ def test_help_needs_none_of_it(verb: str, tmp_path: Path) -> None:
 def test_a_check_from_the_cache_executes_nothing(tmp_path: Path) -> None:
     (tmp_path / "memsim.toml").write_text('budgets = ["conflicts == 0"]\n[[targets]]\nkernel = "kernel_v4"\n')
     assert imported(tmp_path, "check") & HEAVY  # at first it does
+    (tmp_path / "memsim.toml").write_text('budgets = ["ways <= 1"]\n[[targets]]\nkernel = "kernel_v4"\n')
     found = imported(tmp_path, "check")
     assert "memsim.guard.judge" in found
     assert not found & (HEAVY | UNUSED)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.guard.outcome import Finding, Outcome
 from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
+from memsim.views.check.verdict_line import write_passed
 from memsim.views.labels import access
-from memsim.views.plain import coloured, plain, plain_console
+from memsim.views.plain import plain_console
 from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ INDENT = "  "
 
 def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "") -> None:
     """Prints the report on `stream`; `explanation`: the command that shows more of what failed."""
-    if not (outcome.problems or outcome.findings or coloured(stream)):
-        stream.write("".join(plain(f"{line}\n") for line in (outcome.verdict, explanation) if line))
+    if outcome.is_clean:
+        write_passed(outcome.verdict, stream)
         return
     from rich.text import Text
 

@@ -1,0 +1,119 @@
+"""A check that is worked out: the project is read, its targets are analyzed and judged, and all is said."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path, PurePath
+
+import click
+
+import memsim
+from memsim.cli.output import say
+from memsim.cli.progress import progress_bar
+from memsim.cli.project import open_project
+from memsim.errors import MemsimError
+from memsim.files import write_text
+from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
+from memsim.job import Job
+from memsim.kernels import Spec, catalog
+from memsim.targets.cache import is_known_before
+from memsim.targets.locator import locator, repository_root
+from memsim.targets.project import find_project
+from memsim.targets.project_check import check_project
+from memsim.views.check import terminal
+from memsim.views.check.colliding_lanes import with_lanes
+from memsim.views.check.findings import Locate
+
+TEXT = "text"
+SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the summary of a job
+
+
+def check_anew(
+    patterns: Sequence[str],
+    config: Path | None,
+    cache: Path | None,
+    jobs: int | None,
+    form: str = TEXT,
+    output: Path | None = None,
+) -> tuple[Outcome, bool]:
+    """The outcome for the targets that the patterns name, which is printed, or written to `output`.
+
+    Also, whether all that decides it has been read by this process (`memsim.reads`).
+    """
+    here = folder = Path.cwd()
+    targets: tuple[Job, ...] = ()
+    is_all_read = False
+    try:
+        project = open_project(config)
+        folder, targets = project.folder, project.targets
+        with progress_bar("memsim check") as report:
+            chosen = project.chosen(patterns)
+            outcome = with_lanes(check_project(project, chosen, cache, jobs, report))
+        is_all_read = all(is_known_before(target, cache) for target in chosen)
+    except MemsimError as error:  # whoever reads the format must see it too
+        outcome = Outcome((), (), (Problem("", error),))
+
+    for note in outcome.notes:
+        say(f"note: {note}", err=True)
+    in_repository = locator(targets, repository_root(folder))
+    if form == TEXT or output is not None:
+        terminal.write(outcome, locator(targets, here), sys.stdout, _explanation(outcome, targets, folder))
+    if form != TEXT:
+        _give(_writer(form)(outcome, in_repository), output)
+    if form == "github" and os.environ.get(SUMMARY):
+        _append(Path(os.environ[SUMMARY]), _writer("markdown")(outcome, in_repository))
+    return outcome, is_all_read
+
+
+def _explanation(outcome: Outcome, targets: Sequence[Job], folder: Path) -> str:
+    """The command that takes the first access apart that breaks a budget; "" if there is no such one."""
+    alone = (UNRESOLVED, VANISHED)  # of these there is no request to show
+    found = (finding for finding in outcome.findings if finding.breaks and finding.kind not in alone)
+    finding = next((finding for finding in found if finding.site.line > 0), None)
+    target = next((one for one in targets if finding is not None and one.name == finding.kernel), None)
+    if finding is None or target is None:
+        return ""
+    if isinstance(target.kernel, Spec):
+        words = [target.kernel.name, "--size", ",".join(map(str, target.size.values()))]
+    elif target.name not in catalog() and _is_found(folder):
+        words = [target.name]
+    else:
+        return ""
+    file, line = PurePath(finding.site.file).name, str(finding.site.line)
+    place = line if file == PurePath(target.kernel.file).name else f"{file}:{line}"
+    return shlex.join(["memsim", "explain", *words, "--line", place])
+
+
+def _is_found(folder: Path) -> bool:
+    """Whether the project in `folder` is the one that holds here."""
+    try:
+        return find_project(Path.cwd()).parent == folder
+    except MemsimError:
+        return False
+
+
+def _writer(form: str) -> Callable[[Outcome, Locate], str]:
+    """What writes a format; imported only when it is asked for."""
+    render = import_module(f"memsim.views.check.{form}").render
+    found: Callable[[Outcome, Locate], str] = render
+    return partial(render, version=memsim.__version__) if form == "sarif" else found
+
+
+def _give(text: str, output: Path | None) -> None:
+    if output is None:
+        click.echo(text)
+    else:
+        write_text(output, text + "\n", "it")
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise MemsimError(f"cannot write the summary: {error.strerror}", file=str(path)) from None

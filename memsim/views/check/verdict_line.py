@@ -1,0 +1,17 @@
+"""The line that a check prints of which there is nothing to say but that it passed."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from memsim.views.plain import coloured, plain, plain_console
+
+
+def write_passed(verdict: str, stream: TextIO) -> None:
+    """Prints the verdict on `stream`, in green where somebody is watching."""
+    if not coloured(stream):
+        stream.write(plain(f"{verdict}\n"))
+        return
+    from rich.text import Text
+
+    plain_console(stream).print(Text(verdict, style="bold green"), soft_wrap=True)
