@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
-    from memsim.api import load, run
+    from memsim.api.loading import load
+    from memsim.api.running import run
     from memsim.captured.door import analyze
     from memsim.captured.session import capture
     from memsim.errors import MemsimError
@@ -64,8 +65,8 @@ _HOMES = {
     "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
     "global_access": "memsim.sketch.plain_addresses",
-    "load": "memsim.api",
-    "run": "memsim.api",
+    "load": "memsim.api.loading",
+    "run": "memsim.api.running",
     "shared_access": "memsim.sketch.plain_addresses",
 }
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.api import Kernel, Module
+from memsim.api.module import Module
+from memsim.kernel import Kernel
 from memsim.launch import dim3
 from memsim.views.analyze.terminal import write
 

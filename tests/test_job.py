@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim import api
 from memsim.analysis import analyze_trace
+from memsim.api import kernel_file, loading, running
 from memsim.arch import ARCHS, SM_90
 from memsim.cli import launch_options as options
 from memsim.errors import MemsimError
@@ -162,8 +162,10 @@ def test_texts_are_arguments_of_the_python_functions_too(folder: Path) -> None:
 def test_a_kernel_is_loaded_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = read_job("scale.cu", SAID)
     loads: list[Any] = []
-    real = api.load
-    monkeypatch.setattr(api, "load", lambda *args, **named: loads.append(args) or real(*args, **named))
+    real = loading.load
+    monkeypatch.setattr(
+        kernel_file, "load", lambda *args, **named: loads.append(args) or real(*args, **named)
+    )
     assert not loads
     assert job.loaded is job.loaded
     assert [*job.values] == [ArrayArg((64,)), 2.0]
@@ -180,7 +182,7 @@ def test_a_launch_of_the_catalogue_has_its_size() -> None:
 def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever a chip decides comes from the `Arch` that is passed along."""
     job = catalog()["transpose_naive"].job((64, 64))
-    trace = api.trace_job(job)
+    trace = running.trace_job(job)
 
     def counts(**change: Any) -> dict[str, int | None]:
         return analyze_trace(trace, replace(SM_90, **change)).totals
@@ -193,8 +195,8 @@ def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.
 
     small = replace(job, arch=replace(SM_90, shared_block_bytes=1024))
     with pytest.raises(MemsimError, match="it can have 1024"):
-        api.trace_job(small)
+        running.trace_job(small)
     with pytest.raises(MemsimError, match="which sm_88 does not run"):
-        api.trace_job(replace(job, kernel=job.loaded, arch=replace(SM_90, name="sm_88")))
+        running.trace_job(replace(job, kernel=job.loaded, arch=replace(SM_90, name="sm_88")))
     monkeypatch.setitem(ARCHS, "sm_90a", replace(SM_90, name="sm_90a"))
     assert read_job("scale.cu", {**SAID, "arch": "sm_90a"}).loaded.origin.arch == "sm_90a"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from memsim import api
+from memsim.api import loading
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 
@@ -44,7 +44,7 @@ def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
     wanted = name or getattr(raw, "name", None)
     called = f"{wanted or 'kernel'}.cu"
     includes = [f"-I{folder}" for folder in _headers()]
-    module = api.from_text(raw.code, [*OWN_OPTIONS, *options, *includes], arch, called)
+    module = loading.from_text(raw.code, [*OWN_OPTIONS, *options, *includes], arch, called)
     if wanted is None and len(module) == 1:
         wanted = module.kernels[0]
     if wanted is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memsim import api
+from memsim.api import running
 from memsim.arch import SM_90, Arch, get_arch
 from memsim.captured import cupy, numba
 from memsim.captured.launched import Launched
@@ -30,7 +30,7 @@ def analyze(
     shared_bytes: int | None = 0,
     blocks: int | None = None,
     arch: str | Arch | None = None,
-    progress: api.Progress | None = None,
+    progress: running.Progress | None = None,
     *,
     cluster: Dims | None = None,
     max_steps: int | None = None,
@@ -44,7 +44,7 @@ def analyze(
             `RawModule` of CuPy; a launch that `capture` kept.
         grid, block: one to three ints, as CUDA's `dim3`; a kernel of Numba's, and a launch, bring their own.
         args: arrays (numpy, torch, CuPy, DLPack, or `ArrayArg` by shape and type) and scalars, in the
-            kernel's order, as `memsim.api.analyze` says.
+            kernel's order, as `memsim.api.running.analyze` says.
         shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
             block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
@@ -90,4 +90,4 @@ def analyze(
         "max_steps": max_steps,
         "allow_out_of_bounds": allow_out_of_bounds,
     }
-    return api.analyze(kernel, **shape, **rest, arch=chip, progress=progress)
+    return running.analyze(kernel, **shape, **rest, arch=chip, progress=progress)

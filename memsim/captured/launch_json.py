@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from memsim import api
+from memsim.api import loading
 from memsim.arrays import allocation
 from memsim.captured import launch_document as of
 from memsim.captured.launched import Launched
@@ -214,9 +214,9 @@ def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
     content = _beside(document.code, path)
     if code.suffix == ".cubin":
         ptx = _beside(document.ptx, path).decode("utf-8", "replace") if document.ptx else ""
-        module = api.from_cubin(content, document.made_by, ptx)
+        module = loading.from_cubin(content, document.made_by, ptx)
     else:
-        module = api.load(code, document.options, code=document.form or None)
+        module = loading.load(code, document.options, code=document.form or None)
     return module[document.kernel]
 
 

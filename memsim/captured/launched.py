@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim import api
+from memsim.api import loading, running
 from memsim.arrays import allocation, as_arguments
 from memsim.job import Job
 from memsim.kernel import Kernel, SassKernel
@@ -54,19 +54,19 @@ class Launched:
 
     def job(self, **more: Any) -> Job:
         """The launch as every verb takes it; `more` are other fields of a `Job`."""
-        return api.job_of(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **more)
+        return running.job_of(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **more)
 
     def trace(self, **how: Any) -> Trace:
-        """As `memsim.api.trace`; `how` are its options."""
-        return api.trace(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+        """As `memsim.api.running.trace`; `how` are its options."""
+        return running.trace(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
 
     def analyze(self, **how: Any) -> Analysis:
         """As `memsim.analyze`; `how` are its options, as `blocks=4`."""
-        return api.analyze(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+        return running.analyze(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
 
     def run(self, **how: Any) -> None:
         """As `memsim.run`: arrays are written in place, those of this record."""
-        api.run(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+        running.run(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
 
 
 def kept(arguments: Sequence[Any]) -> tuple[Any, ...]:
@@ -117,4 +117,4 @@ def loaded(code: bytes, name: str, package: str, ptx: str = "") -> Kernel:
     """The kernel `name` of a cubin that `package` made, of this PTX if that is known."""
     from memsim.sass.cubin import read_cubin
 
-    return api.from_cubin(code, f"{package} ({read_cubin(code).compiler})", ptx)[name]
+    return loading.from_cubin(code, f"{package} ({read_cubin(code).compiler})", ptx)[name]

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from memsim.analysis import analyze_trace
-from memsim.api import KernelFile
+from memsim.api.kernel_file import KernelFile
 from memsim.arch import Arch, get_arch
 from memsim.cli.launch_options import ARCH, launch_options, said, spell
 from memsim.cli.project import open_cache, project_options

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from memsim import api
 from memsim.analysis import Analysis, analyze_trace
+from memsim.api import loading
 from memsim.arch import ARCHS
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
@@ -60,7 +60,7 @@ OPTIONS = (
     click.option("-I", "include", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable."),
     click.option(
         "--code",
-        type=click.Choice(api.FORMS),
+        type=click.Choice(loading.FORMS),
         help="Analyze machine code (sass), or PTX, which only approximates it. Default: sass if available.",
     ),
     click.option(
@@ -193,12 +193,12 @@ def asks_what_there_is(ctx: click.Context, target: str) -> bool:
 
 def is_source(target: str) -> bool:
     """Whether TARGET is a file of CUDA source that there is."""
-    return Path(target).suffix in api.SOURCE_SUFFIXES and file_exists(Path(target))
+    return Path(target).suffix in loading.SOURCE_SUFFIXES and file_exists(Path(target))
 
 
 def has_kernels(target: str) -> bool:
     """Whether TARGET is a file that there is, of CUDA source or machine code."""
-    return is_source(target) or (Path(target).suffix in api.BINARY_SUFFIXES and file_exists(Path(target)))
+    return is_source(target) or (Path(target).suffix in loading.BINARY_SUFFIXES and file_exists(Path(target)))
 
 
 def echo_offers(target: str) -> None:
@@ -209,7 +209,7 @@ def echo_offers(target: str) -> None:
     """
     from memsim.targets import compiled, offers
 
-    if Path(target).suffix in api.BINARY_SUFFIXES:
+    if Path(target).suffix in loading.BINARY_SUFFIXES:
         found = compiled.lines(target)
     else:
         found = offers.lines(target, Path(target).read_text(encoding="utf-8", errors="replace"))

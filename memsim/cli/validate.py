@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from memsim.analysis import analyze_trace
-from memsim.api import trace_job
+from memsim.api.running import trace_job
 from memsim.cli.launch_options import job_of, launch_options, said, spell
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar

@@ -253,7 +253,7 @@ class Spec:
         Raises:
             MemsimError: no compiler that makes code for it.
         """
-        from memsim.api import load
+        from memsim.api.loading import load
 
         module = load(self.source, self.options, code=self.code, arch=arch.name, name=self.file)
         return replace(module[self.entry], sources=self.source_texts())
@@ -301,10 +301,10 @@ class Spec:
 
     def trace(self, size: Size = None, blocks: int | None = None, code: str | None = None) -> Trace:
         """The addresses of all memory requests; `blocks` as in `memsim.analyze`, `code` as in `kernel`."""
-        from memsim import api
+        from memsim.api import running
 
         spec = replace(self, code=code or self.code)
-        return api.trace_job(replace(spec.job(size), blocks=blocks))
+        return running.trace_job(replace(spec.job(size), blocks=blocks))
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""
@@ -318,7 +318,7 @@ class Spec:
         Outputs are NaN before the run, so that an element that the kernel leaves out is seen. given: inputs
         that are not to be random.
         """
-        from memsim import api
+        from memsim.api import running
 
         job = self.job(size, seed)
         arguments = {
@@ -329,7 +329,7 @@ class Spec:
         arrays |= given or {}
         for name in self.family.outputs:
             arrays[name].fill(np.nan)
-        api.run_job(replace(job, args=self._in_order({**arguments, **arrays})))
+        running.run_job(replace(job, args=self._in_order({**arguments, **arrays})))
         return arrays
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memsim import api
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts, analyze_trace
+from memsim.api import running
 from memsim.job import Job
 from memsim.trace.trace_source import TraceFile
 
@@ -24,7 +24,7 @@ def first_block(job: Job, analysis: Analysis) -> Analysis | None:
         return None
     if made > MOST_REQUESTS * analysis.trace.blocks_replayed:
         return None
-    return analyze_trace(api.trace_job(replace(job, blocks=1), everywhere=True), job.arch)
+    return analyze_trace(running.trace_job(replace(job, blocks=1), everywhere=True), job.arch)
 
 
 def is_badly_coalesced(site: SiteCounts) -> bool:

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim import api
 from memsim.analysis import Analysis, analyze_trace
+from memsim.api import kernel_file, loading, running
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
@@ -28,17 +28,17 @@ from memsim.suggest.proposals import Advice, Proposal
 MOST_TRIES = 4  # edits that are compiled at most
 
 
-def source_of(job: Job) -> api.KernelFile | None:
+def source_of(job: Job) -> kernel_file.KernelFile | None:
     """The source to make a job's kernel from anew; None for machine code, PTX, and a loaded kernel."""
     kernel = job.kernel
     if isinstance(kernel, Spec):
-        kernel = api.KernelFile(kernel.folder, kernel.file, kernel.entry, kernel.options, kernel.code)
-    if not isinstance(kernel, api.KernelFile) or kernel.code == "ptx":
+        kernel = kernel_file.KernelFile(kernel.folder, kernel.file, kernel.entry, kernel.options, kernel.code)
+    if not isinstance(kernel, kernel_file.KernelFile) or kernel.code == "ptx":
         return None
-    return kernel if Path(kernel.file).suffix in api.SOURCE_SUFFIXES else None
+    return kernel if Path(kernel.file).suffix in loading.SOURCE_SUFFIXES else None
 
 
-def macros_of(source: api.KernelFile) -> dict[str, int]:
+def macros_of(source: kernel_file.KernelFile) -> dict[str, int]:
     """The macros of a source's options that are integers."""
     found = (re.fullmatch(r"-D\s*(\w+)=(\d+)", option) for option in source.options)
     return {match[1]: int(match[2]) for match in found if match is not None}
@@ -57,7 +57,7 @@ def replayed(job: Job) -> Analysis:
     Raises:
         MemsimError: its source does not compile, or whatever goes wrong in the kernel.
     """
-    return analyze_trace(api.trace_job(job), job.arch)
+    return analyze_trace(running.trace_job(job), job.arch)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def wavefronts_of(analysis: Analysis, array: str) -> int:
     )
 
 
-def differing_results(job: Job, other: Job, progress: api.Progress | None = None) -> tuple[str, ...]:
+def differing_results(job: Job, other: Job, progress: running.Progress | None = None) -> tuple[str, ...]:
     """The parameters whose arrays differ, bit for bit, after a job and another one of the same kernel ran.
 
     Both run on the same arguments and the same blocks. () if there is no difference.
@@ -199,10 +199,10 @@ def _together(proposals: Sequence[Proposal]) -> Edit:
     return whole
 
 
-def _ran(job: Job, progress: api.Progress | None) -> list[bytes]:
+def _ran(job: Job, progress: running.Progress | None) -> list[bytes]:
     """The bytes of each argument's arrays after a run."""
     args = [_made(argument) for argument in job.values]
-    api.trace_job(replace(job, args=args), progress, everything=True)
+    running.trace_job(replace(job, args=args), progress, everything=True)
     return [b"".join(_bytes(argument)) for argument in args]
 
 

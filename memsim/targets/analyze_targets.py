@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.api import KernelFile
+from memsim.api.kernel_file import KernelFile
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.targets.cache import kept_trace, trace_of

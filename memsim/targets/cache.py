@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.api import SOURCE_SUFFIXES, KernelFile, Progress, look_beside, trace_job
+from memsim.api.kernel_file import KernelFile
+from memsim.api.loading import SOURCE_SUFFIXES, look_beside
+from memsim.api.running import Progress, trace_job
 from memsim.arrays import allocation, as_arguments
 from memsim.compile.paths import resolved
 from memsim.compile.toolkit import find_tool, find_tools

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from memsim import api
+from memsim.api import loading
 from memsim.ptx.demangle import demangle
 from memsim.sass.cubin import Image, read_cubin
 
@@ -21,7 +21,7 @@ def lines(file: str, verb: str = "analyze", arch: str | None = None) -> list[str
         MemsimError: there is no such file, or no machine code in it for the chip.
     """
     images: dict[str, Image] = {}
-    for name, content in api.cubins_for(Path(file), arch):
+    for name, content in loading.cubins_for(Path(file), arch):
         images = {**read_cubin(content, name).kernels, **images}
     said: list[str] = []
     for entry, image in images.items():

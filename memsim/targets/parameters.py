@@ -1,7 +1,7 @@
 """The parameters of a launch as the bytes that a driver is given.
 
-In: a kernel's parameters, arguments as `memsim.api.trace` takes them, and where arrays and textures lie on a
-GPU. Out: a buffer for each parameter. Left out on purpose: making arrays, and launching.
+In: a kernel's parameters, arguments as `memsim.api.running.trace` takes them, and where arrays and textures
+lie on a GPU. Out: a buffer for each parameter. Left out on purpose: making arrays, and launching.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from memsim.api import KernelFile
+from memsim.api.kernel_file import KernelFile
 from memsim.compile.paths import moved
 from memsim.data import data_folder
 from memsim.errors import MemsimError

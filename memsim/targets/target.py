@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memsim import api
+from memsim.api import kernel_file, loading
 from memsim.arch import get_arch
 from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
@@ -51,9 +51,9 @@ CACHED = Kind("a folder of Triton's cache", (*COMMON, "kernel", "grid", "args", 
 FUNCTIONS = ".py"
 FILES = {
     ".json": LAUNCHED,
-    **dict.fromkeys(api.SOURCE_SUFFIXES, CUDA),
+    **dict.fromkeys(loading.SOURCE_SUFFIXES, CUDA),
     ".ptx": PTX,
-    **dict.fromkeys(api.BINARY_SUFFIXES, BINARY),
+    **dict.fromkeys(loading.BINARY_SUFFIXES, BINARY),
 }
 
 
@@ -151,7 +151,7 @@ def file_job(
         return launched_job(read_launch(folder / file), said, spell)
     if said.get("grid") is None or said.get("block") is None:
         said = _completed(file, said, folder, spell)
-    kernel = api.KernelFile(
+    kernel = kernel_file.KernelFile(
         folder=folder,
         file=Path(file).as_posix(),
         name=said.get("kernel"),
@@ -163,8 +163,8 @@ def file_job(
     launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), shared_bytes, cluster)
     name = said.get("name", kernel.name or Path(file).stem)
     job = Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where)
-    if "arch" not in said and Path(file).suffix in api.BINARY_SUFFIXES and file_exists(folder / file):
-        job = replace(job, arch=api.chip_in(folder / file))
+    if "arch" not in said and Path(file).suffix in loading.BINARY_SUFFIXES and file_exists(folder / file):
+        job = replace(job, arch=loading.chip_in(folder / file))
     return vary(job, said)
 
 
@@ -207,7 +207,7 @@ def _completed(
 ) -> Mapping[str, Any]:
     """What is said, and what a source's own launch says besides."""
     path = folder / file
-    if Path(file).suffix in api.SOURCE_SUFFIXES and file_exists(path):
+    if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
         from memsim.targets.offers import completed
 
         try:
@@ -246,7 +246,7 @@ def launched_job(launched: Launched, said: Mapping[str, Any], spell: Callable[[s
 def vary(job: Job, said: Mapping[str, Any]) -> Job:
     """The job with what is said of any target: `COMMON`, `code` and `allow_out_of_bounds`."""
     kernel = job.kernel
-    if said.get("code") and isinstance(kernel, (Spec, api.KernelFile)):
+    if said.get("code") and isinstance(kernel, (Spec, kernel_file.KernelFile)):
         kernel = replace(kernel, code=said["code"])
     return replace(
         job,

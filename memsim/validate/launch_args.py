@@ -1,7 +1,7 @@
 """Arguments of a launch on their way to another process, and in words.
 
-In: arguments as `memsim.api.trace` takes them. Out: plain values for JSON, and back; a line for people.
-Arrays that are described stay so; others lie in files beside the JSON.
+In: arguments as `memsim.api.running.trace` takes them. Out: plain values for JSON, and back; a line for
+people. Arrays that are described stay so; others lie in files beside the JSON.
 """
 
 from __future__ import annotations

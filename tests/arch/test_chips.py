@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import memsim
-from memsim import api
 from memsim.analysis import analyze_trace
+from memsim.api import running
 from memsim.arch import ARCHS, ASSUMED, MEASURED, PUBLISHED, SM_90, arch_of_code, get_arch
 from memsim.arch.contributed import with_contributed
 from memsim.cli import cli
@@ -109,7 +109,7 @@ def test_kernels_of_the_catalogue_cost_the_same_on_each(name: str, chip: str) ->
     spec = catalog()[name]
     mine = analyze_trace(spec.trace(small))
     job = replace(spec.job(small), arch=get_arch(chip))
-    theirs = analyze_trace(api.trace_job(job))
+    theirs = analyze_trace(running.trace_job(job))
     assert theirs.arch.name == chip
     assert theirs.trace.origin is not None and theirs.trace.origin.arch == chip
     assert theirs.totals == mine.totals

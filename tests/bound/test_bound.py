@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import memsim
-from memsim import api
 from memsim.analysis import analyze_trace
+from memsim.api import loading, running
 from memsim.bound import L1_DATA, executed_forms
 from memsim.cli import cli
 from memsim.data import data_folder
@@ -84,10 +84,10 @@ extern "C" __global__ void {name}(float *data, int n) {{
 def test_a_loop_is_counted_as_often_as_it_runs(tmp_path: Path) -> None:
     file = tmp_path / "poly.cu"
     file.write_text(SOURCE.format(name="poly"))
-    module = api.load(file)
+    module = loading.load(file)
     data = memsim.ArrayArg((256,))
     few, many = (
-        executed_forms(api.trace(module["poly"], 2, 128, [data, rounds]))["FFMA"] for rounds in (64, 128)
+        executed_forms(running.trace(module["poly"], 2, 128, [data, rounds]))["FFMA"] for rounds in (64, 128)
     )
     assert many - few == 64 * 2 * 4  # 4 warps in each of 2 blocks
 
@@ -145,9 +145,9 @@ def test_blocks_that_all_execute_the_same_are_whole(tmp_path: Path, guard: str, 
     file.write_text(ALIKE.format(guard=guard))
     count = 133
     args = [memsim.ArrayArg((count * 128,)), count * 128]
-    found = memsim.analyze(api.load(file)["alike"], count, 128, args).bound
+    found = memsim.analyze(loading.load(file)["alike"], count, 128, args).bound
     assert found.whole_blocks is alike
-    issued = sum(executed_forms(api.trace(api.load(file)["alike"], count, 128, args)).values())
+    issued = sum(executed_forms(running.trace(loading.load(file)["alike"], count, 128, args)).values())
     if alike:
         assert found.cycles_of("issue") == 2 * issued // count // 4
     assert found.waves is not None
@@ -200,7 +200,7 @@ def test_the_page_says_it_below_its_first_line() -> None:
 
 def test_suggestions_say_whether_a_cure_can_gain_anything() -> None:
     job = catalog()["kernel_v4_colmajor"].job((128, 128, 16))
-    analysis = analyze_trace(api.trace_job(job, apart=True))
+    analysis = analyze_trace(running.trace_job(job, apart=True))
     found = analysis.suggest("s_a")
     assert found.advice[0].proposals
     second = str(found).splitlines()[1]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim
-from memsim import api
+from memsim.api import loading
 from memsim.arch import ARCHS, SM_90, Arch
 from memsim.arch.chip import chip_number
 from memsim.compile.toolkit import header_folders
@@ -121,7 +121,7 @@ def test_dynamic_shared_memory_counts(tmp_path: Path) -> None:
         " extern __shared__ float held[]; held[threadIdx.x] = data[threadIdx.x];"
         " __syncthreads(); data[threadIdx.x] = held[threadIdx.x ^ 1]; }"
     )
-    kernel = api.load(file)["dynamic"]
+    kernel = loading.load(file)["dynamic"]
     args = [memsim.ArrayArg((64,))]
     found = [memsim.analyze(kernel, 1, 64, args, shared_bytes=size).bound for size in (1024, 100_000)]
     assert [bound.occupancy.blocks for bound in found if bound.occupancy] == [32, 2]
@@ -134,7 +134,7 @@ def test_a_function_of_the_system_takes_its_registers(tmp_path: Path) -> None:
     )
     plain = tmp_path / "plain.cu"
     plain.write_text('extern "C" __global__ void plain(int *data) { data[0] = 1; }')
-    says, without = (api.load(path)[path.stem].code.resources for path in (file, plain))
+    says, without = (loading.load(path)[path.stem].code.resources for path in (file, plain))
     assert says is not None and without is not None
     assert (says.registers, without.registers) == (32, 16)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsim.api import from_cubin
+from memsim.api.loading import from_cubin
 from memsim.captured.launch_document import schema
 from memsim.captured.launch_json import read_launch, write_launch
 from memsim.captured.launched import Launched, kept

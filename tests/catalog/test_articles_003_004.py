@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from memsim.analysis import Analysis
-from memsim.api import run, trace
+from memsim.api.running import run, trace
 from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, catalog, compiled, read_catalog
 from memsim.launch import ArrayArg, Texture1D

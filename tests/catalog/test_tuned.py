@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.api import run
+from memsim.api.running import run
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
 from tests.few import few

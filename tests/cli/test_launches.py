@@ -145,7 +145,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
     """A package whose kernels are launched by `launch(...)`, and what captures it."""
     from contextlib import contextmanager
 
-    from memsim.api import from_cubin
+    from memsim.api.loading import from_cubin
     from memsim.captured.launched import Launched
 
     package, capturing = ModuleType("fakepack"), ModuleType("fakepack_capturing")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memsim import api
+from memsim.api import loading
 from memsim.job import Job
 from memsim.kernels import compiled
 from memsim.launch import ArrayArg, Launch
@@ -313,7 +313,7 @@ def scale(tmp_path: Path) -> Path:
 
 def launch_of(path: Path, grid: int = 4, kernel: str = "scale") -> Job:
     args = [ArrayArg((256,)), 2.0][: 2 if kernel == "scale" else 1]
-    return Job(api.load(path)[kernel], Launch((grid, 1, 1), (64, 1, 1)), args)
+    return Job(loading.load(path)[kernel], Launch((grid, 1, 1), (64, 1, 1)), args)
 
 
 def test_a_file_live(memsim: Run, measured: dict[str, Any], scale: Path, tmp_path: Path) -> None:

@@ -13,11 +13,11 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.api import Kernel, SassKernel
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.isa.op import PREDICATE, SLOTS
 from memsim.isa.readers import Binder
+from memsim.kernel import Kernel, SassKernel
 from memsim.sass.decode import _decoded
 from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module

@@ -22,7 +22,8 @@ import tomllib
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api import KernelFile, PtxKernel, trace_job
+from memsim.api.kernel_file import KernelFile
+from memsim.api.running import trace_job
 from memsim.arguments import describe, read_arguments
 from memsim.captured.launch_json import read_launch, write_launch
 from memsim.captured.launched import Launched
@@ -31,7 +32,7 @@ from memsim.guard import baseline
 from memsim.guard.budget import parse_budget
 from memsim.guard.comparison import side_of_document
 from memsim.guard.select import parse_selector
-from memsim.kernel import Kernel, SassKernel
+from memsim.kernel import Kernel, PtxKernel, SassKernel
 from memsim.kernels import compiled
 from memsim.launch import ArrayArg
 from memsim.ptx.parser import parse

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.api import KernelFile, _module_once
+from memsim.api.kernel_file import KernelFile, _module_once
 from memsim.arch import Arch
 from memsim.compile import compile_cubin, compile_cuda, kept
 from memsim.errors import MemsimError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import KernelFile
+from memsim.api.kernel_file import KernelFile
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog

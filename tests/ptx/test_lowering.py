@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.api import load, run, trace
+from memsim.api.loading import load
+from memsim.api.running import run, trace
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow, Program
 from memsim.launch import ArrayArg

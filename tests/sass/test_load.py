@@ -49,7 +49,7 @@ def test_neighbouring_reads_that_the_compiler_merges_are_one_request(source: Pat
 
 def test_the_trace_says_what_was_read_and_keeps_it(source: Path, tmp_path: Path) -> None:
     kernel = memsim.load(source)["merged"]
-    trace = memsim.api.trace(kernel, 1, 128, ARGUMENTS)
+    trace = memsim.api.running.trace(kernel, 1, 128, ARGUMENTS)
     assert trace.origin == kernel.origin
     assert (trace.origin.form, trace.origin.arch) == ("machine code", "sm_90")
     assert trace.origin.compiler.startswith("NVRTC ")
@@ -114,7 +114,7 @@ def test_code_of_another_chip_is_refused(source: Path, tmp_path: Path) -> None:
 def test_both_forms_compute_the_same(source: Path) -> None:
     data = np.arange(1024, dtype=np.float32)
     outputs = []
-    for code in memsim.api.FORMS:
+    for code in memsim.api.loading.FORMS:
         out = np.zeros(128, np.float32)
         memsim.run(memsim.load(source, code=code)["merged"], 1, 128, [data, out])
         outputs.append(out)

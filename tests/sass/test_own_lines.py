@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memsim.api import analyze, from_cubin
+from memsim.api.loading import from_cubin
+from memsim.api.running import analyze
 from memsim.compile import compile_cubin
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.errors import MemsimError

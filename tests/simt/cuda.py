@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from memsim.api import Kernel, load
+from memsim.api.loading import load
+from memsim.kernel import Kernel
 
 
 def kernel(folder: Path, text: str, name: str = "k", **defines: Any) -> Kernel:

@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.api import load, run
+from memsim.api.loading import load
+from memsim.api.running import run
 from tests.simt.columns import (
     BLOCKS,
     COLUMNS,

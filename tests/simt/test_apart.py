@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.api import Module, trace
+from memsim.api.module import Module
+from memsim.api.running import trace
 from memsim.simt import engine, execute_program
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case

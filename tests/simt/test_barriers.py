@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api import analyze, run
+from memsim.api.running import analyze, run
 from tests.simt.cuda import kernel
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError, TensorMap, TensorMaps
-from memsim.api import analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 from memsim.isa.bulk_copy import store_box
 from memsim.launch import ArrayArg
 from memsim.state.space_bytes import SpaceBytes

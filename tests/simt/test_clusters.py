@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api import analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 from memsim.cli import main
 from memsim.launch import ArrayArg
 from memsim.targets.target import read_job

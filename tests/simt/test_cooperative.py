@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api import analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 from memsim.launch import ArrayArg
 
 SOURCE = """

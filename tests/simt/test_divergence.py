@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsim.api import load, run
+from memsim.api.loading import load
+from memsim.api.running import run
 
 REGISTERS = 4
 BLOCKS, THREADS = 3, 48

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memsim import ArrayArg, MemsimError
-from memsim.api import analyze, run, trace
+from memsim.api.running import analyze, run, trace
 from tests.simt.cuda import kernel
 
 COPY = """

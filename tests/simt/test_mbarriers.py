@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim import MemsimError
-from memsim.api import analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 from memsim.state.mbarriers import FULL, Mbarriers, upper_word
 
 HEADER = """

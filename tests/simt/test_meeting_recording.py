@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from memsim import run
-from memsim.api import Module, load
+from memsim.api.loading import load
+from memsim.api.module import Module
 from memsim.data import data_folder
 
 FOLDER = data_folder("traces") / "nvidia-h100-80gb-hbm3"

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError, TensorMap
-from memsim.api import analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 
 BF16 = ml_dtypes.bfloat16
 HEADER = """

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api import analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 from tests.simt.cuda import kernel

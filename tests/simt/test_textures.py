@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api import Kernel, run, trace
+from memsim.api.running import run, trace
 from memsim.errors import MemsimError
+from memsim.kernel import Kernel
 from memsim.launch import ArrayArg, Texture1D
 from tests.simt.cuda import kernel
 

@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memsim
-from memsim.api import Kernel, analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 from memsim.errors import MemsimError
+from memsim.kernel import Kernel
 from memsim.launch import ArrayArg, Pointers, TensorMap
 from tests.simt.cuda import kernel
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from memsim import api
 from memsim.analysis import Analysis, analyze_trace
+from memsim.api import kernel_file, running
 from memsim.job import Job
 from memsim.launch import ArrayArg, Launch, dim3
 
@@ -23,12 +23,14 @@ class Case:
         """The kernel in a file of its own."""
         (folder / name).write_text(self.text)
         args = [ArrayArg((count,), kind) for count, kind in self.arrays]
-        return Job(api.KernelFile(folder, name, "k", options), Launch((1, 1, 1), dim3(self.block)), args)
+        return Job(
+            kernel_file.KernelFile(folder, name, "k", options), Launch((1, 1, 1), dim3(self.block)), args
+        )
 
 
 def analyzed(job: Job, *, apart: bool = True) -> Analysis:
     """What the kernel costs as it is."""
-    return analyze_trace(api.trace_job(job, apart=apart), job.arch)
+    return analyze_trace(running.trace_job(job, apart=apart), job.arch)
 
 
 def transpose(declaration: str, store: str = "[y][x]", load: str = "[x][y]") -> Case:

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim import api
 from memsim.analysis import analyze_trace
+from memsim.api import running
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.suggest import suggest
@@ -167,7 +167,7 @@ def test_a_bound_that_no_layout_reaches_is_told() -> None:
 
 def test_a_saved_trace_gets_the_same_proposals(tmp_path: Path) -> None:
     job = of_catalogue("transpose_naive")
-    api.trace_job(job).save(tmp_path / "t.npz")
+    running.trace_job(job).save(tmp_path / "t.npz")
     found = suggest(analyze_trace(Trace.load(tmp_path / "t.npz")))
     assert [proposal.change for proposal in found.proposals] == [XorSwizzle(128, 5, 2), Padding(128, 4)]
     assert "Not proven by replay: there is no source" in str(found)

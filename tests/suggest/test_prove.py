@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memsim import api
+from memsim.api import kernel_file, running
 from memsim.compile import nvrtc
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -146,7 +146,7 @@ template __global__ void k<float, 32>(const float *, float *);
 """)
     options = ("-DMORE=0",)
     arrays = [ArrayArg((1024,)), ArrayArg((1024,))]
-    source = api.KernelFile(tmp_path, "k.cu", options=options)
+    source = kernel_file.KernelFile(tmp_path, "k.cu", options=options)
     job = Job(source, Launch((1, 1, 1), (32, 32, 1), 4096), arrays)
     found = suggest(analyzed(job), job)
     assert [entry.tile.name for entry in found.advice] == ["tile", "whole"]
@@ -190,7 +190,7 @@ def test_what_cannot_be_counted_is_not_taken_for_saved(
 ) -> None:
     job = transpose("float tile[32][32]").job(tmp_path)
     analysis = analyzed(job)
-    whole = api.trace_job
+    whole = running.trace_job
 
     def without_names(job: Job, *more: Any, **how: Any) -> Trace:
         trace = whole(job, *more, **how)
@@ -198,7 +198,7 @@ def test_what_cannot_be_counted_is_not_taken_for_saved(
         sites = tuple(replace(site, array="shared memory") for site in trace.sites)
         return replace(trace, arrays=arrays, sites=sites)
 
-    monkeypatch.setattr(api, "trace_job", without_names)
+    monkeypatch.setattr(running, "trace_job", without_names)
     found = suggest(analysis, job)
     assert found.proof is None
     assert "Not proven by replay" in str(found)
@@ -209,7 +209,7 @@ def test_what_cannot_be_counted_is_not_taken_for_saved(
         trace = whole(job, *more, **how)
         return replace(trace, sites=tuple(replace(site, unresolved="no") for site in trace.sites))
 
-    monkeypatch.setattr(api, "trace_job", unresolved)
+    monkeypatch.setattr(running, "trace_job", unresolved)
     with pytest.raises(MemsimError, match="in the changed kernel not every access can be counted"):
         suggest(analysis, job, take=[1])
 

@@ -8,8 +8,9 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api import Kernel, trace
+from memsim.api.running import trace
 from memsim.arch import SM_90
+from memsim.kernel import Kernel
 from memsim.trace import record
 from tests.benchmarks.irregular import MAKERS, SOURCE, case
 from tests.trace.test_whole_kernels import BruteForce, by_line, columns
@@ -29,11 +30,11 @@ class Patient(BruteForce):
 
 
 @pytest.fixture(scope="module")
-def module() -> memsim.api.Module:
+def module() -> memsim.api.module.Module:
     return memsim.load(SOURCE)
 
 
-def launched(module: memsim.api.Module, name: str, size: int = 3000) -> tuple[Kernel, tuple[Any, ...]]:
+def launched(module: memsim.api.module.Module, name: str, size: int = 3000) -> tuple[Kernel, tuple[Any, ...]]:
     made = case(name, size, seed=7)
     return module[name], (made.grid, made.block, made.arguments)
 
@@ -41,7 +42,7 @@ def launched(module: memsim.api.Module, name: str, size: int = 3000) -> tuple[Ke
 @pytest.mark.parametrize("many", ["as many as ever", "few"])
 @pytest.mark.parametrize("name", NAMES)
 def test_the_trace_equals_brute_force(
-    name: str, many: str, module: memsim.api.Module, monkeypatch: pytest.MonkeyPatch
+    name: str, many: str, module: memsim.api.module.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every access of the same run written out; and what hardly repeats costed at once."""
     if many == "few":
@@ -57,7 +58,7 @@ def test_the_trace_equals_brute_force(
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - RACES))
-def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.Module) -> None:
+def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.module.Module) -> None:
     kernel, (grid, block, arguments) = launched(module, name)
     slim = trace(kernel, grid, block, arguments)
     whole = trace(kernel, grid, block, arguments, everything=True)
@@ -67,7 +68,7 @@ def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.Modu
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - RACES - REPEATS))
 def test_costed_at_once_or_kept_no_count_is_another(
-    name: str, module: memsim.api.Module, monkeypatch: pytest.MonkeyPatch
+    name: str, module: memsim.api.module.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel, (grid, block, arguments) = launched(module, name)
     kept = analyze_trace(trace(kernel, grid, block, arguments))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memsim.analysis import analyze_trace
-from memsim.api import trace_job
+from memsim.api.running import trace_job
 from memsim.arch import SM_90
 from memsim.model.alike import alike
 from memsim.targets.target import read_job

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from memsim.analysis import analyze_trace
-from memsim.api import Kernel, trace
+from memsim.api.running import trace
 from memsim.arch import SM_90
+from memsim.kernel import Kernel
 from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
 from memsim.state.registers import to_array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memsim.analysis import analyze_trace
-from memsim.api import trace_job
+from memsim.api.running import trace_job
 from memsim.job import Job
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.compare_instructions import accesses_by_address

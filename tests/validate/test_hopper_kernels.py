@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from memsim import TensorMap
-from memsim.api import analyze, load, run
+from memsim.api.loading import load
+from memsim.api.running import analyze, run
 from memsim.launch import ArrayArg
 
 HERE = Path(__file__).parent

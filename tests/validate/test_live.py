@@ -15,7 +15,7 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api import trace_job
+from memsim.api.running import trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog, compiled

@@ -14,7 +14,8 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api import Module, trace_job
+from memsim.api.module import Module
+from memsim.api.running import trace_job
 from memsim.job import Job
 from memsim.launch import Launch, dim3
 from memsim.validate.code_recording import load_code_recording

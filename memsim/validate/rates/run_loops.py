@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from memsim import api
 from memsim.analysis import analyze_trace
+from memsim.api import loading, running
 from memsim.arch import SM_90
 from memsim.bound import executed_forms, least_wavefronts, tag_lookups
 from memsim.job import Job
@@ -81,7 +81,7 @@ def _loops(folder: Path) -> Iterator[Job]:
     for arch in dict.fromkeys(loop.arch for loop in LOOPS):
         file = folder / f"loops_{arch}.cu"
         file.write_text(source(arch), "utf-8")
-        modules[arch] = api.load(file, arch=arch)
+        modules[arch] = loading.load(file, arch=arch)
     for loop in LOOPS:
         launch = Launch((loop.resident * SM_90.multiprocessors, 1, 1), (loop.block, 1, 1))
         element = TYPES[loop.type][1]
@@ -98,7 +98,7 @@ def _catalogue() -> Iterator[Job]:
 
 def _recorded(job: Job, unit: str, counters: dict[str, int]) -> RateLaunch:
     """The launch beside what memsim counts of it."""
-    shape, trace = job.launch, api.trace_job(job)
+    shape, trace = job.launch, running.trace_job(job)
     analysis = analyze_trace(trace)
     return RateLaunch(
         name=recorded_name(job),

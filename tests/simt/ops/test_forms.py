@@ -8,7 +8,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from memsim.api import load, run
+from memsim.api.loading import load
+from memsim.api.running import run
 from memsim.errors import MemsimError
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported

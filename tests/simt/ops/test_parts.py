@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.api import load
+from memsim.api.loading import load
 from memsim.arch import SM_90
 from memsim.launch import Launch
 from memsim.state.address_spaces import GLOBAL_BASE

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api import run
+from memsim.api.running import run
 from tests.simt.cuda import kernel
 
 SOURCE = """

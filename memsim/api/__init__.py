@@ -1,0 +1,1 @@
+"""The Python interface: load a module, analyze or run a kernel."""

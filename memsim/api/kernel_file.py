@@ -1,0 +1,99 @@
+"""A kernel of a file, named before it is loaded, so that a job can carry it to another process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from memsim.api.loading import SOURCE_SUFFIXES, load
+from memsim.api.module import Module, shown_names
+from memsim.arch import Arch
+from memsim.errors import MemsimError
+from memsim.files import file_exists
+from memsim.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class KernelFile:
+    """A kernel of a file, as a `memsim.job.Source`: `file`, and folders of headers, relative to `folder`.
+
+    name: which kernel; None if the file has one only. options, code, compiler, text: as `load` takes them.
+    """
+
+    folder: Path
+    file: str
+    name: str | None = None
+    options: tuple[str, ...] = ()
+    code: str | None = None
+    compiler: str | None = None
+    text: str | None = None
+
+    def load(self, arch: Arch) -> Kernel:
+        """The kernel; its file is called what it is called here, wherever `folder` is.
+
+        Raises:
+            MemsimError: as `memsim.load`; or the file has no such kernel, or several.
+        """
+        from memsim.compile.kept import what_is_read
+        from memsim.compile.paths import resolved
+
+        path = self.folder / self.file
+        if not file_exists(path):
+            raise MemsimError("there is no such file", file=self.file)
+        options = resolved(self.options, self.folder)
+        read = None
+        if path.suffix in SOURCE_SUFFIXES and self.text is None:
+            read = what_is_read(path, options, self.file)
+        how = path, tuple(options), self.code, self.compiler, arch.name, self.file
+        key = repr((path.absolute(), read))
+        made = _module(*how, self.text) if read is None else _module_once(*how, key)
+        return made[self.name or _only_kernel(made, self.file)]
+
+
+def _module(
+    path: Path,
+    options: Sequence[str],
+    code: str | None,
+    compiler: str | None,
+    arch: str,
+    name: str,
+    text: str | None = None,
+) -> Module:
+    return load(path, options, code=code, compiler=compiler, arch=arch, name=name, text=text)
+
+
+@lru_cache(maxsize=2)
+def _module_once(
+    path: Path,
+    options: tuple[str, ...],
+    code: str | None,
+    compiler: str | None,
+    arch: str,
+    name: str,
+    read: str,
+) -> Module:
+    """The module, for several jobs in a row; `read`: all that decides what it is."""
+    return _module(path, options, code, compiler, arch, name)
+
+
+def _only_kernel(module: Module, file: str) -> str:
+    """The one kernel of a file that has one.
+
+    Raises:
+        MemsimError: it has none, or several.
+    """
+    if len(module) == 1:
+        return module.kernels[0]
+    if not module.kernels:
+        raise MemsimError(
+            "it contains no kernel",
+            file=file,
+            hint="a kernel is a __global__ function; a template must be instantiated",
+        )
+    raise MemsimError(
+        f"it contains {len(module)} kernels",
+        file=file,
+        hint=f"choose one by --kernel, or by kernel in a configuration: {', '.join(shown_names(module))}",
+    )

@@ -1,0 +1,315 @@
+"""Loading a module: CUDA source, PTX, or a file with machine code in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memsim.api.module import Module
+from memsim.arch import ARCHS, SM_90, Arch, get_arch, plain_name
+from memsim.errors import MemsimError
+from memsim.files import file_exists
+from memsim.kernel import PtxKernel, SassKernel
+
+if TYPE_CHECKING:
+    from memsim.compile.given import Given
+    from memsim.ptx import program
+    from memsim.sass.listing import Listing
+    from memsim.sass.machine_code import MachineModule
+
+FORMS = ("sass", "ptx")
+SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc")
+BINARY_SUFFIXES = (
+    ".cubin",
+    ".fatbin",
+    ".o",
+    ".obj",
+    ".a",
+    ".so",
+    ".out",
+    ".exe",
+    ".dll",
+    ".pyd",
+    ".whl",
+    ".zip",
+)
+
+
+def load(
+    source: str | Path,
+    options: Sequence[str] = (),
+    *,
+    code: str | None = None,
+    compiler: str | None = None,
+    arch: str | None = None,
+    name: str | None = None,
+    text: str | None = None,
+) -> Module:
+    """A module from CUDA source, PTX, or a file that holds machine code.
+
+    Args:
+        source: a `.cu` file, which is compiled; a `.ptx` file or PTX text, which is assembled; a `.cubin`; a
+            fat binary, an object, a library or a program with machine code for `arch` in it.
+        options: for the compiler, as `-DBM=64` or `-Iinclude`.
+        code: "sass" for machine code, "ptx" for PTX, which is an estimate of what ptxas makes of it. None:
+            machine code wherever it can be had; PTX where there is no assembler, or no disassembler.
+        compiler: "nvrtc" or "nvcc"; None: NVRTC, which has host code set aside, and nvcc where it refuses.
+        arch: the chip to compile for, sm_90 if left out; of machine code, that of several which is wanted.
+        name: what a source file is called; its path if left out.
+        text: what a source file is taken to hold, instead of what it holds: a change that is not saved.
+
+    Raises:
+        MemsimError: no such file, it does not compile, or it holds no kernel for the chip.
+    """
+    if code not in (None, *FORMS):
+        raise MemsimError(f"code must be 'sass' or 'ptx', not {code!r}")
+    if isinstance(options, str):
+        raise MemsimError(f"options must be a list, not {options!r}", hint=f"write options={options.split()}")
+    if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):
+        return _from_ptx(source, None, code, arch or SM_90.name)
+    if not isinstance(source, (str, Path)) or source == "":
+        raise MemsimError(
+            f"{source!r} cannot be loaded",
+            hint="load takes the path of a .cu, .ptx or .cubin file, or the text of PTX",
+        )
+    path = Path(source)
+    if not file_exists(path):
+        raise MemsimError(f"there is no file {path}")
+    if path.suffix in SOURCE_SUFFIXES:
+        module = _from_source(path, options, code, compiler, arch or SM_90.name, name, text)
+        called = name or path.as_posix()
+        return module if text is None else replace(module, sources={**module.sources, called: text})
+    if text is not None:
+        raise MemsimError(f"{path} is not a source file, so its text cannot be replaced")
+    if options:
+        raise MemsimError(f"{path} is already compiled; compiler options {list(options)} have no effect")
+    if code == "ptx" and path.suffix != ".ptx":
+        raise MemsimError(f"{path} holds machine code; its PTX is not read")
+    if path.suffix == ".ptx":
+        module = _from_ptx(_read(path), path, code, arch or SM_90.name)
+    else:
+        module = _from_binary(path, arch)
+    return replace(module, given=look_beside(path, module.named)[0])
+
+
+def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]]:
+    """What lies beside a compiled file whose code calls its sources so, and the texts of those."""
+    from memsim.compile.given import look_at
+    from memsim.ptx.sourcelines import is_of_toolkit
+
+    found = (_found(name, path) for name in named if not is_of_toolkit(name))
+    return replace(look_at(path, filter(None, found)), named=tuple(named)), _sources(named, path)
+
+
+def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
+    """A module from the bytes of a cubin; who made it, and the PTX that it was made from, if that is known.
+
+    Raises:
+        MemsimError: it is no cubin.
+    """
+    from memsim.sass.machine_code import read_module
+
+    return _machine_module(read_module(code, compiler=compiler, ptx=ptx), None, None)
+
+
+def from_text(
+    text: str, options: Sequence[str] = (), arch: str = SM_90.name, name: str = "kernel.cu"
+) -> Module:
+    """A module from the text of CUDA source, which `name` is the file of.
+
+    Raises:
+        MemsimError: it does not compile.
+    """
+    from memsim.compile import compile_cubin, compile_cuda
+    from memsim.ptx.parser import parse
+    from memsim.sass.machine_code import read_module
+
+    text += "\n"
+    if not _can_list(None):
+        return replace(
+            _ptx_module(parse(compile_cuda(text, options, arch, name), name)), sources={name: text}
+        )
+    compiled = compile_cubin(text, options, arch, name)
+    machine = read_module(compiled.code, file=name, compiler=compiled.compiler, names=compiled.names)
+    return replace(_machine_module(machine, None, None), sources={name: text, **compiled.headers})
+
+
+def _from_source(
+    path: Path,
+    options: Sequence[str],
+    code: str | None,
+    compiler: str | None,
+    arch: str,
+    name: str | None,
+    text: str | None = None,
+    instances: Sequence[str] = (),
+) -> Module:
+    """A compiled `.cu` file, with these instances of its templates.
+
+    `name` is what it is called, `text` what it is taken to hold.
+    """
+    from memsim.compile import compile_cuda
+    from memsim.compile.kept import compiled_source
+    from memsim.ptx.parser import parse
+    from memsim.sass.machine_code import read_module
+
+    source: str | Path = path
+    if text is not None:
+        source, options, name = text, [f"-I{path.parent}", *options], name or path.as_posix()
+    if code != "ptx" and _can_list(code):
+        compiled = compiled_source(source, options, arch, name, compiler, instances)
+        machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
+        made = replace(_machine_module(machine, path, name), notes=compiled.notes)
+    else:
+        made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), path, name)
+    return replace(
+        made,
+        instantiate=lambda instance: _from_source(
+            path, options, code, compiler, arch, name, text, (instance,)
+        ),
+    )
+
+
+def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Module:
+    """PTX, assembled if there is an assembler."""
+    from memsim.ptx.parser import parse
+
+    parsed = parse(text, str(path) if path else "PTX")
+    if code != "ptx" and _can_list(code):
+        from memsim.compile.kept import assembled
+        from memsim.sass.machine_code import read_module
+
+        compiled = assembled(text, _chip_for(parsed.target, arch), str(path) if path else "PTX")
+        if compiled is not None:
+            machine = read_module(compiled.code, compiler=compiled.compiler)
+            return _machine_module(machine, path, None)
+    if code == "sass":
+        raise MemsimError(
+            "no PTX assembler (ptxas) was found",
+            hint="pip install 'memsim[ptx]', or install the CUDA toolkit",
+        )
+    return _ptx_module(parsed, path)
+
+
+def _chip_for(target: str, arch: str) -> str:
+    """The chip to assemble for: that of the rules, or its variant that the PTX asks for."""
+    return target if target.startswith(arch) else arch
+
+
+def _can_list(code: str | None) -> bool:
+    """Is there a disassembler?
+
+    Raises:
+        MemsimError: there is none, and `code` asks for machine code.
+    """
+    from memsim.sass.disassemble import version
+
+    try:
+        version()
+    except MemsimError:
+        if code == "sass":
+            raise
+        return False
+    return True
+
+
+def chip_in(path: Path) -> Arch:
+    """The chip whose machine code in a file is taken where nobody says which: sm_90, else the newest known.
+
+    Raises:
+        MemsimError: it holds no machine code.
+    """
+    from memsim.sass.binary import cubins_in
+
+    chips = {plain_name(chip) for _, _, chip in cubins_in(path)}
+    known = [name for name in ARCHS if name in chips]
+    return get_arch(SM_90.name if SM_90.name in known or not known else known[-1])
+
+
+def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
+    """(name, content) of each cubin in a file that `arch` runs; None for `chip_in`.
+
+    Raises:
+        MemsimError: it holds no machine code, or none for that chip.
+    """
+    from memsim.sass.binary import cubins_in
+
+    found = cubins_in(path)
+    wanted = chip_in(path).name if arch is None else plain_name(arch)
+    fitting = [(name, content) for name, content, chip in found if plain_name(chip) == wanted]
+    if not fitting and wanted in ARCHS:
+        runs = get_arch(wanted).runs
+        fitting = [(name, content) for name, content, chip in found if runs(chip)]
+    if not fitting:
+        chips = ", ".join(sorted({chip for _, _, chip in found}))
+        raise MemsimError(f"{path} holds machine code for {chips}, but not for {wanted}")
+    return fitting
+
+
+def _from_binary(path: Path, arch: str | None) -> Module:
+    """The machine code in a file: a cubin, a fat binary, an object, a library, a program, a wheel."""
+    from memsim.sass.machine_code import read_module
+
+    codes: dict[str, PtxKernel | SassKernel] = {}
+    sources: dict[str, str] = {}
+    named: dict[str, None] = {}
+    for name, content in cubins_for(path, arch):
+        module = _machine_module(read_module(content, file=name), path, None)
+        codes.update({kernel: code for kernel, code in module.codes.items() if kernel not in codes})
+        sources.update(module.sources)
+        named.update(dict.fromkeys(module.named))
+    return Module(codes, sources, named=tuple(named))
+
+
+def _machine_module(machine: MachineModule, path: Path | None, name: str | None) -> Module:
+    """A module of machine code, with those source files that can still be found."""
+    codes = {entry: SassKernel(kernel) for entry, kernel in machine.kernels.items()}
+    named = [place for listing in machine.listings.values() for place in _files_of(listing)]
+    own = [name or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
+    sources = {**_sources([*named, *own], path, name), **machine.own_sources}
+    return Module(codes, sources, named=tuple(dict.fromkeys((*named, *sources))))
+
+
+def _files_of(listing: Listing) -> list[str]:
+    """The files that a kernel's lines are from."""
+    return list(dict.fromkeys(line.source.file for line in listing.lines if line.source is not None))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise MemsimError(f"cannot read {path}: {problem}") from None
+
+
+def _ptx_module(parsed: program.PtxModule, file: Path | None = None, name: str | None = None) -> Module:
+    """A module of PTX with those source files that can still be found.
+
+    The PTX of a file with nothing but templates does not name it.
+    """
+    own = [name or file.as_posix()] if file and file.suffix != ".ptx" else []
+    codes = {entry: PtxKernel(parsed, entry) for entry in parsed.entries}
+    named = tuple(dict.fromkeys((*parsed.files.values(), *own)))
+    return Module(codes, _sources(named, file, name), named=named)
+
+
+def _sources(names: Sequence[str], file: Path | None, called: str | None = None) -> dict[str, str]:
+    """The texts of source files that can still be found.
+
+    Beside `file`, which is `called` so, or as they are named.
+    """
+    found = {name: _found(name, file, called) for name in dict.fromkeys(names)}
+    return {
+        name: path.read_text(encoding="utf-8", errors="replace")
+        for name, path in found.items()
+        if path is not None
+    }
+
+
+def _found(name: str, file: Path | None, called: str | None = None) -> Path | None:
+    near = [file.parent / name, file.parent / Path(name).name] if file else []
+    if file and called and not Path(called).is_absolute():
+        near = [file.parents[len(Path(called).parts) - 1] / name]
+    return next((path for path in (*near, Path(name)) if file_exists(path)), None)

@@ -1,0 +1,114 @@
+"""A loaded module: its kernels by name, and instances of its templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel, PtxKernel, SassKernel
+
+if TYPE_CHECKING:
+    from memsim.compile.given import Given
+
+
+@dataclass(frozen=True)
+class Module:
+    """A loaded module. `module[name]` takes an entry's name in the code, or its demangled name.
+
+    `codes`: its kernels by name, in the file's order. `instantiate`: makes a module of the same source with
+    an instance of one of its templates; None where there is no source to do so. `notes`: of how
+    it was compiled. `given`: the compiled file that it is of, with the sources beside it. `named`: what the
+    code calls its sources, whether they can be found or not.
+    """
+
+    codes: Mapping[str, PtxKernel | SassKernel] = field(repr=False)
+    sources: Mapping[str, str] = field(repr=False, default_factory=dict)
+    instantiate: Callable[[str], Module] | None = field(repr=False, default=None, compare=False)
+    notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
+    given: Given | None = field(repr=False, default=None, compare=False)
+    named: tuple[str, ...] = field(repr=False, default=(), compare=False)
+
+    def __repr__(self) -> str:
+        return f"<Module with {', '.join(shown_names(self)) or 'no kernel'}>"
+
+    @property
+    def kernels(self) -> tuple[str, ...]:
+        """Entry names as the compiler writes them, in the file's order."""
+        return tuple(self.codes)
+
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel of that name.
+
+        Raises:
+            MemsimError: there is none, or several.
+        """
+        from memsim.ptx.demangle import resolve
+
+        if not isinstance(name, str):
+            raise MemsimError(f"a kernel is chosen by its name, not by {name!r}", hint=choice_of(self))
+        try:
+            entry = resolve(self.kernels, name)
+        except MemsimError as error:
+            return self._instance(name, error)
+        return Kernel(entry, self.codes[entry], self.sources, self.notes, given=self.given)
+
+    def _instance(self, name: str, error: MemsimError) -> Kernel:
+        """The instance of a template that `name` is, made now.
+
+        Raises:
+            MemsimError: it is none, or does not compile.
+        """
+        from memsim.ptx.demangle import plain_name
+        from memsim.source import is_template
+
+        of_template = any(is_template(text, plain_name(name)) for text in self.sources.values())
+        if not of_template or "<" not in name or self.instantiate is None:
+            raise self._without_instance(name) or error from None
+        made = self.instantiate(name)
+        new = [entry for entry in made.codes if entry not in self.codes]
+        if len(new) != 1:
+            raise error from None
+        return Kernel(new[0], made.codes[new[0]], made.sources, made.notes)
+
+    def _without_instance(self, name: str) -> MemsimError | None:
+        """The error for a name that is of a template only; None if it is not."""
+        from memsim.ptx.demangle import demangle, plain_name
+        from memsim.source import is_template
+
+        plain = plain_name(name)
+        if plain in (plain_name(demangle(kernel)) for kernel in self.kernels):
+            return None
+        file = next((file for file, text in self.sources.items() if is_template(text, plain)), None)
+        if file is None:
+            return None
+        from memsim.source.kernels import kernels
+
+        found = next((kernel for kernel in kernels(self.sources[file]) if kernel.plain == plain), None)
+        takes = f": {found.signature}" if found else ""
+        return MemsimError(
+            f"{plain} is a template with no instance",
+            file=file,
+            line=found.line if found else None,
+            hint=f"name an instance, such as {plain}<float, 8>{takes}",
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.kernels)
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+
+def shown_names(module: Module) -> list[str]:
+    """Its kernels by the names that people write."""
+    from memsim.ptx.demangle import demangle
+
+    return [demangle(name) for name in module.kernels]
+
+
+def choice_of(module: Module) -> str:
+    """How to choose a kernel of the module."""
+    names = shown_names(module)
+    return f"write module[{names[0]!r}]; it has {', '.join(names)}" if names else "it contains no kernel"

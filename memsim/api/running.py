@@ -1,0 +1,310 @@
+"""Launching a kernel: the trace of its accesses, what they cost, or its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.api.module import Module, choice_of
+from memsim.arch import Arch, arch_of_code, get_arch
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernel import Kernel
+from memsim.launch import Launch, dim3
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
+    from memsim.sketch.python_function import PythonFunction
+    from memsim.trace.trace import Trace
+
+Progress = Callable[[float], None]
+
+
+def job_of(
+    kernel: Kernel | Callable[..., object],
+    grid: Any,
+    block: Any,
+    args: Sequence[Any],
+    shared_bytes: int | None = 0,
+    cluster: int | Sequence[int] | None = None,
+    **more: Any,
+) -> Job:
+    """The job that the keywords of `trace`, `analyze` and `run` describe.
+
+    Raises:
+        MemsimError: what is given for the kernel is none, or such a launch cannot be.
+    """
+    source: Kernel | PythonFunction
+    if callable(kernel):
+        from memsim.sketch.python_function import PythonFunction
+
+        source, grid, shared_bytes = PythonFunction(function=kernel), 1 if grid is None else grid, 0
+    else:
+        _check_kernel(kernel)
+        source = kernel
+        more = {"arch": arch_of_code(kernel.origin.arch), **more}
+        if shared_bytes is None:
+            shared_bytes = more["arch"].shared_block_bytes - kernel.code.static_shared
+            assumed = (
+                f"dynamic shared memory was not given; assuming the maximum of a block, {shared_bytes:,} B"
+            )
+            more = {**more, "unsure": (assumed,)}
+    clustered = None if cluster is None else dim3(cluster, "cluster")
+    launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes, clustered)
+    return Job(source, launch, args, **more)
+
+
+def trace(
+    kernel: Kernel | Callable[..., object],
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
+    args: Sequence[Any] = (),
+    shared_bytes: int | None = 0,
+    blocks: int | None = None,
+    progress: Progress | None = None,
+    *,
+    everything: bool = False,
+    apart: bool = False,
+    cluster: int | Sequence[int] | None = None,
+    max_steps: int | None = None,
+    allow_out_of_bounds: bool = False,
+) -> Trace:
+    """The addresses of every shared and global access of a launch, described as for `analyze`.
+
+    `everything`, `apart`: as `trace_job`.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+    """
+    job = job_of(
+        kernel,
+        grid,
+        block,
+        args,
+        shared_bytes,
+        cluster,
+        blocks=blocks,
+        max_steps=max_steps,
+        allow_out_of_bounds=allow_out_of_bounds,
+    )
+    return trace_job(job, progress, everything=everything, apart=apart)
+
+
+def analyze(
+    kernel: Kernel | Callable[..., object],
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
+    args: Sequence[Any] = (),
+    shared_bytes: int | None = 0,
+    blocks: int | None = None,
+    arch: str | Arch | None = None,
+    progress: Progress | None = None,
+    *,
+    cluster: int | Sequence[int] | None = None,
+    max_steps: int | None = None,
+    allow_out_of_bounds: bool = False,
+) -> Analysis:
+    """What every access of a launch costs, by source line.
+
+    Args:
+        kernel: `load(...)[name]`; or index math in Python, a function of the `Thread` and of `args`
+            (docs/layouts.md).
+        grid, block: one to three ints, as CUDA's `dim3`. Of a function, `grid` may be left out: one block.
+        args: arrays and scalars, in kernel order. An array is one of numpy, torch, CuPy or whoever speaks
+            DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
+            `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
+            pointer, `Pointers` a table of them; `TensorMap` a parameter or part of a struct, `TensorMaps` a
+            table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a
+            pointer and an int, a numpy scalar, or bytes. Texts are read as `--arg` of the command line:
+            `"f32[1024,1024]"`.
+        shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
+            block can have, and the report says so.
+        blocks: replay only so many blocks, spread evenly over the grid; None for all.
+        arch: whose rules to count by, or its name; left out, the chip that the code was made for.
+        cluster: blocks of a cluster, as `grid`, where the launch chooses it; None leaves it to the code.
+        max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
+        allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
+            raising an error.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+    """
+    from memsim.analysis import analyze_trace
+
+    chosen = {} if arch is None else {"arch": get_arch(arch)}
+    job = job_of(
+        kernel,
+        grid,
+        block,
+        args,
+        shared_bytes,
+        cluster,
+        blocks=blocks,
+        max_steps=max_steps,
+        allow_out_of_bounds=allow_out_of_bounds,
+        **chosen,
+    )
+    return analyze_trace(trace_job(job, progress), job.arch)
+
+
+def run(
+    kernel: Kernel,
+    grid: int | Sequence[int],
+    block: int | Sequence[int],
+    args: Sequence[Any] = (),
+    shared_bytes: int | None = 0,
+    progress: Progress | None = None,
+    *,
+    cluster: int | Sequence[int] | None = None,
+    max_steps: int | None = None,
+) -> None:
+    """Execute a launch completely; arrays are written in place, as on a GPU. The rest as for `analyze`.
+
+    Raises:
+        MemsimError: a launch or arguments that do not fit, a result that depends on an
+            instruction that is not executed, or whatever goes wrong in the kernel.
+    """
+    run_job(job_of(kernel, grid, block, args, shared_bytes, cluster, max_steps=max_steps), progress)
+
+
+def trace_job(
+    job: Job,
+    progress: Progress | None = None,
+    *,
+    everything: bool = False,
+    apart: bool = False,
+    everywhere: bool = False,
+) -> Trace:
+    """The addresses of every shared and global access of a job.
+
+    `everything`: execute all instructions instead of those that addresses and branches depend on; the trace
+    is the same, and array arguments are written in place. `apart`: shared requests with a multiple of 128
+    bytes between them, which cost the same, are rows of their own: another layout may tell them apart.
+    `everywhere`: global requests too, of which there may be many.
+
+    Raises:
+        MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
+    """
+    from memsim.model.alike import alike
+    from memsim.ptx.demangle import short_name
+    from memsim.trace.record import Recorder
+    from memsim.trace.trace import Trace
+    from memsim.trace.trace_source import TraceSource
+
+    chosen = _blocks(job)
+    stands_for = None if apart or everywhere else partial(alike, arch=job.arch)
+    new_recorder = partial(Recorder, stands_for, apart=apart, everywhere=everywhere)
+    if isinstance(job.kernel, TraceSource):
+        return job.kernel.trace(job.launch, job.args, chosen, progress, new_recorder)
+    kernel, launch, recorder = job.loaded, job.launch, new_recorder()
+    memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
+    sites, columns = recorder.columns()
+    listing = kernel.code.listing
+    arrays = [
+        (short_name(buffer.name), space, buffer.start - base, buffer.end - buffer.start)
+        for space, base in (("shared", memory.layouts["shared"].base), ("global", 0), ("local", 0))
+        for buffer in memory.layouts[space].buffers
+    ]
+    return Trace(
+        kernel=kernel.title,
+        launch=launch,
+        blocks_replayed=launch.blocks if chosen is None else len(chosen),
+        sites=tuple(sites),
+        arrays=tuple(arrays),
+        sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
+        notes=tuple(recorder.notes),
+        unsure=(*job.unsure, *sorted(recorder.not_sure)),
+        writers=recorder.writers.threads,
+        origin=kernel.origin,
+        listing=listing,
+        executed=recorder.executions.of(len(listing)),
+        apart=recorder.is_apart,
+        layouts={},
+        resources=kernel.code.resources,
+        blocks_alike=recorder.executions.blocks_alike,
+        footprint=recorder.marks.footprint,
+        **columns,
+    )
+
+
+def run_job(job: Job, progress: Progress | None = None) -> None:
+    """Executes all of a job; array arguments are written in place.
+
+    Raises:
+        MemsimError: as `run`.
+    """
+    _execute(job, _Deaf(), progress, everything=True)
+
+
+def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
+    from memsim.arrays import as_arguments
+    from memsim.simt.execute_program import MAX_STEPS
+
+    kernel, steps = job.loaded, job.max_steps or MAX_STEPS
+    return kernel.code.execute(
+        job.launch,
+        as_arguments(job.values),
+        kernel.argument_names,
+        listener,
+        arch=job.arch,
+        progress=progress,
+        max_steps=steps,
+        allow_out_of_bounds=job.allow_out_of_bounds,
+        **how,
+    )
+
+
+def _blocks(job: Job) -> np.ndarray | None:
+    """Linear numbers of the blocks to replay, the first and last of the grid included; None for all."""
+    blocks = job.launch.blocks
+    everything = job.blocks is None or job.blocks >= blocks
+    if everything and job.part is None:
+        return None
+    wanted = blocks if everything or job.blocks is None else job.blocks
+    chosen = np.unique(np.linspace(0, blocks - 1, wanted).round().astype(np.int64))
+    if job.part is None:
+        return chosen
+    number, parts = job.part
+    return np.array_split(chosen, parts)[number]
+
+
+class _Deaf:
+    """A listener for those who want results only."""
+
+    def start_chunk(self, machine: Any) -> None:
+        """Nothing to do."""
+
+    def access(self, *event: Any) -> None:
+        """Nothing to do."""
+
+    def stretches(self, *event: Any) -> None:
+        """Nothing to do."""
+
+    def unknown(self, *event: Any) -> None:
+        """Nothing to do."""
+
+    def aside(self, *event: Any) -> None:
+        """Nothing to do."""
+
+    def unsure(self, what: str) -> None:
+        """Nothing to do."""
+
+    def executed(self, start: int, stop: int, mask: Any) -> None:
+        """Nothing to do."""
+
+
+def _check_kernel(kernel: object) -> None:
+    """Is it something that can be launched?
+
+    Raises:
+        MemsimError: it is a module, a name, or something else.
+    """
+    if isinstance(kernel, Kernel):
+        return
+    if isinstance(kernel, Module):
+        raise MemsimError("a module is not a kernel: choose a kernel from it", hint=choice_of(kernel))
+    shown = repr(kernel) if isinstance(kernel, str) else f"a {type(kernel).__name__}"
+    raise MemsimError(f"{shown} is not a kernel", hint='memsim.load("file.cu")["name"] gives one')
