@@ -30,28 +30,37 @@ from memsim.launch import (
 
 OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture1D, str, bytes, bytearray)
 PROTOCOLS = ("__cuda_array_interface__", "__array_interface__", "__dlpack__")
+MOST_STRUCTS = 64  # one in the other
 CPU = 1  # kDLCPU in dlpack.h
 
 
-def as_arguments(arguments: Sequence[Any]) -> Sequence[Any]:
-    """Every argument as the emulator takes it; the parts of a struct too. What is no list stays as it is."""
+def as_arguments(arguments: Sequence[Any], depth: int = 0) -> Sequence[Any]:
+    """Every argument as the emulator takes it; the parts of a struct too. What is no list stays as it is.
+
+    depth: structs around these.
+
+    Raises:
+        MemsimError: an array whose content cannot be had, or a struct in itself or in very many others.
+    """
     if not isinstance(arguments, (list, tuple)):
         return arguments
-    return [as_argument(argument) for argument in arguments]
+    if depth > MOST_STRUCTS:
+        raise MemsimError(f"an argument has structs within structs, more than {MOST_STRUCTS} deep")
+    return [as_argument(argument, depth) for argument in arguments]
 
 
-def as_argument(value: Any) -> Any:
+def as_argument(value: Any, depth: int = 0) -> Any:
     """An array of whatever package as a numpy array or `ArrayArg`; anything else as it is.
 
     Raises:
-        MemsimError: an array whose content cannot be had.
+        MemsimError: as `as_arguments`.
     """
     if value is None or isinstance(value, (*OURS, int, float)):
         return value
     if isinstance(value, StructFields):
-        return StructFields(as_arguments(value), value.names)
+        return StructFields(as_arguments(value, depth + 1), value.names)
     if isinstance(value, (list, tuple)):
-        return as_arguments(value)
+        return as_arguments(value, depth + 1)
     if hasattr(value, "data_ptr") and hasattr(value, "storage_offset"):
         return _of_torch(value)
     if hasattr(value, "__cuda_array_interface__"):

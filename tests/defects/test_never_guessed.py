@@ -306,6 +306,90 @@ def test_an_index_out_of_range_is_an_error(ways: Any) -> None:
     assert caught.value.file and caught.value.exit_code == 2
 
 
+UNIFORM = """\
+.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 to)
+{
+    .reg .b32 %way;
+    .reg .b64 %at;
+T:  .branchtargets A, B;
+    ld.param.u64 %at, [to];
+    mov.u32 %way, WAY;
+    brx.idx %way, T;
+A:  st.global.u32 [%at], 1;
+    ret;
+B:  st.global.u32 [%at+4], 1;
+    st.global.u32 [%at+8], 1;
+    ret;
+}
+"""
+
+
+def test_an_index_that_is_the_same_in_all_threads() -> None:
+    """It was once a traceback where the target did not exist."""
+
+    def stores(way: int) -> list[int | None]:
+        kernel = memsim.load(UNIFORM.replace("WAY", str(way)), code="ptx")["k"]
+        return [site.requests for site in memsim.analyze(kernel, 1, 32, [Array((32,))]).sites]
+
+    assert (stores(0), stores(1)) == ([1], [1, 1])
+    with pytest.raises(MemsimError, match="BRX to none of its targets") as caught:
+        stores(7)
+    assert caught.value.line == 11
+
+
+WIDE = """\
+.version 8.5
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 written, .param .u64 to)
+{
+    .shared .align 16 .b8 s[512];
+    .reg .b128 %q;
+    .reg .b32 %i, %place, %index;
+    .reg .b64 %from, %written, %to, %at;
+    ld.param.u64 %written, [written];
+    ld.param.u64 %to, [to];
+    mov.u32 %i, %tid.x;
+    mul.wide.u32 %at, %i, 16;
+    add.s64 %from, %written, %at;
+    mov.u32 %place, s;
+    mad.lo.u32 %place, %i, 16, %place;
+    mov.b128 %q, {%at, %at};
+    STORE
+    cp.async.ca.shared.global [%place], [%from], 16;
+    cp.async.wait_all;
+    bar.sync 0;
+    ld.shared.u32 %index, [%place];
+    and.b32 %index, %index, 31;
+    mul.wide.u32 %at, %index, 32;
+    add.s64 %at, %to, %at;
+    st.global.u32 [%at], 1;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("code", ["sass", "ptx"])
+def test_an_index_that_a_wide_store_and_a_copy_brought(code: str) -> None:
+    """What a kernel reads of its own stores is not certain, for a trace does not execute them."""
+
+    def analyzed(store: str) -> Analysis:
+        try:
+            kernel = memsim.load(WIDE.replace("STORE", store), code=code)["k"]
+        except MemsimError as error:
+            pytest.skip(error.message)
+        return memsim.analyze(kernel, 1, 32, [np.arange(128, dtype=np.int32) // 4, Array((256,))])
+
+    alone, stored = analyzed(""), analyzed("st.global.b128 [%from], %q;")
+    assert (alone.totals[ST_REQUESTS], alone.totals[ST_SECTORS]) == (1, 32)
+    assert NOT_CERTAIN not in alone.verdict
+    assert stored.totals[ST_REQUESTS] == 2
+    assert NOT_CERTAIN in stored.verdict
+
+
 @pytest.mark.parametrize("threads", [64, 128])
 def test_a_barrier_that_waits_for_threads_that_have_left(module: Any, threads: int) -> None:
     with pytest.raises(MemsimError, match="32 of 64 threads wait") as caught:

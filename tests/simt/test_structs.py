@@ -132,3 +132,19 @@ extern "C" __global__ void k(const __grid_constant__ Pack p) {
     path.write_text(text)
     run(load(path, code="sass")["k"], 1, 32, [[*np.arange(6, dtype=np.int32), out]])
     assert (out == [0, 1, 2, 3, 4, 5, *range(106, 132)]).all()
+
+
+def test_a_struct_in_itself_is_refused(tmp_path: Path) -> None:
+    k = kernel(tmp_path, PARAMS)
+    shallow: list[object] = [np.float32(1)]
+    deep: list[object] = []
+    deep.append([deep])
+    for _ in range(100):
+        shallow = [shallow]
+    for endless in (deep, shallow):
+        with pytest.raises(MemsimError, match="structs within structs"):
+            analyze(k, 1, 32, [endless, ArrayArg((32,), "float64")])
+    parts = [np.float32(1), np.int32(2), *np.zeros(3, np.float32), np.float64(5)]
+    assert analyze(k, 1, 32, [parts, ArrayArg((32,), "float64")]).sites
+    with pytest.raises(MemsimError, match="a part of the struct p is"):
+        analyze(k, 1, 32, [[parts], ArrayArg((32,), "float64")])
