@@ -1,11 +1,10 @@
-"""Host code set aside: what a compiler of device code needs of a source, at its lines and columns.
+"""Removes host code: keeps what a compiler of device code needs of a source, with lines and columns
+unchanged.
 
-In: the texts of a source and its headers. Out: the same texts with everything blank that no kernel needs:
-host functions and variables, classes that only they use, headers that only a host has.
-Left out on purpose: the preprocessor. Both branches of an `#if` are looked at, and its lines stay.
-
-What stays is what kernels reach by name: each kernel, the names in it, and whatever declares one of those
-names for the device, in any of the texts. Macros, and what `#pragma` and `#undef` say, stay as they are.
+Blanked are host functions and variables, classes that only they use, and host-only headers. Kept is what
+kernels reach by name: each kernel, the names in it, and whatever declares one of these for the device, in any
+of the texts; also macros, `#pragma` and `#undef`. There is no preprocessing: both branches of an `#if` are
+considered, and its lines are kept.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree, blank, directives, is_loose, macros, parse, understood
+from memsim.source.syntax import Tree, blank, directives, is_fragment, macros, parse, parse_declarations
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -38,7 +37,7 @@ _TYPEDEF = re.compile(
 _ONCE = re.compile(rb"[ \t]*#[ \t]*pragma[ \t]+once\b")
 _GLOBAL = re.compile(r"\b__global__\b")
 
-# Nodes whose children are looked at one by one; what is between those, such as `namespace x {`, stays.
+# Nodes whose children are separate items; what is between these, such as `namespace x {`, is kept.
 _FOLDERS = frozenset({
     "translation_unit", "namespace_definition", "linkage_specification", "declaration_list",
     "preproc_if", "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef",
@@ -50,19 +49,18 @@ _WITHOUT_BODY = ("default_method_clause", "delete_method_clause")
 
 @dataclass(slots=True)
 class Item:
-    """A piece of a source that stays or goes as a whole.
+    """A piece of a source that is kept or removed as a whole.
 
     Attributes:
         file: the text that it is in.
         start, end: its bytes there.
-        names: what it declares.
-        uses: the words in it.
-        kernel: a kernel is in it.
+        names: that it declares.
+        uses: the identifiers in it.
+        kernel: it contains a kernel.
         device: device code can use it.
-        always: it stays, whoever names it.
-        instance: it is an instance of a template, which stays if that is a kernel.
-        asserts: it is a `static_assert` outside of any function or class.
-        holes: bytes inside it that go even if it stays: methods for the host.
+        always: it is kept unconditionally.
+        instance: an explicit instantiation of a template, kept if that is a kernel.
+        holes: bytes inside it that are removed even if it is kept: host methods.
     """
 
     file: str
@@ -86,13 +84,12 @@ EVERY = ("", 0)
 def set_aside(
     texts: Mapping[str, str], main: str, wanted: Iterable[str] = (), asserted: Assertion | None = None
 ) -> dict[str, str]:
-    """The texts with host code blank.
+    """The texts with host code blanked.
 
     Args:
         texts: a source and its headers, by path.
-        main: the path of the source. Kernels of headers stay if it has none, or if it names them.
-        wanted: names that are needed besides, such as types in template arguments.
-        asserted: instead of the kernels this `static_assert` stays, and what it names.
+        main: the path of the source. Kernels of headers are kept if it has none or names them.
+        wanted: further names that are needed, such as types in template arguments.
     """
     trees = {file: parse(text) for file, text in texts.items()}
     bodies = _macros(texts.values())
@@ -142,7 +139,7 @@ def _is_root(item: Item, asserted: Assertion, trees: Mapping[str, Tree]) -> bool
 def _needed(
     items: Sequence[Item], macros: Mapping[str, str], roots: Sequence[int], wanted: Iterable[str]
 ) -> set[int]:
-    """The places in `items` of those that stay: the roots, and what they name."""
+    """The indices in `items` of those that are kept."""
     by_name: defaultdict[str, list[int]] = defaultdict(list)
     for place, item in enumerate(items):
         for name in item.names:
@@ -165,12 +162,12 @@ def _needed(
 
 
 def _without(tree: Tree, items: Sequence[tuple[int, Item]], kept: set[int]) -> str:
-    """The text of `tree` with the items that are not in `kept` blank, and the holes in those that are."""
+    """The text of `tree` with items that are not in `kept`, and holes in those that are, blanked."""
     content = bytearray(tree.content)
     stays = [(item.start, item.end) for place, item in items if place in kept]
     for place, item in items:
         if place not in kept and any(start <= item.start and item.end <= end for start, end in stays):
-            continue  # a call without a semicolon inside of code that stays
+            continue  # a call without a semicolon inside of kept code
         for start, end in item.holes if place in kept else [(item.start, item.end)]:
             content[start:end] = blank(tree.content[start:end])
     for start, end, name in directives(tree.content):
@@ -192,8 +189,8 @@ class _ItemReader:
             yield self._of_macro(call.name, call.start, call.end)
 
     def _in(self, folder: Node) -> Iterator[Item]:
-        if folder.type == "ERROR" or any(map(is_loose, _body(folder).named_children)):
-            for node in understood(self.tree, folder.start_byte, folder.end_byte):
+        if folder.type == "ERROR" or any(map(is_fragment, _body(folder).named_children)):
+            for node in parse_declarations(self.tree, folder.start_byte, folder.end_byte):
                 yield self._of(node)
             return
         skipped = {folder.child_by_field_name(name) for name in ("name", "condition", "value")}
@@ -220,9 +217,9 @@ class _ItemReader:
             head = self.tree.content[node.start_byte : (body or inner).start_byte if body else inner.end_byte]
             self._mark(item, head.decode("utf-8", "replace"))
             item.names = frozenset(self._declared(inner))
-            # What calls an operator does not name it.
+            # Calls of an operator do not name it.
             item.always = item.device and any(name.startswith("operator") for name in item.names)
-            if named is not None:  # `struct __align__(8) Pair {...}` is taken for a function
+            if named is not None:  # `struct __align__(8) Pair {...}` parses as a function
                 item.device = True
                 item.names |= {named[1]}
         elif inner.type in _CLASSES:
@@ -329,7 +326,7 @@ class _ItemReader:
             if member.type in _FOLDERS:
                 yield from self._holes(member)
             elif inner.type == "friend_declaration" or (
-                # `EXTENSION union {...}` is taken for a function without parameters
+                # `EXTENSION union {...}` parses as a function without parameters
                 inner.type in ("function_definition", "field_declaration", "declaration")
                 and _is_function(inner)
             ):
@@ -351,7 +348,7 @@ class _ItemReader:
 
 
 def _body(folder: Node) -> Node:
-    """What a namespace or `extern "C"` encloses."""
+    """The body of a namespace or `extern "C"` block."""
     return folder.child_by_field_name("body") or folder
 
 
@@ -363,7 +360,7 @@ def _is_function(node: Node) -> bool:
 
 
 def _inner(node: Node) -> Node:
-    """What a template declares, or `extern "C"`."""
+    """The declaration inside a template or `extern "C"`."""
     while node.type in ("template_declaration", "linkage_specification"):
         inside = [
             child
@@ -377,12 +374,12 @@ def _inner(node: Node) -> Node:
 
 
 def _words(text: str) -> frozenset[str]:
-    """The names that a piece of code uses; members behind a dot are none."""
+    """The identifiers that a piece of code uses, without members after a dot."""
     return frozenset(_USED.findall(_QUIET.sub(" ", text)))
 
 
 def _expanded(text: str, macros: Mapping[str, str]) -> str:
-    """A text, and the bodies of the macros in it."""
+    """A text followed by the bodies of the macros in it."""
     said, seen = [text], set[str]()
     waiting = _WORD.findall(text)
     while waiting:

@@ -1,7 +1,5 @@
-"""What is read from CUDA source itself, and code compiled from it does not say.
-
-In: the text of a source. Out: names and C types of kernels' parameters, shapes of shared arrays, templates,
-launches. Left out on purpose: what code does.
+"""What CUDA source says that compiled code does not: names and C types of kernel parameters, shapes of shared
+arrays, templates, launches.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the parameters of a template of host functions stand for, where the source calls it.
+"""Template arguments of host functions, deduced from the calls in a source.
 
-A function such as `template <int D> void launch(...)` launches `kernel<D, D / 8>`; which kernel that is, its
-calls say: `launch<64>(...)`. In: the tree of a source and a function in it. Out: values of parameters, by the
-first call that says most of them. Left out on purpose: arguments that a compiler would deduce.
+A function such as `template <int D> void launch(...)` launches `kernel<D, D / 8>`; its calls, such as
+`launch<64>(...)`, say which kernel that is. The first call that specifies most parameters counts. Arguments
+that a compiler would deduce are not handled.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _DEFINE = re.compile(rb"[ \t]*#[ \t]*define[ \t]+\w+\(([^)]*)\)")
 
 
 def function_around(node: Node | None) -> Node | None:
-    """The function that a node is in; None if it is in none."""
+    """The function that contains a node, if any."""
     while node is not None and node.type != "function_definition":
         node = node.parent
     return node
 
 
 def names_of_templates(function: Node | None) -> set[str]:
-    """The names of the parameters of the templates that a function is in."""
+    """The names of the template parameters in scope in a function."""
     return {name for node in _templates(function) for name in _parameters(node)}
 
 
 def binding(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[str, str]:
-    """What parameters of a function's template stand for, by name; those that no call says are left out."""
+    """The values of a function's template parameters, by name; without those that no call specifies."""
     templates = _templates(function)
     if function is None or len(templates) != 1 or levels == 0:
         return {}
@@ -56,12 +56,12 @@ def binding(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[st
 
 
 def substituted(text: str, bound: dict[str, str]) -> str:
-    """A text with the names of parameters replaced by what they stand for."""
+    """A text with parameters replaced by their values."""
     return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: bound.get(word[0], word[0]), text)
 
 
 def _of_macro(tree: Tree, place: int) -> set[str]:
-    """The parameters of the macro whose definition a place is in."""
+    """The parameters of the macro definition that contains `place`."""
     before = tree.content[:place].replace(b"\\\n", b"  ")
     found = _DEFINE.match(before, before.rfind(b"\n") + 1)
     return set(re.findall(r"\w+", found[1].decode("utf-8", "replace"))) if found else set()
@@ -78,7 +78,7 @@ def _templates(function: Node | None) -> list[Node]:
 
 
 def _parameters(template: Node) -> dict[str, str | None]:
-    """The names of a template's parameters, and their defaults."""
+    """A template's parameters by name, with their defaults."""
     node = template.child_by_field_name("parameters")
     if node is None:
         return {}

@@ -1,6 +1,6 @@
-"""What is read from CUDA source itself: names of kernels' parameters, shapes of shared arrays, templates.
+"""Declarations in CUDA source: names of kernel parameters, shapes of shared arrays, templates.
 
-PTX numbers parameters; people know them as `A`, `B` and `C`. PTX knows an array's size and not its rows.
+PTX numbers parameters; people know them as `A`, `B` and `C`. PTX has an array's size but not its rows.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
 
 
 def parameter_types(text: str, kernel: str, instance: str = "") -> tuple[str, ...]:
-    """C types of the parameters of `kernel`, `const float *`; () if not found.
+    """C types of the parameters of `kernel`, such as `const float *`; () if not found.
 
-    instance: of a template the demangled name, `tile<float, 32>`: its arguments stand in the types then.
+    instance: the demangled name of a template's instance, `tile<float, 32>`: its arguments are substituted.
     """
     given = template_arguments(text, instance)
     types = (_type(part) for part in _parameters(text, kernel))
@@ -51,7 +51,7 @@ def is_template(text: str, kernel: str) -> bool:
 
 
 def closing(text: str, start: int) -> int:
-    """Index behind the parenthesis that closes the one before `start`."""
+    """Index after the parenthesis that closes the one before `start`."""
     depth = 1
     for index in range(start, len(text)):
         depth += (text[index] == "(") - (text[index] == ")")
@@ -76,7 +76,7 @@ def _last_name(declaration: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArrayShape:
-    """A declared array: its extents, and the bytes of an element."""
+    """A declared array: its extents, and bytes per element."""
 
     extents: tuple[int, ...]
     element: int
@@ -84,10 +84,10 @@ class ArrayShape:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """Where a text declares an array. Spans are (start, end) in the text.
+    """A declaration of an array in a text. Spans are (start, end) in the text.
 
-    name: the span of its name; extents: of each extent, without the brackets; scope: from there to the end of
-    the block that declares it. dynamic: its one extent is left to the launch.
+    name: span of its name; extents: of each extent, without the brackets; scope: from there to the end of the
+    enclosing block. dynamic: its only extent is left to the launch.
     """
 
     shape: ArrayShape
@@ -104,11 +104,11 @@ class Declaration:
 def array_shape(text: str, name: str, size: int, also: Mapping[str, int] | None = None) -> ArrayShape | None:
     """How the source declares the shared array `name` of `size` bytes, such as `float s_a[BK][BM + 4]`.
 
-    Extents are numbers, constants of the source (`constexpr`, `const`, `#define`) and arithmetic of both.
-    `also`: other constants by name, such as a template's parameters, or macros of the command line. The
-    size of an element whose type is not known (a template's) is what is left for it.
-    None if there is no such declaration, if an extent is not known or left to the launch
-    (`extern __shared__ float s[]`), or if it is not of that size.
+    Extents are numbers, constants of the source (`constexpr`, `const`, `#define`) and arithmetic on both.
+    `also`: other constants by name, such as template parameters or macros of the command line. If the element
+    type is unknown (a template parameter), its size is derived from `size`. None if there is no such
+    declaration, if an extent is unknown or left to the launch (`extern __shared__ float s[]`), or if the size
+    differs.
     """
     found = next(declarations(text, name, size, also), None)
     return None if found is None or found.dynamic else found.shape
@@ -117,7 +117,7 @@ def array_shape(text: str, name: str, size: int, also: Mapping[str, int] | None 
 def declarations(
     text: str, name: str, size: int, also: Mapping[str, int] | None = None
 ) -> Iterator[Declaration]:
-    """Where the source declares the shared array `name` of `size` bytes; as `array_shape`."""
+    """All declarations of the shared array `name` of `size` bytes; as `array_shape`."""
     code = without_comments(text)
     known = {**constants(code), **(also or {})}
     for match in re.finditer(
@@ -141,15 +141,15 @@ def declarations(
 
 
 def template_constants(text: str, kernel: str) -> dict[str, int]:
-    """The values of integer parameters of a template of kernels, by name, in an instance."""
+    """The values of the integer parameters, by name, of a template instance."""
     values = template_arguments(text, kernel)
     return {name: int(value) for name, value in values.items() if re.fullmatch(r"\d+", value)}
 
 
 def template_arguments(text: str, kernel: str) -> dict[str, str]:
-    """The arguments of a template of kernels, by the names of its parameters, in an instance.
+    """The template arguments, by parameter name, of an instance.
 
-    `kernel`: as demangled, `tile<float, 32>`; {} for anything but an instance of a template of the source.
+    `kernel`: as demangled, `tile<float, 32>`; {} unless it is an instance of a template of the source.
     """
     plain, _, inside = kernel.partition("<")
     arguments = split(inside[: inside.rfind(">")])
@@ -164,7 +164,7 @@ def template_arguments(text: str, kernel: str) -> dict[str, str]:
 
 
 def _end_of_block(code: str, start: int) -> int:
-    """Where the block ends that `start` is in; the end of the text outside of all blocks."""
+    """The end of the block that contains `start`; the end of the text outside of all blocks."""
     depth = 0
     for brace in re.compile(r"[{}]").finditer(code, start):
         depth += 1 if brace[0] == "{" else -1
@@ -174,7 +174,7 @@ def _end_of_block(code: str, start: int) -> int:
 
 
 def definition(text: str, name: str) -> tuple[int, int] | None:
-    """The span of the value of the constant `name` of the source; None if it is not defined exactly once."""
+    """The span of the value of the constant `name`; None unless it is defined exactly once."""
     code = without_comments(text)
     escaped = re.escape(name)
     macros = re.finditer(rf"^[ \t]*#[ \t]*define[ \t]+{escaped}[ \t]+(\S[^\n]*?)[ \t]*$", code, re.MULTILINE)
@@ -187,7 +187,7 @@ def definition(text: str, name: str) -> tuple[int, int] | None:
 
 
 def without_comments(text: str) -> str:
-    """The text with blanks for comments: every place stays where it is."""
+    """The text with comments replaced by blanks, so that positions stay valid."""
     return re.sub(
         r"//[^\n]*|/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.DOTALL
     )

@@ -1,7 +1,6 @@
-"""The kernels that a source defines: their C parameters, and what their templates take.
+"""The kernels that a source defines, in source order, with their C and template parameters.
 
-In: the text of a source. Out: a record for each kernel, in the source's order.
-Left out: kernels that a macro makes.
+Kernels defined by macros are not found.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree, is_loose, parse, understood
+from memsim.source.syntax import Tree, is_fragment, parse, parse_declarations
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -34,7 +33,7 @@ class SourceParameter:
 
 @dataclass(frozen=True, slots=True)
 class TemplateParameter:
-    """`typename T`, `int N = 4`: what it is (`typename`, `int`), its name, and whether it may be left out."""
+    """`typename T`, `int N = 4`: its kind (`typename`, `int`), its name, and its default."""
 
     kind: str
     name: str
@@ -51,8 +50,8 @@ class KernelSource:
     Attributes:
         name: with its namespaces, `ns::transpose`.
         parameters: in order.
-        template: what its template takes; empty if it is none.
-        line: where it is defined.
+        template: its template parameters; empty if it is not a template.
+        line: of its definition.
     """
 
     name: str
@@ -74,7 +73,7 @@ class KernelSource:
 
 @lru_cache(maxsize=64)
 def kernels(text: str) -> tuple[KernelSource, ...]:
-    """The kernels of a source, each once, in the order of their definitions."""
+    """The kernels of a source in the order of their definitions, without duplicates."""
     if "__global__" not in text:
         return ()
     tree = parse(text)
@@ -84,11 +83,11 @@ def kernels(text: str) -> tuple[KernelSource, ...]:
     return tuple(sorted(found.values(), key=lambda kernel: kernel.line))
 
 
-def _in(tree: Tree, node: Node, namespace: str, *, anew: bool = True) -> Iterator[KernelSource]:
-    """The kernels in a node; `anew`: what was not understood is parsed again, piece by piece."""
+def _in(tree: Tree, node: Node, namespace: str, *, reparse: bool = True) -> Iterator[KernelSource]:
+    """The kernels in a node; `anew`: code that failed to parse is parsed again, piece by piece."""
     children = node.named_children
-    if anew and (node.type == "ERROR" or any(map(is_loose, children))):
-        children, anew = list(understood(tree, node.start_byte, node.end_byte)), False
+    if reparse and (node.type == "ERROR" or any(map(is_fragment, children))):
+        children, reparse = list(parse_declarations(tree, node.start_byte, node.end_byte)), False
     for child in children:
         inner, template = child, None
         while inner.type in ("template_declaration", "linkage_specification") and inner.named_children:
@@ -104,9 +103,9 @@ def _in(tree: Tree, node: Node, namespace: str, *, anew: bool = True) -> Iterato
             body = inner.child_by_field_name("body")
             inside = f"{namespace}{tree.text(name)}::" if name is not None else namespace
             if body is not None:
-                yield from _in(tree, body, inside, anew=anew)
+                yield from _in(tree, body, inside, reparse=reparse)
         elif inner.type in _FOLDERS or inner.type.startswith("preproc_"):
-            yield from _in(tree, inner, namespace, anew=anew)
+            yield from _in(tree, inner, namespace, reparse=reparse)
 
 
 def _kernel(
@@ -135,7 +134,7 @@ def _kernel(
 
 
 def _parameter(tree: Tree, node: Node) -> SourceParameter:
-    """`const float *__restrict__ in` is of type `const float *`, and called `in`."""
+    """`const float *__restrict__ in` has the type `const float *` and the name `in`."""
     text = tree.text(node)
     name = node.child_by_field_name("declarator")
     while name is not None and name.type not in ("identifier", "field_identifier"):

@@ -1,8 +1,7 @@
 """The launches that a source makes: `k<float><<<dim3(N / 32), dim3(32, 8), bytes>>>(a, b, N)`.
 
-In: the text of a source. Out: a record for each launch: template arguments, grid, block, shared bytes and the
-names of what is passed, as far as they are written down; values that only running can tell stay as they are
-written. Left out: launches by `cudaLaunchKernel`, and what a called function works out.
+A record has template arguments, grid, block, shared bytes and arguments; values that are only known at run
+time stay as text. Launches by `cudaLaunchKernel`, and values computed by called functions, are not handled.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-# Names that mean something in a function only; PyTorch's macros call any type scalar_t, apex's scalar_t_0.
+# Names that are local to a function; PyTorch's macros call any type scalar_t, apex's scalar_t_0.
 _LOCAL = re.compile(r"\bauto\s+(\w+)|\b(?:constexpr|const)\b[^;=({]*?\b(\w+)\s*[={]|\b(scalar_t\w*)")
-# `BOOL_SWITCH(x > 0, kEven, [&] {` gives one to kEven.
+# `BOOL_SWITCH(x > 0, kEven, [&] {` defines kEven.
 _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One number of a launch: as it is written, and what it comes to where that is known."""
+    """One dimension of a launch: its text, and its value if known."""
 
     text: str
     value: int | None
@@ -39,16 +38,16 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSource:
-    """A launch as its source writes it.
+    """A launch as written in its source.
 
     Attributes:
-        kernel: what is launched, with its template's arguments as far as they are known: `k<float, 8>`.
-        template: those arguments, constants by their value.
+        kernel: the kernel with its template arguments as far as known: `k<float, 8>`.
+        template: these arguments, constants by value.
         grid, block: one to three sizes.
-        shared: dynamic shared memory, bytes; None if nothing is said.
-        arguments: what is passed, as it is written.
-        line: where.
-        unknown: names in the template's arguments that mean nothing outside of the function that launches.
+        shared: bytes of dynamic shared memory; None if not specified.
+        arguments: their texts.
+        line: of the launch.
+        unknown: names in the template arguments that are local to the launching function.
     """
 
     kernel: str
@@ -62,7 +61,7 @@ class LaunchSource:
 
     @property
     def name(self) -> str:
-        """The kernel with its template's arguments."""
+        """The kernel with its template arguments."""
         return f"{self.kernel}<{', '.join(self.template)}>" if self.template else self.kernel
 
     @property
@@ -73,7 +72,7 @@ class LaunchSource:
 
 @lru_cache(maxsize=64)
 def launches(text: str) -> tuple[LaunchSource, ...]:
-    """The launches of a source in the order of their lines, those in macros where the macro is called."""
+    """The launches of a source by line, those in macros at the macro's call."""
     if "<<<" not in text:
         return ()
     known = {kernel.plain: kernel for kernel in kernels(text)}
@@ -87,7 +86,9 @@ def launches(text: str) -> tuple[LaunchSource, ...]:
 
 
 def instances_of(text: str) -> tuple[str, ...]:
-    """The instances of its own templates that a source launches, each once: `transpose<float, 8>`."""
+    """The instances of its own templates that a source launches, without duplicates:
+    `transpose<float, 8>`.
+    """
     templates = {kernel.plain: kernel for kernel in kernels(text) if kernel.template}
     found = []
     for launch in launches(text):
@@ -100,7 +101,7 @@ def instances_of(text: str) -> tuple[str, ...]:
 def _launches_in(
     tree: Tree, known: Mapping[str, KernelSource], file: Mapping[str, int], line: int, start: int = 0
 ) -> Iterator[LaunchSource]:
-    """Those in a tree behind `start`; `line` is where they are if it is not what the tree says."""
+    """The launches in a tree after `start`; `line`: where they are, if not as in the tree."""
     waiting = [tree.root]
     while waiting:
         node = waiting.pop()
@@ -121,7 +122,7 @@ class _LaunchReader:
         self.tree, self.known = tree, known
         self.call = call
         function = function_around(call)
-        # Where the parser finds no function, such as in front of a macro's launch, all that comes before.
+        # Everything before the launch if the parser finds no function, as for a launch in a macro.
         around = tree.content[function.start_byte if function is not None else 0 : call.start_byte]
         defined = macros(tree.content.decode("utf-8", "replace"))
         self.around = compiled(without_comments(around.decode("utf-8", "replace")), defined)
@@ -162,7 +163,7 @@ class _LaunchReader:
         return str(found[0]) if found else called
 
     def _split(self, text: str) -> tuple[str, list[str]]:
-        """`ns::k<float, N>` -> `ns::k` and its arguments, names of constants by their values."""
+        """`ns::k<float, N>` -> `ns::k` and its arguments, with constants replaced by their values."""
         text = re.sub(r"\s+", " ", text).strip()
         if not text.endswith(">"):
             return text, []
@@ -183,7 +184,7 @@ class _LaunchReader:
         return substituted((alias[1] or alias[2]).strip(), numbers | self.bound)
 
     def _deduced(self, kernel: KernelSource, given: list[str], passed: Sequence[str]) -> list[str]:
-        """The template's arguments, those that follow from what is passed included; [] where one does not."""
+        """The template arguments, including those deduced from function arguments; [] if one is unknown."""
         found = list(given)
         for parameter in kernel.template[len(given) :]:
             if parameter.default is not None:
@@ -203,7 +204,7 @@ class _LaunchReader:
         return found
 
     def _type_of(self, argument: str) -> str | None:
-        """The type that the function declares a variable of, without its pointer."""
+        """The type with which the function declares a variable, without its pointer."""
         if not re.fullmatch(r"\w+", argument):
             return None
         declared = re.search(
@@ -213,7 +214,7 @@ class _LaunchReader:
         return declared[1] if declared and declared[1] not in ("return", "auto", "else") else None
 
     def _dim3(self, text: str) -> tuple[Size, ...]:
-        """`dim3(32, 8)`, `{32, 8}`, a number, or a variable that is declared as one of them."""
+        """`dim3(32, 8)`, `{32, 8}`, a number, or a variable declared as one of these."""
         made = (
             re.fullmatch(r"(?:dim3\s*)?[({](.*)[)}]", text, re.DOTALL)
             if text.startswith(("dim3", "{"))

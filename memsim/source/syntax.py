@@ -1,8 +1,8 @@
 """CUDA C++ as a syntax tree, by tree-sitter.
 
-In: the text of a source. Out: its tree, and the macro calls that were hidden from the parser: a call on a
-line of its own without a semicolon (`DEFINE_KERNEL(add, +)`) is no C++ before the preprocessor has run.
-Left out on purpose: the preprocessor. Both branches of an `#if` are in the tree.
+Macro calls on a line of their own without a semicolon (`DEFINE_KERNEL(add, +)`) are not C++ before
+preprocessing; they are hidden from the parser and returned beside the tree. There is no preprocessing: both
+branches of an `#if` are in the tree.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KEYWORDS = frozenset(b"if for while switch return sizeof catch do else asm stat
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A macro call that stands alone: bytes [start, end) of the text."""
+    """A macro call on a line of its own: bytes [start, end) of the text."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The bytes of a source, the root of their tree, and the macro calls that the tree lacks."""
+    """The bytes of a source, the root of their tree, and the macro calls that were hidden from the parser."""
 
     content: bytes
     masked: bytes
@@ -70,15 +70,15 @@ class Tree:
     calls: tuple[Call, ...]
 
     def text(self, node: Node) -> str:
-        """What a node says."""
+        """The text of a node."""
         return self.content[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> Tree:
-    """The tree of a source. Code that is not understood stands in it as `ERROR`; nothing is raised."""
+    """The tree of a source. Code that cannot be parsed is an `ERROR` node; nothing is raised."""
     content = text.encode("utf-8")
-    calls = tuple(_lonely_calls(content))
+    calls = tuple(_standalone_calls(content))
     masked = bytearray(content)
     for call in calls:
         masked[call.start : call.end] = blank(content[call.start : call.end])
@@ -86,12 +86,14 @@ def parse(text: str) -> Tree:
 
 
 def blank(content: bytes) -> bytes:
-    """As many spaces, with the line breaks where they were."""
+    """Replace everything but line breaks by spaces."""
     return _VISIBLE.sub(b" ", content)
 
 
-def understood(tree: Tree, start: int, end: int) -> Iterator[Node]:
-    """The nodes of [start, end), parsed declaration by declaration: one that is no C++ spoils only itself."""
+def parse_declarations(tree: Tree, start: int, end: int) -> Iterator[Node]:
+    """The nodes of [start, end), parsed declaration by declaration: an error in one does not affect the
+    others.
+    """
     code = _PIECES.sub(lambda piece: blank(piece[0]), tree.masked[start:end])
     quiet = bytearray(tree.masked)
     for at, until, _ in directives(tree.masked[start:end]):
@@ -107,22 +109,22 @@ def understood(tree: Tree, start: int, end: int) -> Iterator[Node]:
         if depth > 0 or found[0] not in (b";", b"}"):
             continue
         if found[0] == b"}" and _TYPEDEF.match(code, begin):
-            continue  # the name comes behind the brace
+            continue  # the name comes after the brace
         depth = 0
         if code[begin : found.end()].strip(b"; \t\r\n}"):
-            yield from _alone(content, start + begin, start + found.end())
+            yield from _parse_range(content, start + begin, start + found.end())
         begin = found.end()
     if code[begin:].strip():
-        yield from _alone(content, start + begin, end)
+        yield from _parse_range(content, start + begin, end)
 
 
-def is_loose(node: Node) -> bool:
-    """Is it a piece of a declaration that was not understood as one?"""
+def is_fragment(node: Node) -> bool:
+    """Is it a fragment of a declaration that could not be parsed?"""
     return node.type in _LOOSE
 
 
-def _alone(content: bytes, start: int, end: int) -> list[Node]:
-    """The nodes of [start, end), at their places; one for all where they are loose."""
+def _parse_range(content: bytes, start: int, end: int) -> list[Node]:
+    """The nodes of [start, end) at their positions; one for all if they are fragments."""
     import tree_sitter
 
     first, last = (tree_sitter.Point(*_point(content, place)) for place in (start, end))
@@ -130,7 +132,7 @@ def _alone(content: bytes, start: int, end: int) -> list[Node]:
     try:
         parser.included_ranges = [tree_sitter.Range(first, last, start, end)]
         root = parser.parse(content).root_node
-        return [root] if any(map(is_loose, root.named_children)) else root.named_children
+        return [root] if any(map(is_fragment, root.named_children)) else root.named_children
     finally:
         parser.included_ranges = []
 
@@ -141,7 +143,8 @@ def _point(content: bytes, place: int) -> tuple[int, int]:
 
 
 def macro_calls(text: str) -> Iterator[tuple[int, str, str]]:
-    """Calls of the source's own macros that take arguments: the line, the function's code before, the body.
+    """Calls of the source's own macros with arguments: the line, the function's code before it, the
+    expansion.
 
     One level deep, with `##` and `__VA_ARGS__`.
     """
@@ -180,7 +183,7 @@ def _expand(body: str, parameters: list[str], arguments: list[str]) -> str:
 
 
 def directives(content: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The preprocessor's lines: the bytes of each, and its name (`ifdef`)."""
+    """The preprocessor directives: the bytes of each, and its name (`ifdef`)."""
     for piece in _PIECES.finditer(content):
         found = _DIRECTIVE.match(piece[0])
         if found is not None:
@@ -188,7 +191,7 @@ def directives(content: bytes) -> Iterator[tuple[int, int, bytes]]:
 
 
 def macros(text: str) -> dict[str, str]:
-    """The bodies of the macros that a source defines, by name; one that is defined twice has both."""
+    """The bodies of the macros that a source defines, by name; for several definitions all bodies."""
     found: dict[str, str] = {}
     for define in _DEFINE.finditer(text):
         found[define[1]] = f"{found.get(define[1], '')} {define[2]}"
@@ -202,12 +205,12 @@ def _parser() -> Parser:
         import tree_sitter_cuda
     except ImportError:
         hint = "pip install tree-sitter tree-sitter-cuda"
-        raise MemsimError("there is no parser of CUDA source here", hint=hint) from None
+        raise MemsimError("the parser of CUDA source, tree-sitter, is not installed", hint=hint) from None
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_cuda.language()))
 
 
-def _lonely_calls(content: bytes) -> Iterator[Call]:
-    """Calls such as `CHECK(x)` with nothing before and behind them on their lines, not even a semicolon."""
+def _standalone_calls(content: bytes) -> Iterator[Call]:
+    """Calls such as `CHECK(x)` alone on their lines, without a semicolon."""
     code = _PIECES.sub(lambda piece: blank(piece[0]), content)
     last = 0
     for found in _CALL.finditer(code):
@@ -228,7 +231,7 @@ def _lonely_calls(content: bytes) -> Iterator[Call]:
 
 
 def _closing(code: bytes, start: int) -> int:
-    """The place behind the parenthesis that closes the one before `start`; 0 if none does."""
+    """The position after the parenthesis that closes the one before `start`; 0 if none does."""
     depth = 1
     for found in re.compile(rb"[()]").finditer(code, start):
         depth += 1 if found[0] == b"(" else -1

@@ -1,7 +1,6 @@
-"""Numbers that a source says: its integer constants, and expressions of them.
+"""Integer constants in a source, and expressions of them.
 
-In: text without comments. Out: integers by name, or None where a value is not known. Left out on purpose: the
-preprocessor, but for branches of a macro that nobody defines.
+There is no preprocessing, except for branches on macros that are known to be undefined.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _INITIALIZED = re.compile(r"\s*(\w+)\s*(?:=|(?=\{))(.*)", re.DOTALL)
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
 _BRANCH = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(\w*)[ \t]*")
 
-#: Bytes of the types of elements that shared arrays are declared with.
+#: Bytes of the element types of shared arrays.
 ELEMENT_BYTES = {
     **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
     **dict.fromkeys(("half", "__half", "short", "int16_t", "uint16_t", "__nv_bfloat16"), 2),
@@ -43,7 +42,8 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
 def constants(code: str, known: Mapping[str, int] | None = None, *, last: bool = False) -> dict[str, int]:
     """Integer constants of a source by name, as far as they are known.
 
-    known: others that they may use. last: of a name that is defined twice the last value; else it is none.
+    known: others that they may refer to. last: take the last value of a name that is defined twice; else it
+    is unknown.
     """
     pairs = [(name, value) for name, value in _DEFINE.findall(code)]
     for declared in _DECLARED.findall(code):
@@ -65,7 +65,7 @@ def constants(code: str, known: Mapping[str, int] | None = None, *, last: bool =
 
 
 def compiled(code: str, defined: Mapping[str, object]) -> str:
-    """The code with blanks for branches of `#ifdef` and `#ifndef` whose macro is not, or is, `defined`."""
+    """The code with branches of `#ifdef` and `#ifndef` that `defined` excludes replaced by blanks."""
     lines: list[str] = []
     taken: list[bool | None] = []  # None: both branches of an #if
     for line in code.split("\n"):
@@ -87,7 +87,7 @@ def compiled(code: str, defined: Mapping[str, object]) -> str:
 
 
 def value_of(expression: str, known: Mapping[str, int]) -> int | None:
-    """The value of a C expression of integers; None if it is not one."""
+    """The value of a C integer expression; None if it is not one."""
     try:
         return _of(ast.parse(_as_python(expression.strip()), mode="eval").body, known)
     except (KeyError, SyntaxError, ValueError, ZeroDivisionError, OverflowError, MemoryError, RecursionError):
@@ -109,7 +109,7 @@ def _of(node: ast.expr, known: Mapping[str, int]) -> int:
 
 
 def _as_python(expression: str) -> str:
-    """`a < 2U ? b : c` as Python says it."""
+    """`a < 2U ? b : c` in Python's syntax."""
     expression = _SIZEOF.sub(lambda found: str(ELEMENT_BYTES.get(found[1], found[0])), expression)
     expression = " ".join(_SUFFIX.sub(r"\1", expression).split())
     while "?" in expression:
@@ -124,7 +124,7 @@ def _as_python(expression: str) -> str:
 
 
 def _around(text: str, place: int) -> tuple[int, int]:
-    """The inside of the parentheses that `place` is in."""
+    """The span inside the parentheses that contain `place`."""
     start, end = place, place
     for step, mark, other in ((-1, "(", ")"), (1, ")", "(")):
         depth, at = 0, place
@@ -140,7 +140,7 @@ def _around(text: str, place: int) -> tuple[int, int]:
 
 
 def _colon(text: str, start: int) -> int:
-    """The colon of a conditional expression, behind those of others in it."""
+    """The colon of a conditional expression, past those of nested ones."""
     depth = 0
     for place in range(start, len(text)):
         depth += (text[place] in "(?") - (text[place] == ")")

@@ -1,7 +1,6 @@
-"""What would help: other layouts of shared arrays, counted on the requests of a trace and proven by replay.
+"""What would help: other layouts of shared arrays, other threads, other global accesses.
 
-In: an `Analysis`, and its `Job` where there is a source. Out: `Suggestions`.
-`advise` tries layouts on the recorded requests; `prove_best` compiles and replays what it proposes.
+`advise` counts layouts on the recorded requests; `prove_best` compiles and replays what it proposes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Which changes of an array's layout are tried.
+"""The layout changes that are tried for an array; each keeps every recorded access aligned and contiguous.
 
-In: a `Tile` and its requests. Out: maps, each of which keeps every recorded access aligned and in one piece.
-
-Paddings by 1 element to 128 bytes (more comes round to the same banks) behind each row of every declared
-extent, behind rows as long as the strides between lanes, and behind every power of two of bytes. XORs of all
-bits that choose banks with the number of a row, of some rows, or of a part of a row: CUTLASS's
-`Swizzle<B, M, S>` and `col ^ (row >> a & mask) << b`.
+Paddings by 1 element to 128 bytes (more repeats the same banks) after each row of every declared extent,
+after rows as long as the strides between lanes, and after every power of two of bytes. XORs of all bits that
+select banks with the row number, some rows', or a part of a row's: CUTLASS's `Swizzle<B, M, S>` and `col ^
+(row >> a & mask) << b`.
 """
 
 from __future__ import annotations
@@ -21,8 +19,8 @@ from memsim.suggest.maps import LINE, Map, Padding, XorSwizzle
 from memsim.suggest.tiles import Tile
 
 LINE_BITS = 7
-WORD_BITS = 2  # bytes of a word lie in one bank: to move them within it changes nothing
-MOST_STRIDES = 6  # strides between lanes that are taken for rows
+WORD_BITS = 2  # the bytes of a word are in one bank; moving them within it changes nothing
+MOST_STRIDES = 6  # strides between lanes that are tried as row lengths
 
 
 def candidates(analysis: Analysis, tile: Tile) -> list[Map]:
@@ -38,7 +36,7 @@ def candidates(analysis: Analysis, tile: Tile) -> list[Map]:
 
 
 def row_lengths(analysis: Analysis, tile: Tile) -> list[int]:
-    """Bytes that may be a row of the array: by its declaration, by the strides between lanes, powers of 2."""
+    """Candidate row lengths in bytes: from the declaration, the strides between lanes, and powers of 2."""
     declared = [prod(extents) * element for extents, element in _inner(tile)]
     powers = [1 << power for power in range(4, tile.size.bit_length())]
     found = dict.fromkeys([*declared, *_strides(analysis, tile), *powers])
@@ -46,14 +44,14 @@ def row_lengths(analysis: Analysis, tile: Tile) -> list[int]:
 
 
 def _inner(tile: Tile) -> Iterator[tuple[tuple[int, ...], int]]:
-    """The extents of each row of the declaration, the innermost first."""
+    """The extents of each row of the declaration, innermost first."""
     if tile.shape is not None:
         for level in range(len(tile.shape.extents) - 1, 0, -1):
             yield tile.shape.extents[level:], tile.shape.element
 
 
 def _strides(analysis: Analysis, tile: Tile) -> list[int]:
-    """The commonest distances between neighbouring lanes that are no neighbours in the array."""
+    """The most common strides between neighbouring lanes that do not access neighbouring elements."""
     trace = analysis.trace
     addresses, active = trace.addresses[tile.rows], trace.active[tile.rows]
     apart = np.abs(np.diff(addresses, axis=1))

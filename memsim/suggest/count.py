@@ -1,11 +1,9 @@
-"""What an array's requests cost under a change of its layout.
+"""What an array's requests cost under a layout change.
 
-In: an `Analysis`, a `Tile` and maps. Out: a `Cost` for each map.
-
-A trace may hold one row for requests with a multiple of 128 bytes between them, which cost the same as they
-are, and need not after a change. Then the row's requests are counted wherever in the array they may lie; the
-cost is known if it is the same everywhere, and lies between two numbers if it is not. Rows of a trace made
-with `apart` lie where they lie.
+A trace may have one row for requests that differ by a multiple of 128 bytes; they cost the same as recorded
+but may not after a change. Such a row is counted at every place in the array where it may lie; the cost is
+certain if it is the same everywhere, and otherwise a range. Rows of a trace made with `apart` have their
+exact addresses.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from memsim.suggest.tiles import Tile
 
 Counts = NDArray[np.int64]
 
-FIRST_LOOK = 200_000  # requests that a first look at all maps may count
+FIRST_LOOK = 200_000  # requests that the first pass over all maps may count
 FINALISTS = 24  # maps that are then counted in full
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """wavefronts: of all requests of the array; most: the same where that is certain, else at most so many.
+    """wavefronts: of all requests of the array, the lower limit if uncertain; most: the upper limit.
 
-    sectors: of the global side of its `cp.async.cg`, which depends on where the data go.
+    sectors: of the global side of its `cp.async.cg`, which depends on the destination.
     """
 
     wavefronts: int
@@ -42,12 +40,14 @@ class Cost:
 
     @property
     def certain(self) -> bool:
-        """Whether the number of wavefronts is known."""
+        """Whether the number of wavefronts is exact."""
         return self.wavefronts == self.most
 
 
 def count(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> dict[Map, Cost]:
-    """The cost of each map. Of many maps for many requests only the most promising are counted at all."""
+    """The cost of each map. With many maps and many requests only the most promising maps are counted in
+    full.
+    """
     rows = tile.rows[np.argsort(-analysis.trace.count[tile.rows], kind="stable")]
     affordable = max(FIRST_LOOK // max(len(changes), 1), 1)
     if len(rows) > affordable:
@@ -71,14 +71,14 @@ def _count(analysis: Analysis, tile: Tile, changes: Sequence[Map], rows: Counts)
 
 
 def _moves(tile: Tile, change: Map, step: int) -> int:
-    """At how many places a request may lie that differ for a map; 1 where requests are kept apart."""
+    """The number of places of a request that differ for a map; 1 if addresses are exact."""
     return min(change.period, -(-tile.size // LINE) * LINE) // step if step else 1
 
 
 def _wavefronts(
     analysis: Analysis, tile: Tile, changes: Sequence[Map], rows: Counts, moves: int
 ) -> tuple[Counts, Counts]:
-    """The fewest and the most wavefronts of all rows, for each map."""
+    """The lower and upper limit of all rows' wavefronts, for each map."""
     trace = analysis.trace
     low, high = np.zeros((2, len(changes)), np.int64)
     kinds = np.array([[site.op, str(site.width)] for site in trace.sites])[trace.site[rows]]
@@ -106,7 +106,7 @@ def _wavefronts(
 
 
 def _places(analysis: Analysis, tile: Tile, rows: Counts, width: int, moves: int) -> tuple[Counts, Counts]:
-    """Offsets of the rows' lanes [m, 32] wherever in the array they may lie, and which row each is of [m]."""
+    """Lane offsets [m, 32] at every place in the array where the rows may lie, and the row of each [m]."""
     trace = analysis.trace
     active = trace.active[rows]
     offsets = np.where(active, trace.addresses[rows] - tile.first, 0)
@@ -123,7 +123,7 @@ def _places(analysis: Analysis, tile: Tile, rows: Counts, width: int, moves: int
 
 
 def _sectors(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> Counts:
-    """The sectors that copies to the array count, for each map."""
+    """The sectors of copies to the array, for each map."""
     trace, rows = analysis.trace, tile.copies
     if len(rows) == 0:
         return np.zeros(len(changes), np.int64)

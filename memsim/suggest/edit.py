@@ -1,9 +1,8 @@
-"""A change of a layout as an edit of the source that declares the array.
+"""A layout change as an edit of the source that declares the array.
 
-In: a `Writing` of the array, and a map. Out: an `Edit`: what stands where instead. There is none where the
-change cannot be written by rules: an index that the source does not spell out, a part of a row that is no
-index's, a declaration that was not found.
-Left out on purpose: whether the edited source computes the same. That is what running it is for.
+There is no edit if the change cannot be written by rules: an index is not explicit in the source, a part of a
+row corresponds to no index, or the declaration was not found. Whether the edited source computes the same is
+checked by running it.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from memsim.source import constants, definition, value_of
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.uses import Span, Writing
 
-# Constants that exist to be changed: a distance between rows, or a padding.
+# Names of constants meant to be changed: a row stride or a padding.
 KNOB = re.compile(r"(?i)^(ld[a-z]?\d?|.*(stride|pitch|pad|skew).*)$")
 
-# What a sum can follow without parentheses around it.
+# Expressions that need no parentheses in a sum.
 ARITHMETIC = re.compile(r"[\w\s*+()/%-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """`new` stands in a text from `start` to `end` instead of what is there."""
+    """`new` replaces the text from `start` to `end`."""
 
     start: int
     end: int
@@ -47,9 +46,9 @@ class ChangedLine:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change of one file. text: as it is. replacements: what stands there instead, in order of place.
+    """A change of one file. text: the original. replacements: in order of position.
 
-    unseen: lines from which the array may be accessed in a way that the edit does not know of.
+    unseen: lines from which the array may be accessed in a way that the edit does not account for.
     """
 
     file: str
@@ -59,7 +58,7 @@ class Edit:
 
     @property
     def new(self) -> str:
-        """The file's text afterwards."""
+        """The file's text after the edit."""
         return patched(self.text, self.replacements)
 
     @property
@@ -74,12 +73,12 @@ class Edit:
 
     @property
     def diff(self) -> str:
-        """The change as `patch` takes it."""
+        """The change as a unified diff."""
         old, new = (text.splitlines(keepends=True) for text in (self.text, self.new))
         return "".join(unified_diff(old, new, f"a/{self.file}", f"b/{self.file}", n=1))
 
     def joined(self, other: Edit) -> Edit | None:
-        """Both edits as one of the same file; None if they are of two files or change the same place."""
+        """Both edits as one; None if they are of different files or overlap."""
         if (other.file, other.text) != (self.file, self.text):
             return None
         both = sorted({*self.replacements, *other.replacements}, key=lambda each: (each.start, each.end))
@@ -89,14 +88,16 @@ class Edit:
 
 
 def patched(text: str, replacements: Iterable[Replacement]) -> str:
-    """The text with every replacement in its place."""
+    """The text with all replacements made."""
     for each in sorted(replacements, key=lambda each: each.start, reverse=True):
         text = text[: each.start] + each.new + text[each.end :]
     return text
 
 
 def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
-    """The change written into the source; None where it cannot be. extra: bytes that the array grows by."""
+    """The change as an edit of the source; None if it cannot be written. extra: bytes by which the array
+    grows.
+    """
     ways: Sequence[Callable[[Writing, Map, int], list[Replacement] | None]] = (
         (_wider_extent, _other_constant, _other_stride, _spread_index)
         if isinstance(change, Padding)
@@ -111,7 +112,7 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
 
 
 def _wider_extent(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
-    """A row is longer: `[BM]` becomes `[BM + 4]`, or the `PAD` in it grows."""
+    """Longer rows: `[BM]` becomes `[BM + 4]`, or the `PAD` in it grows."""
     assert isinstance(change, Padding)
     shape, spans = writing.declaration.shape, writing.declaration.extents
     for level in range(1, len(spans)):
@@ -124,7 +125,7 @@ def _wider_extent(writing: Writing, change: Map, extra: int) -> list[Replacement
 
 
 def _other_constant(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
-    """The constant in `s_a[BK * LDA]` that is the length of a row grows."""
+    """The constant in `s_a[BK * LDA]` that is the row length grows."""
     assert isinstance(change, Padding)
     element = writing.declaration.shape.element
     if len(writing.declaration.extents) != 1 or change.every % element or change.by % element:
@@ -139,7 +140,7 @@ def _other_constant(writing: Writing, change: Map, extra: int) -> list[Replaceme
 
 
 def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
-    """Every index `row * 16 + column` gets another factor, and the array its room."""
+    """The factor in every index `row * 16 + column` changes, and the array grows."""
     assert isinstance(change, Padding)
     element = writing.declaration.shape.element
     if not writing.elements or len(writing.declaration.extents) != 1:
@@ -164,7 +165,7 @@ def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement
 
 
 def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
-    """The last index skips the unused elements behind every piece of a row: `i` becomes `i + i / 32 * 4`."""
+    """The last index skips unused elements after every piece of a row: `i` becomes `i + i / 32 * 4`."""
     assert isinstance(change, Padding)
     shape = writing.declaration.shape
     row = shape.extents[-1] * shape.element
@@ -183,7 +184,7 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
 
 
 def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
-    """The last index is XORed with bits of the row, or with higher bits of itself."""
+    """The last index is XORed with bits of the row or with higher bits of itself."""
     assert isinstance(change, XorSwizzle)
     shape = writing.declaration.shape
     row, block = shape.extents[-1] * shape.element, 1 << change.base + change.bits
@@ -202,9 +203,11 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
 
 
 def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str]) -> str | None:
-    """`offset // every % (1 << bits)` in the indices of an element; None if it is not that of one index."""
+    """`offset // every % (1 << bits)` in terms of an element's indices; None if it depends on more than one
+    index.
+    """
     extents = writing.declaration.shape.extents
-    unit = writing.declaration.shape.element  # bytes that the index counts
+    unit = writing.declaration.shape.element  # bytes per step of the index
     for level in range(len(extents) - 1, -1, -1):
         if change.every < unit * extents[level] or level == 0:
             break
@@ -228,7 +231,7 @@ def _in_every_launch(writing: Writing, extent: Span) -> bool:
 
 
 def _padding_in(writing: Writing, extent: Span) -> Span | None:
-    """The value of a constant in the extent that is a padding: one whose name says so."""
+    """The value of a constant in the extent whose name says that it is a padding."""
     for name in re.findall(r"[A-Za-z_]\w*", _text(writing, extent)):
         if re.search(r"(?i)pad|skew", name):
             return definition(writing.text, name)
@@ -236,21 +239,21 @@ def _padding_in(writing: Writing, extent: Span) -> Span | None:
 
 
 def _grown(writing: Writing, span: Span, added: int) -> Replacement:
-    """A constant's value, larger."""
+    """Increase a constant's value."""
     old = _text(writing, span)
     return Replacement(*span, str(int(old) + added)) if old.isdecimal() else _plus(writing, span, added)
 
 
 def _plus(writing: Writing, span: Span, added: int) -> Replacement:
-    """An expression, and more."""
+    """Add to an expression."""
     return Replacement(*span, f"{_term(_text(writing, span).strip())} + {added}")
 
 
 def _room(writing: Writing, extra: int) -> list[Replacement]:
-    """The last extent, larger by so many bytes."""
+    """Increase the last extent by so many bytes."""
     more = -(-extra // writing.declaration.shape.element)
     if writing.declaration.dynamic:
-        return []  # the launch gives it room
+        return []  # its size is set by the launch
     return [_plus(writing, writing.declaration.extents[-1], more)] if more else []
 
 

@@ -1,9 +1,8 @@
-"""An array of structures as a structure of arrays: each field's values side by side.
+"""An array of structures as a structure of arrays.
 
-In: an `Analysis` of one block, whose requests stand at their own addresses. Out: `ArrayOfStructs` for each
-global array whose accesses are a few fields of records, and then move fewer sectors; counted by moving the
-block's requests.
-Left out on purpose: writing it into the source, and the code elsewhere that fills the array.
+Finds global arrays of records of which a few fields are accessed, and counts the sectors of one block's
+requests with each field in an array of its own. It makes no edit: the code elsewhere that fills the array
+would have to change too.
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ from memsim.analysis import Analysis
 from memsim.model.choice import global_cost
 from memsim.suggest.first_block import is_badly_coalesced
 
-LONGEST = 128  # bytes of a record; what is longer is taken for a row of a matrix
-ALIGN = 256  # of an array that is allocated by itself
+LONGEST = 128  # bytes of a record; anything longer is assumed to be a matrix row
+ALIGN = 256  # of a separate allocation
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayOfStructs:
     """A global array of records. record: bytes of one. fields: (first byte, bytes) of each that is accessed.
 
-    sectors: of all the first block's accesses to the array, before and after. lines: (file, line) of them.
+    sectors: of all the first block's accesses to the array, before and after. lines: (file, line) of these.
     """
 
     array: str
@@ -36,7 +35,7 @@ class ArrayOfStructs:
 
 
 def fields(block: Analysis) -> tuple[ArrayOfStructs, ...]:
-    """The arrays that move fewer sectors when each field has an array of its own."""
+    """The arrays that move fewer sectors as a structure of arrays."""
     arrays = [entry for entry in block.trace.arrays if entry[1] == "global" and entry[3] > 0]
     found = (_fields(block, name, first, size) for name, _, first, size in arrays)
     return tuple(each for each in found if each is not None)
@@ -80,7 +79,7 @@ def _fields(block: Analysis, name: str, first: int, size: int) -> ArrayOfStructs
 
 
 def _record(block: Analysis, rows: list[NDArray[np.int64]]) -> int | None:
-    """The distance between neighbouring lanes, if it is the same in all these requests."""
+    """The stride between neighbouring lanes, if it is the same in all these requests."""
     trace = block.trace
     some = np.concatenate(rows)
     both = trace.active[some][:, 1:] & trace.active[some][:, :-1]

@@ -1,7 +1,6 @@
-"""The requests of one block to global memory, where they lie.
+"""The global requests of one block at their exact addresses.
 
-In: a `Job`. Out: an `Analysis` of its first block, whose requests all stand at their own addresses: a trace
-of all blocks has one for those that cost the same, and after a change they may not.
+A trace of all blocks merges requests that cost the same, but after a change they may not.
 """
 
 from __future__ import annotations
@@ -13,11 +12,13 @@ from memsim.api import running
 from memsim.job import Job
 from memsim.trace.trace_source import TraceFile
 
-MOST_REQUESTS = 20_000  # of a block; beyond this it is not looked at
+MOST_REQUESTS = 20_000  # of a block; larger ones are skipped
 
 
 def first_block(job: Job, analysis: Analysis) -> Analysis | None:
-    """Block 0 alone; None if its global accesses waste nothing, are too many, or a trace was saved."""
+    """Block 0 alone; None if its global accesses waste nothing, are too many, or the trace was loaded from a
+    file.
+    """
     badly = [site for site in analysis.sites if is_badly_coalesced(site)]
     made = sum(site.requests or 0 for site in analysis.sites if site.space == "global")
     if not badly or isinstance(job.kernel, TraceFile):
@@ -28,7 +29,7 @@ def first_block(job: Job, analysis: Analysis) -> Analysis | None:
 
 
 def is_badly_coalesced(site: SiteCounts) -> bool:
-    """Whether a quarter or more of what a row of global loads or stores moves is not needed."""
+    """Whether a quarter or more of the bytes moved for a row of global loads or stores is unused."""
     if site.space != "global" or site.op not in ("load", "store") or not site.sectors:
         return False
     return site.sectors - (site.ideal_sectors or 0) >= BADLY_COALESCED * site.sectors

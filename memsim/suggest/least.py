@@ -1,11 +1,9 @@
-"""The fewest wavefronts that any layout of an array can reach with the requests as they are.
+"""A lower bound: the fewest wavefronts that any layout of an array can reach with the recorded requests.
 
-In: an `Analysis` and a `Tile`. Out: a number that no layout goes below, whether or not it was tried.
-
-Lanes that share a word leave no conflict that some layout would not avoid, with one exception: where an array
-is also accessed 8 or 16 bytes at a time, a word keeps its place in them, so that words of the same place have
-only every second or fourth bank to choose from. Lanes that do not share a word (atomics) wait for each other
-wherever it lies, and lanes of a copy for the banks that they read from.
+Conflicts between lanes that can share a wavefront can be avoided by some layout, with one exception: if an
+array is also accessed 8 or 16 bytes at a time, a word keeps its place in these, so that words of the same
+place can use only every second or fourth bank. Lanes that cannot share a word (atomics) are serialized in any
+layout, and lanes of a copy by the banks that they read from.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ def least_wavefronts(analysis: Analysis, tile: Tile) -> int:
 
 
 def _by_place(offsets: Numbers, active: NDArray[np.bool_], chunk: int) -> Numbers:
-    """Wavefronts of each request [m] if its words spread over all banks that their place allows."""
+    """Wavefronts of each request [m] if its words are spread over all banks that their place allows."""
     words = np.where(active, offsets // WORD, -1)
     words = np.sort(words, axis=1)
     new = np.diff(words, axis=1, prepend=-1) != 0
@@ -63,7 +61,7 @@ def _by_place(offsets: Numbers, active: NDArray[np.bool_], chunk: int) -> Number
 
 
 def _a_bank_each(addresses: Numbers, active: NDArray[np.bool_], lanes: int) -> Numbers:
-    """For each lane the first of its group of `lanes` that asks for the same address [m, 32]."""
+    """For each lane the first of its group of `lanes` with the same address [m, 32]."""
     groups = np.where(active, addresses, -1).reshape(-1, lanes)
     same = groups[:, :, None] == groups[:, None, :]
     first: Numbers = same.argmax(axis=2).reshape(addresses.shape)

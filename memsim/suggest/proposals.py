@@ -1,8 +1,7 @@
-"""The changes that help, best first, and what the best possible is.
+"""Proposals for each shared array, best first, with the lower bound of any layout.
 
-In: an `Analysis`. Out: an `Advice` for each shared array, with its `Proposal`s: counts before and after, the
-bytes and resident blocks they cost, and the edit of the source where there is one.
-Left out on purpose: compiling what is proposed (`memsim.suggest.prove`), and printing.
+A `Proposal` has the counts before and after, its cost in bytes and resident blocks, and an edit of the source
+if there is one. Compiling it is in `memsim.suggest.prove`.
 """
 
 from __future__ import annotations
@@ -24,17 +23,16 @@ from memsim.suggest.tiles import Tile, tiles
 from memsim.suggest.uses import writing
 from memsim.trace.trace import Trace
 
-TRIED_FOR_EDITS = 64  # of maps that cost the same, so many are looked at for one that can be written
+TRIED_FOR_EDITS = 64  # equally good maps that are searched for one with an edit
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """A change of one array's layout. before: the analysis that it is proposed for.
+    """A layout change of one array. before: the analysis for which it is proposed.
 
-    now, cost: wavefronts of all the array's requests, as it is and afterwards. extra: bytes that the array
-    grows by. blocks: resident blocks of a multiprocessor (before, after). edit: the change of the source,
-    None where it cannot be written by rules.
-    more_dynamic: bytes of dynamic shared memory that the launch then has to add.
+    now, cost: wavefronts of all the array's requests, before and after. extra: bytes by which the array
+    grows. blocks: resident blocks per multiprocessor (before, after). edit: the change of the source, None if
+    it cannot be written by rules. more_dynamic: bytes of dynamic shared memory that the launch has to add.
     """
 
     before: Analysis
@@ -49,15 +47,15 @@ class Proposal:
 
     @cached_property
     def after(self) -> Analysis:
-        """The analysis with the array laid out anew, counted from the recorded requests."""
+        """The analysis with the new layout, counted from the recorded requests."""
         return analyze_trace(moved(self.before.trace, self.tile, self.change, self.extra), self.before.arch)
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """The less, the better: wavefronts, sectors, blocks lost, bytes, and what is simpler to write."""
+        """Sort key, best first: wavefronts, sectors, blocks lost, bytes, simplicity of the edit."""
         lost = max(self.blocks[0] - self.blocks[1], 0)
         first = (self.cost.most, self.cost.sectors, lost, self.extra, self.edit is None)
-        return *first, *_plainness(self.change, self.edit)
+        return *first, *_complexity(self.change, self.edit)
 
 
 @dataclass(frozen=True)
@@ -65,9 +63,9 @@ class Advice:
     """What can be done for one shared array.
 
     wavefronts, conflicts: of all its requests as they are; conflicts in wavefronts. least: the fewest
-    wavefronts that any layout of the array can reach with these requests. proposals: best first, at most
-    one of each kind; each takes fewer wavefronts than now. tried: how many layouts were counted. why_not:
-    why none could be tried, "" if they were.
+    wavefronts that any layout of the array can reach with these requests. proposals: best first, at most one
+    of each kind; each takes fewer wavefronts than now. tried: number of layouts counted. why_not: why none
+    could be tried, "" if they were.
     """
 
     tile: Tile
@@ -82,9 +80,9 @@ class Advice:
 def advise(
     analysis: Analysis, arrays: Iterable[str] = (), macros: Mapping[str, int] | None = None
 ) -> tuple[Advice, ...]:
-    """What another layout would save, for each shared array (or only `arrays`) that the kernel touches.
+    """What another layout would save, for each shared array that the kernel touches (or only `arrays`).
 
-    macros: integers that the compiler's command line gives to names.
+    macros: integer macros of the compiler's command line.
     """
     chosen = frozenset(arrays)
     found = [tile for tile in tiles(analysis, macros) if not chosen or tile.name in chosen]
@@ -128,7 +126,7 @@ def _advice(analysis: Analysis, tile: Tile) -> Advice:
 def _best_of_each_kind(
     maps: list[Map], costs: dict[Map, Cost], tile: Tile, proposal: Callable[[Map], Proposal]
 ) -> tuple[Proposal, ...]:
-    """The best padding and the best swizzle, and of each the best that can be written if that is another."""
+    """The best padding and swizzle, and the best of each that has an edit."""
     found: list[Proposal] = []
     for kind in {type(change) for change in maps}:
         of_kind = sorted(
@@ -144,14 +142,14 @@ def _best_of_each_kind(
 
 
 def growth(tile: Tile, change: Map) -> int:
-    """Bytes that the array grows by: of its declared rows; of those in use where none are declared."""
+    """Bytes by which the array grows: of its declared rows, or of those in use if none are declared."""
     if not isinstance(change, Padding) or (tile.shape is not None and len(tile.shape.extents) > 1):
         return change.size(tile.size) - tile.size
     return max(change.size(tile.used) - tile.size, 0)
 
 
 def moved(trace: Trace, tile: Tile, change: Map, extra: int) -> Trace:
-    """The trace with the array laid out anew, and what lies behind it further on by whole lines."""
+    """The trace with the array's new layout; arrays after it move by whole lines."""
     behind = -(-extra // LINE) * LINE
     end = tile.first + tile.size
     on_shared = np.array([site.space == "shared" for site in trace.sites], np.bool_)[trace.site]
@@ -182,8 +180,8 @@ def moved(trace: Trace, tile: Tile, change: Map, extra: int) -> Trace:
     )
 
 
-def _plainness(change: Map, how: Edit | None) -> tuple[int, ...]:
-    """A padding before a swizzle, fewer lines to change, fewer bits, shorter rows."""
+def _complexity(change: Map, how: Edit | None) -> tuple[int, ...]:
+    """Sort key: padding before swizzle, fewer changed lines, fewer bits, shorter rows."""
     lines = len(how.lines) if how is not None else 0
     if isinstance(change, Padding):
         return 0, lines, change.by, change.every

@@ -1,9 +1,7 @@
-"""Proposals tried for real: the edited source compiled and replayed, and its results compared.
+"""Proposals put to the test: the edited source is compiled and replayed, and its results compared.
 
-In: a `Job` whose kernel has a source, and proposals with an edit. Out: a `Proof`: the counts
-of the edited kernel beside the forecast. What the edited kernel counts is what holds: the compiler may join
-or split accesses otherwise than before.
-Left out on purpose: choosing what to propose, and writing files.
+A `Proof` has the counts of the edited kernel next to the forecast. The replayed counts are the ones that
+hold: the compiler may merge or split accesses differently.
 """
 
 from __future__ import annotations
@@ -25,11 +23,13 @@ from memsim.launch import ArrayArg, Launch, Texture1D
 from memsim.suggest.edit import Edit
 from memsim.suggest.proposals import Advice, Proposal
 
-MOST_TRIES = 4  # edits that are compiled at most
+MOST_TRIES = 4  # the most edits that are compiled
 
 
 def source_of(job: Job) -> kernel_file.KernelFile | None:
-    """The source to make a job's kernel from anew; None for machine code, PTX, and a loaded kernel."""
+    """The source from which a job's kernel can be rebuilt; None for machine code, PTX, and a
+    loaded kernel.
+    """
     kernel = job.kernel
     if isinstance(kernel, Spec):
         kernel = kernel_file.KernelFile(kernel.folder, kernel.file, kernel.entry, kernel.options, kernel.code)
@@ -39,33 +39,33 @@ def source_of(job: Job) -> kernel_file.KernelFile | None:
 
 
 def macros_of(source: kernel_file.KernelFile) -> dict[str, int]:
-    """The macros of a source's options that are integers."""
+    """The integer macros in a source's options."""
     found = (re.fullmatch(r"-D\s*(\w+)=(\d+)", option) for option in source.options)
     return {match[1]: int(match[2]) for match in found if match is not None}
 
 
 def edited(job: Job, edit: Edit, launch: Launch) -> Job:
-    """The job with an edited source, and another launch."""
+    """The job with an edited source and another launch."""
     source = source_of(job)
-    assert source is not None  # an edit is one of a source
+    assert source is not None  # there is no edit without a source
     return replace(job, kernel=replace(source, text=edit.new), launch=launch)
 
 
 def replayed(job: Job) -> Analysis:
-    """What a job costs.
+    """The analysis of a job.
 
     Raises:
-        MemsimError: its source does not compile, or whatever goes wrong in the kernel.
+        MemsimError: its source does not compile, or an error in the kernel.
     """
     return analyze_trace(running.trace_job(job), job.arch)
 
 
 @dataclass(frozen=True)
 class Proof:
-    """An edited kernel, counted. job: its.
+    """An edited kernel and its counts. job: that of the edited kernel.
 
-    forecast, counted: wavefronts of each array that a proposal changes, by name; counted by replaying the
-    edited kernel. before: of the kernel as it is.
+    forecast, counted: wavefronts of each changed array, by name; counted by replaying the edited kernel.
+    before: of the original kernel.
     """
 
     proposals: tuple[Proposal, ...]
@@ -78,25 +78,25 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether the edited kernel counts what was forecast."""
+        """Whether the edited kernel's counts equal the forecast."""
         return self.forecast == self.counted
 
     @property
     def helps(self) -> bool:
-        """Whether the edited kernel takes fewer wavefronts than the kernel as it is, in all its arrays."""
+        """Whether the edited kernel needs fewer wavefronts than the original, over all its arrays."""
         return self.saved > 0
 
     @property
     def saved(self) -> int:
-        """Wavefronts that the edited kernel saves in all its arrays together."""
+        """Wavefronts that the edited kernel saves over all its arrays."""
         return sum(self.before.values()) - sum(self.counted.values())
 
 
 def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
-    """The best proposals that an edit exists for, of all arrays at once, compiled and replayed.
+    """The best proposals that have an edit, of all arrays at once, compiled and replayed.
 
-    Where the edited kernel does not count what was forecast, the next proposals of that array are tried.
-    Gives all that was replayed, what counts least first; nothing if no edit compiles.
+    If the edited kernel's counts differ from the forecast, the next proposals of that array are tried.
+    Returns everything replayed, fewest wavefronts first; empty if no edit compiles.
 
     Raises:
         MemsimError: there is no compiler.
@@ -129,8 +129,8 @@ def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
     """The source with these proposals' edits, compiled and replayed.
 
     Raises:
-        MemsimError: a proposal has no edit, edits that cannot be made together, an access of the edited
-            kernel that cannot be counted, or what compiling and replaying raise.
+        MemsimError: a proposal has no edit, the edits overlap, an access of the edited kernel cannot be
+            counted, or any error of compiling and replaying.
     """
     whole = _together(proposals)
     more = sum(each.more_dynamic for each in proposals)
@@ -151,16 +151,12 @@ def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
 
 
 def _check_counted(analysis: Analysis, names: Sequence[str], edit: Edit) -> None:
-    """Is every access of these arrays counted, as theirs? What is left out would look as if it were saved.
-
-    Raises:
-        MemsimError: it is not.
-    """
+    """Raise unless every access of these arrays is counted; an uncounted one would look like a saving."""
     known = {name for name, space, _, _ in analysis.trace.arrays if space == "shared"}
     lost = [name for name in names if name not in known]
     if lost or any(site.unresolved for site in analysis.sites if site.space == "shared"):
-        what = f"{' and '.join(lost)} cannot be told apart" if lost else "not every access can be counted"
-        raise MemsimError(f"in the changed kernel {what}", file=edit.file)
+        what = f"{' and '.join(lost)} cannot be distinguished" if lost else "not every access can be counted"
+        raise MemsimError(f"in the edited kernel {what}", file=edit.file)
 
 
 def wavefronts_of(analysis: Analysis, array: str) -> int:
@@ -173,9 +169,9 @@ def wavefronts_of(analysis: Analysis, array: str) -> int:
 
 
 def differing_results(job: Job, other: Job, progress: running.Progress | None = None) -> tuple[str, ...]:
-    """The parameters whose arrays differ, bit for bit, after a job and another one of the same kernel ran.
+    """The parameters whose arrays differ bitwise after running a job and another job of the same kernel.
 
-    Both run on the same arguments and the same blocks. () if there is no difference.
+    Both run on the same arguments and blocks. () if nothing differs.
     """
     results = zip(job.loaded.argument_names, _ran(job, progress), _ran(other, progress), strict=True)
     return tuple(name for name, one, two in results if one != two)
@@ -189,9 +185,9 @@ def _together(proposals: Sequence[Proposal]) -> Edit:
         joined = each.edit if whole is None else whole.joined(each.edit)
         if joined is None:
             raise MemsimError(
-                f"the change of {each.tile.name} and the others meet in one place",
+                f"the change of {each.tile.name} overlaps another change",
                 file=each.edit.file,
-                hint=f"take one array: --array {each.tile.name}",
+                hint=f"select one array: --array {each.tile.name}",
             )
         whole = joined
     if whole is None:
@@ -207,7 +203,7 @@ def _ran(job: Job, progress: running.Progress | None) -> list[bytes]:
 
 
 def _made(argument: Any) -> Any:
-    """The argument with arrays of its own, as they are before a launch."""
+    """A copy of the argument with its own arrays, as they are before the launch."""
     if isinstance(argument, ArrayArg):
         return argument.make()
     if isinstance(argument, Texture1D):

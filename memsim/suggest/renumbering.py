@@ -1,10 +1,9 @@
-"""Lanes numbered otherwise: the same threads of a warp, each with the work of another.
+"""Lanes renumbered: the same threads of a warp, each doing the work of another.
 
-In: an `Analysis`. Out: a `Renumbering`, counted on the recorded requests: each is made by the same warp, with
-its addresses in another order. That changes which lanes of a wide access are served together: neighbours that
-ask for the same let two groups of lanes become one. Tried is every order of the five bits of a lane's number:
-transposed lanes (8 x 4 as 4 x 8), z-order, and what lies between.
-Left out on purpose: other warps' lanes (`memsim.suggest.threads`), and orders that are no order of bits.
+Counted on the recorded requests: each is made by the same warp with its addresses permuted. That changes
+which lanes of a wide access are served together: if neighbours access the same words, two groups of lanes may
+need one wavefront. All orders of the five bits of a lane's number are tried: transposed lanes (8 x 4 as 4 x
+8), z-order, and those in between. Lanes of other warps are in `memsim.suggest.threads`.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ BITS = 5
 Order = tuple[int, ...]
 
 AS_IT_IS: Order = tuple(range(BITS))
-#: Where a lane's column and row bits alternate.
+#: Orders in which a lane's column and row bits alternate.
 Z_ORDERS: tuple[Order, ...] = ((0, 2, 4, 1, 3), (0, 2, 1, 3, 4), (0, 3, 1, 4, 2))
 
 WORD = 4
-# Instructions in which lanes speak to each other, or ask for their number.
+# Instructions by which lanes communicate or read their number.
 BETWEEN_LANES = re.compile(r"(?<![\w.])(?:SHFL|VOTE|VOTEU|MATCH|REDUX|[A-Z]*MMA|MOVM|LDSM|STSM|SR_LANE\w+)\b")
 
 
 @dataclass(frozen=True)
 class Renumbering:
-    """A lane does what another one did. before: the analysis that it is proposed for.
+    """A lane does what another one did. before: the analysis for which it is proposed.
 
-    order: for each bit of the lane's old number the bit of the new number that it is.
+    order: for each bit of the old lane number the bit of the new one that it becomes.
     """
 
     before: Analysis
@@ -50,7 +49,7 @@ class Renumbering:
 
     @cached_property
     def after(self) -> Analysis:
-        """The analysis with lanes numbered anew, counted from the recorded requests."""
+        """The analysis with renumbered lanes, counted from the recorded requests."""
         return analyze_trace(renumbered(self.before.trace, self.order), self.before.arch)
 
     @property
@@ -71,9 +70,8 @@ class Renumbering:
         return "lanes in z-order" if self.order in Z_ORDERS else "lanes in another order"
 
     def instead(self, launch: Launch) -> Mapping[str, str] | None:
-        """What stands for `threadIdx.x` and `threadIdx.y`, by axis; None where rows of threads do not fit.
-
-        Rows have a power of two of threads, or whole warps.
+        """Replacements of `threadIdx.x` and `threadIdx.y`, by axis; None unless rows have a power of two of
+        threads or whole warps.
         """
         width = launch.block[0]
         in_row = BITS if width % WARP == 0 else width.bit_length() - 1
@@ -93,9 +91,9 @@ class Renumbering:
 
 
 def renumber(analysis: Analysis) -> Renumbering | None:
-    """The order of lanes that takes fewest wavefronts, if it takes fewer than now.
+    """The order of lanes with the fewest wavefronts, if these are fewer than now.
 
-    None too where lanes speak to each other: what they say would be another's.
+    None too if lanes communicate: they would get another lane's value.
     """
     trace = analysis.trace
     if not analysis.excess_wavefronts and not any(site.conflicts for site in analysis.sites):
@@ -110,14 +108,14 @@ def renumber(analysis: Analysis) -> Renumbering | None:
     rows = np.flatnonzero(np.isin(trace.site, sites))
     if any(site.unresolved or site.op.endswith("matrix") for site in trace.sites) or not len(rows):
         return None
-    orders = sorted(permutations(range(BITS)), key=_plainness)  # as it is first
+    orders = sorted(permutations(range(BITS)), key=_complexity)  # the identity first
     costs = dict(zip(orders, _wavefronts(analysis, rows, orders), strict=True))
-    best = min(orders, key=lambda order: (costs[order], _plainness(order)))
+    best = min(orders, key=lambda order: (costs[order], _complexity(order)))
     return Renumbering(analysis, best) if costs[best] < costs[AS_IT_IS] else None
 
 
 def renumbered(trace: Trace, order: Order) -> Trace:
-    """The trace with the lanes of each request in another order."""
+    """The trace with the lanes of each request permuted."""
     lanes = work_of(order)
     return replace(
         trace,
@@ -138,7 +136,7 @@ def work_of(order: Order) -> NDArray[np.int64]:
 
 
 def _wavefronts(analysis: Analysis, rows: NDArray[np.int64], orders: Sequence[Order]) -> list[int]:
-    """Wavefronts of these rows of the trace with the lanes in each order. Equal requests are counted once."""
+    """Wavefronts of these rows of the trace for each order of lanes. Equal requests are counted once."""
     trace = analysis.trace
     lanes = np.stack([work_of(order) for order in orders])
     totals = np.zeros(len(orders), np.int64)
@@ -155,15 +153,15 @@ def _wavefronts(analysis: Analysis, rows: NDArray[np.int64], orders: Sequence[Or
     return [int(total) for total in totals]
 
 
-def _plainness(order: Order) -> tuple[int, Order]:
-    """As few pieces as possible: what is simpler to write."""
+def _complexity(order: Order) -> tuple[int, Order]:
+    """Fewer pieces are simpler to write."""
     return len(list(_pieces(order, 0, BITS, BITS))), order
 
 
 def _pieces(order: Order, first: int, end: int, in_row: int) -> Iterator[tuple[str, int, int, int]]:
-    """The runs of bits of an axis: the axis they are from, the first bit there, how many, the first bit here.
+    """The runs of bits of an axis: (source axis, first bit there, number of bits, first bit here).
 
-    first, end: the axis's bits in the lane's number. in_row: how many of them x has.
+    first, end: the axis's bits in the lane number. in_row: how many of them x has.
     """
     bit = first
     while bit < end:
@@ -177,7 +175,7 @@ def _pieces(order: Order, first: int, end: int, in_row: int) -> Iterator[tuple[s
 
 
 def _piece(axis: str, start: int, length: int, to: int) -> str:
-    """`(threadIdx.x >> 1 & 15) << 0`, as short as it can be."""
+    """`(threadIdx.x >> 1 & 15) << 0`, simplified."""
     name = f"threadIdx.{axis}"
     shifted = f"{name} >> {start}" if start else name
     taken = f"({shifted} & {(1 << length) - 1})"

@@ -1,7 +1,6 @@
-"""What a larger array costs in room: bytes of shared memory, and the blocks that fit on a multiprocessor.
+"""The cost of a larger array: bytes of shared memory, and resident blocks per multiprocessor.
 
-In: a trace, bytes of a block, and a chip. Out: counts. Where no machine code was read registers are not
-known, and may allow fewer blocks than these.
+Without machine code the number of registers is unknown; they may limit resident blocks further.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from memsim.trace.trace import Trace
 
 
 def resident_blocks(trace: Trace, shared_bytes: int, chip: Arch) -> int:
-    """How many blocks with so much shared memory a multiprocessor holds at once."""
+    """The number of blocks with so much shared memory that can be resident on a multiprocessor."""
     taken = trace.resources
     needs = Needs(trace.launch.threads, 0, shared_bytes)
     if taken is not None:
@@ -22,6 +21,6 @@ def resident_blocks(trace: Trace, shared_bytes: int, chip: Arch) -> int:
 
 
 def fits(shared_bytes: int, launch: Launch, chip: Arch) -> bool:
-    """Whether a block may have so much: less where all of it is declared, as no launch can ask for more."""
+    """Whether a block can have so much shared memory; static shared memory has a lower limit than dynamic."""
     limit = chip.shared_block_bytes if launch.shared_bytes else chip.static_shared_bytes
     return shared_bytes <= limit

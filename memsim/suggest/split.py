@@ -1,9 +1,8 @@
-"""Wide accesses of a shared array made narrow, and the layout that this allows.
+"""Splitting wide accesses of a shared array into narrow ones, and the layout that this allows.
 
-In: an `Analysis` and a `Tile`. Out: a `Split`, if it takes fewer wavefronts than any layout with the accesses
-as they are. Elements that are moved 8 or 16 bytes at a time have to stay together, and then have only every
-second or fourth bank to choose from. By itself an access that is split never takes fewer wavefronts.
-Left out on purpose: writing it into the source.
+Elements that are accessed 8 or 16 bytes at a time must stay contiguous and can use only every second or
+fourth bank. A `Split` is proposed if it needs fewer wavefronts than any layout with the accesses as they are;
+splitting alone never saves any. It makes no edit.
 """
 
 from __future__ import annotations
@@ -26,10 +25,11 @@ WORD = 4
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Wide accesses of a shared array, one for each word. sites: rows of the analysis that are split.
+    """Wide accesses of a shared array, split into one for each word. sites: rows of the analysis that are
+    split.
 
-    change: the layout that is then best; cost: all the array's wavefronts with both. extra: bytes that the
-    array grows by.
+    change: the best layout then; cost: all the array's wavefronts with both. extra: bytes by which the array
+    grows.
     """
 
     tile: Tile
@@ -62,7 +62,7 @@ def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
 
 
 def split_trace(trace: Trace, sites: np.ndarray) -> Trace:
-    """The trace with each request of these sites made one word at a time."""
+    """The trace with each request of these sites split into one request per word."""
     widths = np.array([site.width for site in trace.sites])[trace.site]
     times = np.where(np.isin(trace.site, sites), widths // WORD, 1)
     of = np.repeat(np.arange(len(times)), times)

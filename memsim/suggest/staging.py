@@ -1,8 +1,8 @@
-"""Badly coalesced accesses by way of shared memory: a block moves each sector once, and sorts in the tile.
+"""Staging badly coalesced global accesses in shared memory: the block moves each sector once and reorders in
+a tile.
 
-In: an `Analysis` of one block, whose requests stand at their own addresses. Out: a `Staging` for each row of
-global loads or stores that then moves fewer sectors, counted on the block's requests. Left out on purpose:
-writing it into the source, and data that do not fit into what is left of shared memory.
+A `Staging` is a row of global loads or stores that moves fewer sectors that way, counted on one block's
+requests. It makes no edit. Data must fit into the remaining shared memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from memsim.suggest.room import fits
 
 @dataclass(frozen=True, slots=True)
 class Staging:
-    """A row of the analysis whose data go through shared memory. site: it.
+    """A row of the analysis whose data could be staged in shared memory. site: its number.
 
     sectors: of the first block, before and after. room: bytes of shared memory that the block's data take.
     """
@@ -29,7 +29,7 @@ class Staging:
 
 
 def staging(block: Analysis) -> tuple[Staging, ...]:
-    """The rows that move fewer sectors if every sector that the block touches is moved once, whole."""
+    """The rows that move fewer sectors if every sector that the block touches is moved once."""
     trace, chip = block.trace, block.arch
     used = max((first + size for _, space, first, size in trace.arrays if space == "shared"), default=0)
     found = []
@@ -38,7 +38,7 @@ def staging(block: Analysis) -> tuple[Staging, ...]:
             continue
         rows = block.requests_of_sites[number]
         touched = trace.addresses[rows][trace.active[rows]]
-        sectors = len(np.unique(touched // chip.sector_bytes))  # an aligned access lies in one sector
+        sectors = len(np.unique(touched // chip.sector_bytes))  # an aligned access is within one sector
         room = len(np.unique(touched)) * site.width
         saves = site.sectors - sectors >= BADLY_COALESCED * site.sectors
         if saves and fits(used + room, trace.launch, chip):

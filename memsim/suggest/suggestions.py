@@ -1,7 +1,4 @@
-"""All that is suggested for a launch, as one record.
-
-In: an `Analysis`, and its `Job` where the kernel can be made anew from its source. Out: `Suggestions`.
-"""
+"""Everything that is suggested for a launch, as one record."""
 
 from __future__ import annotations
 
@@ -31,16 +28,15 @@ from memsim.suggest.wider import Wider, wider
 class Suggestions:
     """What would help a launch.
 
-    analysis: of the launch as it is. advice: for each shared array, those with most conflicts first.
-    proof: proposals that were compiled and replayed. unproven: why there is none, "" if there is one.
-    tried: what was compiled and replayed besides. remapped: threads that do each other's work, where that
-    helps. taken: what was asked for by number; else of `proof` and
-    `remapped` the one with the lowest bound in cycles.
+    analysis: of the launch as it is. advice: for each shared array, most conflicts first. proof: proposals
+    that were compiled and replayed. unproven: why there is none, "" if there is one. tried: what else was
+    compiled and replayed. remapped: threads that do each other's work, if that helps. taken: what was
+    selected by number; else of `proof` and `remapped` the one with the lowest bound in cycles.
 
-    What is counted and not written: lanes: the best order of the lanes, where `remapped` does not have it.
-    split: wide shared accesses that would be better narrow. wider: neighbouring global accesses that would be
-    better as one. fields: arrays of records that would be better as an array for each field. staging: global
-    accesses that would be better by way of shared memory.
+    Suggestions that are counted but have no edit: lanes: the best order of lanes, if `remapped` does not have
+    it. split: wide shared accesses that would be better narrow. wider: neighbouring global accesses that
+    would be better as one. fields: arrays of records that would be better as a structure of arrays. staging:
+    global accesses that would be better staged in shared memory.
     """
 
     analysis: Analysis
@@ -63,7 +59,7 @@ class Suggestions:
 
     @property
     def least_cycles(self) -> tuple[int, int] | None:
-        """The lower bounds of the launch's cycles, before and after what was taken; None if not known."""
+        """The lower bounds of the launch's cycles, before and after `taken`; None if unknown."""
         if self.taken is None or self.analysis.bound.lacks:
             return None  # not all blocks were replayed, or PTX was read
         return self.analysis.bound.cycles, self.taken.analysis.bound.cycles
@@ -100,16 +96,16 @@ def suggest(
     arrays: Sequence[str] = (),
     take: Iterable[int] = (),
 ) -> Suggestions:
-    """What would help, proven by replay where its kernel can be made anew.
+    """What would help, proven by replay if the kernel can be rebuilt.
 
     Args:
         analysis: of the launch as it is.
-        job: what was analyzed; None, or one without a source: nothing is compiled.
-        arrays: look only at shared arrays of these names; all if left out.
-        take: prove the proposals of these numbers; the best of each array if left out.
+        job: what was analyzed; nothing is compiled without it or without a source.
+        arrays: only shared arrays of these names; default: all.
+        take: prove the proposals of these numbers; default: the best of each array.
 
     Raises:
-        MemsimError: no such array or proposal, or proposals that cannot be made together.
+        MemsimError: no such array or proposal, or proposals that cannot be combined.
     """
     names = {name for name, space, _, _ in analysis.trace.arrays if space == "shared"}
     for name in arrays:
@@ -128,19 +124,19 @@ def suggest(
     chosen, proposals = tuple(take), len(found.proposals)
     if len(chosen) == 1 and proposals < chosen[0] <= proposals + len(found.remapped):
         remap = found.remapped[chosen[0] - proposals - 1]
-        return replace(found, taken=remap, unproven="another proposal was taken")
+        return replace(found, taken=remap, unproven="another proposal was selected")
     proven = _proven(found, job, [_numbered(found, number) for number in chosen])
     return proven if chosen else replace(proven, taken=_lowest(proven))
 
 
 def _lowest(found: Suggestions) -> Proof | Remapped | None:
-    """What leaves the lowest bound in cycles; of equals the layout."""
+    """The one with the lowest bound in cycles; on a tie the layout change."""
     ways = [way for way in (found.proof, *found.remapped) if way is not None]
     return min(ways, key=lambda way: way.analysis.bound.cycles, default=None)
 
 
 def _splits(analysis: Analysis, advice: Iterable[Advice]) -> Iterator[Split]:
-    """Arrays whose best layout is worse than another one with narrow accesses."""
+    """Arrays for which splitting beats every layout with the accesses as they are."""
     for entry in advice:
         best = entry.proposals[0].cost.most if entry.proposals else entry.wavefronts
         ideal = sum(analysis.sites[number].ideal_wavefronts or 0 for number in entry.tile.sites)
@@ -151,7 +147,7 @@ def _splits(analysis: Analysis, advice: Iterable[Advice]) -> Iterator[Split]:
 
 
 def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
-    """The same with what does not change the layout of a shared array."""
+    """Adds the suggestions that do not change the layout of a shared array."""
     analysis, lanes = found.analysis, renumber(found.analysis)
     found = replace(found, wider=wider(analysis), lanes=lanes)
     if job is None:
@@ -165,7 +161,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
 
 
 def _proven(found: Suggestions, job: Job | None, chosen: list[Proposal]) -> Suggestions:
-    """The same with the chosen proposals, or the best, compiled and replayed."""
+    """Adds the proof of the chosen proposals, or of the best."""
     why = _why_no_proof(found, job)
     if why or job is None:
         return replace(found, unproven=why)
@@ -177,7 +173,7 @@ def _proven(found: Suggestions, job: Job | None, chosen: list[Proposal]) -> Sugg
         return replace(found, unproven=error.message)
     helping = [proof for proof in proofs if proof.helps or chosen]
     if not helping:
-        why = "no change, written into the source, compiled and replayed, takes fewer wavefronts"
+        why = "no change that was compiled and replayed takes fewer wavefronts"
         return replace(found, unproven=why, tried=tuple(proofs))
     others = tuple(proof for proof in proofs if proof is not helping[0])
     return replace(found, proof=helping[0], tried=others, taken=helping[0])
@@ -189,8 +185,8 @@ def _numbered(found: Suggestions, number: int) -> Proposal:
         raise MemsimError(
             f"there is no proposal {number}"
             if number > count
-            else f"proposal {number} is taken alone, or not at all",
-            hint=f"there are {count}" if count else "there is none",
+            else f"proposal {number} cannot be combined with others",
+            hint=f"there are {count} proposals" if count else "there are no proposals",
         )
     return found.proposals[number - 1]
 
@@ -201,10 +197,10 @@ def _why_no_proof(found: Suggestions, job: Job | None) -> str:
     if not found.proposals:
         return "there is nothing to prove"
     if not edits:
-        return "no change can be written into the source by rules: do it by hand, and analyze again"
+        return "no change can be written into the source by rules: edit it by hand and analyze again"
     source = None if job is None else source_of(job)
     if source is None:
-        return "there is no source here that could be compiled anew"
+        return "there is no source to recompile"
     others = {edit.file for edit in edits} - {source.file}
     if others:
         return f"the array is declared in {' and '.join(sorted(others))}, which {source.file} includes"

@@ -1,9 +1,8 @@
-"""Threads that do each other's work: the same threads, in other warps or in another order of the lanes.
+"""Threads that do each other's work: the same threads in other warps, or in another order of lanes.
 
-In: a launch. Out: `Remapped` kernels: the source edited, compiled and replayed. Two changes are tried: the
-roles of `threadIdx.x` and `threadIdx.y` exchanged, where global accesses move much that nobody needs, and the
-lanes of a warp numbered otherwise (`memsim.suggest.renumbering`), where wide accesses to shared memory could
-share.
+The edited source is compiled and replayed. Two changes are tried: `threadIdx.x` and `threadIdx.y` exchanged,
+if many of the bytes moved for global accesses are unused, and lanes renumbered (`memsim.suggest.lanes`), if
+wide shared accesses could share wavefronts.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ EXCHANGED = {
 
 @dataclass(frozen=True)
 class Remapped:
-    """A kernel whose threads do each other's work. name: how. before, analysis: what both cost.
+    """A kernel whose threads do each other's work. name: how. before, analysis: both counts.
 
     job: of the edited kernel, with the block that it needs.
     """
@@ -54,7 +53,7 @@ class Remapped:
 
     @property
     def helps(self) -> bool:
-        """Whether it takes less of one and not more of the other."""
+        """Whether it needs less of one and not more of the other."""
         (sectors, sectors_now), (wavefronts, wavefronts_now) = self.sectors, self.wavefronts
         less = sectors_now < sectors or wavefronts_now < wavefronts
         known = not any(site.unresolved for site in self.analysis.sites)
@@ -62,13 +61,13 @@ class Remapped:
 
 
 def remapped(job: Job, before: Analysis, lanes: Renumbering | None) -> tuple[Remapped, ...]:
-    """The changes that help, compiled and replayed. lanes: the order of lanes that was counted best."""
+    """The changes that help, compiled and replayed. lanes: the best order of lanes."""
     found = (exchange(job, before), None if lanes is None else _renumbered(job, lanes))
     return tuple(each for each in found if each is not None and each.helps)
 
 
 def exchange(job: Job, before: Analysis) -> Remapped | None:
-    """x and y exchanged: where a quarter of the sectors or more is not needed, and blocks have rows."""
+    """x and y exchanged: if a quarter of the sectors or more is unused and blocks have rows."""
     block, sectors = job.launch.block, total(before, "sectors")
     needless = sectors - total(before, "ideal_sectors")
     if min(block[:2]) == 1 or not sectors or needless < BADLY_COALESCED * sectors:
@@ -88,7 +87,7 @@ def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
 def _replayed(
     name: str, job: Job, before: Analysis, instead: Mapping[str, str], launch: Launch
 ) -> Remapped | None:
-    """The kernel with other expressions for its threads' coordinates; None if it cannot be made."""
+    """The kernel with other expressions for its thread indices; None if it cannot be built."""
     edit = rewritten(before, job, instead) if source_of(job) is not None else None
     if edit is None:
         return None
@@ -96,14 +95,13 @@ def _replayed(
     try:
         return Remapped(name, before, edit, changed, replayed(changed))
     except MemsimError:
-        return None  # what does not compile or run otherwise is no proposal
+        return None  # a change that does not compile or run is no proposal
 
 
 def rewritten(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:
-    """The source with other expressions wherever the kernel asks for its thread.
+    """The source with other expressions wherever the kernel uses its thread index.
 
-    None where not all such places are seen: other functions that may be called ask too, or the whole
-    `threadIdx` is handed on.
+    None if some uses are not visible: called functions use it too, or the whole `threadIdx` is passed on.
     """
     text = before.trace.sources.get(job.kernel.file)
     if text is None:
@@ -126,7 +124,7 @@ def rewritten(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | 
 
 
 def _body(code: str, kernel: str) -> tuple[int, int] | None:
-    """Where the definition of a kernel stands; None if it is not found."""
+    """The span of a kernel's definition; None if it is not found."""
     head = re.search(rf"\b__global__\b[^;{{}}]*\b{re.escape(kernel)}\s*\([^;{{}}]*\{{", code)
     if head is None:
         return None

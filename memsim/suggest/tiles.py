@@ -1,6 +1,5 @@
-"""The shared arrays of a launch, each with all the requests that touch it.
-
-In: an `Analysis`. Out: a `Tile` for each shared array that some row names, or why its layout cannot be tried.
+"""The shared arrays of a launch, each with all requests that touch it, or why its layout cannot
+be changed.
 """
 
 from __future__ import annotations
@@ -18,15 +17,14 @@ from memsim.source import ArrayShape, array_shape, template_constants
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tile:
-    """A shared array, and what touches it.
+    """A shared array and the accesses that touch it.
 
-    first: the address of its first byte; size: its bytes. shape: as the source declares it, None if it does
-    not, or not in a way that is understood. constants: integers by names that the source's own constants do
-    not give (a template's parameters, macros of the command line). sites: the rows of the analysis that touch
-    it. rows: the rows of the trace with its requests; copies: those that read global memory for it. width:
-    bytes of the widest access; narrowest: of the narrowest. used: the end of the highest access, from the
-    array's start; where not all places are known, the array's end. why_not: why another layout cannot be
-    tried, "" if it can.
+    first: address of its first byte; size: in bytes. shape: as declared in the source, None if unknown.
+    constants: integers by names that the source does not define (template parameters, macros of the command
+    line). sites: rows of the analysis that touch it. rows: rows of the trace with its requests; copies: those
+    that read global memory for it. width: bytes of the widest access; narrowest: of the narrowest. used: end
+    of the highest access, from the array's start; the array's end if not all places are known. why_not: why
+    no other layout can be tried, "" if it can.
     """
 
     name: str
@@ -44,14 +42,14 @@ class Tile:
 
     @property
     def element(self) -> int:
-        """Bytes of an element: as declared, else what a lane of the narrowest access takes."""
+        """Bytes of an element: as declared, else of a lane's narrowest access."""
         return self.narrowest if self.shape is None else self.shape.element
 
 
 def tiles(analysis: Analysis, macros: Mapping[str, int] | None = None) -> tuple[Tile, ...]:
-    """The shared arrays that rows of the analysis name, in order of address.
+    """The shared arrays that rows of the analysis name, by address.
 
-    macros: those of the compiler's command line that are integers.
+    macros: integer macros of the compiler's command line.
     """
     arrays = [entry for entry in analysis.trace.arrays if entry[1] == "shared" and entry[3] > 0]
     found = (_tile(analysis, name, first, size, macros or {}) for name, _, first, size in arrays)
@@ -100,7 +98,7 @@ def _copies(analysis: Analysis, first: int, end: int) -> NDArray[np.int64]:
 
 
 def _all_places_known(analysis: Analysis) -> bool:
-    """Whether the trace has every place that is accessed, and not one for all that cost the same."""
+    """Whether the trace has every accessed place, rather than one for all that cost the same."""
     return analysis.trace.apart and analysis.trace.blocks_replayed == analysis.trace.launch.blocks
 
 
@@ -113,7 +111,7 @@ def _used(analysis: Analysis, rows: NDArray[np.int64]) -> int:
 
 
 def _why_not(analysis: Analysis, sites: list[int], rows: NDArray[np.int64], first: int, end: int) -> str:
-    """What keeps the array from being moved about."""
+    """Why the array's layout cannot be changed."""
     trace = analysis.trace
     for number in sites:
         site = analysis.sites[number]
@@ -123,5 +121,5 @@ def _why_not(analysis: Analysis, sites: list[int], rows: NDArray[np.int64], firs
             return f"the access on line {site.line} touches {' and '.join(site.array.split('|'))}"
     addresses, active = trace.addresses[rows], trace.active[rows]
     if (((addresses < first) | (addresses >= end)) & active).any():
-        return "some access goes past its end"
+        return "an access extends past its end"
     return ""

@@ -1,7 +1,6 @@
-"""Where a source declares a shared array, and every place that names it.
+"""Where a source declares a shared array, and every place that uses it.
 
-In: source text, and an array. Out: `Writing`: spans in the text. Left out on purpose: what to change there,
-and the preprocessor: a use within a macro that is defined elsewhere is not seen (a replay would tell).
+There is no preprocessing: a use inside a macro that is defined elsewhere is missed (a replay would show it).
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ from memsim.suggest.tiles import Tile
 
 Span = tuple[int, int]
 
-# What an index cannot have in it if it is to be written twice on one line.
+# Expressions with side effects cannot be duplicated.
 EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|\n")
 
 
-# What stands before an element whose address goes on: into a variable, to a function.
+# What precedes an element whose address is taken and passed on.
 HANDED_ON = re.compile(r"(?:=|\breturn\b|,|(?P<function>\w+)\s*\()\s*&\s*$")
-# Functions that take the address of what is accessed there and then.
+# Functions that take the address of an element and access it immediately.
 ACCESSES = re.compile(r"cvta|memcpy_async")
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A place that names the array: the span of the name, and of each index behind it without brackets.
+    """A use of the array: the span of its name, and of each index after it without brackets.
 
-    seen: whether what is accessed there is what the indices say; not so where an address is handed on.
+    seen: whether the indices say what is accessed; not so if an address is passed on.
     """
 
     name: Span
@@ -40,7 +39,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How a file writes an array. code: its text without comments, place for place. constants: by name."""
+    """How a file declares and uses the array. code: its text without comments, same positions. constants: by
+    name.
+    """
 
     file: str
     text: str
@@ -51,7 +52,7 @@ class Writing:
 
     @property
     def elements(self) -> bool:
-        """Whether every use names one element, by indices on one line that may be worked out twice."""
+        """Whether every use names one element, by indices on one line without side effects."""
         return bool(self.uses) and all(
             len(use.indices) == len(self.declaration.extents)
             and not any(EFFECT.search(self.text[slice(*span)]) for span in use.indices)
@@ -60,15 +61,15 @@ class Writing:
 
     @property
     def unseen(self) -> tuple[int, ...]:
-        """The lines that hand on an address of the array, from which anything may be accessed."""
+        """The lines that pass on an address of the array, from which anything may be accessed."""
         places = (use.name[0] for use in self.uses if not use.seen)
         return tuple(dict.fromkeys(self.text.count("\n", 0, place) + 1 for place in places))
 
 
 def writing(analysis: Analysis, tile: Tile) -> Writing | None:
-    """How the sources of the analysis write the array; None if no declaration is found for it.
+    """How the sources of the analysis declare and use the array; None if no declaration is found.
 
-    Of several arrays with its name and size it is the one whose block has the array's accesses.
+    Of several arrays with its name and size, the one whose scope contains the array's accesses.
     """
     return _writing(
         analysis.trace.sources,
@@ -92,7 +93,7 @@ def _writing(sources: Mapping[str, str], tile: Tile, accesses: set[tuple[str, in
 
 
 def _uses(code: str, name: str, declaration: Declaration) -> Iterator[Use]:
-    """The uses of the array in its scope; asking for its size is none."""
+    """The uses of the array in its scope, without `sizeof`."""
     end = declaration.scope[1]
     named = re.compile(rf"(?<![\w.])(?<!->){re.escape(name)}\b")
     for match in named.finditer(code, declaration.extents[-1][1], end):
@@ -105,7 +106,7 @@ def _uses(code: str, name: str, declaration: Declaration) -> Iterator[Use]:
 
 
 def _indices(code: str, place: int) -> Iterator[Span]:
-    """The insides of the brackets that stand at `place`, one behind the other."""
+    """The contents of the consecutive brackets at `place`."""
     opening = re.compile(r"\s*\[")
     while match := opening.match(code, place):
         depth, place = 1, match.end()

@@ -1,8 +1,8 @@
-"""Neighbouring accesses of a thread as one wider access: counted by joining recorded requests.
+"""Merging neighbouring global accesses of a thread into one wider access, counted by joining recorded
+requests.
 
-In: an `Analysis`. Out: a `Wider` for each row of global loads or stores whose requests all join,
-and then move fewer sectors. Left out on purpose: writing it into the source, and shared memory, where
-the compiler joins what it can.
+A `Wider` is a row of global loads or stores whose requests can all be merged and then move fewer sectors. It
+makes no edit. Shared accesses are left to the compiler, which merges what it can.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Rows = list[int]
 
 @dataclass(frozen=True, slots=True)
 class Wider:
-    """A row of the analysis whose accesses join. site: its number; times: how many become one of `width` B.
+    """A row of the analysis whose accesses can be merged. site: its number; times: how many become one of
+    `width` B.
 
     sectors: of all its requests, before and after.
     """
@@ -36,7 +37,7 @@ class Wider:
 
 
 def wider(analysis: Analysis) -> tuple[Wider, ...]:
-    """The rows of global accesses that move fewer sectors when neighbours are joined, as wide as they go."""
+    """The rows of global accesses that move fewer sectors when merged, as wide as possible."""
     found = (_joined(analysis, number) for number in range(len(analysis.sites)))
     return tuple(each for each in found if each is not None)
 
@@ -60,9 +61,9 @@ def _joined(analysis: Analysis, number: int) -> Wider | None:
 
 
 def _firsts(analysis: Analysis, number: int, times: int) -> NDArray[np.int64] | None:
-    """The rows of the trace whose requests are the first of `times` neighbours; None if not all have them.
+    """The rows of the trace whose requests are the first of `times` neighbours; None unless all have them.
 
-    Neighbours are requests of the same lanes of one warp, made as often, each lane's next to its last.
+    Neighbours are requests of the same lanes of one warp, equally often, each lane's next to its previous.
     """
     trace, width = analysis.trace, analysis.sites[number].width
     alike: dict[tuple[object, ...], Rows] = defaultdict(list)

@@ -126,9 +126,7 @@ def test_a_saved_trace(memsim: Memsim, tile: Path) -> None:
     memsim("analyze", tile, *LAUNCH, "--save-trace", "saved.npz")
     done = memsim("suggest", "saved.npz")
     assert done.code == 0
-    assert done.out.splitlines()[-1] == (
-        "Not proven by replay: there is no source here that could be compiled anew."
-    )
+    assert done.out.splitlines()[-1] == ("Not proven by replay: there is no source to recompile.")
 
 
 def test_a_target_of_a_project(memsim: Memsim, tile: Path) -> None:
@@ -177,7 +175,7 @@ def test_mistakes(memsim: Memsim, tile: Path) -> None:
         "error: k has no shared array 'tiel'\nhint: did you mean tile?\n",
     )
     done = memsim("suggest", tile, *LAUNCH, "--take", "7")
-    assert (done.code, done.err) == (2, "error: there is no proposal 7\nhint: there are 2\n")
+    assert (done.code, done.err) == (2, "error: there is no proposal 7\nhint: there are 2 proposals\n")
     assert memsim("suggest", tile).code == 2  # no launch
     assert "--size makes no sense with a CUDA file" in memsim("suggest", tile, *LAUNCH, "--size", "3").err
 

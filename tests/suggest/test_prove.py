@@ -202,7 +202,7 @@ def test_what_cannot_be_counted_is_not_taken_for_saved(
     found = suggest(analysis, job)
     assert found.proof is None
     assert "Not proven by replay" in str(found)
-    with pytest.raises(MemsimError, match="in the changed kernel tile cannot be told apart"):
+    with pytest.raises(MemsimError, match="in the edited kernel tile cannot be distinguished"):
         suggest(analysis, job, take=[1])
 
     def unresolved(job: Job, *more: Any, **how: Any) -> Trace:
@@ -210,7 +210,7 @@ def test_what_cannot_be_counted_is_not_taken_for_saved(
         return replace(trace, sites=tuple(replace(site, unresolved="no") for site in trace.sites))
 
     monkeypatch.setattr(running, "trace_job", unresolved)
-    with pytest.raises(MemsimError, match="in the changed kernel not every access can be counted"):
+    with pytest.raises(MemsimError, match="in the edited kernel not every access can be counted"):
         suggest(analysis, job, take=[1])
 
 

@@ -1,6 +1,5 @@
-"""The worst request of an array in its banks, and the layout around it, before and after a change.
-
-In: a `Proposal`. Out: a `BeforeAndAfter`. Left out on purpose: colours and drawing.
+"""Data of a picture of a proposal: the array's worst request in its banks, and the layout, before
+and after.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BeforeAndAfter:
-    """The request of the array that has most conflicts, as it is and after the change.
+    """The worst request of an array before and after a change.
 
-    request: it, as it is. words: for each of the 32 banks the words that it serves for the request; two
-    rows, before and after. rows, columns: the rows of the array that the request touches, and in them the
-    pieces of `unit` bytes, the first of them and at least a few; banks: the first bank of each piece, int64
-    [2, rows, columns]; asked: whether the request asks for the piece, bool [rows, columns].
+    request: as it is. words: words that each of the 32 banks serves for the request; two rows, before and
+    after. rows, columns: the array rows that the request touches, and the pieces of `unit` bytes in them, the
+    first of them and at least a few. banks: the first bank of each piece, int64 [2, rows, columns]. asked:
+    whether the request accesses the piece, bool [rows, columns].
     """
 
     request: SharedRequest
@@ -70,7 +69,7 @@ def picture(proposal: Proposal) -> BeforeAndAfter:
 
 
 def _row(proposal: Proposal) -> int:
-    """Bytes of a row to draw: the declared one; else what the change takes for a row, at least a line."""
+    """Bytes of a row to draw: the declared one, else the change's row, at least a line."""
     shape = proposal.tile.shape
     if shape is not None and len(shape.extents) > 1:
         return shape.extents[-1] * shape.element
@@ -78,7 +77,7 @@ def _row(proposal: Proposal) -> int:
 
 
 def _some(touched: Numbers, count: int, most: int) -> Numbers:
-    """The first of what is touched, with what comes next to it if that is little."""
+    """The first of what is touched, with its neighbours if that is little."""
     first = touched[:most]
     behind = np.setdiff1d(np.arange(first[0], min(first[0] + most, count)), first)
     return np.sort(np.concatenate([first, behind[: max(most // 2 - len(first), 0)]]))

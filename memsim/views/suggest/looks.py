@@ -1,6 +1,5 @@
-"""A shared array as it is and under each change that helps: a request in its banks, and its words' banks.
-
-In: an `Analysis` and an `Advice`. Out: `Look`s, which a page can switch between. Left out: drawing.
+"""A shared array as it is and under each proposal: the worst request in its banks, and the banks of its
+words.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from memsim.views.layout.data import BANKS, WORD, WordLayout, layouts
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """An array with a change, or as it is. proposal: the change; None: as it is.
+    """An array under a proposal; None: as it is.
 
-    request: the request that has most conflicts as the array is, where its words now lie. layout: the words
-    as the source has them, with the banks in which they now lie.
+    request: the worst request of the array as it is, at its new addresses. layout: the words in source order,
+    with their new banks.
     """
 
     proposal: Proposal | None
@@ -37,13 +36,13 @@ def looks(analysis: Analysis, entry: Advice) -> tuple[Look, ...]:
     found = [Look(None, shared_request(analysis, site, worst), layout)]
     for proposal in entry.proposals:
         request = shared_request(proposal.after, site, worst)
-        origin = replace(request.origin, array=None)  # its elements lie elsewhere than they are declared
+        origin = replace(request.origin, array=None)  # its elements are not where the declaration says
         found.append(Look(proposal, replace(request, origin=origin), _laid_out(layout, proposal)))
     return tuple(found)
 
 
 def _laid_out(layout: WordLayout, proposal: Proposal) -> WordLayout:
-    """The same words, with the banks in which a proposal lays them."""
+    """The same words with the banks that a proposal gives them."""
     offsets = layout.word * WORD - layout.first
     places = proposal.change.places(np.maximum(offsets, 0)) + layout.first
     return replace(layout, bank=np.where(layout.bank >= 0, places // WORD % BANKS, -1))
