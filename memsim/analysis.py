@@ -456,7 +456,7 @@ def _totals(sites: Sequence[SiteCounts], undecided: Collection[str]) -> dict[str
         if any((counter.space, op) in short for op in counter.ops)
         else known.get(counter.metric)
         for counter in COUNTERS
-        if counter.is_told(sums)
+        if counter.is_reported(sums)
     }
 
 

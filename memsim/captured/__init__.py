@@ -1,5 +1,6 @@
-"""Kernels written in Python: their launches as they are made, and what memsim needs of each.
+"""Kernels written in Python: captures launches of Triton, Numba, Warp and CuTe DSL, and kernels of Numba and
+CuPy.
 
-In: launches of Triton, Numba, Warp and CuTe DSL, kernels of Numba and CuPy, where there is no driver. Out:
-`Launched` records, which are analyzed, run and saved. Nothing is imported that the caller has not imported.
+Works without a driver. Each launch is a `Launched` record, to be analyzed, run and saved. No package is
+imported that the caller has not imported.
 """

@@ -1,4 +1,4 @@
-"""Which folders are those of Triton's cache, and what in them describes kernels. Reads no file's contents."""
+"""Recognizes folders of Triton's cache and the kernel metadata in them, without reading file contents."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ def is_cache(path: Path) -> bool:
 
 
 def descriptions(folder: Path) -> list[Path]:
-    """The descriptions of its kernels."""
+    """The metadata files of its kernels."""
     described = sorted(path for path in folder.glob("*.json") if not path.name.startswith("__grp__"))
     return [path for path in described if path.with_suffix(".cubin").is_file()]

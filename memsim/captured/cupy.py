@@ -1,7 +1,6 @@
 """CuPy's raw kernels, compiled as CuPy would.
 
-In: a `RawKernel` or a `RawModule`. Out: its kernel. Left out on purpose: launches within `memsim.capture`; a
-raw kernel cannot be called without a GPU.
+Their launches are not captured: a raw kernel cannot be called without a GPU.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def is_raw(kernel: Any) -> bool:
 
 
 def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
-    """The kernel `name` of CuPy's `raw`; None for the one that it is, or its only one.
+    """The kernel `name` of CuPy's `raw`; None for a `RawKernel` or a module's only kernel.
 
     Raises:
         MemsimError: no such kernel, several, or code that does not compile.
@@ -37,10 +36,10 @@ def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
     expressions = list(getattr(raw, "name_expressions", None) or ())
     if expressions:
         raise MemsimError(
-            "a RawModule with name_expressions is not compiled", hint="give memsim.load the source as a file"
+            "a RawModule with name_expressions is not supported", hint="pass the source file to memsim.load"
         )
     if raw.code is None:
-        raise MemsimError("this RawModule was loaded from a file", hint="give memsim.load that file")
+        raise MemsimError("this RawModule was loaded from a file", hint="pass that file to memsim.load")
     wanted = name or getattr(raw, "name", None)
     called = f"{wanted or 'kernel'}.cu"
     includes = [f"-I{folder}" for folder in _headers()]
@@ -48,7 +47,7 @@ def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
     if wanted is None and len(module) == 1:
         wanted = module.kernels[0]
     if wanted is None:
-        raise MemsimError("the module has several kernels", hint=f"give a name: {', '.join(module)}")
+        raise MemsimError("the module has several kernels", hint=f"choose one by name: {', '.join(module)}")
     return module[wanted]
 
 

@@ -1,8 +1,8 @@
-"""CuTe DSL's launches, by a runtime of our own for the host code that it compiles.
+"""Captures CuTe DSL's launches by replacing the CUDA runtime under the host code that it compiles.
 
-In: a function that keeps launches, and the chip to compile for. Out: a `Launched` for each launch that the
-host code of a `cute.jit` function makes. In its parameters addresses of the caller's arrays are found again.
-Nothing is executed, with and without a GPU. Left out on purpose: functions that were compiled before.
+Each launch made by the host code of a `cute.jit` function becomes a `Launched`; addresses in its parameters
+are mapped back to the caller's arrays. Nothing is executed, with or without a GPU. Functions compiled before
+the capture are not supported.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 
 from memsim.arrays import allocation, as_argument
 from memsim.captured.host_runtime import POINTER, RUNTIME, HostLaunch, functions
-from memsim.captured.launched import Launched, kept, loaded
+from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import StructFields
 
 GPU = 2  # kDLCUDA of dlpack.h
-#: Engines of host code that call our runtime, by their number.
+#: Execution engines whose host code calls our runtime, by id.
 _OURS: set[int] = set()
 
 
 @contextmanager
 def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
-    """While it holds, CuTe DSL compiles for `arch`, and launches of what it compiles are kept."""
+    """Within the context, CuTe DSL compiles for `arch`, and launches of what it compiles are captured."""
     from cutlass._mlir.execution_engine import ExecutionEngine  # type: ignore[import-not-found,unused-ignore]
     from cutlass.base_dsl.jit_executor import ExecutionArgs  # type: ignore[import-not-found,unused-ignore]
     from cutlass.cute.runtime import _Tensor  # type: ignore[import-not-found,unused-ignore]
@@ -75,7 +75,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
         if id(compiled.engine) not in _OURS:
             raise MemsimError(
                 f"{compiled.function_name} was compiled before the capture",
-                hint="call cute.compile, or the function itself for the first time, within the block",
+                hint="call cute.compile, or call the function for the first time, inside the capture",
             )
         return load(compiled)
 
@@ -99,19 +99,19 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
 
 
 def _with_features(arch: str) -> str:
-    """`sm_90a` for `sm_90`: CuTe DSL writes instructions that only the very chip has."""
+    """`sm_90a` for `sm_90`: CuTe DSL uses architecture-specific instructions."""
     return f"{arch}a" if arch[-1].isdigit() and int(arch.removeprefix("sm_")) >= 90 else arch
 
 
 def _say_gpu(capsule: Any) -> None:
-    """Has a DLPack capsule say that its memory is a GPU's: the code's pointers to it are global ones then."""
+    """Make a DLPack capsule claim GPU memory, so that the code's pointers to it are global pointers."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     ctypes.c_int32.from_address(get(capsule, b"dltensor") + POINTER).value = GPU
 
 
 class Session:
-    """A capture. arrays: those that became tensors of CuTe's; names: of the call's tensors, by address."""
+    """A capture. arrays: those that became CuTe tensors; names: of the call's tensors, by address."""
 
     def __init__(self, keep: Callable[[Launched], None]) -> None:
         self.keep = keep
@@ -120,20 +120,20 @@ class Session:
         self._kernels: dict[tuple[bytes, str], Kernel] = {}
 
     def name(self, address: int, name: str) -> None:
-        """Has the tensor at an address its name.
+        """Name the tensor at an address.
 
         Raises:
-            MemsimError: it was made before the capture.
+            MemsimError: it was created before the capture.
         """
         self.names[address] = name
         if self._at(address) is None:
             raise MemsimError(
-                f"{name} was made a tensor of CuTe's before the capture, and is none of a GPU's",
-                hint="call from_dlpack within the block",
+                f"{name} became a CuTe tensor before the capture and is not in GPU memory",
+                hint="call from_dlpack inside the capture",
             )
 
     def launch(self, made: HostLaunch) -> None:
-        """Keeps one launch."""
+        """Record one launch."""
         if (made.code, made.name) not in self._kernels:
             self._kernels[made.code, made.name] = loaded(made.code, made.name, f"CuTe DSL {_release()}")
         kernel = self._kernels[made.code, made.name]
@@ -148,14 +148,14 @@ class Session:
                 kernel=replace(kernel, called=_short(made.name), names=tuple(names)),
                 grid=made.grid,
                 block=made.block,
-                args=kept(args),
+                args=snapshot(args),
                 shared_bytes=made.shared_bytes,
                 cluster=made.cluster,
             )
         )
 
     def _argument(self, raw: bytes) -> tuple[Any, str]:
-        """(a parameter's bytes, with arrays where addresses of theirs stand; the first one's name)."""
+        """(a parameter's bytes with arrays in place of their addresses; the first array's name)."""
         parts: list[Any] = []
         names: list[str] = []
         end = 0
@@ -178,7 +178,7 @@ class Session:
         return StructFields(parts, ["" if name == first else name for name in names]), first
 
     def _at(self, address: int) -> tuple[np.ndarray, str] | None:
-        """The array that an address lies in, from there on, and its name."""
+        """The array that contains an address, from there on, and its name."""
         for array in self.arrays:
             memory, start = allocation(array)
             offset = address - int(memory.__array_interface__["data"][0])

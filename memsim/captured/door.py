@@ -1,7 +1,5 @@
-"""`memsim.analyze`: of whatever stands for a kernel.
-
-In: a kernel of `memsim.load`, a launch that was captured, `kernel[grid, block]` of Numba, a raw kernel of
-CuPy. Out: an `Analysis`.
+"""`memsim.analyze` for anything that stands for a kernel: a loaded one, a captured launch, `kernel[grid,
+block]` of Numba, or a raw kernel of CuPy.
 """
 
 from __future__ import annotations
@@ -41,29 +39,30 @@ def analyze(
 
     Args:
         kernel: `load(...)[name]`; `kernel[grid, block, stream, shared]` of Numba; a `RawKernel` or
-            `RawModule` of CuPy; a launch that `capture` kept.
-        grid, block: one to three ints, as CUDA's `dim3`; a kernel of Numba's, and a launch, bring their own.
+            `RawModule` of CuPy; a launch from `capture`.
+        grid, block: one to three ints, as CUDA's `dim3`; not for a configured Numba kernel or a launch.
         args: arrays (numpy, torch, CuPy, DLPack, or `ArrayArg` by shape and type) and scalars, in the
-            kernel's order, as `memsim.api.running.analyze` says.
-        shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
+            kernel's order, as in `memsim.api.analyze`.
+        shared_bytes: dynamic shared memory per block, in bytes; None if unknown: then as much as a
             block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        arch: the chip to compile for, and whose rules to count by; left out, the one that the code was made
+        arch: the chip to compile for and whose rules to use; default: the one that the code was made
             for, and sm_90 to compile for.
-        cluster: blocks of a cluster, as `grid`, where the launch chooses it; None leaves it to the code.
-        max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
-        allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
+        cluster: blocks of a cluster, as `grid`, if the launch sets it; None leaves it to the code.
+        max_steps: instructions after which a chunk of blocks counts as an endless loop; None for five
+            million.
+        allow_out_of_bounds: count a load outside of every array, whose value is then unknown, instead of
             raising an error.
         name: which kernel of a `RawModule`.
 
     Raises:
-        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
+        MemsimError: a launch or arguments that do not match the kernel, or an error in the kernel.
     """
     chip = None if arch is None else get_arch(arch)
     compiled_for = (chip or SM_90).name
     if isinstance(kernel, Launched) or numba.is_configured(kernel):
         if grid is not None or block is not None or shared_bytes != 0 or cluster is not None:
-            raise MemsimError("the launch has its grid, block, shared memory and cluster already")
+            raise MemsimError("grid, block, shared memory and cluster are already set by the launch")
         launched = kernel if isinstance(kernel, Launched) else numba.launched(kernel, args, compiled_for)
         return launched.analyze(
             blocks=blocks,
@@ -74,14 +73,14 @@ def analyze(
         )
     if numba.is_kernel(kernel):
         raise MemsimError(
-            f"{kernel.py_func.__name__} has no grid and block yet",
+            f"{kernel.py_func.__name__} has no grid and block",
             hint="write memsim.analyze(kernel[grid, block], args=(...))",
         )
     if cupy.is_raw(kernel):
         kernel = cupy.kernel_of(kernel, name, compiled_for)
     if grid is None and block is None and isinstance(kernel, Kernel):
-        raise MemsimError("a kernel is analyzed for a grid and a block", hint="give grid and block")
-    shape: dict[str, Any] = {"grid": grid, "block": block}  # None is refused in words of its own
+        raise MemsimError("a kernel needs a grid and a block", hint="pass grid and block")
+    shape: dict[str, Any] = {"grid": grid, "block": block}  # None has an error message of its own
     rest: dict[str, Any] = {
         "args": args,
         "shared_bytes": shared_bytes,

@@ -1,7 +1,7 @@
-"""The functions of CUDA's runtime that host code of CuTe DSL calls, for a machine without a driver.
+"""The CUDA runtime functions called by host code of CuTe DSL, for a machine without a driver.
 
-In: the calls. Out: each launch to a listener: its machine code, its shape, and where its parameters lie.
-Left out: memory, streams and tensor maps; host code that asks for one of them finds no driver.
+Each launch is reported to a listener: its machine code, its shape, and the addresses of its parameters.
+Memory, streams and tensor maps are not supported; host code that needs them gets "no driver".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ POINTER = 8
 SUCCESS, NO_DRIVER, UNKNOWN = 0, 35, 999  # cudaError of driver_types.h
 CLUSTER = 4  # cudaLaunchAttributeClusterDimension
 ATTRIBUTE = 72  # bytes of a cudaLaunchAttribute: its kind, and its value from byte 8 on
-#: cudaDeviceAttr -> what the chip answers; 0 for all others.
+#: cudaDeviceAttr -> value; 0 for all others.
 ATTRIBUTES = {
     1: 1024,  # threads of a block
     8: 48 * 1024,  # shared memory of a block
@@ -35,7 +35,7 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class HostLaunch:
-    """A launch as host code makes it; `parameters` is the address of a table of pointers to them."""
+    """A launch made by host code; `parameters` is the address of a table of pointers to them."""
 
     code: bytes
     name: str
@@ -47,9 +47,9 @@ class HostLaunch:
 
 
 class Runtime:
-    """One for the process: host code may call it for as long as it lives.
+    """One per process: host code may call it for as long as the process lives.
 
-    listener: told of each launch; without one there is no driver. error: what the listener raised.
+    listener: called for each launch; without one there is no driver. error: what the listener raised.
     """
 
     def __init__(self) -> None:
@@ -59,7 +59,7 @@ class Runtime:
         self._kernels: list[tuple[bytes, str]] = []
 
     def load(self, library: int, code: int) -> int:
-        """_cudaLibraryLoadData: a fat binary, by its address."""
+        """_cudaLibraryLoadData: a fat binary by address."""
         size = c_uint64.from_address(code + 8).value
         found = read_fatbins(ctypes.string_at(code, HEADER + size)).cubins
         if not found:
@@ -75,7 +75,7 @@ class Runtime:
         return SUCCESS
 
     def launch_extended(self, configuration: int, kernel: int, parameters: int) -> int:
-        """_cudaLaunchKernelEx: of a cudaLaunchConfig_t."""
+        """_cudaLaunchKernelEx, with a cudaLaunchConfig_t."""
         numbers = (c_uint32 * 6).from_address(configuration)
         shared = c_uint64.from_address(configuration + 24).value
         return self._launch(kernel, list(numbers), shared, parameters, _cluster(configuration))
@@ -93,7 +93,7 @@ class Runtime:
         gx, gy, gz, bx, by, bz = shape
         try:
             self.listener(HostLaunch(code, name, (gx, gy, gz), (bx, by, bz), shared, cluster, parameters))
-        except Exception as error:  # nothing may pass through host code
+        except Exception as error:  # exceptions must not propagate through host code
             self.error = error
             return UNKNOWN
         return SUCCESS
@@ -114,7 +114,7 @@ RUNTIME = Runtime()
 
 @cache
 def functions() -> dict[str, Any]:
-    """The functions by the names that host code calls them by; ctypes' own, which are kept for good."""
+    """The functions by the names that host code uses; ctypes callbacks, which are never freed."""
     return dict(_functions())
 
 

@@ -1,7 +1,5 @@
-"""What a `launch.json` says, as types: what is read is checked against them.
-
-Out: the types, and docs/launch.schema.json, which is made of them. Left out on purpose: files
-(`memsim.captured.launch_json`).
+"""The contents of a `launch.json` as types, by which files are validated, and docs/launch.schema.json,
+generated from them.
 """
 
 from __future__ import annotations
@@ -31,13 +29,13 @@ class ArgumentDocument(
 
 
 class ArrayArgument(ArgumentDocument, tag="array"):
-    """An array, where it lies in its allocation, and what it holds."""
+    """An array: its placement in its allocation, and its contents."""
 
-    dtype: Annotated[str, Meta(description="A type of numpy's or of ml_dtypes': float32, bfloat16.")]
+    dtype: Annotated[str, Meta(description="A type of numpy or ml_dtypes: float32, bfloat16.")]
     shape: Annotated[tuple[Natural, ...], Meta(min_length=1)]
     strides: Annotated[
         tuple[Signed, ...] | UnsetType,
-        Meta(description="Bytes from one element to the next, in each dimension; left out: C order."),
+        Meta(description="Bytes from one element to the next, in each dimension; default: C order."),
     ] = UNSET
     offset: Annotated[
         Natural | UnsetType,
@@ -52,7 +50,7 @@ class ArrayArgument(ArgumentDocument, tag="array"):
     ] = UNSET
     fill: Annotated[
         Literal["random", "zeros", "ones", "iota"],
-        Meta(description="What it holds where there are no values."),
+        Meta(description="The fill value if there are no values."),
     ] = "random"
     seed: Natural = 0
 
@@ -61,9 +59,7 @@ class Scalar(ArgumentDocument, tag="scalar"):
     """A number."""
 
     value: bool | int | float | Literal["inf", "-inf", "nan"]
-    dtype: Annotated[
-        str | UnsetType, Meta(description="A type of numpy's; left out: as the parameter is.")
-    ] = UNSET
+    dtype: Annotated[str | UnsetType, Meta(description="A type of numpy; default: the parameter's.")] = UNSET
 
 
 class Bytes(ArgumentDocument, tag="bytes"):
@@ -77,27 +73,25 @@ class Null(ArgumentDocument, tag="null"):
 
 
 class Struct(ArgumentDocument, tag="struct"):
-    """A struct. Parts lie as C lays them out, each at a multiple of its own size, or one right behind the
-    other, whichever is as long as the parameter.
+    """A struct. Parts are laid out as in C, each at a multiple of its own size, or packed, whichever matches
+    the parameter's size.
     """
 
     parts: Annotated[tuple[Argument, ...], Meta(min_length=1)]
     named: Annotated[
         bool,
-        Meta(
-            description="Reports call arrays in it by their names, and by the struct's where they have none."
-        ),
+        Meta(description="Arrays in it are reported by their names, or by the struct's if they have none."),
     ] = False
 
 
 class PointerTable(ArgumentDocument, tag="pointers"):
-    """A table in global memory, of pointers to other arrays."""
+    """A table of pointers to other arrays, in global memory."""
 
     arrays: tuple[ArrayArgument | Null, ...]
 
 
 class TensorMapArgument(ArgumentDocument, tag="tensor map"):
-    """128 bytes that only the copy engine (TMA) reads; swizzle: over how many bytes, 0 for none."""
+    """A tensor map: 128 bytes that only TMA reads; swizzle: span in bytes, 0 for none."""
 
     array: ArrayArgument
     box: tuple[Positive, ...] = ()
@@ -111,7 +105,7 @@ class Tensors(ArgumentDocument, tag="tensor maps"):
 
 
 class Texture(ArgumentDocument, tag="texture"):
-    """A texture object over float32 in linear memory, four to a texel."""
+    """A texture object over float32 in linear memory, four per texel."""
 
     array: ArrayArgument
 
@@ -126,11 +120,11 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
 
     version: Literal[1] | UnsetType = UNSET
     kernel: Annotated[Text, Meta(description="The entry's name in the code.")]
-    called: Annotated[str, Meta(description="What people call it, where that is another name.")] = ""
+    called: Annotated[str, Meta(description="Its display name, if different.")] = ""
     code: Annotated[
         Text,
         Meta(
-            description="A file beside this one, or an absolute path: .cubin, .ptx, .cu, or whatever holds "
+            description="A file beside this one, or an absolute path: .cubin, .ptx, .cu, or any file with "
             "machine code."
         ),
     ]
@@ -138,36 +132,33 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     form: Annotated[
         Literal["sass", "ptx"] | UnsetType,
         Meta(
-            description="Whether PTX is read as machine code or as itself; left out: machine code where it "
-            "can be had."
+            description="Whether PTX is assembled to machine code or analyzed as PTX; default: machine code if "
+            "there is an assembler."
         ),
     ] = UNSET
     ptx: Annotated[
         str,
-        Meta(description="The PTX that a cubin was made from; lines of inline assembly are looked up in it."),
+        Meta(description="The PTX that a cubin was assembled from, to find lines of inline assembly."),
     ] = ""
     sources: Annotated[
         tuple[str, ...],
         Meta(
-            description="Copies of source files beside this one; what the code's line table calls them ends "
-            "so."
+            description="Copies of source files beside this one; their names in the code's line table end so."
         ),
     ] = ()
-    made_by: Annotated[str, Meta(description="Who made the code.")] = ""
+    made_by: Annotated[str, Meta(description="The compiler.")] = ""
     grid: Extents
     block: Extents
     shared_bytes: Annotated[
         Natural | None,
-        Meta(description="Dynamic shared memory of a block; null if that is not known."),
+        Meta(description="Dynamic shared memory per block; null if unknown."),
     ] = 0
     cluster: Annotated[
         Extents | None,
-        Meta(description="Blocks of a cluster, where the launch says so and not the code."),
+        Meta(description="Blocks of a cluster, if set by the launch and not by the code."),
     ] = None
-    note: Annotated[str, Meta(description="What tells this launch from others of the kernel.")] = ""
-    arguments: Annotated[
-        tuple[Argument, ...], Meta(description="One for each parameter of the code, in order.")
-    ]
+    note: Annotated[str, Meta(description="What distinguishes this launch from others of the kernel.")] = ""
+    arguments: Annotated[tuple[Argument, ...], Meta(description="One for each parameter, in order.")]
 
 
 def schema() -> dict[str, Any]:

@@ -1,8 +1,7 @@
-"""A launch as a folder: `launch.json`, the kernel's code beside it, and the contents of its arrays.
+"""Saves a launch as a folder, and loads it: `launch.json`, the kernel's code beside it, and the contents of
+its arrays.
 
-In: a `Launched`, or the path of a `launch.json`, which is a `Document`. Out: files, or a `Launched`. Arrays
-that lie in one allocation name one file, and lie in one again when it is read. Left out on purpose: what the
-kernel does.
+Arrays in one allocation refer to one file, and share memory again when loaded.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ LAUNCH = "launch.json"
 
 
 def write_launch(launched: Launched, folder: Path) -> Path:
-    """Writes the folder, and gives the path of its `launch.json`, which appears last.
+    """Write the folder; returns the path of its `launch.json`, which is written last.
 
     Raises:
         MemsimError: it cannot be written.
@@ -73,7 +72,7 @@ def write_launch(launched: Launched, folder: Path) -> Path:
 
 
 def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
-    """Machine code as a cubin, with the PTX that it was made of; PTX as itself."""
+    """Machine code as a cubin, with the PTX that it was assembled from; PTX as it is."""
     ptx = kernel.code.module.text if isinstance(kernel.code, PtxKernel) else kernel.code.machine.module.ptx
     made = {}
     if ptx:
@@ -86,7 +85,7 @@ def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
 
 
 def _sources(launched: Launched, folder: Path) -> tuple[str, ...]:
-    """Copies of the user's source files; of several with one name the first."""
+    """Copies of the user's source files; of several with the same name the first."""
     found: dict[str, str] = {}
     for name, text in launched.kernel.sources.items():
         if not in_library(name):
@@ -103,14 +102,14 @@ def _arguments(launched: Launched, folder: Path) -> tuple[of.Argument, ...]:
 
 
 class _Files:
-    """Writes allocations, each once."""
+    """Writes each allocation once."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.names: dict[tuple[int, int], str] = {}
 
     def name_of(self, memory: np.ndarray, dtype: np.dtype[Any]) -> str:
-        """The file that holds the bytes of an allocation, as elements of `dtype` where that goes up."""
+        """The file with the bytes of an allocation, as elements of `dtype` if its size is a multiple."""
         place = int(memory.__array_interface__["data"][0]), memory.size
         if place not in self.names:
             name = self.names[place] = f"array{len(self.names)}.npy"
@@ -143,7 +142,7 @@ def _described(value: Any, files: _Files) -> of.Argument:
     number = np.asarray(value)[()]
     if number.dtype.kind == "V" or not isinstance(number, np.generic):
         return of.Bytes(hex=number.tobytes().hex())
-    if isinstance(value, (bool, int, float)):  # as the kernel's parameter takes it
+    if isinstance(value, (bool, int, float)):  # typed by the kernel's parameter
         return of.Scalar(value=value if np.isfinite(value) else str(value))
     if number.dtype.kind == "f" and not np.isfinite(number):
         return of.Bytes(hex=number.tobytes().hex())
@@ -178,17 +177,17 @@ def _array(array: np.ndarray | ArrayArg, files: _Files) -> of.ArrayArgument:
 
 
 def read_launch(path: Path) -> Launched:
-    """The launch that a `launch.json` describes; files are looked for beside it.
+    """The launch that a `launch.json` describes; files are looked up beside it.
 
     Raises:
-        MemsimError: no such file, not a launch, or a file that it names is missing or does not fit.
+        MemsimError: no such file, not a launch, or a referenced file is missing or does not match.
     """
     try:
         document = msgspec.json.decode(read_bytes(path, "the launch"), type=of.LaunchDocument)
     except FileNotFoundError as error:
         raise MemsimError(f"cannot read the launch: {error.strerror}", file=str(path)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise MemsimError(f"this is no launch: {error}", file=str(path)) from None
+        raise MemsimError(f"this is not a launch: {error}", file=str(path)) from None
     memories = _Memories(path)
     kernel = _kernel(document, path)
     names = tuple(argument.name for argument in document.arguments)
@@ -233,7 +232,7 @@ def _beside(name: str, path: Path) -> bytes:
 
 
 def _texts(document: of.LaunchDocument, kernel: Kernel, path: Path) -> dict[str, str]:
-    """The source files that are beside it, by what the code calls them."""
+    """The source files beside it, by their names in the code."""
     texts = {file: _beside(file, path).decode("utf-8", "replace") for file in document.sources}
     named = {file for _, _, file, _ in kernel.code.listing}
     called = {name: texts[PurePath(name).name] for name in named if PurePath(name).name in texts}
@@ -241,7 +240,7 @@ def _texts(document: of.LaunchDocument, kernel: Kernel, path: Path) -> dict[str,
 
 
 class _Memories:
-    """Reads the allocations that a launch names, each once."""
+    """Reads each allocation of a launch once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -269,7 +268,7 @@ class _Memories:
         except (TypeError, ValueError, OverflowError) as error:
             what = values if isinstance(values, str) else "the list of values"
             raise MemsimError(
-                f"{what} does not hold {shape} of {dtype}: {error}", file=str(self.path)
+                f"{what} does not contain {shape} of {dtype}: {error}", file=str(self.path)
             ) from None
 
 
@@ -312,11 +311,11 @@ def _number(record: of.Scalar) -> Any:
     try:
         return dtype_of(record.dtype).type(value)
     except (ValueError, OverflowError):
-        raise MemsimError(f"{value} is no {record.dtype}") from None
+        raise MemsimError(f"{value} is not a {record.dtype}") from None
 
 
 def _part(record: of.Argument, memories: _Memories) -> Any:
-    """A part of a struct, which needs a size."""
+    """A part of a struct, which must have a size."""
     value = _value(record, memories)
     if value is None:
         return np.uint64(0)
@@ -324,5 +323,5 @@ def _part(record: of.Argument, memories: _Memories) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy's as Python's."""
+    """A numpy number as a Python number."""
     return value.item()

@@ -1,8 +1,4 @@
-"""One launch of a kernel: its code, its shape and its arguments.
-
-In: what a package was about to hand to the driver, or a `launch.json`. Out: `Launched`, which can be analyzed
-and run. Arguments are kept as they were when the launch was made.
-"""
+"""One launch of a kernel: its code, its shape and its arguments, as they were when the launch was made."""
 
 from __future__ import annotations
 
@@ -25,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Launched:
-    """A launch that was captured or read. `note` says what tells it from others, such as a configuration.
+    """A launch that was captured or loaded. `note` distinguishes it from others, such as by a configuration.
 
-    shared_bytes: dynamic shared memory of a block, in bytes; None if that is not known.
-    cluster: blocks of a cluster where the launch says so, and not the code.
+    shared_bytes: dynamic shared memory per block, in bytes; None if unknown. cluster: blocks of a cluster if
+    set by the launch and not by the code.
     """
 
     kernel: Kernel
@@ -53,29 +49,29 @@ class Launched:
         return Launched(job.loaded, shape.grid, shape.block, values, shape.shared_bytes, shape.cluster)
 
     def job(self, **more: Any) -> Job:
-        """The launch as every verb takes it; `more` are other fields of a `Job`."""
+        """The launch as a `Job`; `more` are other fields of it."""
         return running.job_of(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **more)
 
     def trace(self, **how: Any) -> Trace:
-        """As `memsim.api.running.trace`; `how` are its options."""
+        """As `memsim.api.trace`; `how` are its options."""
         return running.trace(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
 
     def analyze(self, **how: Any) -> Analysis:
-        """As `memsim.analyze`; `how` are its options, as `blocks=4`."""
+        """As `memsim.analyze`; `how` are its options, such as `blocks=4`."""
         return running.analyze(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
 
     def run(self, **how: Any) -> None:
-        """As `memsim.run`: arrays are written in place, those of this record."""
+        """As `memsim.run`: this record's arrays are written in place."""
         running.run(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
 
 
-def kept(arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """Arguments as they are now, whatever becomes of the caller's arrays; shared memory stays shared."""
+def snapshot(arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Copies of arguments, independent of the caller's arrays; arrays that share memory still do."""
     return mapped(as_arguments(arguments), Copies())
 
 
 def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tuple[Any, ...]:
-    """The arguments with every numpy array in them changed."""
+    """The arguments with `change` applied to every numpy array in them."""
 
     def one(value: Any) -> Any:
         if isinstance(value, np.ndarray) and value.shape != ():
@@ -104,7 +100,7 @@ class Copies:
         self.copies: dict[tuple[int, int], np.ndarray] = {}
 
     def __call__(self, array: np.ndarray) -> np.ndarray:
-        """A view of the copy that lies as `array` does."""
+        """A view of the copy with the same layout as `array`."""
         memory, offset = allocation(array)
         place = int(memory.__array_interface__["data"][0]), memory.size
         if place not in self.copies:
@@ -114,7 +110,7 @@ class Copies:
 
 
 def loaded(code: bytes, name: str, package: str, ptx: str = "") -> Kernel:
-    """The kernel `name` of a cubin that `package` made, of this PTX if that is known."""
+    """The kernel `name` of a cubin made by `package`, with its PTX if known."""
     from memsim.sass.cubin import read_cubin
 
     return loading.from_cubin(code, f"{package} ({read_cubin(code).compiler})", ptx)[name]

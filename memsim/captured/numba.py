@@ -1,7 +1,7 @@
-"""Numba's kernels: compiled for a launch as Numba would, and its launches as they are made.
+"""Numba's kernels, compiled for a launch as Numba would, and captured launches.
 
-In: `kernel[grid, block, stream, shared]` and arguments. Out: `Launched`. Numba's own compiler makes PTX, and
-an assembler found here the machine code. Left out on purpose: kernels that link other files.
+Numba's compiler generates the PTX, and an assembler found on this machine the machine code. Kernels that link
+other files are not supported.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from typing import Any
 import numpy as np
 
 from memsim.arrays import as_argument, is_foreign
-from memsim.captured.launched import Launched, kept, loaded
+from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.compile import assemble_ptx
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, c_strides, dim3, dtype_of
 
 _ENTRY = re.compile(r"\.entry\s+(\S+)\(")
-#: What a kernel is compiled with, of the options of `cuda.jit`.
+#: The options of `cuda.jit` that a kernel is compiled with.
 OPTIONS = ("debug", "opt", "fastmath", "launch_bounds")
 
 
 def is_configured(kernel: Any) -> bool:
-    """Is it a kernel of Numba's with a launch configuration, as `kernel[grid, block]`?"""
+    """Is it a Numba kernel with a launch configuration, as `kernel[grid, block]`?"""
     return all(hasattr(kernel, name) for name in ("dispatcher", "griddim", "blockdim", "sharedmem"))
 
 
 def is_kernel(kernel: Any) -> bool:
-    """Is it a kernel of Numba's, without a launch configuration?"""
+    """Is it a Numba kernel without a launch configuration?"""
     return hasattr(kernel, "py_func") and hasattr(kernel, "targetoptions")
 
 
 @contextmanager
 def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
-    """While it holds, launches of Numba are kept, and made where there is a GPU."""
+    """Within the context, launches of Numba are captured, and also made if there is a GPU."""
     from numba import cuda  # type: ignore[import-not-found,unused-ignore]
     from numba.cuda import dispatcher  # type: ignore[import-not-found,unused-ignore]
 
@@ -61,13 +61,13 @@ def launched(configuration: Any, arguments: Sequence[Any], arch: str) -> Launche
     """A launch as Numba would make it.
 
     Raises:
-        MemsimError: an argument of a type that memsim does not know, or no assembler for the PTX.
+        MemsimError: an argument of an unsupported type, or no assembler for the PTX.
     """
     dispatcher = configuration.dispatcher
     options = dispatcher.targetoptions
     name = dispatcher.py_func.__name__
     if options.get("link"):
-        raise MemsimError(f"{name} links {', '.join(map(str, options['link']))}, which is not captured")
+        raise MemsimError(f"{name} links {', '.join(map(str, options['link']))}, which is not supported")
     values = [_value(value) for value in arguments]
     types = [_type_of(value) for value in values]
     names = dispatcher.py_func.__code__.co_varnames
@@ -78,13 +78,13 @@ def launched(configuration: Any, arguments: Sequence[Any], arch: str) -> Launche
         kernel=replace(kernel, called=name, names=tuple(name for name, _ in found)),
         grid=dim3(configuration.griddim, "grid"),
         block=dim3(configuration.blockdim, "block"),
-        args=kept([value for _, value in found]),
+        args=snapshot([value for _, value in found]),
         shared_bytes=int(configuration.sharedmem),
     )
 
 
 def _release() -> str:
-    """numba-cuda's, else Numba's own."""
+    """The release of numba-cuda, else Numba's own."""
     for package in ("numba-cuda", "numba"):
         try:
             return metadata.version(package)
@@ -108,7 +108,7 @@ def _compiled(function: Any, types: tuple[Any, ...], options: dict[str, Any], ar
             function, types, device=False, abi="numba", output="ptx", cc=chip, lineinfo=True, **chosen
         )
     except Exception as error:
-        if "NotFound" in type(error).__name__:  # NVVM and NVRTC come with an extra of Numba's
+        if "NotFound" in type(error).__name__:  # NVVM and NVRTC come with an extra of Numba
             raise MemsimError(
                 f"Numba cannot compile here: {error}", hint="pip install 'numba-cuda[cu13]'"
             ) from None
@@ -123,7 +123,7 @@ def _compiled(function: Any, types: tuple[Any, ...], options: dict[str, Any], ar
 
 
 def _value(value: Any) -> Any:
-    """Arrays of other packages as memsim knows them; a tuple is Numba's own kind of argument."""
+    """Arrays of other packages as memsim takes them; a tuple is an argument type of Numba's."""
     if isinstance(value, tuple):
         return tuple(map(_value, value))
     return as_argument(value) if is_foreign(value) else value
@@ -142,7 +142,7 @@ def _type_of(value: Any) -> Any:
 
 
 def _parameters(name: str, kind: Any, value: Any) -> list[tuple[str, Any]]:
-    """(name, argument) of each parameter of the machine code; an array comes with its shape and strides."""
+    """(name, argument) of each machine code parameter; an array is passed with its shape and strides."""
     from numba import types
 
     if isinstance(kind, types.Array):
@@ -162,4 +162,4 @@ def _parameters(name: str, kind: Any, value: Any) -> list[tuple[str, Any]]:
     if isinstance(kind, types.BaseTuple):
         parts = enumerate(zip(kind, value))
         return [one for i, (k, v) in parts for one in _parameters(f"{name}.{i}", k, v)]
-    raise MemsimError(f"argument {name} is of Numba's type {kind}, which memsim does not pass on")
+    raise MemsimError(f"argument {name} has Numba's type {kind}, which memsim does not support")

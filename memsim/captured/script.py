@@ -1,7 +1,6 @@
-"""A script that launches kernels, run for its launches only.
+"""Runs a script to capture the launches that it makes.
 
-In: a Python file and its arguments. Out: each launch, as it is made. The packages that can be captured are
-imported first, so that none of their launches is missed.
+The packages that can be captured are imported first, so that no launch is missed.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from memsim.errors import MemsimError
 
 
 def run_script(script: Path, arguments: Sequence[str], keep: Callable[[Launched], None], arch: str) -> None:
-    """Runs the script as `python script arguments...` would, and calls `keep` with each launch.
+    """Run the script as `python script arguments...` would, and call `keep` with each launch.
 
     Raises:
-        MemsimError: no such file; none of the packages is installed; the script fails, with its own line.
+        MemsimError: no such file; none of the packages is installed; the script fails, with its line.
     """
     if not script.is_file():
         raise MemsimError(f"there is no file {script}")
@@ -47,7 +46,7 @@ def run_script(script: Path, arguments: Sequence[str], keep: Callable[[Launched]
 
 
 def _failed(script: Path, error: Exception) -> MemsimError:
-    """An error of the script's, at the last of its own lines."""
+    """The error for an exception in the script, at the innermost of its own lines."""
     frames = [
         f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).resolve() == script.resolve()
     ]
@@ -56,5 +55,5 @@ def _failed(script: Path, error: Exception) -> MemsimError:
         file=str(script),
         line=frames[-1].lineno if frames else None,
         source=frames[-1].line if frames else None,
-        hint="there is no GPU for it here: tensors have to be on the CPU or on the device meta",
+        hint="there is no GPU here: tensors must be on the CPU or on the device meta",
     )

@@ -1,7 +1,4 @@
-"""`memsim.capture`: launches as they are made, of every package that is there.
-
-In: the chip to compile for. Out: a list that fills while the block runs.
-"""
+"""`memsim.capture`: captures the launches of every supported package that has been imported."""
 
 from __future__ import annotations
 
@@ -25,17 +22,17 @@ PACKAGES = {
 
 @contextmanager
 def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None) -> Iterator[list[Launched]]:
-    """Keeps the launches of Triton, Numba, Warp and CuTe DSL within the block, with and without a GPU.
+    """Captures the launches of Triton, Numba, Warp and CuTe DSL inside the block, with or without a GPU.
 
-    Without a GPU only Warp, which runs on the CPU, executes anything: a kernel of the others reads what the
-    one before it has not written. Arrays are copied when a launch is made.
+    Without a GPU only Warp, which runs on the CPU, executes anything: kernels of the others read memory that
+    no kernel has written. Arrays are copied when a launch is made.
 
     Args:
         arch: the chip to compile for.
-        keep: called with each launch instead of keeping it in the list.
+        keep: called with each launch instead of adding it to the list.
 
     Raises:
-        MemsimError: no package has been imported whose launches could be seen.
+        MemsimError: none of the packages has been imported.
     """
     get_arch(arch)
     found: list[Launched] = []

@@ -1,8 +1,8 @@
-"""Triton's launches, by a driver that keeps them: `triton.runtime.driver.set_active`.
+"""Captures Triton's launches by a driver of our own: `triton.runtime.driver.set_active`.
 
-In: a list to add to, and the chip to compile for. Out: a `Launched` for each launch, each configuration of an
-autotuner too. Where Triton has a driver of its own, the launch is made as well. Left out on purpose: results;
-without a GPU a kernel reads what the one before has not written.
+Every launch is captured, each configuration of an autotuner included. If Triton has a driver of its own, the
+launch is also made. There are no results without a GPU: a kernel then reads memory that no kernel has
+written.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from memsim.launch import GLOBAL_ALIGN, ArrayArg, TensorMap
 
 Keep = Callable[[Launched], None]
 
-#: Triton's numbers of swizzles -> bytes.
+#: Triton's swizzle modes -> bytes.
 SWIZZLES = (0, 32, 64, 128)
-#: Triton's names of scalar types -> numpy's. It hands 16-bit floats over as `float`.
+#: Triton's names of scalar types -> numpy's. It passes 16-bit floats as `float`.
 SCALARS = {
     "i1": "int8",
     "u1": "uint8",
@@ -36,7 +36,7 @@ SCALARS = {
     **dict.fromkeys(("fp16", "bf16", "fp32", "f32"), "float32"),
     "fp64": "float64",
 }
-#: Parameters that no kernel declares: Triton adds them behind the others.
+#: Hidden parameters, which Triton appends to the declared ones.
 HIDDEN = ("global_scratch", "profile_scratch")
 WARP = 32
 THREADS = 1024
@@ -44,7 +44,7 @@ THREADS = 1024
 
 @contextmanager
 def capturing(keep: Keep, arch: str) -> Iterator[None]:
-    """While it holds, Triton compiles for `arch`, and its launches are kept."""
+    """Within the context, Triton compiles for `arch`, and its launches are captured."""
     import triton  # type: ignore[import-not-found,unused-ignore]
     from triton.runtime.jit import JITFunction  # type: ignore[import-not-found,unused-ignore]
 
@@ -71,7 +71,7 @@ def _own_driver(config: Any) -> Any:
 
 
 class _Tensor:
-    """An array that has no `data_ptr`, as Triton wants one. `array` is the array itself."""
+    """Gives `array`, which has no `data_ptr`, the interface that Triton needs."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -79,7 +79,7 @@ class _Tensor:
         self.shape = array.shape
 
     def data_ptr(self) -> int:
-        """An address that is as aligned as that of the first element."""
+        """An address with the alignment of the first element."""
         if isinstance(self.array, np.ndarray):
             return GLOBAL_ALIGN + allocation(self.array)[1]
         return GLOBAL_ALIGN + int(self.array.start)
@@ -94,7 +94,7 @@ def _as_tensor(value: Any) -> Any:
 
 
 class _Device(int):
-    """A device's number, equal to itself only: Triton keeps kernels by device, each with its launcher."""
+    """A device number that equals only itself: Triton caches kernels by device, each with its launcher."""
 
     __hash__ = object.__hash__
 
@@ -103,7 +103,7 @@ class _Device(int):
 
 
 class Driver:
-    """What Triton asks of a driver. `own`: the machine's, None if it has none."""
+    """The interface that Triton needs of a driver. `own`: the machine's, None if it has none."""
 
     def __init__(self, keep: Keep, arch: str, own: Any = None) -> None:
         self.keep = keep
@@ -114,11 +114,11 @@ class Driver:
 
     def __getattr__(self, name: str) -> Any:
         if self.own is None:
-            raise AttributeError(f"there is no GPU, and {name} is not captured")
+            raise AttributeError(f"{name} needs a GPU, and there is none")
         return getattr(self.own, name)
 
     def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
-        """What launches a kernel."""
+        """The launcher of a kernel."""
         return Launcher(self, source, metadata)
 
     def get_current_target(self) -> Any:
@@ -128,14 +128,14 @@ class Driver:
         return GPUTarget("cuda", int(self.arch.removeprefix("sm_").rstrip("af")), WARP)
 
     def get_current_device(self) -> int:
-        """A device of this capture's own."""
+        """This capture's own device."""
         return self.device
 
     def set_current_device(self, device: int) -> None:
-        """There is one."""
+        """Does nothing: there is only one device."""
 
     def get_current_stream(self, device: int) -> Any:
-        """The stream of the machine's driver, or the default one."""
+        """The stream of the machine's driver, or the default stream."""
         return self.own.get_current_stream(int(device)) if self.own is not None else 0
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
@@ -158,10 +158,10 @@ class Driver:
         return once
 
     def get_empty_cache_for_benchmark(self) -> Any:
-        """There is no cache to empty."""
+        """There is no cache."""
 
     def clear_cache(self, cache: Any) -> None:
-        """There is no cache to empty."""
+        """There is no cache."""
 
 
 class Utils:
@@ -172,11 +172,11 @@ class Utils:
 
     def __getattr__(self, name: str) -> Any:
         if self.own is None:
-            raise AttributeError(f"there is no GPU, and {name} is not captured")
+            raise AttributeError(f"{name} needs a GPU, and there is none")
         return getattr(self.own.utils, name)
 
     def load_binary(self, name: str, code: bytes, shared: int, device: int) -> tuple[Any, ...]:
-        """(module, function, registers, spills, most threads); without a GPU there is nothing to load."""
+        """(module, function, registers, spills, maximum threads); without a GPU nothing is loaded."""
         if self.own is None:
             return None, _KernelHandle(0, code), 0, 0, THREADS
         module, function, *rest = self.own.utils.load_binary(name, code, shared, int(device))
@@ -204,7 +204,7 @@ class Utils:
 
 
 class _KernelHandle(int):
-    """A handle of a loaded kernel, with the cubin that it was loaded from: launches name it."""
+    """A handle of a loaded kernel, with its cubin: launches refer to it."""
 
     code: bytes
 
@@ -215,7 +215,7 @@ class _KernelHandle(int):
 
 
 class Launcher:
-    """Called by Triton for each launch of a kernel; keeps it, and makes it where that is possible."""
+    """Called by Triton for each launch of a kernel; captures it, and makes it if possible."""
 
     def __init__(self, driver: Driver, source: Any, metadata: Any) -> None:
         self.driver = driver
@@ -227,7 +227,7 @@ class Launcher:
         """(grid x, y, z, stream, function, packed metadata, launch metadata, two hooks, arguments...)."""
         grid, function, arguments = call[:3], call[4], call[9:]
         self.driver.keep(launched(self.source, self.metadata, function.code, grid, arguments))
-        described = any(isinstance(one, _Tensor) for one in arguments)  # lies nowhere on the GPU
+        described = any(isinstance(one, _Tensor) for one in arguments)  # is not on the GPU
         if self.own is not None and (not described or isinstance(self.own, Launcher)):
             self.own(*call)
 
@@ -238,7 +238,7 @@ def launched(
     """A launch as Triton describes it: `source` has the signature, `metadata` the shape of a block.
 
     Raises:
-        MemsimError: the arguments do not make up the kernel's parameters.
+        MemsimError: the arguments do not match the kernel's parameters.
     """
     found: list[tuple[str, Any]] = []
     maps = list(getattr(metadata, "tensordesc_meta", None) or ())
@@ -251,8 +251,8 @@ def launched(
     missing = len(kernel.parameters) - len(found)
     if not 0 <= missing <= len(HIDDEN):
         raise MemsimError(
-            f"Triton hands {metadata.name} {len(found)} arguments, and it takes {len(kernel.parameters)}",
-            hint=f"memsim knows Triton 3.3 to 3.9; this is {_release()}",
+            f"Triton passes {len(found)} arguments to {metadata.name}, which takes {len(kernel.parameters)}",
+            hint=f"memsim supports Triton 3.3 to 3.9; this is {_release()}",
         )
     sizes = [getattr(metadata, f"{name}_size", 0) for name in HIDDEN[:missing]]
     found += hidden(sizes, x * y * z * ctas)
@@ -267,7 +267,7 @@ def launched(
 
 
 def hidden(sizes: Sequence[int], blocks: int) -> list[tuple[str, Any]]:
-    """(name, argument) of the parameters that no kernel declares, for so many bytes of scratch a block."""
+    """(name, argument) of the hidden parameters, for so many bytes of scratch memory per block."""
     scratch = [ArrayArg((size * blocks,), "uint8", "zeros") if size else None for size in sizes]
     return list(zip(HIDDEN, scratch))
 
@@ -277,7 +277,7 @@ def _release() -> str:
 
 
 def _sources(kernel: Kernel, source: Any) -> dict[str, str]:
-    """The texts of the source files; Triton's cache may name the script where it was before."""
+    """The texts of the source files; the script may have moved since Triton's cache recorded its path."""
     texts = dict(kernel.sources)
     code = getattr(getattr(getattr(source, "fn", None), "fn", None), "__code__", None)
     script = Path(code.co_filename) if code is not None else None
@@ -296,7 +296,7 @@ def _ptx(metadata: Any) -> str:
 
 
 def _configuration(source: Any, metadata: Any) -> str:
-    """What tells a configuration of an autotuner from the others: constants, warps, stages."""
+    """Describes a configuration of an autotuner: constants, warps, stages."""
     names = source.fn.arg_names if hasattr(source, "fn") else ()
     constants = {
         names[place[0]]: value
@@ -308,9 +308,9 @@ def _configuration(source: Any, metadata: Any) -> str:
 
 
 def _parameters(name: str, kind: Any, value: Any, maps: list[Any]) -> list[tuple[str, Any]]:
-    """(name, argument) of each parameter of the machine code that a value of Triton's becomes.
+    """(name, argument) of each machine code parameter that a Triton value becomes.
 
-    maps: what Triton says of the tensor maps that are still to come.
+    maps: Triton's metadata of the remaining tensor maps.
     """
     if kind == "constexpr":
         return []
@@ -322,7 +322,7 @@ def _parameters(name: str, kind: Any, value: Any, maps: list[Any]) -> list[tuple
     if kind.startswith("*"):
         return [(name, _pointer(value))]
     if kind not in SCALARS:
-        raise MemsimError(f"argument {name} is of Triton's type {kind}, which memsim does not know")
+        raise MemsimError(f"argument {name} has Triton's type {kind}, which memsim does not support")
     return [(name, np.dtype(SCALARS[kind]).type(value))]
 
 
@@ -337,7 +337,7 @@ def _pointer(value: Any) -> Any:
 
 
 def _descriptor(name: str, value: Any, described: Any) -> list[tuple[str, Any]]:
-    """A tensor descriptor: a map for TMA, or the pointer with shape and strides where there is none."""
+    """A tensor descriptor: a tensor map for TMA, or else the pointer with shape and strides."""
     base = _pointer(value.base)
     shape = [(f"{name}.shape[{i}]", extent) for i, extent in enumerate(value.shape)]
     strides = [(f"{name}.strides[{i}]", step) for i, step in enumerate(value.strides)]

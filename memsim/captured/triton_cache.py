@@ -1,7 +1,7 @@
-"""A folder of Triton's cache: a kernel that was compiled before, without the script that launched it.
+"""Loads a compiled kernel from a folder of Triton's cache (`~/.triton/cache/...`), without the script that
+launched it.
 
-In: the folder (`~/.triton/cache/...`), the grid and the arguments. Out: `Launched`. How many threads a block
-has and how much shared memory stands in it; values of arguments do not.
+The folder has the number of threads and the shared memory of a block; grid and arguments are the caller's.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def read_cache(
     name: str | None = None,
     where: str = "args",
 ) -> Launched:
-    """The launch of a cached kernel. `where` is what errors call the place of `args`, which may be texts.
+    """The launch of a cached kernel. `where` is the source of `args`, which may be texts, in errors.
 
     Raises:
-        MemsimError: no such kernel in the folder, several, or arguments that do not fit.
+        MemsimError: no such kernel in the folder, several, or arguments that do not match.
     """
     path = _chosen(folder, name)
     try:
@@ -88,7 +88,7 @@ def _text(path: Path) -> str:
 
 
 def _named(kernel: Kernel, ttir: str) -> Kernel:
-    """The kernel with the parameters' names in the source, where Triton's first form of it is at hand."""
+    """The kernel with the parameter names of the source, if the cache has Triton's first IR of it."""
     function = _FUNCTION.search(ttir)
     names = _PARAMETER.findall(function["parameters"]) if function else []
     missing = len(kernel.parameters) - len(names)

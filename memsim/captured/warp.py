@@ -1,9 +1,9 @@
-"""Warp's launches, by a hook of `warp.launch`; the module of a kernel is compiled ahead of time for the chip.
+"""Captures Warp's launches by hooking `warp.launch`; a kernel's module is compiled ahead of time for the
+chip.
 
-In: a function that keeps launches, and the chip to compile for. Out: a `Launched` for each launch. The launch
-is made as well: on the CPU where the script's arrays are there, so that a kernel reads what the one before it
-has written. Left out on purpose: launches that are recorded to be made later (`record_cmd`), in deterministic
-mode, and arrays of indexed and fabric kinds.
+The launch is also made: on the CPU if the script's arrays are there, so that a kernel reads what the previous
+one has written. Not supported: launches recorded to be made later (`record_cmd`), deterministic mode, and
+indexed and fabric arrays.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from typing import Any
 import numpy as np
 
 from memsim.arrays import allocation
-from memsim.captured.launched import Launched, kept, loaded
+from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import StructFields, dim3
 
 Keep = Callable[[Launched], None]
 
-#: Threads of a block where the launch does not say (`warp.launch`).
+#: Default number of threads in a block (`warp.launch`).
 BLOCK = 256
-#: Of a kernel without a grid-stride loop (`native/warp.cu`): most threads in x, most blocks in y and z.
+#: Limits of a kernel without a grid-stride loop (`native/warp.cu`): threads in x, blocks in y and z.
 LEAN_THREADS, LEAN_BLOCKS = 1 << 24, 65535
 POINTER = 8
 
 
 @contextmanager
 def capturing(keep: Keep, arch: str) -> Iterator[None]:
-    """While it holds, launches of Warp are kept, and made."""
+    """Within the context, launches of Warp are captured, and made."""
     import warp  # type: ignore[import-not-found,unused-ignore]
     from warp._src import context  # type: ignore[import-not-found,unused-ignore]
 
-    inside = False  # a tiled launch makes a plain one
+    inside = False  # a tiled launch calls a plain one
     with TemporaryDirectory() as folder:
         modules = Modules(Path(folder), arch)
 
@@ -80,7 +80,7 @@ def capturing(keep: Keep, arch: str) -> Iterator[None]:
 
 
 def _keep_one(keep: Keep, modules: Modules, said: dict[str, Any], tiled: bool) -> None:
-    """Keeps a launch; one of nothing, one that is only recorded and one that Warp refuses are none."""
+    """Capture a launch, unless it is empty, only recorded, or refused by Warp."""
     dim = said["dim"] if hasattr(said["dim"], "__iter__") else (said["dim"],)
     extents = tuple(int(extent) for extent in dim)
     if prod(extents) > 0 and not said["record_cmd"] and hasattr(said["kernel"], "adj"):
@@ -92,7 +92,7 @@ def launched(modules: Modules, said: dict[str, Any], extents: tuple[int, ...], b
     """A launch as Warp would make it on a GPU; `said` are the arguments of `warp.launch`.
 
     Raises:
-        MemsimError: an argument of a type that memsim does not know.
+        MemsimError: an argument of an unsupported type.
     """
     from warp._src.context import _build_launch_bounds_from_tuple
 
@@ -113,14 +113,14 @@ def launched(modules: Modules, said: dict[str, Any], extents: tuple[int, ...], b
         kernel=replace(code, called=str(kernel.key), names=tuple(names)),
         grid=_grid(int(bounds.size), block, int(said["max_blocks"]), bool(kernel.grid_stride)),
         block=dim3(block, "block"),
-        args=kept(args),
+        args=snapshot(args),
         shared_bytes=shared,
         note="backward" if said["adjoint"] else "",
     )
 
 
 def _grid(size: int, block: int, most: int, strides: bool) -> tuple[int, int, int]:
-    """The blocks of a launch of `size` threads, as `wp_cuda_launch_kernel` of `native/warp.cu` makes them."""
+    """The grid of a launch of `size` threads, as computed by `wp_cuda_launch_kernel` in `native/warp.cu`."""
     blocks = -(-size // block)
     if strides:
         return (min(blocks, most) if most > 0 else blocks), 1, 1
@@ -131,7 +131,7 @@ def _grid(size: int, block: int, most: int, strides: bool) -> tuple[int, int, in
 
 
 class Modules:
-    """Warp's modules as machine code, each compiled once for each size of a block."""
+    """Warp's modules as machine code, each compiled once for each block size."""
 
     def __init__(self, folder: Path, arch: str) -> None:
         self.folder = folder
@@ -149,7 +149,7 @@ class Modules:
         return self._kernels[path, name], int(described.get(f"{name}_smem_bytes", 0))
 
     def _compiled(self, module: Any, block: int) -> tuple[Path, dict[str, Any]]:
-        """(the cubin, what Warp says of it); with lines, which change no instruction."""
+        """(the cubin, Warp's metadata); with line information, which changes no instruction."""
         warp = sys.modules["warp"]
         options = dict(module.options)
         module.options.update(lineinfo=True, block_dim=block)
@@ -172,10 +172,10 @@ def _release() -> str:
 
 
 def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> Any:
-    """An argument as the machine code takes it: bytes, and arrays where pointers to them lie.
+    """An argument as the machine code takes it: bytes, with arrays where pointers are.
 
     Raises:
-        MemsimError: of a kind that points to what memsim does not see.
+        MemsimError: a type with pointers that memsim cannot follow.
     """
     from warp._src.context import pack_arg, runtime
 
@@ -201,7 +201,7 @@ def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> A
 
 
 def _device(value: Any, runtime: Any) -> Any:
-    """Where an array lies; where there is a choice, the default."""
+    """The device of an array; the default if there are several."""
     return getattr(value, "device", None) or runtime.get_device(None)
 
 
@@ -210,7 +210,7 @@ def _pointers(
 ) -> Iterator[tuple[int, Any, str]]:
     """(offset, array, name) of each array that a value of Warp's type `kind` points to.
 
-    layout: its ctypes type, `offset` bytes behind the argument's start; the argument itself has no name.
+    layout: its ctypes type at `offset` in the argument; the argument itself has no name.
     """
     from warp._src import types
     from warp._src.codegen import Struct
@@ -218,9 +218,7 @@ def _pointers(
     if types.is_array(kind):
         if not types.matches_array_class(kind, sys.modules["warp"].array):
             refused = types.type_repr(kind)
-            raise MemsimError(
-                f"argument {argument} is of Warp's type {refused}, which memsim does not pass on"
-            )
+            raise MemsimError(f"argument {argument} has Warp's type {refused}, which memsim does not support")
         if isinstance(value, types.array_t):
             raise MemsimError(
                 f"argument {argument} is a descriptor of an array", hint="pass the array itself"
@@ -240,10 +238,10 @@ def _pointers(
 
 
 def _memory(array: Any) -> np.ndarray | None:
-    """An array of Warp's in the allocation that it is a part of; None if there is none."""
+    """A Warp array in the allocation that it is a part of; None if there is none."""
     if array is None or not getattr(array, "size", 1):
         return None
-    if not hasattr(array, "ptr"):  # another package's
+    if not hasattr(array, "ptr"):  # of another package
         other: np.ndarray = np.asarray(array)
         return other
     owner = array
@@ -251,12 +249,12 @@ def _memory(array: Any) -> np.ndarray | None:
         owner = owner._ref
     if not owner.is_contiguous:
         owner = array
-    content = array.numpy()  # in place on the CPU, a copy of what is on a GPU
+    content = array.numpy()  # no copy on the CPU; a copy from a GPU
     memory, first = allocation(owner.numpy())
     inner = content.shape[array.ndim :]  # of vectors and matrices
     strides = (*array.strides, *content.strides[array.ndim :])
     shape, dtype = (*array.shape, *inner), content.dtype
-    if dtype.kind == "V":  # structs, as their bytes
+    if dtype.kind == "V":  # structs as bytes
         shape, strides, dtype = (*shape, dtype.itemsize), (*strides, 1), np.dtype(np.uint8)
     start = first + int(array.ptr) - int(owner.ptr)
     view: np.ndarray = np.ndarray(shape, dtype, memory, start, strides)

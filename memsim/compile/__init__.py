@@ -1,7 +1,7 @@
-"""CUDA C++ to machine code and to PTX text, with NVRTC, which has host code set aside; or with `nvcc`.
+"""Compiles CUDA C++ to machine code or PTX with NVRTC, after removing host code if necessary, or with `nvcc`;
+assembles PTX.
 
-In: a `.cu` file (or its text) and compiler options, or PTX text. Out: a cubin or PTX text, with the lines of
-the source in it. Left out on purpose: what either means, and everything that needs a GPU or a driver.
+Everything here works without a GPU and a driver. The results have line information.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
     "tool_release",
 ]
 
-#: Where each is, and its name there: what is not used is not imported, for most runs compile nothing.
+#: (module, name there) of each export. Loaded on first use: most runs compile nothing.
 _HOMES = {
     "HEADERS_WHEEL": ("toolkit", "HEADERS_WHEEL"),
     "NVRTC_WHEEL": ("toolkit", "NVRTC_WHEEL"),
@@ -47,5 +47,5 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, its_name = _HOMES[name]
     value = getattr(import_module(f"{__name__}.{module}"), its_name)
-    globals()[name] = value  # found at once from now on
+    globals()[name] = value  # cached for the next access
     return value

@@ -1,8 +1,7 @@
-"""PTX text to a cubin, by whatever assembler this machine has.
+"""Assembles PTX to a cubin with whichever assembler is installed.
 
-In: PTX text. Out: a cubin, or None where there is no assembler: `ptxas` comes with the CUDA toolkit, with
-Triton and by `pip install memsim[ptx]`, the library nvJitLink with PyTorch.
-Left out on purpose: which of them a vendor used; another release writes other code.
+`ptxas` comes with the CUDA toolkit, with Triton and by `pip install memsim[ptx]`, the library nvJitLink with
+PyTorch. Another release may generate other code than the one that a vendor used.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ _INLINED = re.compile(r"^(\s*\.loc\s+\d+\s+\d+\s+\d+)\s*,\s*function_name\b.*$",
 def assemble_ptx(
     ptx: str, arch: str | None = None, name: str = "kernel.ptx", *, linker_first: bool = False
 ) -> Compiled | None:
-    """The machine code of PTX text; None where there is no assembler.
+    """The machine code of PTX text; None if no assembler is installed.
 
-    An assembler that is older than the text makes way for the next one.
+    If an assembler is older than the text, the next one is tried.
 
     Args:
-        arch: the chip, `sm_90`; None for the one that the text names.
-        name: what errors call the text.
+        arch: the chip, `sm_90`; None for the text's target.
+        name: of the text in errors.
         linker_first: nvJitLink before `ptxas`, as Numba does it.
 
     Raises:
-        MemsimError: the assemblers refuse the text; the log of the first one is the hint.
+        MemsimError: all assemblers reject the text; the hint is the log of the first.
     """
     if arch is None:
         target = _TARGET.search(ptx)
         if target is None:
-            raise MemsimError("it names no chip: there is no .target", file=name)
+            raise MemsimError("it has no .target", file=name)
         arch = target[1]
     refused: MemsimError | None = None
     for assemble in _assemblers(linker_first):
@@ -64,7 +63,7 @@ def assemble_ptx(
 
 
 def _assemblers(linker_first: bool) -> Iterator[Callable[[str, str, str], Compiled]]:
-    """What makes machine code here, the best first; a library is loaded only when its turn comes."""
+    """The installed assemblers, best first; a library is loaded only when its turn comes."""
     if linker_first and _nvjitlink_is_here():
         yield _linked
     for tool in find_tools("ptxas", wheels_first=False):
@@ -74,11 +73,11 @@ def _assemblers(linker_first: bool) -> Iterator[Callable[[str, str, str], Compil
 
 
 def _refused(name: str, assembler: str, arch: str, log: str) -> MemsimError:
-    return MemsimError(f"{assembler} makes no code for {arch} of it", file=name, hint=log.strip() or None)
+    return MemsimError(f"{assembler} cannot assemble it for {arch}", file=name, hint=log.strip() or None)
 
 
 def _for_release(ptx: str, release: str) -> str:
-    """12.0 recurses until the stack is full over lines of inlined functions: these are left out for it."""
+    """12.0 overflows the stack on lines of inlined functions: these are removed for it."""
     return _INLINED.sub(r"\1", ptx) if release.startswith("12.0") else ptx
 
 
@@ -111,7 +110,7 @@ def _nvjitlink_is_here() -> bool:
 
 def _linked(ptx: str, arch: str, name: str) -> Compiled:
     library = _nvjitlink()
-    assert library is not None  # it was here a moment ago
+    assert library is not None  # checked by the caller
     try:
         return _link(library, ptx, arch, name)
     finally:
@@ -128,7 +127,7 @@ def _nvjitlink() -> ctypes.CDLL | None:
 
 
 def nvjitlink_path() -> Path | None:
-    """The file of the library that a wheel brings; None if the system's loader has to find one."""
+    """The library's file in a wheel; None if the system's loader has to find it."""
     return next((Path(found) for found in _nvjitlink_candidates() if Path(found).is_absolute()), None)
 
 
@@ -162,7 +161,7 @@ def _link(library: ctypes.CDLL, ptx: str, arch: str, name: str) -> Compiled:
     options = [f"-arch={arch}".encode(), b"-lineinfo"]
     status = call("Create", ctypes.byref(handle), len(options), (ctypes.c_char_p * len(options))(*options))
     if status != 0:
-        raise _refused(name, assembler, arch, "it does not know this chip")
+        raise _refused(name, assembler, arch, "it does not support this chip")
     try:
         status = call("AddData", handle, PTX_INPUT, text, ctypes.c_size_t(len(text)), name.encode())
         status = status or call("Complete", handle)
@@ -175,12 +174,12 @@ def _link(library: ctypes.CDLL, ptx: str, arch: str, name: str) -> Compiled:
 
 
 def _release(library: ctypes.CDLL) -> tuple[str, str]:
-    """(the ending of the library's names, its release): every release has names of its own."""
+    """(the suffix of the library's symbols, its release): every release has its own symbol names."""
     for major in (13, 12):
         for minor in range(20, -1, -1):
             if hasattr(library, f"__nvJitLinkCreate_{major}_{minor}"):
                 return f"_{major}_{minor}", _full_release(f"{major}.{minor}")
-    raise MemsimError("nvJitLink is of a release that memsim does not know", hint="install ptxas instead")
+    raise MemsimError("this release of nvJitLink is not supported", hint="install ptxas instead")
 
 
 def _full_release(release: str) -> str:

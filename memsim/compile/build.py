@@ -1,7 +1,6 @@
-"""Who compiles a source: NVRTC as it is, NVRTC with host code set aside, nvcc; the next where one refuses.
+"""Chooses the compiler of a source: NVRTC, then NVRTC with host code removed, then nvcc.
 
-In: a source, options, and what is wanted of it. Out: what the first that takes it has made, or the error that
-helps most. Left out on purpose: what is done with it.
+The first that succeeds is used; if none does, the most helpful error is raised.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from memsim.compile.options import for_nvrtc
 from memsim.errors import MemsimError
 
 SET_ASIDE = "host code set aside"
-MISSING = "headers that are nowhere, and that no kernel needed"
-NOT_COMPILED = "launched in the source, and not compiled"
+MISSING = "headers that were not found, and that no kernel needs"
+NOT_COMPILED = "launched in the source but not compiled"
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerInput:
-    """A source, where it is, and what it is called.
+    """A source file or text.
 
     Attributes:
         text: what is compiled.
         path: its file; None for text.
-        folder: what its includes are beside.
-        name: what people call it.
+        folder: where its includes are looked up.
+        name: its display name.
     """
 
     text: str
@@ -51,20 +50,20 @@ class CompilerInput:
 
     @property
     def true_name(self) -> str:
-        """Its absolute path, as compilers name it."""
+        """Its absolute path, as compilers report it."""
         return (self.folder / Path(self.name).name).as_posix()
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a compiler has made: PTX text or a cubin, and who it was.
+    """The output of a compiler: PTX text or a cubin.
 
     Attributes:
-        ptx, cubin: one of them is None where it was not asked for.
+        ptx, cubin: None if not requested.
         compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`.
         log: its warnings.
-        names: what files are called in what it made.
-        notes: what people should know of how it was made.
+        names: display names of files.
+        notes: for the report.
     """
 
     ptx: str | None = field(repr=False)
@@ -75,7 +74,7 @@ class Built:
     notes: tuple[str, ...] = ()
 
 
-#: Chips of every release that memsim can use, 12.0 and later, up to that of CUDA 12.
+#: Chips that every supported release, 12.0 and later, can compile for.
 NVRTC_KNOWS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
 
 
@@ -88,13 +87,13 @@ def build(
     compiler: str | None = None,
     instances: Sequence[str] = (),
 ) -> Built:
-    """Compiles a source by the first compiler that takes it.
+    """Compile a source with the first compiler that accepts it.
 
     Args:
         arch: the chip, `sm_90`.
-        machine_code: a cubin, and not PTX.
-        compiler: "nvrtc" or "nvcc"; None for whichever takes it.
-        instances: of the source's templates of kernels, `transpose<float, 8>`.
+        machine_code: make a cubin rather than PTX.
+        compiler: "nvrtc" or "nvcc"; None for any.
+        instances: of the source's kernel templates, `transpose<float, 8>`.
 
     Raises:
         MemsimError: no such compiler; an unknown option; code that does not compile, with the place of the
@@ -102,7 +101,7 @@ def build(
     """
     nvcc = find_nvcc() if compiler != "nvrtc" else None
     if compiler == "nvcc" and nvcc is None:
-        raise MemsimError("there is no nvcc here", hint="install the CUDA toolkit, or compile with NVRTC")
+        raise MemsimError("nvcc is not installed", hint="install the CUDA toolkit, or compile with NVRTC")
     if compiler == "nvcc" and nvcc is not None:
         return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
 
@@ -126,7 +125,7 @@ def build(
         try:
             return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
         except MemsimError:
-            pass  # what NVRTC says of the device code is of more use
+            pass  # NVRTC's error about the device code is more useful
     own = first if not needs_host(source.text, first.log) else second
     log = rename(refused or own.log, source.true_name, source.name)
     missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
@@ -145,7 +144,7 @@ def _made(program: NvrtcResult, names: Names, notes: Sequence[str], how: str) ->
 def _set_aside(
     source: CompilerInput, options: Sequence[str], chip: str | None, instances: Sequence[str]
 ) -> tuple[DeviceCode, NvrtcResult, list[str]]:
-    """What NVRTC makes of the device code alone, with the instances that the source itself launches."""
+    """NVRTC's output for the device code alone, with the instances that the source itself launches."""
     from memsim.source.launches import instances_of
 
     launched = list(instances) or list(instances_of(source.text))
@@ -159,11 +158,11 @@ def _set_aside(
         device = with_constants(device, source.true_name, program.log)
         program = run(launched)
     if program.ptx is None and DYNAMIC in program.log:
-        # A constant that is none of the device's own may be folded where it is one of the host's.
+        # nvcc folds a host constant in device code, NVRTC does not.
         without = [option for option in device.options if option != "-default-device"]
         program, plain = run(launched, without), program
         program = program if program.ptx is not None else plain
-    notes = [f"{name} is taken from {place}" for name, place in device.found.items()]
+    notes = [f"{name} was found in {place}" for name, place in device.found.items()]
     if device.missing:
         notes.append(f"{MISSING}: {', '.join(device.missing)}")
     if program.ptx is None and launched and not instances:
@@ -196,7 +195,7 @@ def _false_assertions(source: CompilerInput, options: Sequence[str], chip: str |
 
 
 def _fitting(run: Callable[[Sequence[str]], NvrtcResult], instances: Sequence[str], log: str) -> list[str]:
-    """Those that compile, of instances that do not compile together, as the log says."""
+    """The instances that compile, if they do not compile all together, according to the log."""
     refused = refused_instances(log)
     unnamed = [instance for instance in instances if squeezed(instance) not in refused]
     if len(unnamed) < len(instances):

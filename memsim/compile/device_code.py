@@ -1,8 +1,4 @@
-"""A source with host code in it, as NVRTC takes it.
-
-In: a source and options. Out: its device code, the headers that this needs, and what NVRTC is told besides.
-Left out on purpose: compiling it.
-"""
+"""The device code of a source for NVRTC, with headers or stand-ins for them, and extra options."""
 
 from __future__ import annotations
 
@@ -15,11 +11,11 @@ from memsim.compile.headers import EMPTY_NAMES, STANDARD_NAME, read_project, sta
 from memsim.compile.host_code import Assertion, set_aside
 from memsim.compile.toolkit import cccl_folders, crt_folders
 
-#: The option, in both spellings, by which a function without a word of where it runs is one of the device.
+#: The option, in both spellings, that makes functions without an execution space specifier device functions.
 DEFAULT_DEVICE = ("-default-device", "--device-as-default-execution-space")
 
 
-#: What NVRTC says of `const float half = 1 / two;`, which nvcc folds where device code uses it.
+#: NVRTC's error for `const float half = 1 / two;`, which nvcc folds where device code uses it.
 DYNAMIC = "dynamic initialization is not supported"
 _DYNAMIC = re.compile(rf"^(.+)\((\d+)\): error: {DYNAMIC}", re.MULTILINE)
 _LITERAL = re.compile(r"\bconst(?=\s+(?:float|double)\s+\w+\s*=\s*-?[\d.]+(?:[eE][-+]?\d+)?[fF]?\s*;)")
@@ -27,15 +23,14 @@ _LITERAL = re.compile(r"\bconst(?=\s+(?:float|double)\s+\w+\s*=\s*-?[\d.]+(?:[eE
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What of a source is for the device.
+    """The device part of a source.
 
     Attributes:
-        text: the source, at its lines and columns.
+        text: the source, with its lines and columns unchanged.
         headers: texts by the names that `text` includes them by: headers of the project, stand-ins.
-        options: for NVRTC, besides the user's.
-        missing: headers that are nowhere, with the file and line that name them.
-        found: headers that no option leads to, and where they were found.
-        asserts: there is a `static_assert` in the source or its headers.
+        options: for NVRTC, in addition to the user's.
+        missing: headers that were not found, with the file and line that include them.
+        found: headers found outside of the include paths, and where.
     """
 
     text: str
@@ -56,8 +51,7 @@ def device_code(
 ) -> DeviceCode:
     """The device code of the source `text` at `true_name` in `folder`.
 
-    wanted: code whose names are needed besides those that the kernels use. asserted: instead of the kernels
-    this assertion, which may be one of host code.
+    wanted: code that uses further names, in addition to the kernels.
     """
     project = read_project(text, true_name, folder, options)
     kept = set_aside(project.texts, true_name, re.findall(r"\w+", wanted), asserted)
@@ -75,9 +69,9 @@ def device_code(
 
 
 def with_constants(device: DeviceCode, true_name: str, log: str) -> DeviceCode:
-    """The same with `constexpr` for `const` where `log` finds a dynamic initialization, and for literals.
+    """Use `constexpr` instead of `const` where `log` reports a dynamic initialization, and for literals.
 
-    No line moves, and no column of code that is executed: what is a constant has none.
+    No line moves, and no column of executed code: constants have none.
     """
     texts = {true_name: device.text, **device.headers}
     rows: dict[str, set[int]] = {}

@@ -1,6 +1,5 @@
-"""Code that does not compile: the place of the first error, and what to do about it.
-
-In: the source and a compiler's log. Out: the error to raise. Left out on purpose: everything that works.
+"""Errors for code that does not compile: the place of the first error in a compiler's log, and what to do
+about it.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from memsim.compile.toolkit import HEADERS_WHEEL, header_folders
 from memsim.errors import MemsimError
 
-# `kernel.cu(12): error: text`, as NVRTC and nvcc write it; `kernel.cu:12:5: error: text`, as nvcc's gcc does.
+# `kernel.cu(12): error: text` of NVRTC and nvcc; `kernel.cu:12:5: error: text` of nvcc's gcc.
 _ERROR = re.compile(
     r"^(?P<file>.+?)(?:\((?P<line>\d+)\)|:(?P<row>\d+):(?P<column>\d+)): "
     r"(?:catastrophic |fatal )?error: (?P<text>.*)$",
@@ -21,23 +20,23 @@ _MISSING = re.compile(
     r'cannot open source file "(?P<name>[^"]+)"|^(?P<file>[^:]+): No such file or directory'
 )
 _INSTANCE = re.compile(r'Input name expression was: "([^"]+)"')
-# What the compiler says of a name that a missing header would have declared.
+# Errors about names that a missing header may declare.
 _UNKNOWN = re.compile(
     r"undefined|not a template|has no member|does not apply|no storage class|must be a class or namespace"
     r"|qualified name is not|not a type|could not be determined|cannot open source file"
 )
-# In a log of nvcc, of a chip or of its PTX.
+# In nvcc's log, for a chip or its PTX.
 UNSUPPORTED = re.compile(r"Unsupported gpu architecture '(?:sm|compute)_(\w+)'")
 _HOST_CODE = re.compile(r"<<<|\bmain\s*\(")
 
 
 def needs_host(text: str, log: str) -> bool:
-    """Whether host code stands in the way: a header is missing, or there is host code."""
+    """Whether host code may be the problem: a header is missing, or there is host code."""
     return "open source file" in log or _HOST_CODE.search(text) is not None
 
 
 def refused_instances(log: str) -> set[str]:
-    """The instances of templates that a log of NVRTC calls no names of kernels."""
+    """The template instances that NVRTC's log rejects as kernel names."""
     return {squeezed(found) for found in _INSTANCE.findall(log)}
 
 
@@ -57,9 +56,9 @@ def _is_false(error: re.Match[str]) -> bool:
 
 
 def makes_no_code(compiler: str, arch: str) -> MemsimError:
-    """That the `compiler` that is here is too old or too new for a chip, or that there is no such chip."""
-    hint = "install a release that knows the chip: pip install nvidia-cuda-nvrtc, or the CUDA toolkit"
-    return MemsimError(f"the {compiler} that is here makes no code for {arch}", hint=hint)
+    """The error that the installed `compiler` does not support a chip, or that there is no such chip."""
+    hint = "install a release that supports the chip: pip install nvidia-cuda-nvrtc, or the CUDA toolkit"
+    return MemsimError(f"the installed {compiler} does not support {arch}", hint=hint)
 
 
 def compile_error(
@@ -69,17 +68,17 @@ def compile_error(
     missing: Mapping[str, tuple[str, int]] | None = None,
     instances: Sequence[str] = (),
 ) -> MemsimError:
-    """What is wrong with the source `text`, called `name`.
+    """The error for the source `text`, displayed as `name`.
 
-    missing: headers that are nowhere, with the files and lines that name them. instances: of templates, that
-    were asked for.
+    missing: headers that were not found, with the files and lines that include them. instances: of templates
+    that were requested.
     """
     first, absent = _ERROR.search(log), missing or {}
     told = f"the compiler's log:\n{log.strip()}"
     refused = _INSTANCE.search(log)
     if refused is not None and instances:
         why = f": {first['text']}" if first else ""
-        return MemsimError(f"{squeezed(refused[1])} cannot be made{why}", file=name, hint=told)
+        return MemsimError(f"{squeezed(refused[1])} cannot be instantiated{why}", file=name, hint=told)
     if absent and (first is None or _UNKNOWN.search(first["text"])):
         return _headers_missing(text, name, absent, told)
     if first is None:
@@ -99,7 +98,7 @@ def compile_error(
 
 
 def _headers_missing(text: str, name: str, absent: Mapping[str, tuple[str, int]], told: str) -> MemsimError:
-    """All headers that are nowhere, at the place of the first."""
+    """All headers that were not found, at the place of the first."""
     header, (file, line) = next(iter(absent.items()))
     source = _line(text, line) if file == name else None
     what = f'cannot open source file "{header}"'
@@ -118,12 +117,12 @@ def _headers_missing(text: str, name: str, absent: Mapping[str, tuple[str, int]]
 
 
 def _advice(header: str) -> str:
-    """What to do about a header that is missing."""
+    """What to do about a missing header."""
     if not header:
         return ""
     if _RANDOM.match(header):
-        return f"pip install nvidia-curand-cu12 brings {header}.\n"
-    advice = f"-I DIR says which folder {header} is in.\n"
+        return f"pip install nvidia-curand-cu12 installs {header}.\n"
+    advice = f"Pass the folder of {header} with -I DIR.\n"
     return advice if header_folders() else f"{advice}For CUDA's headers pip install {HEADERS_WHEEL}.\n"
 
 
@@ -131,7 +130,7 @@ _RANDOM = re.compile(r"curand_\w+\.h$")
 
 
 def squeezed(name: str) -> str:
-    """`k < foo, 3>` without the spaces that the compiler puts in."""
+    """`k < foo, 3>` without the compiler's extra spaces."""
     return re.sub(r"\s+(?=[<>,:])|(?<=[<>:])\s+", "", name.strip())
 
 
@@ -141,7 +140,7 @@ def _line(text: str, number: int) -> str | None:
 
 
 def _column(source: str | None, message: str) -> int | None:
-    """Where the name that the message quotes stands in the line: NVRTC gives no columns."""
+    """The column of the name quoted in the message: NVRTC reports none."""
     quoted = re.search(r'"([^"]+)"', message)
     if source is None or quoted is None:
         return None

@@ -1,7 +1,6 @@
-"""What a file is called: the compiler knows where it truly is, people know it by the name they gave.
+"""Display names of files: the compiler knows true paths, people know the names that they passed.
 
-In: texts and paths with true places in them. Out: the same with given names. Left out on purpose: bytes of
-a cubin, whose line tables keep the true places; `Names` says what those are called.
+Bytes of a cubin keep the true paths in its line tables; `Names` maps them.
 """
 
 from __future__ import annotations
@@ -16,14 +15,16 @@ _FILE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]*)(")', re.M)
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Pairs of a file's true absolute path and its name; files around it are named as if from there."""
+    """Pairs of a file's true absolute path and its display name; neighbouring files are named
+    relative to it.
+    """
 
     pairs: tuple[tuple[str, str], ...] = ()
 
     def name_of(self, path: str) -> str:
-        """What a file in a cubin's line tables is called."""
+        """The display name of a file in a cubin's line tables."""
         path = path.replace("\\", "/")
-        if path.endswith("/" + BUILTIN_HEADER):  # NVRTC puts its own header into the current folder
+        if path.endswith("/" + BUILTIN_HEADER):  # NVRTC places its built-in header in the current folder
             return BUILTIN_HEADER
         for true_name, name in self.pairs:
             path = rename(path, true_name, name)
@@ -31,10 +32,10 @@ class Names:
 
 
 def rename(text: str, true_name: str, name: str) -> str:
-    """`text` with `true_name`, and the folders around it where a line starts so, called as by `name`."""
+    """`text` with `true_name`, and its folders where a line starts with them, replaced by `name`."""
     true_folder, folder = Path(true_name).parent, Path(name).parent
     while folder.name not in ("", "..") and folder.name == true_folder.name:
-        true_folder, folder = true_folder.parent, folder.parent  # headers beside the file's folder, too
+        true_folder, folder = true_folder.parent, folder.parent  # also for headers beside the file's folder
     here = true_folder.as_posix().rstrip("/") + "/"
     there = folder.as_posix().rstrip("/") + "/"
     there = "" if there == "./" else there
@@ -43,6 +44,6 @@ def rename(text: str, true_name: str, name: str) -> str:
 
 
 def rename_files(ptx: str, true_name: str, name: str) -> str:
-    """PTX text whose `.file` lines say names."""
+    """PTX text with display names in its `.file` lines."""
     names = Names(((true_name, name),))
     return _FILE.sub(lambda found: found[1] + names.name_of(found[2]) + found[3], ptx)

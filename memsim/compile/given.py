@@ -1,7 +1,6 @@
-"""A compiled file that is given, and the sources beside it, which may have changed since it was made.
+"""A compiled file passed by the user, and the sources beside it, which may have changed since.
 
-In: a file of PTX or machine code, and the sources that it names. Out: `Given`: digests of all of them, which
-a baseline keeps, and which sources were written after it. Such a file does not say what its source was like.
+Digests of all of them are kept in baselines, because a compiled file does not tell what its source was.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ DIGITS = 16  # of a digest: enough to see that a file has changed
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """files: digests by name, seen from its folder, its own first. newer: sources written after it.
+    """files: digests by name, relative to its folder, its own first. newer: sources modified after it.
 
-    named: what the code calls its sources, whether they are there or not.
+    named: the source names in the code, whether they exist or not.
     """
 
     files: tuple[tuple[str, str], ...]

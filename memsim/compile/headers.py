@@ -1,8 +1,8 @@
 """Headers of device code: those of the project, CUDA's own, and stand-ins for the standard ones.
 
-In: a source, its includes, and the folders to look in. Out: for each `#include` what becomes of it: a text of
-the project, a header of CUDA as it is, a stand-in, or nothing, because only host code needs it; and those
-that are missing. Left out on purpose: the preprocessor. An `#include` counts whether or not it is compiled.
+For each `#include` it decides between a text of the project, a CUDA header, a stand-in, or nothing if only
+host code needs it; and lists missing ones. There is no preprocessing: an `#include` counts whether or not it
+is compiled.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _INCLUDE = re.compile(
     rb'^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:"(?P<quoted>[^"\n]+)"|<(?P<system>[^>\n]+)>)', re.M
 )
 
-# The standard headers of C and C++, and of POSIX. Device code has what it needs of them from the stand-in.
+# The standard headers of C, C++ and POSIX. The stand-in provides what device code needs of them.
 _STANDARD = frozenset((STANDARD.parent / "host_headers.txt").read_text(encoding="utf-8").split())
 EMPTY_NAMES = sorted(_STANDARD)
-# Headers that only host code can use, by how they begin.
+# Prefixes of headers that only host code can use.
 _HOST = re.compile(
     r"(?:EGL|torch|ATen|c10|pybind11|nanobind|opencv2?|GL|GLFW|glad|gtest|gmock|benchmark|boost|Eigen|fmt|spdlog|nlohmann|nvtx3|"
     r"sys|linux|arpa|netinet|tensorflow|xla|absl|google|paddle|mkl|hip|CL|X11|OpenImageIO|tbb)/"
@@ -37,10 +37,10 @@ _HOST = re.compile(
     r"nvrtc|nvJitLink|nvml|cupti\w*|nvToolsExt\w*|nvtx\w*|Python|helper_(?!math)\w+|numa|zlib|png|jpeglib)\.h(?:pp)?$"
     r"|(?:cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|nvshmem|npp|nvjpeg|cutensor|cufile|nvgraph|cudss)\w*(?:\.h|/)(?<!curand_kernel\.h)"
 )
-# Headers of CUDA that are taken only for names in device code: they are large, or need a host.
+# CUDA headers that are included only if device code uses their names: they are large, or need a host.
 _BY_NAME = re.compile(r"(?:cub|thrust|cuda|nv)/")
 
-# Where projects keep the headers that `-I` leads to.
+# Where projects usually keep headers.
 _USUAL = (
     "include",
     "inc",
@@ -68,9 +68,9 @@ class SourceTree:
 
 
 def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> SourceTree:
-    """The source `text`, called `path` and lying in `folder`, with the headers that it includes.
+    """The source `text`, at `path` in `folder`, with the headers that it includes.
 
-    A header is looked for beside the file that names it and in the folders of `-I`.
+    A header is looked up in the folder of the including file and in those of `-I`.
     """
     project = SourceTree(path, {path: text})
     folders = [folder, *include_folders(options)]
@@ -113,7 +113,7 @@ def _find(name: str, places: Iterable[Path]) -> Path | None:
 
 
 def _in_project(name: str, here: Path, system: bool) -> Path | None:
-    """A header that no `-I` leads to, in one of the folders above `here` or a usual place beside those."""
+    """A header outside of the include paths: in a folder above `here` or a usual place beside one."""
     if name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
         return None
     if system and _find(name, header_folders()) is not None:
@@ -130,7 +130,7 @@ def _in_project(name: str, here: Path, system: bool) -> Path | None:
 
 
 def with_includes(text: str, file: str, project: SourceTree) -> str:
-    """A text of the project whose `#include` lines say what becomes of them."""
+    """A text of the project with its `#include` lines replaced as decided."""
 
     def line(found: re.Match[bytes]) -> bytes:
         name = (found["quoted"] or found["system"]).decode("utf-8", "replace")
@@ -140,7 +140,7 @@ def with_includes(text: str, file: str, project: SourceTree) -> str:
     return _INCLUDE.sub(line, text.encode()).decode("utf-8")
 
 
-# --- what stands in for the standard headers
+# --- stand-in for the standard headers
 
 _MATH = frozenset(
     (  # noqa: SIM905
@@ -150,7 +150,7 @@ _MATH = frozenset(
         "expf logf sqrtf powf fabsf sinf cosf tanhf floorf ceilf roundf lround llround memcpy memset "
     ).split()
 )
-# Names of namespace std, and the header of libcu++ that has them.
+# libcu++ headers, and the names of namespace std in them.
 _LIBRARY = {
     "limits": "numeric_limits",
     "utility": "pair make_pair swap exchange declval integer_sequence index_sequence make_index_sequence "
@@ -206,7 +206,7 @@ _TYPE_TRAIT = re.compile(
     r"|underlying_type\w*|void_t|result_of\w*|invoke_result\w*|conjunction\w*|disjunction\w*|negation\w*|alignment_of\w*"
     r"|rank\w*|extent\w*|aligned_storage\w*|type_identity\w*"
 )
-# Headers of CUDA by what device code says of them: another header may have brought them.
+# CUDA headers by names in device code: another header may have included them.
 _OF_CUDA = {
     "cuda_fp16.h": re.compile(r"\b(?:__half2?|half2?)\b(?=[\s*&>),(]|$)", re.M),
     "cuda_bf16.h": re.compile(r"\b(?:__)?nv_bfloat16\w*|\b__nv_bfloat162\b"),
@@ -224,7 +224,7 @@ _OF_CUDA = {
     "math_constants.h": re.compile(r"\bCUDART_\w+"),
 }
 _TORCH = re.compile(r"\b(?:at|c10|torch)\s*::|\bC10_\w+")
-# What `using namespace std` may mean, and most often does not.
+# Names of std that usually are not meant after `using namespace std`.
 _COMMON = frozenset(
     (  # noqa: SIM905
         "min max swap get size data array real imag arg norm copy fill reduce plus minus next begin end "
@@ -234,7 +234,9 @@ _BUILT_IN = frozenset(["move", "forward", "size_t"])
 
 
 def stand_in(texts: Iterable[str]) -> str:
-    """A header that comes before everything, with what device code says of `std::`, `cub::` and the like."""
+    """A header that is included first, with the names of `std::`, `cub::` and others that device
+    code uses.
+    """
     code = "\n".join(texts)
     names = set(re.findall(r"\bstd\s*::\s*(\w+)", code))
     if re.search(r"\busing\s+namespace\s+std\b", code):
@@ -287,7 +289,7 @@ def _header_of(name: str) -> str | None:
 
 
 def _of_cub(code: str, cccl: Path) -> list[str]:
-    """CUB's headers have the names of their classes: `BlockReduce` is in `cub/block/block_reduce.cuh`."""
+    """CUB's headers are named after their classes: `BlockReduce` is in `cub/block/block_reduce.cuh`."""
     found = []
     for name in dict.fromkeys(re.findall(r"\w*cub\s*::\s*([A-Z]\w*)", code)):
         snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -1,7 +1,6 @@
-"""A `.cu` file or its text, and the files that it includes.
+"""Reads a `.cu` file and the files that it includes.
 
-In: a path or text. Out: text. Left out on purpose: the preprocessor. An `#include` counts whether or not
-it is compiled, and one that a macro names is not seen.
+There is no preprocessing: an `#include` counts whether or not it is compiled, and one of a macro is not seen.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes
 
-BOM = b"\xef\xbb\xbf"  # of editors on Windows; NVRTC takes it for a token
+BOM = b"\xef\xbb\xbf"  # of editors on Windows; NVRTC does not skip it
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
 _INCLUDE_OPTION = re.compile(r"(?:-I|--include-path=?|-include-path=?)(.*)")
 
@@ -22,7 +21,8 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
     """(the absolute path, None for text; the text).
 
     Raises:
-        MemsimError: no such file, or no text. What is no UTF-8 in it, in a comment perhaps, stays as it is.
+        MemsimError: no such file, or not a text file. Bytes that are not UTF-8, as in a comment, are
+            preserved.
     """
     if isinstance(source, str) and "\n" in source:
         return None, source
@@ -32,25 +32,25 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
     except OSError as error:
         raise MemsimError(f"cannot read {source}: {error.strerror}") from None
     if b"\0" in content:
-        raise MemsimError(f"cannot read {source}: it is no text")
+        raise MemsimError(f"cannot read {source}: not a text file")
     content = content.removeprefix(BOM)
     try:
         return path, content.decode("utf-8")
     except UnicodeDecodeError:
-        return path, content.decode("latin-1")  # names in comments
+        return path, content.decode("latin-1")  # comments in another encoding
 
 
 def default_standard(options: Sequence[str]) -> list[str]:
-    """`-std=c++17`, unless the options say another one."""
+    """`-std=c++17`, unless the options specify a standard."""
     given = any(option.lstrip("-").startswith("std=") for option in options)
     return [] if given else ["-std=c++17"]
 
 
 def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path, str]:
-    """The files that `text`, in `folder`, includes, and those that they include, with their texts.
+    """The files that `text`, in `folder`, includes directly or indirectly, with their texts.
 
-    Looked for in the folder of the including file and in those that `-I` names, as the compiler does; the
-    compiler's own headers are left out.
+    They are looked up in the folder of the including file and in those of `-I`, as the compiler does; the
+    compiler's own headers are not included.
     """
     folders = [folder, *include_folders(options)]
     found: dict[Path, str] = {}
@@ -75,7 +75,7 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
 
 
 def include_folders(options: Sequence[str]) -> Iterator[Path]:
-    """The folders of headers that the options name."""
+    """The include folders in the options."""
     pending = False
     for option in options:
         if pending:

@@ -1,9 +1,8 @@
-"""Compiled forms that were made before: what a compiler reads decides what it makes.
+"""Cache of compiled forms.
 
-In: a source with its options, or PTX. Out: `Compiled`, from the store of the moment if it is there. Its key
-is the contents of all that is read, the options, and the tools themselves. Where that is not known before the
-compiler runs, nothing is kept: an `#include` that a macro names, a question whether a header is there,
-options that read other files, `nvcc` with the system's headers.
+The key is the contents of all files that the compiler reads, the options, and the tools themselves. Nothing
+is cached if these are not known before the compiler runs: an `#include` of a macro, `__has_include`, options
+that read other files, `nvcc` with the system's headers.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from memsim.files import read_bytes
 from memsim.reads import note_stamp
 from memsim.store import current
 
-VERSION = 1  # of what is kept and of how it is made
-# Folders of headers; what is in them is known by the headers that are read.
+VERSION = 1  # of the cache format and of what determines its contents
+# Include folders; their relevant contents are the headers that are read.
 FOLDERS = (*SHORT, "--include-path")
 OTHER_FILES = ("@", "-optf", "--options-file", *(option for option in LONG if option not in FOLDERS))
 
@@ -49,7 +48,7 @@ def compiled_source(
     compiler: Any,
     instances: Sequence[str] = (),
 ) -> Compiled:
-    """As `memsim.compile.compile_cubin`; what is compiled of a text is not kept."""
+    """As `memsim.compile.compile_cubin`; only files are cached, not texts."""
 
     def make() -> Compiled:
         return compile_cubin(source, options, arch, name, compiler, instances)
@@ -75,15 +74,15 @@ def assembled(ptx: str, arch: str, name: str) -> Compiled | None:
 
 
 def _by_nvrtc(compiled: Compiled) -> bool:
-    """With host code set aside, headers are looked for in other folders, too."""
+    """Host code removal looks up headers in other folders, too."""
     return compiled.compiler.startswith("NVRTC") and SET_ASIDE not in compiled.compiler
 
 
 def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | None:
-    """All that decides what NVRTC makes of a source but the chip; None if that is not known before it runs.
+    """Everything but the chip that determines NVRTC's output for a source; None if unknown before it runs.
 
-    The digests of the source and of its headers by the names that they are called by, the options but folders
-    of headers, the library and where its own headers are.
+    The digests of the source and of its headers by name, the options except include folders, the library, and
+    the folders of its own headers.
     """
     library = library_path()
     if library is None or any(option.startswith(OTHER_FILES) for option in options):
@@ -107,14 +106,14 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
 
 
 def identity(file: Path) -> list[Any]:
-    """A file of a tool, by its place, size and time: too large to be read each time."""
+    """A tool's file, by path, size and time: too large to hash each time."""
     note_stamp(file)
     stat = file.stat()
     return [str(file), stat.st_size, stat.st_mtime_ns]
 
 
 def _is_plain(text: str) -> bool:
-    """Whether each header that is read is named where it is included, so that it is seen."""
+    """Whether all included headers are named literally, so that they can be found."""
     joined = _SPLICE.sub(" ", text)
     if _QUESTION.search(joined):
         return False
@@ -147,10 +146,10 @@ def _kept(
     if value is not None:
         try:
             return msgspec.msgpack.decode(value, type=Compiled)
-        except msgspec.DecodeError:  # of another memsim
+        except msgspec.DecodeError:  # of another version of memsim
             pass
     made = make()
     if made is not None and may_be_kept(made):
-        with suppress(UnicodeEncodeError):  # a name or a comment that is no UTF-8
+        with suppress(UnicodeEncodeError):  # a name or comment that is not UTF-8
             store.put(key, msgspec.msgpack.encode(made))
     return made

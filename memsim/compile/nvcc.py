@@ -1,8 +1,4 @@
-"""nvcc, for files that NVRTC does not take.
-
-In: a source and options. Out: what nvcc wrote, its log, and what files are called in it.
-Left out on purpose: the host's side of what it compiles.
-"""
+"""Runs nvcc, for files that NVRTC does not accept."""
 
 from __future__ import annotations
 
@@ -31,10 +27,10 @@ def run_nvcc(
     machine_code: bool,
     instances: Sequence[str] = (),
 ) -> tuple[str | None, bytes | None, str, Names, str]:
-    """(PTX text with given names, or a cubin; None for both if it does not compile; log; names; release).
+    """(PTX text with display names, or a cubin; None for both if it does not compile; log; names; release).
 
-    nvcc makes names of internal symbols from the path of a file, so a file is compiled where it is; PTX has
-    no such names, and is the same from every folder.
+    nvcc derives internal symbols from the path of a file, so the file is compiled in place; PTX has no such
+    symbols and is the same from every folder.
     """
     with tempfile.TemporaryDirectory() as scratch:
         source = path if machine_code and not instances else None
@@ -56,7 +52,7 @@ def run_nvcc(
 
 
 def _instantiated(instances: Sequence[str]) -> str:
-    """Code that has the compiler make kernels of templates."""
+    """Code that makes the compiler instantiate kernel templates."""
     lines = [
         f"__attribute__((used)) static void *const memsim_instance_{place} = (void *){instance};"
         for place, instance in enumerate(instances)

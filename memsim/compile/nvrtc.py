@@ -1,8 +1,4 @@
-"""NVRTC, a compiler in a library with no driver behind it; a wheel carries it, CUDA 12's before 13's.
-
-In: the text of a source, its true place, and options. Out: PTX text, a cubin where the options name a chip
-(`-arch=sm_90`), and the log. Left out on purpose: naming files for people.
-"""
+"""NVRTC, NVIDIA's compiler library, which needs no driver; a CUDA 12 wheel is preferred to one of CUDA 13."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from pathlib import Path
 from memsim.compile.toolkit import NVRTC_WHEEL, header_folders, wheel_folders
 from memsim.errors import MemsimError
 
-# What the system's loader may know NVRTC as, where the wheel is not installed.
+# Names of NVRTC for the system's loader, if the wheel is not installed.
 NVRTC_NAMES = (
     ("nvrtc64_120_0.dll", "nvrtc64_130_0.dll")
     if sys.platform == "win32"
@@ -31,7 +27,7 @@ COMPILATION = 6  # NVRTC_ERROR_COMPILATION in nvrtc.h
 BROKEN_INLINING = (12, 0)
 NO_INLINING = "-no-lineinfo-ia"
 
-# NVRTC has no standard headers; this one is in every second kernel file.
+# NVRTC has no standard headers; this one is included most often.
 STDINT = """#pragma once
 typedef signed char int8_t;
 typedef short int16_t;
@@ -63,16 +59,16 @@ def run_nvrtc(
     headers: Mapping[str, str] = HEADERS,
     instances: Sequence[str] = (),
 ) -> NvrtcResult:
-    """Compiles a source; `chip` (`sm_90`) asks for its machine code, too.
+    """Compile a source; with `chip` (`sm_90`) also to machine code.
 
-    `headers` are texts by the names that `#include` says; `instances` are kernels that the source has
-    templates of, `transpose<float, 8>`.
+    `headers` are texts by their `#include` names; `instances` are instances of the source's kernel templates,
+    `transpose<float, 8>`.
 
     `true_name` is the absolute path of the file: NVRTC makes names absolute, and the caller knows which part
-    of such a name to take away again.
+    of them to remove again.
 
     Raises:
-        MemsimError: NVRTC absent, or an option that it does not take.
+        MemsimError: NVRTC is not installed, or an invalid option.
     """
     with _library() as nvrtc:
         if chip:
@@ -96,7 +92,9 @@ def run_nvrtc(
                 return NvrtcResult(None, None, log)
             if status != 0:
                 reason = (
-                    "does not take these options" if status == INVALID_OPTION else f"failed with {status} on"
+                    "does not accept these options"
+                    if status == INVALID_OPTION
+                    else f"failed with {status} on"
                 )
                 raise MemsimError(f"NVRTC {reason}: {' '.join(options)}", hint=log.strip() or None)
             ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
@@ -107,7 +105,7 @@ def run_nvrtc(
 
 
 def release_of(ptx: str) -> str | None:
-    """The release of the compiler that wrote `ptx` (`12.0.140`), from its header; None if it does not say."""
+    """The compiler release in the header of `ptx` (`12.0.140`); None if there is none."""
     found = _RELEASE.search(ptx)
     return found[1] if found else None
 
@@ -120,16 +118,16 @@ def _workarounds(nvrtc: ctypes.CDLL, chip: str) -> list[str]:
 
 
 def makes_code_for(chip: str) -> bool:
-    """Whether the NVRTC that is here knows a chip (`sm_120`).
+    """Whether the installed NVRTC supports a chip (`sm_120`).
 
     Raises:
-        MemsimError: NVRTC absent.
+        MemsimError: NVRTC is not installed.
     """
     number = re.sub(r"\D", "", chip)
     with _library() as nvrtc:
         count = ctypes.c_int()
         if nvrtc.nvrtcGetNumSupportedArchs(ctypes.byref(count)) != 0:
-            return True  # it will say itself
+            return True  # it will report it itself
         found = (ctypes.c_int * count.value)()
         nvrtc.nvrtcGetSupportedArchs(found)
         return number in map(str, found)
@@ -141,7 +139,7 @@ def _strings(texts: Iterable[str]) -> ctypes.Array[ctypes.c_char_p]:
 
 
 def _bytes(text: str) -> bytes:
-    """As it stands in the file, or on the disk, where that is no UTF-8."""
+    """Encoded as in the file or on disk, if that is not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -159,7 +157,7 @@ def _text(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.
 
 @contextmanager
 def _library() -> Iterator[ctypes.CDLL]:
-    """NVRTC, only while it is needed: CuPy takes one that is loaded for its own, whatever its release."""
+    """NVRTC, loaded only while needed: CuPy would use a loaded library as its own, whatever its release."""
     library = _load()
     try:
         yield library
@@ -180,7 +178,7 @@ def _load() -> ctypes.CDLL:
 
 
 def unload(library: ctypes.CDLL) -> None:
-    """Gives a library back: ctypes itself never does."""
+    """Unload a library, which ctypes itself never does."""
     import _ctypes
 
     if sys.platform == "win32":
@@ -190,7 +188,7 @@ def unload(library: ctypes.CDLL) -> None:
 
 
 def library_path() -> Path | None:
-    """The file of the library that a wheel brings; None if the system's loader has to find one."""
+    """The library's file in a wheel; None if the system's loader has to find it."""
     return next((Path(found) for found in _library_candidates() if Path(found).is_absolute()), None)
 
 

@@ -1,8 +1,4 @@
-"""Options of nvcc, as NVRTC takes them.
-
-In: options, as a build file has them for nvcc. Out: those for NVRTC, and notes about those that it has no use
-for. Left out on purpose: whether the rest are options at all; NVRTC says so.
-"""
+"""Converts options for nvcc to options for NVRTC. Unknown options are passed on, for NVRTC to reject."""
 
 from __future__ import annotations
 
@@ -14,8 +10,8 @@ from pathlib import Path
 from memsim.errors import MemsimError
 from memsim.files import read_json
 
-# Of the host, of linking, of what is written where: they change nothing in device code. Those of the second
-# group have a value in the next word.
+# Options about the host, linking and output files, which do not change device code. Those of the second
+# group take their value from the next word.
 _ALONE = re.compile(
     r"-c|-dc|-g|-v|-O\d?|-m64|-keep|-MD|-MMD|-MP|-shared|-fPIC|-W[\w=,-]*|-f(?!tz=|mad=)[\w=-]+|-m(?:arch|tune)=.*|--verbose|--compile|--shared"
     r"|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda|--?forward-unknown-to-host-compiler"
@@ -34,14 +30,14 @@ _TRANSLATED = (
     (re.compile(r"-?-include=?(.+)"), r"--pre-include=\1"),
 )
 _NEXT = {"-isystem": "-I", "-include": "--pre-include=", "-I": "-I", "-D": "-D", "-U": "-U"}
-# What a build file says that changes device code.
+# Options in a build file that change device code.
 _OF_DEVICE = re.compile(
     r"-[DUI].+|-isystem.+|-?-include.+|--?std=.+|--?use_fast_math|--?maxrregcount=.+|--?(?:ftz|fmad|prec-div|prec-sqrt)=.+"
 )
 
 
 def for_nvrtc(options: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(the options for NVRTC, notes about those that it has no use for)."""
+    """(the options for NVRTC, notes about ignored ones)."""
     taken: list[str] = []
     ignored: list[str] = []
     words = iter(options)
@@ -57,14 +53,16 @@ def for_nvrtc(options: Sequence[str]) -> tuple[list[str], list[str]]:
             for pattern, translation in _TRANSLATED:
                 word = pattern.sub(translation, word) if pattern.fullmatch(word) else word
             taken.append(word)
-    return taken, [f"options that change nothing for device code: {' '.join(ignored)}"] if ignored else []
+    return taken, [
+        f"options ignored because they do not change device code: {' '.join(ignored)}"
+    ] if ignored else []
 
 
 def of_build(path: Path) -> tuple[list[str], Path | None]:
-    """(the options for a file that a `compile_commands.json` says, that file; [] and None if none does).
+    """(the options for a file in a `compile_commands.json`, that file; [] and None if there is none).
 
-    Looked for beside the file, in the folders above it, and in their `build` folders. Only what changes
-    device code is taken.
+    It is looked up beside the file, in the folders above it, and in their `build` folders. Only options that
+    change device code are used.
     """
     for folder in list(path.parents)[:_LEVELS]:
         for place in (folder, *sorted(folder.glob("build*"))):
@@ -90,7 +88,7 @@ def _of_entry(commands: Path, path: Path) -> list[str] | None:
                 words = entry.get("arguments") or shlex.split(entry["command"])
                 return [_from(folder, word) for word in _joined(words[1:]) if _OF_DEVICE.fullmatch(word)]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, MemsimError):
-        return None  # it is none that a build has written
+        return None  # not written by a build system
     return None
 
 
@@ -104,6 +102,6 @@ def _joined(words: Sequence[str]) -> list[str]:
 
 
 def _from(folder: Path, option: str) -> str:
-    """A folder of headers as an absolute path, as `folder` sees it."""
+    """An include folder as an absolute path, relative to `folder`."""
     found = re.fullmatch(r"(-I|-isystem=?)(.+)", option)
     return f"-I{(folder / found[2]).as_posix()}" if found else option

@@ -1,15 +1,11 @@
-"""The folders and headers that options of the compiler name.
-
-In: options as a configuration has them, and the folder that they are relative to. Out: the same with whole
-paths; or as they were at a revision, in a tree of the files of then.
-"""
+"""Paths in compiler options: resolves them, or maps them to a checkout of another revision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-# The spellings of NVRTC and nvcc. A path follows at once, behind "=", or as the next option.
+# The spellings of NVRTC and nvcc. A path follows directly, after "=", or as the next option.
 SHORT = ("-I",)
 LONG = (
     "--include-path",
@@ -23,14 +19,14 @@ LONG = (
 
 
 def resolved(options: Sequence[str], folder: Path) -> list[str]:
-    """The options with every path in them relative to `folder`."""
+    """The options with all paths relative to `folder` made absolute."""
     return list(_with_paths(options, lambda path: folder / path))
 
 
 def moved(options: Sequence[str], folder: Path, repository: Path, tree: Path) -> list[str]:
-    """The options of a target in `folder` with the paths inside `repository` as they are in `tree`.
+    """The options of a target in `folder` with paths inside `repository` moved to `tree`.
 
-    What lies outside of the repository has no revision and stays where it is.
+    Files outside of the repository have no revisions and stay where they are.
     """
     root = repository.resolve()
 

@@ -1,8 +1,4 @@
-"""What is compiled, and with which options, before any compiler is asked.
-
-In: a path or text, and the user's options. Out: the source, and the options with the defaults and those that
-a build folder says for it. Left out: compiling.
-"""
+"""Determines what is compiled and with which options: defaults, `compile_commands.json` and the user's."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ def prepare(
     """(the source; its options: -lineinfo, those of `compile_commands.json`, the user's; notes).
 
     Raises:
-        MemsimError: no such file, or no text.
+        MemsimError: no such file, or not a text file.
     """
     path, text = read_source(source)
     name = name or (Path(source).as_posix() if path else "kernel.cu")

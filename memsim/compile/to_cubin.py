@@ -1,8 +1,6 @@
-"""CUDA C++ to a cubin: the machine code of one chip.
+"""Compiles CUDA C++ to a cubin: the machine code of one chip.
 
-In: a `.cu` file (or its text) and compiler options. Out: the cubin's bytes, and what its files are called:
-a cubin's line tables say where files truly were, so its bytes differ from folder to folder, and code,
-constants and sizes do not. Left out on purpose: what the code means.
+A cubin's line tables contain true paths, so its bytes depend on the folder; code, constants and sizes do not.
 """
 
 from __future__ import annotations
@@ -24,17 +22,17 @@ _CHIP = re.compile(r"sm_\d+[af]?")
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Machine code and where it comes from.
+    """Machine code and how it was made.
 
     Attributes:
         code: the cubin.
         compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`,
             `ptxas 13.0.88`, `nvJitLink 12.9.86`.
-        arch: as asked for, `sm_90a`.
+        arch: as requested, `sm_90a`.
         log: the compiler's warnings.
-        names: what the files in the line tables are called.
+        names: display names of the files in the line tables.
         headers: texts of the files that the source includes, by name, compiled in or not.
-        notes: what people should know of how it was made.
+        notes: for the report.
     """
 
     code: bytes = field(repr=False)
@@ -57,22 +55,21 @@ def compile_cubin(
     """The machine code of a `.cu` file or of CUDA C++ text.
 
     Args:
-        source: a path, or the text itself (a string with a line break in it).
-        options: for the compiler, as `-DBM=64` or `-Iinclude`. `-lineinfo` is always added, `-std=c++17`
+        source: a path, or the text itself (a string with a line break).
+        options: for the compiler, such as `-DBM=64` or `-Iinclude`. `-lineinfo` is always added, `-std=c++17`
             unless another standard is given.
         arch: the chip, `sm_90` or `sm_90a`.
-        name: what errors and `Compiled.names` call the file; the path as given if left out, `kernel.cu` for
-            text. Headers are named as if from where `name` is relative to.
-        compiler: None for NVRTC, then NVRTC with host code set aside, then nvcc: the first that takes it.
-        instances: kernels to make of the source's templates, `transpose<float, 8>`; those that it launches if
-            none is given.
+        name: the file's name in errors and `Compiled.names`; default: the path as given, `kernel.cu` for
+            text. Headers are named relative to it.
+        compiler: None for NVRTC, then NVRTC with host code removed, then nvcc: the first that accepts it.
+        instances: of the source's kernel templates, `transpose<float, 8>`; default: those that it launches.
 
     Raises:
         MemsimError: no such file; no such compiler; an unknown option; code that does not compile, with the
             place of the first error and the compiler's log.
     """
     if not _CHIP.fullmatch(arch):
-        raise MemsimError(f"there is machine code for a chip such as sm_90, and not for {arch!r}")
+        raise MemsimError(f"machine code is for a chip such as sm_90, not for {arch!r}")
     read, options, notes = prepare(source, options, name)
     built = build(read, options, arch, machine_code=True, compiler=compiler, instances=instances)
     assert built.cubin is not None

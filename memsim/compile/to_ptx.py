@@ -1,8 +1,4 @@
-"""CUDA C++ to PTX text.
-
-In: a `.cu` file (or its text) and compiler options. Out: PTX text with the lines of the source in it.
-Left out on purpose: what PTX means.
-"""
+"""Compiles CUDA C++ to PTX text with line information."""
 
 from __future__ import annotations
 
@@ -24,18 +20,18 @@ def compile_cuda(
     """PTX text of a `.cu` file or of CUDA C++ text.
 
     Args:
-        source: a path, or the text itself (a string with a line break in it).
-        options: for the compiler, as `-DBM=64` or `-Iinclude`. `-lineinfo` is always added, `-std=c++17`
+        source: a path, or the text itself (a string with a line break).
+        options: for the compiler, such as `-DBM=64` or `-Iinclude`. `-lineinfo` is always added, `-std=c++17`
             unless another standard is given.
         arch: `sm_90` makes PTX for `compute_90`.
-        name: what the PTX and the errors call the file; the path as given if left out, `kernel.cu` for
-            text. Headers are named as if from where `name` is relative to. The PTX says nothing else about
-            where the file was, so one compiler writes the same PTX on every machine.
-        instances: kernels to make of the source's templates, as in `compile_cubin`.
+        name: the file's name in the PTX and in errors; default: the path as given, `kernel.cu` for
+            text. Headers are named relative to it. The PTX contains no other path, so a compiler
+            generates the same PTX on every machine.
+        instances: of the source's kernel templates, as in `compile_cubin`.
 
     Raises:
-        MemsimError: no such file; NVRTC absent; an unknown option; code that does not compile, with the
-            place of the first error and the compiler's log.
+        MemsimError: no such file; NVRTC is not installed; an unknown option; code that does not compile, with
+            the place of the first error and the compiler's log.
     """
     read, options, _ = prepare(source, options, name)
     built = build(read, options, arch, machine_code=False, instances=instances)

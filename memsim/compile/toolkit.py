@@ -1,7 +1,4 @@
-"""Where NVIDIA's tools, libraries and headers are: in pip's wheels, in a CUDA toolkit, on PATH.
-
-In: a name. Out: a path, or None. Left out on purpose: running them.
-"""
+"""Finds NVIDIA's tools, libraries and headers: in pip's wheels, in a CUDA toolkit, on PATH."""
 
 from __future__ import annotations
 
@@ -21,14 +18,14 @@ _RELEASE = re.compile(r"\bV(\d+(?:\.\d+)+)")
 def find_tool(name: str, *, wheels_first: bool = True) -> Path | None:
     """The program `name` (`nvdisasm`), or None.
 
-    Wheels have releases that are known to work, so they come first; `wheels_first=False` prefers what the
-    user has set up: PATH, then CUDA_HOME and CUDA_PATH.
+    Wheels come first, because their releases are known to work; `wheels_first=False` prefers what the user
+    has set up: PATH, then CUDA_HOME and CUDA_PATH.
     """
     return next(iter(find_tools(name, wheels_first=wheels_first)), None)
 
 
 def find_tools(name: str, *, wheels_first: bool = True) -> list[Path]:
-    """Every program `name` that there is, as `find_tool` would choose."""
+    """All installed programs `name`, in the order of `find_tool`."""
     file = name + (".exe" if sys.platform == "win32" else "")
     chosen = [*_on_path(name), *_in_toolkit(file)]
     wheels = list(_in_wheels(file))
@@ -39,7 +36,7 @@ def find_tools(name: str, *, wheels_first: bool = True) -> list[Path]:
 
 
 def tool_release(tool: Path) -> str:
-    """The release of one of NVIDIA's programs, as `13.0.88`; empty if it does not say."""
+    """The release of an NVIDIA program, such as `13.0.88`; empty if unknown."""
     import subprocess
 
     try:
@@ -60,21 +57,21 @@ def wheel_folders(package: str) -> list[Path]:
 
 
 def header_folders() -> list[Path]:
-    """Where `cuda_fp16.h` and its like are, if they are anywhere."""
+    """The folders that contain `cuda_fp16.h` and other CUDA headers."""
     wheels = [*wheel_folders("nvidia.cuda_runtime"), *wheel_folders("nvidia.cu13")]
     roots = [*wheels, *_toolkits()]
     return [root / "include" for root in roots if (root / "include" / "cuda_fp16.h").is_file()]
 
 
 def cccl_folders() -> list[Path]:
-    """Where CUB, Thrust and libcu++ are (`cub/cub.cuh`, `cuda/std/limits`), if they are anywhere."""
+    """The folders that contain CUB, Thrust and libcu++ (`cub/cub.cuh`, `cuda/std/limits`)."""
     roots = [*wheel_folders("nvidia.cuda_cccl"), *wheel_folders("nvidia.cu13"), *_toolkits()]
     places = [root / "include" / inside for root in roots for inside in ("", "cccl")]
     return [place for place in places if (place / "cuda" / "std" / "limits").is_file()]
 
 
 def crt_folders() -> list[Path]:
-    """Where `crt/mma.h` is, which CUDA's headers need and their wheel lacks."""
+    """The folders that contain `crt/mma.h`, which CUDA's headers need and their wheel lacks."""
     roots = [*wheel_folders("nvidia.cuda_nvcc"), *wheel_folders("nvidia.cu13"), *_toolkits()]
     return [root / "include" for root in roots if (root / "include" / "crt" / "mma.h").is_file()]
 
@@ -100,5 +97,5 @@ def _in_wheels(file: str) -> Iterator[Path]:
     for root in wheel_folders("nvidia"):
         yield from sorted(root.glob(f"cu[0-9]*/bin/{file}"), reverse=True)  # cu13 before cu12
         yield from sorted(root.glob(f"cuda_*/bin/{file}"))
-    for root in wheel_folders("triton"):  # Triton brings its own; it is not imported
+    for root in wheel_folders("triton"):  # Triton has its own; it is not imported
         yield root / "backends" / "nvidia" / "bin" / file

@@ -1,10 +1,9 @@
-"""Which row of one analysis is which row of another.
+"""Matches the rows of two analyses.
 
-In: the rows before and now, each in their order. Out: pairs, one side None where an access is new or has
-vanished. Rows are told apart by the code of their line and their order, never by the line's number:
-first the same code and kind of access, then the same code in another width or array, then the same kind of
-access in code that is alike, and last the same access of an array in other code at the same place: between
-the same neighbours.
+Rows are identified by the code of their line and their order, never by line number. They are matched in this
+order: same code and kind of access; same code with another width or array; same kind of access in similar
+code; and the same access of an array in other code between the same neighbours. An unmatched row is new or
+has vanished.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from difflib import SequenceMatcher
 
 from memsim.analysis import SiteCounts
 
-# Two lines of code are one line that was edited if so much of them is the same (difflib's ratio).
+# Lines of code with at least this similarity (difflib's ratio) count as one edited line.
 ALIKE = 0.6
 
 
@@ -29,11 +28,11 @@ class SitePair:
 
 
 def _code(site: SiteCounts) -> str:
-    """The line without its spacing."""
+    """The line with normalized spacing."""
     return " ".join(site.source.split())
 
 
-# From the closest likeness to the loosest.
+# From the strictest criterion to the loosest.
 KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
     lambda site: (_code(site), site.op, site.space, site.width, site.array),
     lambda site: (_code(site), site.op, site.space, site.array),
@@ -42,7 +41,7 @@ KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
 
 
 def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SitePair]:
-    """Pairs in the order of `now`; what has vanished stands last, in the order of `before`."""
+    """Pairs in the order of `now`, followed by vanished rows in the order of `before`."""
     partner: dict[int, int] = {}  # index in `now` -> index in `before`
     old, new = list(range(len(before))), list(range(len(now)))
     for key in KEYS:
@@ -79,7 +78,7 @@ def _same_array(before: SiteCounts, now: SiteCounts) -> bool:
 def _closest(
     before: Sequence[SiteCounts], now: Sequence[SiteCounts], pairs: Iterable[tuple[int, int]], least: float
 ) -> dict[int, int]:
-    """Of pairs (index in `now`, in `before`) the most alike first, if they are at least so much alike."""
+    """Of pairs (index in `now`, in `before`) the most similar first, if they are similar enough."""
     scored = []
     for j, i in pairs:
         ratio = SequenceMatcher(None, _code(before[i]), _code(now[j]), autojunk=False).ratio()
@@ -98,7 +97,7 @@ def _at_one_place(
     old: list[int],
     new: list[int],
 ) -> Iterator[tuple[int, int]]:
-    """Pairs of the same access of an array, between the same neighbours that have a partner."""
+    """Pairs of the same access of an array between the same matched neighbours."""
     for j in new:
         above = max((other for other in partner if other < j), default=None)
         below = min((other for other in partner if other > j), default=None)

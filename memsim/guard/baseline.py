@@ -1,9 +1,7 @@
-"""The baseline: the counts of every access of every kernel, in one file to commit.
+"""The baseline: the counts of every access of every kernel, in one TOML file to commit.
 
-In: analyses by name, or the text of a file. Out: the text (TOML, a line for each access, so that a diff
-shows what changed), or `Entry` records by name. An access is known by its code and its order: the file
-has no line numbers, and moving a line changes nothing. Left out on purpose: which rows belong together
-(`memsim.guard.align`), and files.
+It has a line for each access, so that a diff shows what changed. An access is identified by its code and its
+order: the file has no line numbers, so moving a line changes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch, Natural, shown
 
 SCHEMA = 1
-WRITE_IT = "memsim baseline writes it anew"
+WRITE_IT = "memsim baseline rewrites it"
 
 HEADER = f"""\
 # What every memory access of every guarded kernel costs. Written by `memsim baseline`; commit it.
@@ -54,10 +52,10 @@ ACCESS = re.compile(r"(shared|global|local|constant) (\w+) ([0-9]{1,9}) B")
 class Entry:
     """A kernel in the baseline. The rows have no file and line 0.
 
-    arguments: what the kernel was given, in a line; None in a file of a memsim that did not keep them.
-    read: what the counts are of, machine code or PTX, and who made it; None like `arguments`.
-    files: of a compiled file that was given, its digest and those of the sources beside it, by name; of one
-    that is older than a source, nothing. cycles: the lower bound of each unit; empty where it is an estimate.
+    arguments: the kernel's arguments in a line; None in a file by a version of memsim that did not store
+    them. read: what was analyzed (machine code or PTX) and which compiler made it; None like `arguments`.
+    files: for a compiled file its digest and those of its sources, by name; empty if it is older than a
+    source. cycles: the lower bound of each unit; empty if it is an estimate.
     """
 
     launch: str
@@ -69,7 +67,7 @@ class Entry:
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
-    """What the baseline would keep of an analysis."""
+    """The entry for an analysis."""
     origin = analysis.trace.origin
     files = origin.files if origin is not None and not origin.doubt else ()
     bound = analysis.bound
@@ -79,18 +77,18 @@ def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
 
 
 def read_of(analysis: Analysis) -> str | None:
-    """What was read, and who made it, in a line; None if the trace does not say."""
+    """What was analyzed and which compiler made it, in a line; None if the trace does not say."""
     origin = analysis.trace.origin
     return None if origin is None else str(origin)
 
 
 def launch_of(analysis: Analysis) -> str:
-    """Everything about the launch that the counts are for, in a line."""
+    """The launch that the counts are for, in a line."""
     return describe_launch(analysis.trace.launch, analysis.trace.blocks_replayed, str(analysis.arch))
 
 
 def describe_launch(launch: Launch, replayed: int, arch: str) -> str:
-    """The same for a launch of which so many blocks were replayed, by the rules of a chip."""
+    """A launch in a line; replayed: number of blocks; arch: the chip."""
     grid, block = ("x".join(map(str, extent)) for extent in (launch.grid, launch.block))
     return (
         f"grid {grid}, block {block}, {launch.shared_bytes} B dynamic shared memory, "
@@ -129,7 +127,7 @@ def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
 
 
 def _string(text: str) -> str:
-    """A TOML string: JSON's escapes are TOML's, but for DEL."""
+    """A TOML string: JSON's escapes are TOML's, except for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
@@ -169,15 +167,15 @@ class BaselineDocument(msgspec.Struct):
 
 
 def parse(text: str, file: str) -> dict[str, Entry]:
-    """The entries of a baseline's text; `file` is what errors call it.
+    """The entries of a baseline's text; `file` is its name in errors.
 
     Raises:
-        MemsimError: it is no baseline, is damaged, or was written by a memsim with another schema.
+        MemsimError: not a baseline, a damaged one, or one of another schema.
     """
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise MemsimError(f"the baseline is no TOML: {error}", file=file, hint=WRITE_IT) from None
+        raise MemsimError(f"the baseline is not TOML: {error}", file=file, hint=WRITE_IT) from None
     if document.get("schema") != SCHEMA:
         raise MemsimError(
             f"the baseline has schema {shown(document.get('schema'))}, and this memsim reads schema {SCHEMA}",
@@ -224,7 +222,7 @@ def _site(row: BaselineRow) -> SiteCounts:
 
 
 def _complete(site: SiteCounts) -> bool:
-    """Whether every count that the space has is there."""
+    """Whether every count of the space is present."""
     needed: Iterable[str] = ("requests", "sectors", "lines", "ideal_sectors")
     if site.space == "shared" and not site.operation.remote:
         needed = ("requests", "wavefronts", "conflicts", "max_ways", "ideal_wavefronts")

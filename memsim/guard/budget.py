@@ -1,19 +1,18 @@
 """The budget language.
 
     ways <= 1                          no row of the kernel has a bank conflict
-    wavefronts <= ideal                each row by itself reaches its ideal
-    sectors_per_request <= 4           each row by itself
-    wavefronts <= 6_815_744            the kernel's rows together
+    wavefronts <= ideal                each row reaches its ideal
+    sectors_per_request <= 4           each row
+    wavefronts <= 6_815_744            sum over the kernel's rows
     excess < 5%                        of the kernel's wavefronts, and of its sectors
     wavefronts <= baseline             each row against the same row in the baseline
-    sites(store).conflicts == 0        only rows that are stores (see `memsim.guard.select`)
-    baseline                           every count of every row, as the baseline has it
+    sites(store).conflicts == 0        only stores (see `memsim.guard.select`)
+    baseline                           every count of every row equals the baseline
     bound(shared) <= bound(fma)        the launch as a whole (see `memsim.guard.cycles`)
     cycles <= baseline                 likewise
 
-A budget is for one kernel at a time, and could fail: one that no count can break is a mistake. In: its
-text. Out: a `Budget`, or a `MemsimError` with the column at fault. Left out on purpose: whether it holds
-(`memsim.guard.judge`).
+A budget applies to one kernel at a time. One that no count can break is an error. Errors have a column.
+Whether a budget holds is decided by `memsim.guard.judge`.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ NUMBER = r"[0-9][0-9_]{0,30}(\.[0-9]{1,30})?(?![\w.])"
 class Budget:
     """A parsed budget.
 
-    quantity None is the budget `baseline`: every count. reference: "ideal" or "baseline", if the limit
-    is no number. percent: `limit` is a percentage of the quantity's whole. figure: of a budget of cycles,
-    which; other: the one that it is compared with, if that is one.
+    quantity None is the budget `baseline`: every count. reference: "ideal" or "baseline" if the limit is not
+    a number. percent: `limit` is a percentage of the quantity's whole. figure: the quantity of a budget of
+    cycles; other: the one that it is compared with, if any.
     """
 
     text: str
@@ -63,19 +62,19 @@ class Budget:
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether it says nothing without a baseline."""
+        """Whether it requires a baseline."""
         return (self.quantity is None and self.figure is None) or self.reference == BASELINE
 
     def holds(self, value: Fraction, limit: Fraction) -> bool:
-        """Whether `value` keeps within `limit`."""
+        """Whether `value` is within `limit`."""
         return RELATIONS[self.relation](value, limit)
 
 
 def parse_budget(text: str) -> Budget:
-    """The budget that `text` says.
+    """Parse a budget.
 
     Raises:
-        MemsimError: with the column at fault.
+        MemsimError: with the column of the mistake.
     """
     scanner = Scanner(text)
     if scanner.take(rf"{EVERY_COUNT}\s*$"):
@@ -94,7 +93,7 @@ def parse_budget(text: str) -> Budget:
     reason = _why_it_cannot_fail(budget, quantity)
     if reason is not None:
         raise MemsimError(
-            f"this budget cannot fail: {reason}", column=column, source=text, hint="so it guards nothing"
+            f"this budget cannot fail: {reason}", column=column, source=text, hint="it guards nothing"
         )
     return budget
 
@@ -130,23 +129,25 @@ def _of_cycles(scanner: Scanner, text: str, figure: str) -> Budget:
     if number is not None and relation in (">", ">=") and limit == 0 and relation == ">=":
         reason = "cycles are never below 0"
     if percent and relation in ("<=", "<") and limit >= 100 + (relation == "<"):
-        reason = "no unit has more than all"
+        reason = "no unit exceeds the total"
     if reason is not None:
         raise MemsimError(
-            f"this budget cannot fail: {reason}", column=column, source=text, hint="so it guards nothing"
+            f"this budget cannot fail: {reason}", column=column, source=text, hint="it guards nothing"
         )
     return Budget(text, EVERYTHING, None, relation, limit, percent, reference, figure, other)
 
 
 def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
-    """None if some count breaks it."""
+    """None if some count can break it."""
     upper = budget.relation in ("<=", "<")
     if budget.reference == IDEAL:
         return f"{quantity.name} are never below their ideal" if budget.relation == ">=" else None
     if budget.reference is not None or budget.relation == "==":
         return None
-    if budget.percent and upper:  # every request has an ideal of 1 or more, and a wavefront without conflict
-        return "what is wasted is always less than all" if budget.limit >= 100 else None
+    if (
+        budget.percent and upper
+    ):  # every request has an ideal of at least 1 and one wavefront without conflict
+        return "excess is always less than the total" if budget.limit >= 100 else None
     if upper and quantity.most is not None and budget.holds(Fraction(quantity.most), budget.limit):
         return f"{quantity.name} are never above {quantity.most}"
     least = 0 if budget.percent else quantity.least
@@ -166,10 +167,10 @@ def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, 
             have = ", ".join(name for name, other in QUANTITIES.items() if other.ideal)
             scanner.fail_last(f"{quantity.name} has no ideal", hint=f"these have one: {have}")
         return Budget(text, selector, quantity, relation, reference=word)
-    limit = Fraction(number.replace("_", ""))  # Python 3.10's takes none
+    limit = Fraction(number.replace("_", ""))  # Fraction of Python 3.10 does not accept underscores
     if scanner.take("%") is None:
         return Budget(text, selector, quantity, relation, limit)
     if quantity.whole is None:
         have = ", ".join(name for name, other in QUANTITIES.items() if other.whole)
-        scanner.fail_last(f"{quantity.name} is no part of a whole", hint=f"percentages are for {have}")
+        scanner.fail_last(f"{quantity.name} cannot be a percentage", hint=f"these can: {have}")
     return Budget(text, selector, quantity, relation, limit, percent=True)

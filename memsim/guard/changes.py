@@ -1,8 +1,4 @@
-"""What became of an access: the difference between a row before and a row now.
-
-In: a `SitePair`. Out: the kind of change, the counts that differ, and a word about it.
-Left out on purpose: whether a change matters to a budget (`memsim.guard.evaluate`).
-"""
+"""The difference between a row before and now: the kind of change, the counts that differ, and a reason."""
 
 from __future__ import annotations
 
@@ -16,13 +12,13 @@ from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE, Quanti
 
 # A row is worse if one of these counts is higher, whatever the others do.
 COSTS = ("instructions", "requests", "wavefronts", "conflicts", "ways", "sectors", "lines")
-# What an access costs that stands alone: of each space one count.
+# The count that is shown for a new or vanished access, by space.
 TELLING = {"shared": "wavefronts", "constant": "requests"}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """kind: one of `memsim.guard.outcome`'s. figures: the counts that differ. reason: a word about it."""
+    """kind: one of those in `memsim.guard.outcome`. figures: the counts that differ. reason: in words."""
 
     kind: str
     figures: tuple[QuantityChange, ...]
@@ -30,7 +26,7 @@ class Change:
 
 
 def change_of(pair: SitePair) -> Change | None:
-    """What became of the access; None if it is as it was, or if it could not be analyzed and cannot now."""
+    """The change of the access; None if it is unchanged, or could not be analyzed then and now."""
     before, now = pair.before, pair.now
     figures = tuple(differing_counts(pair))
     if before is None or now is None:
@@ -41,7 +37,7 @@ def change_of(pair: SitePair) -> Change | None:
     if before.unresolved is not None and now.unresolved is not None:
         return None
     if now.unresolved is not None:
-        return Change(WORSE, figures, f"it cannot be analyzed any more: {now.unresolved}")
+        return Change(WORSE, figures, f"it can no longer be analyzed: {now.unresolved}")
     if before.unresolved is not None:
         return Change(IMPROVED, figures, f"it could not be analyzed: {before.unresolved}")
     reason = "; ".join(_edits(pair))
@@ -54,7 +50,7 @@ def change_of(pair: SitePair) -> Change | None:
 
 
 def differing_counts(pair: SitePair) -> Iterator[QuantityChange]:
-    """The counts that differ, the old one as the limit; all that there are of an access that stands alone."""
+    """The counts that differ, with the old one as the limit; all counts of an unmatched access."""
     for name, field in COUNTS.items():
         was, now = (
             None if site is None or getattr(site, field) is None else Fraction(getattr(site, field))
@@ -65,13 +61,13 @@ def differing_counts(pair: SitePair) -> Iterator[QuantityChange]:
 
 
 def _edits(pair: SitePair) -> Iterator[str]:
-    """What is different about the access itself."""
+    """What changed about the access itself."""
     before, now = pair.before, pair.now
     if before is None or now is None:
         return
     if before.width != now.width:
-        yield f"it was {before.width} B a lane, and is {now.width} B"
+        yield f"it was {before.width} B per lane and is now {now.width} B"
     if before.array != now.array:
-        yield f"its array was {before.array or 'not known'}"
+        yield f"its array was {before.array or 'unknown'}"
     if " ".join(before.source.split()) != " ".join(now.source.split()):
-        yield f"its code was: {before.source or 'not known'}"
+        yield f"its code was: {before.source or 'unknown'}"

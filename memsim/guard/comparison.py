@@ -1,7 +1,5 @@
-"""Two analyses side by side: line by line and in total, with the differences first.
-
-In: two `Side`s. Out: a `Comparison`. Left out on purpose: whether a difference is allowed, and what the
-two are: kernels, revisions of one, or a saved analysis and a fresh one.
+"""Compares two analyses line by line and in total, differences first: kernels, revisions of one, or a saved
+analysis and a fresh one.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from memsim.guard.changes import Change, change_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE
 from memsim.launch import Launch, Natural, Positive, shown
 
-# Differences, the most telling first.
+# Kinds of differences, the most important first.
 ORDER = (WORSE, NEW, VANISHED, IMPROVED, CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What is compared: a kernel's rows and its totals by ncu metric. launch: a line."""
+    """One side of a comparison: a kernel's rows and its totals by ncu metric. launch: in a line."""
 
     name: str
     sites: tuple[SiteCounts, ...]
@@ -36,7 +34,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class ComparedAccess:
-    """One access on both sides; change None: the counts are equal."""
+    """One access on both sides; change None: equal counts."""
 
     pair: SitePair
     change: Change | None
@@ -78,7 +76,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Several kernels, those that differ first; and the names of those that only one side has."""
+    """Several kernels, those that differ first, and the names of those on one side only."""
 
     pairs: tuple[Comparison, ...]
     only_a: tuple[str, ...] = ()
@@ -92,14 +90,14 @@ class Comparisons:
         different = sum(pair.differs for pair in self.pairs)
         parts = [f"{different} of {len(self.pairs)} kernels changed"]
         if self.only_a:
-            parts.append(f"only the first has {', '.join(self.only_a)}")
+            parts.append(f"only in the first: {', '.join(self.only_a)}")
         if self.only_b:
-            parts.append(f"only the second has {', '.join(self.only_b)}")
+            parts.append(f"only in the second: {', '.join(self.only_b)}")
         return "; ".join(parts)
 
 
 def compare_all(a: Mapping[str, Side], b: Mapping[str, Side]) -> Comparisons:
-    """Kernels of the same name; `a` is before, `b` is now."""
+    """Compare kernels of the same name; `a` is before, `b` is now."""
     pairs = [compare(a[name], b[name]) for name in a if name in b]
     return Comparisons(
         pairs=tuple(sorted(pairs, key=lambda pair: not pair.differs)),
@@ -134,7 +132,7 @@ class SavedLaunch(msgspec.Struct):
 
 
 class Saved(msgspec.Struct):
-    """What of a saved analysis is compared."""
+    """The part of a saved analysis that is compared."""
 
     sites: tuple[SiteCounts, ...]
     totals: dict[str, Natural | None]
@@ -143,13 +141,13 @@ class Saved(msgspec.Struct):
 
 
 def side_of_document(name: str, document: Any) -> Side:
-    """What `memsim analyze --json` printed, as a side.
+    """The output of `memsim analyze --json` as a side.
 
     Raises:
-        MemsimError: it is something else, or of another schema.
+        MemsimError: not an analysis, or one of another schema.
     """
     if not isinstance(document, dict) or "sites" not in document or "totals" not in document:
-        raise MemsimError(f"{name} is no saved analysis", hint="memsim analyze --json prints one")
+        raise MemsimError(f"{name} is not a saved analysis", hint="memsim analyze --json prints one")
     if document.get("schema") != SCHEMA:
         raise MemsimError(f"{name} has schema {shown(document.get('schema'))}; this memsim reads {SCHEMA}")
     try:

@@ -1,11 +1,10 @@
-"""What a budget can say of a launch as a whole: its lower bound in cycles, and that of each unit.
+"""Budgets of a whole launch: its lower bound in cycles, and that of each unit.
 
-    bound(shared) <= bound(fma)        shared memory does not bound the kernel more than its arithmetic
+    bound(shared) <= bound(fma)        shared memory bounds the kernel no more than its arithmetic
     bound(shared) <= 80%               of the launch's bound
     cycles <= baseline                 the launch's bound, against the baseline's
 
-In: a `Bound` and the name of a figure, `cycles` or a unit's. Out: the figure. Left out on purpose: the
-measured time of a launch.
+The measured time of a launch plays no part here.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ WHOLE = "cycles"
 
 
 def read_figure(scanner: Scanner) -> str | None:
-    """`cycles`, or the unit of `bound(UNIT)`; None if something else comes.
+    """`cycles`, or the unit of `bound(UNIT)`; None if neither follows.
 
     Raises:
-        MemsimError: there is no such unit.
+        MemsimError: unknown unit.
     """
     if scanner.take(rf"{WHOLE}\b"):
         return WHOLE
@@ -35,33 +34,29 @@ def read_figure(scanner: Scanner) -> str | None:
 
 
 def shown(figure: str) -> str:
-    """As it is written."""
+    """Its spelling in a budget."""
     return figure if figure == WHOLE else f"bound({figure})"
 
 
 def cycles_of(bound: Bound, figure: str) -> Fraction:
-    """The figure of a launch."""
+    """The bound of a launch, or of one unit."""
     return Fraction(bound.cycles if figure == WHOLE else bound.cycles_of(figure))
 
 
 def check_certain(kernel: str, bound: Bound) -> None:
-    """Is it a bound of the whole launch, and no estimate?
-
-    Raises:
-        MemsimError: it is not.
-    """
+    """Raise unless it is a bound of the whole launch and not an estimate."""
     reasons = list(bound.lacks)
     if bound.unknown:
         reasons.append(f"not measured: {', '.join(bound.unknown)}")
     if reasons:
         raise MemsimError(
             f"the bound of {kernel} in cycles is an estimate: {'; '.join(reasons)}",
-            hint="it needs all blocks, machine code of a chip that was measured, and every access analyzed",
+            hint="it needs all blocks, machine code for a measured chip, and no unresolved access",
         )
 
 
 def why_it_cannot_fail(figure: str, relation: str, other: str | None) -> str | None:
-    """None if some launch breaks it; `other` is the figure on the right, None for a number."""
+    """None if some launch can break it; `other` is the quantity on the right, None for a number."""
     if other is None:
         return None
     larger = {(WHOLE, unit) for unit in UNITS} | {("l1_data", "shared")}

@@ -1,8 +1,4 @@
-"""Whether one budget holds for one kernel.
-
-In: a budget, a kernel's analysis and what the baseline has of it. Out: `Checked`, with a finding for each
-row that breaks it. Left out on purpose: whether the budget says anything at all (`memsim.guard.judge`).
-"""
+"""Checks one budget on one kernel, with a finding for each row that breaks it."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Fin
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
 
-# What there is to say about an access that stands alone.
+# Reasons for unmatched accesses.
 ALONE = {
     NEW: "a new access, not in the baseline",
     VANISHED: "the kernel no longer makes this access of the baseline",
@@ -31,9 +27,9 @@ ALONE = {
 
 @dataclass(frozen=True)
 class GuardedKernel:
-    """A kernel under the guard. entry: what the baseline has of it, None if nothing.
+    """A kernel under the guard. entry: its baseline, None if there is none.
 
-    arguments: what it was given, in a line, None if that is not known.
+    arguments: the kernel's arguments in a line, None if unknown.
     """
 
     name: str
@@ -43,7 +39,7 @@ class GuardedKernel:
 
     @cached_property
     def pairs(self) -> list[SitePair]:
-        """Its rows beside those of the baseline."""
+        """Its rows matched with those of the baseline."""
         return align(self.entry.sites if self.entry else (), self.analysis.sites)
 
     def before(self, site: SiteCounts) -> SiteCounts | None:
@@ -52,7 +48,7 @@ class GuardedKernel:
 
 
 def check(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] = ()) -> Checked:
-    """One budget on one kernel; `accepted` accesses need not be analyzed.
+    """Check one budget on one kernel; `accepted` accesses may be unresolved.
 
     Raises:
         MemsimError: it needs a baseline, and there is none for this kernel and launch.
@@ -76,7 +72,7 @@ def check(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] =
 
 
 def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
-    """The launch as a whole; its worst row stands for it.
+    """A budget of the whole launch; its worst row represents it.
 
     Raises:
         MemsimError: its bound is an estimate, or the baseline has none.
@@ -112,19 +108,19 @@ def _cycles_before(subject: GuardedKernel, figure: str) -> Fraction | None:
 
 
 def has_rows(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] = ()) -> bool:
-    """Whether the kernel makes an access that falls under the budget."""
+    """Whether the kernel makes an access to which the budget applies."""
     rows = (site for site in subject.analysis.sites if _is_meant(budget, subject.name, site, accepted))
     return any(map(_happens, rows))
 
 
 def _happens(site: SiteCounts) -> bool:
-    """Whether the access was made at all: what no lane ever does keeps within every budget."""
+    """Whether the access was made at all: one that no lane makes is within every budget."""
     return site.unresolved is not None or bool(site.requests)
 
 
 def _check_entry(subject: GuardedKernel) -> None:
     if subject.entry is None:
-        raise MemsimError(f"the baseline has no kernel {subject.name}", hint="memsim baseline adds it")
+        raise MemsimError(f"kernel {subject.name} is not in the baseline", hint="memsim baseline adds it")
     before, now = subject.entry.launch, launch_of(subject.analysis)
     if subject.entry.arguments is not None and subject.arguments is not None:
         before += f", arguments {subject.entry.arguments}"
@@ -166,17 +162,17 @@ def _against_baseline(budget: Budget, subject: GuardedKernel, pair: SitePair) ->
 
 
 def _other_code(subject: GuardedKernel) -> str:
-    """What a baseline of other code or of another compiler adds to a finding."""
+    """A note for findings if the baseline is of other code or of another compiler."""
     before, now = subject.entry and subject.entry.read, read_of(subject.analysis)
     if before is None or now is None or before == now:
         return ""
-    return f"; the baseline is of {before}, and this is {now}"
+    return f"; the baseline is of {before}, this is {now}"
 
 
 def _limited(
     budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts]
 ) -> Iterable[Finding]:
-    """One quantity, each row by itself or their sum."""
+    """One quantity, limited for each row or for their sum."""
     if budget.reference == BASELINE:
         return _each(budget, quantity, subject, rows, lambda site: _was(quantity, subject, site))
     if budget.reference is not None and quantity.ideal is not None:
@@ -191,12 +187,12 @@ def _limited(
 def _each(
     budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts], limit_of: Value
 ) -> Iterator[Finding]:
-    """Every row by itself. A row without a limit is one that the baseline does not have."""
+    """Each row by itself. A row without a limit is not in the baseline."""
     for site in rows:
         now, limit = quantity.of(site), limit_of(site)
         if now is not None and limit is not None and budget.holds(now, limit):
             continue
-        kind, reason = (BROKEN, "") if limit is not None else (NEW, "the baseline has no such count of it")
+        kind, reason = (BROKEN, "") if limit is not None else (NEW, "it has no such count in the baseline")
         figure = QuantityChange(quantity.name, _was(quantity, subject, site), now, limit, budget.relation)
         found = Finding(kind, subject.name, budget.text, site, (figure,), reason)
         yield replace(found, analysis=subject.analysis)
@@ -205,7 +201,7 @@ def _each(
 def _together(
     budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts]
 ) -> Iterator[Finding]:
-    """The sum over the rows; the row that adds most stands for them."""
+    """The sum over the rows; the row that adds most represents them."""
     before = [site for site in map(subject.before, rows) if site is not None and site.unresolved is None]
     now = _sum(budget, quantity, rows)
     if not rows or budget.holds(now, budget.limit):
@@ -219,7 +215,7 @@ def _together(
 
 
 def _sum(budget: Budget, quantity: Quantity, rows: Sequence[SiteCounts]) -> Fraction:
-    """The rows' sum, or what percentage it is of its whole."""
+    """The rows' sum, or its percentage of the whole."""
     total = sum((quantity.of(site) or Fraction(0) for site in rows), Fraction(0))
     if not budget.percent or quantity.whole is None:
         return total

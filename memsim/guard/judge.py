@@ -1,10 +1,8 @@
-"""Whether all budgets hold, and whether they could fail at all.
+"""Judges all budgets, and whether they can fail at all.
 
-In: analyzed kernels, budgets as declared, and the accesses that are accepted though they could not be
-analyzed. Out: an `Outcome`. Whatever cannot fail guards nothing, and is a problem: no kernels, a budget
-that no access of its kernels falls under, a kernel that no budget says anything about, an acceptance
-that nothing needs; of a filter with alternatives each one that means nothing; and a compiled file whose
-source has changed without it.
+Whatever cannot fail guards nothing and is reported as a problem: no kernels; a budget that applies to no
+access of its kernels; a kernel without a budget that applies; an acceptance that is not needed, or a filter
+alternative that matches nothing; and a compiled file whose source has changed while it has not.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from memsim.guard.evaluate import GuardedKernel, check, has_rows
 from memsim.guard.outcome import Checked, Outcome, Problem
 from memsim.guard.select import EVERYTHING, Selector
 
-# Says where an error about a text of the configuration stands.
+# Adds the place in the configuration to an error.
 Locate = Callable[[MemsimError], MemsimError]
 
 
@@ -28,7 +26,9 @@ def _as_it_is(error: MemsimError) -> MemsimError:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredBudget:
-    """A budget as declared. kernels: whom it is for. general: declared for all kernels of the project."""
+    """A budget as declared. kernels: to which it applies. general: declared for all kernels of
+    the project.
+    """
 
     budget: Budget
     kernels: Collection[str]
@@ -38,7 +38,7 @@ class DeclaredBudget:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Accesses that need not be analyzed, as declared; the fields are those of `DeclaredBudget`."""
+    """Accesses that may be unresolved, as declared; the fields are those of `DeclaredBudget`."""
 
     selector: Selector
     kernels: Collection[str]
@@ -54,12 +54,12 @@ def judge(
     *,
     some: bool = False,
 ) -> Outcome:
-    """Judges all budgets on all their kernels.
+    """Judge all budgets on all their kernels.
 
     Args:
         problems: kernels that could not be analyzed.
         some: these are not all kernels of the project, so what is declared for all of them need not
-            say something about these.
+            apply to these.
     """
     problems = [*problems, *_stale(subjects)]
     checked: list[tuple[DeclaredBudget, Checked]] = []
@@ -85,7 +85,7 @@ def judge(
 
 
 def _stale(subjects: Sequence[GuardedKernel]) -> Iterator[Problem]:
-    """Compiled files that are what they were, where a source beside them is not."""
+    """Compiled files that are unchanged although a source beside them has changed."""
     for subject in subjects:
         before, now = _files(subject)
         compiled = next(iter(now), "")
@@ -94,14 +94,14 @@ def _stale(subjects: Sequence[GuardedKernel]) -> Iterator[Problem]:
             have = "has" if len(changed) == 1 else "have"
             error = MemsimError(
                 f"{', '.join(changed)} {have} changed since the baseline, and {compiled} has not: "
-                "the counts are of another text",
-                hint=f"compile {compiled} anew; if it stays as it is, memsim baseline accepts that",
+                "the counts are of the old source",
+                hint=f"recompile {compiled}; if that does not change it, memsim baseline accepts it",
             )
             yield Problem(subject.name, error)
 
 
 def _doubts(subjects: Sequence[GuardedKernel]) -> Iterator[str]:
-    """Compiled files that may be stale; of one that was guarded with these very sources nothing is said."""
+    """Compiled files that may be stale, unless they are in the baseline with exactly these sources."""
     for subject in subjects:
         before, now = _files(subject)
         origin = subject.analysis.trace.origin
@@ -110,14 +110,14 @@ def _doubts(subjects: Sequence[GuardedKernel]) -> Iterator[str]:
 
 
 def _files(subject: GuardedKernel) -> tuple[dict[str, str], dict[str, str]]:
-    """Digests of the compiled file and of its sources: in the baseline, and now."""
+    """Digests of the compiled file and of its sources: in the baseline and now."""
     origin = subject.analysis.trace.origin
     before = subject.entry.files if subject.entry is not None else ()
     return dict(before), dict(origin.files if origin is not None else ())
 
 
 def _says_something(rule: DeclaredBudget, checked: Checked) -> bool:
-    """Whether an access falls under the budget, or it is about what need not be there."""
+    """Whether the budget applies to an access, or limits accesses that need not exist."""
     quantity = rule.budget.quantity
     return bool(checked.rows) or (quantity is not None and quantity.absent)
 
@@ -131,10 +131,10 @@ def _idle_rules(
         ):
             continue
         error = MemsimError(
-            f"no access of {_names(rule.kernels)} falls under this budget, so it cannot fail",
+            f"this budget applies to no access of {_names(rule.kernels)}, so it cannot fail",
             column=1,
             source=rule.budget.text,
-            hint="memsim analyze shows which accesses there are",
+            hint="memsim analyze lists the accesses",
         )
         yield Problem("", rule.locate(error))
 
@@ -149,7 +149,7 @@ def _idle_alternatives(
     acceptances: Sequence[Acceptance],
     some: bool,
 ) -> Iterator[Problem]:
-    """Of `sites(array=a, array=b)` both have to mean something, or a name that is wrong is never seen."""
+    """Every alternative of `sites(array=a, array=b)` has to match, or a wrong name would go unnoticed."""
     for rule in rules:
         if some and rule.general:
             continue
@@ -174,10 +174,10 @@ def _idle_alternative(
     entry: DeclaredBudget | Acceptance, source: str, alternative: str, column: int
 ) -> Problem:
     error = MemsimError(
-        f"no access of {_names(entry.kernels)} falls under {alternative}, one of the alternatives here",
+        f"the alternative {alternative} matches no access of {_names(entry.kernels)}",
         column=column,
         source=source,
-        hint="take it out, or correct it; memsim analyze shows which accesses there are",
+        hint="remove or correct it; memsim analyze lists the accesses",
     )
     return Problem("", entry.locate(error))
 
@@ -185,7 +185,7 @@ def _idle_alternative(
 def _is_needed(
     subjects: Sequence[GuardedKernel], acceptance: Acceptance, alternative: Selector = EVERYTHING
 ) -> bool:
-    """Whether there is an access that it accepts, by this alternative too, and that could not be analyzed."""
+    """Whether it, with this alternative, accepts an unresolved access."""
     return any(
         site.unresolved is not None
         and acceptance.selector.surely_matches(subject.name, site)
@@ -203,11 +203,11 @@ def _idle_acceptances(
         if _is_needed(subjects, acceptance) or (some and acceptance.general):
             continue
         error = MemsimError(
-            f"this accepts nothing: no access of {_names(acceptance.kernels)} that could not be analyzed "
-            "is for certain one of these",
+            f"this accepts nothing: no unresolved access of {_names(acceptance.kernels)} "
+            "certainly matches it",
             column=1,
             source=acceptance.selector.text,
-            hint="take it out of accept",
+            hint="remove it from accept",
         )
         yield Problem("", acceptance.locate(error))
 
@@ -221,8 +221,8 @@ def _unguarded(
         if any(_says_something(rule, one) for rule, one in checked if one.kernel == subject.name):
             continue
         error = MemsimError(
-            f"no budget says anything about {subject.name}",
-            hint="give it a budget for the memory that it uses, or the budget 'baseline'",
+            f"no budget applies to {subject.name}",
+            hint="declare a budget for the memory that it uses, or the budget 'baseline'",
         )
         yield Problem(subject.name, error)
 

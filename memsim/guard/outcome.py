@@ -1,7 +1,4 @@
-"""What the guard found: the records that every report of `memsim check` prints.
-
-In: nothing. Out: `Outcome` and its parts. Left out on purpose: how they come about (`memsim.guard.judge`).
-"""
+"""The records that every report of `memsim check` prints."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from fractions import Fraction
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 
-# Kinds of findings: those that break a budget, and those that only say that the baseline is out of date.
-BROKEN = "broken"  # a limit is passed
-UNRESOLVED = "unresolved"  # an access that could not be analyzed might pass it
+# Kinds of findings: those that break a budget, and those that only mean that the baseline is out of date.
+BROKEN = "broken"  # a limit is exceeded
+UNRESOLVED = "unresolved"  # an access that could not be analyzed might exceed it
 WORSE = "worse"  # a count is higher than in the baseline
 NEW = "new"  # an access that the baseline does not have
 VANISHED = "vanished"  # an access that only the baseline has
 IMPROVED = "improved"  # counts are lower than in the baseline
-CHANGED = "changed"  # at the same cost, but the baseline describes it otherwise
+CHANGED = "changed"  # at the same cost, but described differently in the baseline
 HARMLESS = (IMPROVED, CHANGED)
 
 
@@ -39,11 +36,10 @@ class QuantityChange:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A row that a budget has something to say about.
+    """A row that breaks a budget or differs from the baseline.
 
-    site: the row; of a budget over several rows, the one that adds most. A vanished one has no file.
-    reason: what there is to say beside the figures. analysis: what the row is of, where its lanes may be to
-    blame. lanes: which they are, in words, "" until a view says so (`memsim.views.check.colliding_lanes`).
+    site: the row; for a budget over several rows, the one that adds most. A vanished one has no file. reason:
+    in words, beside the figures. lanes: which lanes are to blame, "" if none are.
     """
 
     kind: str
@@ -61,7 +57,7 @@ class Finding:
         return self.kind not in HARMLESS
 
     def with_lanes(self, lanes: str) -> Finding:
-        """The same with the lanes to blame."""
+        """A copy with the lanes to blame."""
         return replace(self, lanes=lanes)
 
 
@@ -69,7 +65,7 @@ class Finding:
 class Checked:
     """One budget on one kernel.
 
-    rows: how many rows it could be broken by; an access that no lane ever makes is none.
+    rows: the number of rows that could break it; an access that no lane makes does not count.
     """
 
     kernel: str
@@ -93,10 +89,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that a check found.
+    """The result of a check.
 
-    kernels: those analyzed, in order. checked: budgets that had rows to judge. notes: what may make a result
-    one of another code, in words.
+    kernels: those analyzed, in order. checked: budgets that applied to rows. notes: reasons why a result may
+    be of other code, in words.
     """
 
     kernels: tuple[str, ...]
@@ -106,7 +102,7 @@ class Outcome:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """All findings, those that break a budget first."""
+        """All findings, broken budgets first."""
         found = [finding for checked in self.checked for finding in checked.findings]
         return tuple(sorted(found, key=lambda finding: not finding.breaks))
 
@@ -136,7 +132,7 @@ class Outcome:
         else:
             verdict = f"NOT JUDGED: {_count(len(self.problems), 'problem')}"
         if broken and self.problems:
-            verdict += f"; {_count(len(self.problems), 'problem')} kept the rest from being judged"
+            verdict += f"; {_count(len(self.problems), 'problem')} prevented judging the rest"
         if any(not finding.breaks for finding in self.findings):
             kinds = {finding.kind for finding in self.findings}
             verdict += f"; {IMPROVED if IMPROVED in kinds else CHANGED}: run memsim baseline"

@@ -1,8 +1,4 @@
-"""What a budget can limit: a table of quantities of a row of an analysis.
-
-In: a `SiteCounts` row. Out: an exact number, or None where the quantity does not apply to the row.
-Left out on purpose: sums over rows and limits (`memsim.guard.judge`).
-"""
+"""The quantities of a row that a budget can limit."""
 
 from __future__ import annotations
 
@@ -21,13 +17,13 @@ ALL = (*WITH_IDEAL, "constant")
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One name of the budget language.
+    """A name in the budget language.
 
-    meaning: for the documentation. spaces: where it applies. of: its value for a row. adds_up: a limit
-    in numbers is for the sum over a kernel's rows, each space by itself if `apart`; else for each row
-    alone. ideal: the best value a row could have, if there is one. whole: what a percentage is of. least,
-    most: between these it is for every access that is made, whatever its addresses; most None: no bound.
-    absent: a budget says something of a kernel without such accesses too: that there shall be none.
+    meaning: for the documentation. spaces: where it applies. of: its value for a row. adds_up: a numeric
+    limit applies to the sum over a kernel's rows, for each space separately if `apart`; else to each row.
+    ideal: the best value that a row could have, if there is one. whole: what percentages refer to. least,
+    most: its range for every access that is made, whatever its addresses; most None: unbounded. absent: a
+    budget also applies to a kernel without such accesses: that there are none.
     """
 
     name: str
@@ -43,7 +39,7 @@ class Quantity:
     absent: bool = False
 
 
-# A warp has so many lanes, each of which asks for one bank, one sector and one line, or for less.
+# A warp has so many lanes, each of which touches at most one bank, one sector and one line.
 LANES = 32
 
 
@@ -58,7 +54,7 @@ def field(name: str) -> Value:
 
 
 def per_request(name: str) -> Value:
-    """The field `name` for each request; 0 where no request was made."""
+    """The field `name` per request; 0 if no request was made."""
 
     def value(site: SiteCounts) -> Fraction | None:
         count = getattr(site, name)
@@ -106,7 +102,7 @@ _TABLE = (
     ),
     Quantity(
         "wavefronts_per_request",
-        "shared wavefronts of a request, on average",
+        "shared wavefronts per request, on average",
         SHARED,
         per_request("wavefronts"),
         False,
@@ -122,7 +118,7 @@ _TABLE = (
     ),
     Quantity(
         "sectors_per_request",
-        "32-byte sectors of a request, on average",
+        "32-byte sectors per request, on average",
         GLOBAL,
         per_request("sectors"),
         False,
@@ -132,7 +128,7 @@ _TABLE = (
     Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines"), True),
     Quantity(
         "lines_per_request",
-        "128-byte lines of a request, on average",
+        "128-byte lines per request, on average",
         GLOBAL,
         per_request("lines"),
         False,
@@ -140,7 +136,7 @@ _TABLE = (
     ),
     Quantity(
         "excess",
-        "what is above the ideal: wavefronts of shared memory, sectors of global and of local memory",
+        "the excess over the ideal: wavefronts of shared memory, sectors of global and of local memory",
         WITH_IDEAL,
         _excess,
         True,
@@ -149,7 +145,7 @@ _TABLE = (
     ),
     Quantity(
         "local_sectors",
-        "32-byte sectors of local memory: spilled registers, arrays of a thread; also where there are none",
+        "32-byte sectors of local memory: register spills, arrays of a thread; also if there are none",
         LOCAL,
         field("sectors"),
         True,

@@ -1,7 +1,4 @@
-"""Reads a small language from left to right, and says with a caret where it stops making sense.
-
-In: one line of text. Out: the pieces that a parser asks for, or a `MemsimError` with the column.
-"""
+"""A scanner for a small language, whose errors have a column."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from memsim.errors import MemsimError
 
 
 class Scanner:
-    """The text, and how far it is read; blanks between the pieces mean nothing."""
+    """A text and the current position; blanks between tokens are skipped."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
-        self.start = 0  # of the piece that was taken last
+        self.start = 0  # of the token taken last
 
     def take(self, pattern: str) -> str | None:
-        """The piece that `pattern` matches here, or None."""
+        """The token that matches `pattern` here, or None."""
         self.skip_blanks()
         match = re.compile(pattern).match(self.text, self.at)
         if match is None:
@@ -30,7 +27,7 @@ class Scanner:
         return match[0]
 
     def one_of(self, pattern: str, known: tuple[str, ...], what: str) -> str:
-        """The piece that `pattern` matches, which must be one of `known`."""
+        """The token that matches `pattern`, which must be one of `known`."""
         piece = self.take(pattern)
         if piece is None:
             self.fail(f"expected {what}", hint=f"known: {', '.join(known)}")
@@ -41,28 +38,28 @@ class Scanner:
         return piece
 
     def expect(self, pattern: str, what: str) -> str:
-        """The piece that `pattern` matches, which must be there."""
+        """The token that matches `pattern`, which is required."""
         piece = self.take(pattern)
         if piece is None:
             self.fail(f"expected {what}")
         return piece
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Require the end of the text."""
         self.skip_blanks()
         if self.at < len(self.text):
-            self.fail(f"{self.text[self.at :]!r} is too much")
+            self.fail(f"unexpected {self.text[self.at :]!r}")
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
-        """What is wrong with what comes next."""
+        """Raise an error at the next token."""
         self.skip_blanks()
         raise MemsimError(message, column=self.at + 1, source=self.text, hint=hint)
 
     def fail_last(self, message: str, hint: str | None = None) -> NoReturn:
-        """What is wrong with the piece that was taken last."""
+        """Raise an error at the token taken last."""
         raise MemsimError(message, column=self.start + 1, source=self.text, hint=hint)
 
     def skip_blanks(self) -> None:
-        """Goes on to the next piece."""
+        """Move to the next token."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1

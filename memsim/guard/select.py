@@ -1,15 +1,15 @@
-"""Which accesses a budget is about: the language of `sites(...)`.
+"""Which accesses a budget applies to: the language of `sites(...)`.
 
     sites(store)                              stores
     sites(shared, load, ldmatrix)             shared loads, ldmatrix among them
-    sites(array=s_a, width=16)                accesses of 16 bytes a lane to s_a
-    sites(line=43)  sites(code="s_a[k + 1]")  a source line, by number or by text that is in it
+    sites(array=s_a, width=16)                accesses of 16 bytes per lane to s_a
+    sites(line=43)  sites(code="s_a[k + 1]")  a source line, by number or by text in it
     sites(kernel=guide_*, file=tile.cuh)      kernels and files, by pattern
 
 Filters of one kind are alternatives; filters of different kinds must all hold.
 
-In: the text, a kernel's name and a row. Out: whether the row is meant: True, False, or None where
-the access could not be analyzed and nobody knows. What accepts an access has to mean it for certain.
+A match is True, False, or None if the access could not be analyzed and it is unknown. An acceptance has to
+match for certain.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _code(value: str, kernel: str, site: SiteCounts) -> Match:
 
 
 def _array(value: str, kernel: str, site: SiteCounts) -> Match:
-    """An access whose address is not known may touch more than it was seen to touch."""
+    """An access with an unknown address may touch more arrays than it was seen to touch."""
     names = site.array.split("|")
     return _known(site.unresolved is not None, any(fnmatchcase(name, value) for name in names if name))
 
@@ -83,14 +83,14 @@ WORDS = dict.fromkeys(OPS, "op") | dict.fromkeys(SPACES, "space")
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """`filters`: (kind, value) pairs; none means every access. columns: where each stands, from 1."""
+    """`filters`: (kind, value) pairs; none means every access. columns: of each, from 1."""
 
     text: str = ""
     filters: tuple[tuple[str, str], ...] = ()
     columns: tuple[int, ...] = field(default=(), compare=False)
 
     def matches(self, kernel: str, site: SiteCounts) -> Match:
-        """Whether the row is meant; None if it may be, and could not be analyzed."""
+        """Whether the row matches; None if it may, but could not be analyzed."""
         answer: Match = True
         for kind in dict.fromkeys(kind for kind, _ in self.filters):
             answers = [KINDS[kind](value, kernel, site) for other, value in self.filters if other == kind]
@@ -102,12 +102,12 @@ class Selector:
         return answer
 
     def surely_matches(self, kernel: str, site: SiteCounts) -> bool:
-        """Whether the row is meant, and each array that it was seen to touch with it."""
+        """Whether the row matches, and would for each array that it was seen to touch."""
         names = site.array.split("|")
         return all(self.matches(kernel, replace(site, array=name)) is True for name in names)
 
     def alternatives(self) -> Iterator[tuple[str, int, Selector]]:
-        """(text, column, the selector with this one alone) of each filter that has others of its kind."""
+        """(text, column, the selector with this alternative only) of each filter that has alternatives."""
         kinds = [kind for kind, _ in self.filters]
         for (kind, value), column in zip(self.filters, self.columns):
             if kinds.count(kind) > 1:
@@ -122,7 +122,7 @@ def parse_selector(text: str) -> Selector:
     """A selector by itself, as in `accept = ["sites(array=index)"]`.
 
     Raises:
-        MemsimError: with the column at fault.
+        MemsimError: with the column of the mistake.
     """
     scanner = Scanner(text)
     selector = read_selector(scanner)
@@ -133,7 +133,7 @@ def parse_selector(text: str) -> Selector:
 
 
 def read_selector(scanner: Scanner) -> Selector | None:
-    """The `sites(...)` that comes next, or None if something else does."""
+    """The `sites(...)` that follows, or None."""
     if scanner.take(r"sites\s*\(") is None:
         return None
     start = scanner.start
@@ -168,7 +168,7 @@ def _read_pair(scanner: Scanner) -> tuple[str, str]:
     quoted = scanner.take(r'"[^"]*"|\'[^\']*\'')
     value = quoted[1:-1] if quoted else scanner.take(r"[^\s,()\"']+")
     if not value:
-        hint = 'quote what has blanks, commas or brackets in it: "..."'
+        hint = 'quote values with blanks, commas or brackets: "..."'
         scanner.fail(f"expected a value for {key}", hint=hint)
     if key in ("op", "space"):
         known = OPS if key == "op" else SPACES

@@ -1,8 +1,4 @@
-"""The kernels that ship: what each is, how it is launched, and what it should compute.
-
-In: `kernels/catalog.toml`, the sources beside it and their PTX. Out: `catalog()`, `Spec`s by name.
-Left out on purpose: what a launch costs, and how it is executed.
-"""
+"""The catalogue of kernels that ship: sources, launches, and references for their results."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ __all__ = ["Dispatcher", "Family", "Spec", "by_article", "catalog", "compiled", 
 
 
 class Catalog(dict[str, Spec | Dispatcher]):
-    """Specs by name, in the order of the file. An unknown name is an error that gives the nearest ones."""
+    """Specs by name, in the order of the file. The error for an unknown name suggests similar ones."""
 
     def __missing__(self, name: str) -> Spec:
         near = get_close_matches(name, self, n=3)
@@ -33,13 +29,13 @@ def catalog() -> Mapping[str, Spec | Dispatcher]:
     """The kernels that ship: `catalog()["kernel_v4"]`.
 
     Raises:
-        MemsimError: by the mapping, for an unknown name.
+        MemsimError: from the mapping, for an unknown name.
     """
     return Catalog(read_catalog(data_folder("kernels") / "catalog.toml"))
 
 
 def by_article() -> dict[str, list[Spec | Dispatcher]]:
-    """The kernels by the title of their article, in the order of the file, dispatchers last."""
+    """The kernels by article title, in the order of the file, dispatchers last."""
     articles: dict[str, list[Spec | Dispatcher]] = {}
     for entry in catalog().values():
         articles.setdefault(entry.article, []).append(entry)
@@ -47,5 +43,5 @@ def by_article() -> dict[str, list[Spec | Dispatcher]]:
 
 
 def compiled() -> dict[str, Spec]:
-    """Those that have code of their own: all but the dispatchers."""
+    """The kernels with code of their own: all but the dispatchers."""
     return {name: spec for name, spec in catalog().items() if isinstance(spec, Spec)}

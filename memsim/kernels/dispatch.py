@@ -1,7 +1,6 @@
-"""A dispatcher of the catalogue: a name that stands for one of several kernels, by size.
+"""A dispatcher of the catalogue: a name for one of several kernels, chosen by size.
 
-In: a size. Out: what the kernel gives that it picks. Left out on purpose: anything of its own; a size
-that the picked kernel refuses is refused.
+A size that the chosen kernel rejects is rejected.
 """
 
 from __future__ import annotations
@@ -21,28 +20,28 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.trace.trace import Trace
 
-PARTS = "parts"  # the size of a family whose kernels divide K among so many blocks
+PARTS = "parts"  # the name of the size by which kernels of a family split K among blocks
 DIVIDED = "K"
 MOST_PARTS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class KernelChoice:
-    """A kernel, for sizes below some limits. pace: how long it takes; None: the first that fits."""
+    """A kernel for sizes below some limits. pace: its time estimate; None: the first that fits is taken."""
 
     spec: Spec
     below: dict[str, int] = field(default_factory=dict)
     pace: Pace | None = None
 
     def takes(self, sizes: Mapping[str, int]) -> bool:
-        """Whether it is for these sizes, and its kernel takes them."""
+        """Whether it is for these sizes, and its kernel accepts them."""
         fits = all(sizes[name] % divisor == 0 for name, divisor in self.spec.requires)
         return fits and all(sizes[name] < limit for name, limit in self.below.items())
 
 
 @dataclass(frozen=True, slots=True)
 class SumOfParts:
-    """The kernel that adds parts, and how long that takes."""
+    """The kernel that adds the parts, and its time estimate."""
 
     spec: Spec
     pace: Adding
@@ -50,10 +49,10 @@ class SumOfParts:
 
 @dataclass(frozen=True, slots=True)
 class Dispatcher:
-    """The first choice that takes a size; of those with a pace, the one that takes the least time.
+    """The first choice that accepts a size; of those with a pace, the fastest.
 
-    sum: the kernel that adds the parts of K, and how long that takes; without one, K is not divided. The
-    other fields and the methods are those of `Spec`.
+    sum: the kernel that adds the parts of K, and its time estimate; without one, K is not split. The other
+    fields and the methods are those of `Spec`.
     """
 
     name: str
@@ -68,7 +67,7 @@ class Dispatcher:
         return f"<Dispatcher {self.name}: {self.story}>"
 
     def pick(self, size: Size = None) -> Spec:
-        """The kernel for a size; one that divides K knows into how many parts.
+        """The kernel for a size; for a kernel that splits K, with the number of parts.
 
         Raises:
             MemsimError: as `Spec.sizes`.
@@ -79,7 +78,7 @@ class Dispatcher:
         return min(offers, key=lambda offer: offer[0])[1]
 
     def _offers(self, choice: KernelChoice, sizes: Mapping[str, int]) -> Iterator[tuple[float, Spec]]:
-        """A kernel with K divided in every way that it can be, each with the nanoseconds that it may take."""
+        """A kernel with every possible split of K, each with its estimated nanoseconds."""
         divides = PARTS in choice.spec.family.sizes
         for parts in range(1, self._most_parts(sizes) + 1) if divides else (1,):
             spec = replace(choice.spec, fixed={PARTS: parts}) if divides else choice.spec
@@ -98,12 +97,12 @@ class Dispatcher:
         return taken + self.sum.pace.nanoseconds(parts, floats)
 
     def adding(self, size: Size = None) -> Spec | None:
-        """The kernel that adds what the picked one leaves, if that is in parts; else None."""
+        """The kernel that adds the parts if the chosen kernel splits K; else None."""
         parts = self.pick(size).fixed.get(PARTS, 1)
         return replace(self.sum.spec, fixed={PARTS: parts}) if self.sum is not None and parts > 1 else None
 
     def job(self, size: Size = None, seed: int = 0) -> Job:
-        """As `Spec.job`; it launches the kernel that was picked."""
+        """As `Spec.job`, for the chosen kernel."""
         return self.pick(size).job(size, seed)
 
     def expected(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
@@ -111,11 +110,11 @@ class Dispatcher:
         return REFERENCES[self.family.name](arrays)
 
     def trace(self, size: Size = None, blocks: int | None = None, code: str | None = None) -> Trace:
-        """As `Spec.trace`; the trace has the name of the kernel that was picked."""
+        """As `Spec.trace`; the trace has the name of the chosen kernel."""
         return self.pick(size).trace(size, blocks, code)
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
-        """As `Spec.analyze`; the analysis has the name of the kernel that was picked."""
+        """As `Spec.analyze`; the analysis has the name of the chosen kernel."""
         return self.pick(size).analyze(size, blocks)
 
     def run(self, size: Size = None, seed: int = 0) -> Arrays:

@@ -1,8 +1,6 @@
 """Reads the catalogue file and checks it.
 
-In: `catalog.toml`. Out: a `Spec` for each kernel and a `Dispatcher` for each dispatcher, or one `MemsimError`
-that names the kernel and the key.
-Left out on purpose: whether the sources compile (the tests do that).
+Errors name the kernel and the key. That the sources compile is tested elsewhere.
 
 `[articles]` gives titles by short names. `[families.NAME]` has `sizes` with their defaults, and `inputs` and
 `outputs`, arrays with their shapes. `[kernels.NAME]` has the keys of `Spec`: `grid` is written
@@ -42,10 +40,10 @@ _MULTIPLE = re.compile(r"(\w+) % ([1-9]\d*) == 0")
 
 
 def read_catalog(path: Path) -> dict[str, Spec | Dispatcher]:
-    """The kernels of a catalogue file, in its order, and then its dispatchers.
+    """The kernels of a catalogue file in order, then its dispatchers.
 
     Raises:
-        MemsimError: no such file, not TOML, or an entry that is wrong.
+        MemsimError: no such file, not TOML, or an invalid entry.
     """
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -71,7 +69,7 @@ def _family(path: Path, name: str, table: Mapping[str, Any]) -> Family:
     where = f"families.{name}"
     _check_keys(path, where, table, needed=FAMILY_KEYS)
     if name not in REFERENCES:
-        _fail(path, where, f"nothing says what it computes; there are references for {', '.join(REFERENCES)}")
+        _fail(path, where, f"it has no reference result; there are references for {', '.join(REFERENCES)}")
     for array, shape in {**table["inputs"], **table["outputs"]}.items():
         _check_names(path, f"{where}, shape of {array}", shape, table["sizes"])
     shapes = ({array: tuple(shape) for array, shape in table[key].items()} for key in ("inputs", "outputs"))
@@ -134,7 +132,7 @@ def _dispatcher(
     _check_names(path, f"{where}.family", [table["family"]], families)
     family = families[table["family"]]
     if not table["choices"]:
-        _fail(path, f"{where}.choices", "there is none")
+        _fail(path, f"{where}.choices", "there are none")
     return Dispatcher(
         name=name,
         story=table["story"],

@@ -1,10 +1,8 @@
-"""Kernels as they ship: machine code with its listing, and what both were made from.
+"""Kernels as they ship: machine code, its listing, and what both were made from.
 
-In: a zip file beside the sources. Out: `Shipped`; whether it still belongs to its source. A shipped form that
-does not is never used. Left out on purpose: compiling.
-
-A file holds `kernel.cubin`, its listing `kernel.sass`, and `made.json`: compiler, chip, options, and the
-SHA-256 of the source, of every header, and of the PTX that ships beside it.
+A zip file beside the sources holds `kernel.cubin`, its listing `kernel.sass`, and `made.json`: compiler,
+chip, options, and the SHA-256 of the source, of every header, and of the PTX that ships beside it. It is used
+only if it matches the source.
 """
 
 from __future__ import annotations
@@ -18,12 +16,14 @@ from pathlib import Path
 
 from memsim.errors import MemsimError
 
-DATE = (1980, 1, 1, 0, 0, 0)  # the first that a zip file can say: equal contents make equal files
+DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip file: equal contents make equal files
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a shipped form was made from. sources: SHA-256 by name, headers too; ptx: of the PTX text."""
+    """What a shipped form was made from. sources: SHA-256 by name, including headers; ptx: of the
+    PTX text.
+    """
 
     compiler: str
     arch: str
@@ -55,7 +55,7 @@ def read_shipped(path: Path) -> Shipped:
     """The shipped form in a file.
 
     Raises:
-        MemsimError: no such file, or not a whole one.
+        MemsimError: no such file, or a damaged one.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -63,11 +63,11 @@ def read_shipped(path: Path) -> Shipped:
             made["options"] = tuple(made["options"])
             return Shipped(file.read("kernel.cubin"), file.read("kernel.sass").decode(), Made(**made))
     except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise MemsimError(f"this is no compiled kernel: {error}", file=str(path)) from None
+        raise MemsimError(f"this is not a compiled kernel: {error}", file=str(path)) from None
 
 
 def write_shipped(path: Path, shipped: Shipped) -> None:
-    """Writes the file: equal contents make equal bytes."""
+    """Write the file; equal contents make equal bytes."""
     contents = {
         "kernel.cubin": shipped.code,
         "kernel.sass": shipped.listing.encode(),

@@ -1,8 +1,5 @@
-"""One kernel of the catalogue.
-
-In: what the catalogue file says about it, and a size. Out: a launch with its arguments, the result to
-expect, and, through `memsim.api`, its trace, its analysis or its run.
-Left out on purpose: reading the file (`memsim.kernels.file`), and what a launch costs.
+"""One kernel of the catalogue: its launch and arguments for a size, the expected result, and, through
+`memsim.api`, its trace, analysis and run.
 """
 
 from __future__ import annotations
@@ -34,13 +31,13 @@ Argument = ArrayArg | Texture1D | int | float
 Arrays = dict[str, np.ndarray]
 Size = str | Sequence[int] | None  # "512,512,256", (512, 512, 256), or None for the default
 
-MAX_ELEMENTS = 2**31 - 1  # the kernels' index math is done in int
+MAX_ELEMENTS = 2**31 - 1  # the kernels' index math uses int
 
-PART_UNIT = 32  # lines: K is divided among parts in such units, the first of which need not be whole
+PART_UNIT = 32  # lines: K is split into parts in these units; the first need not be whole
 
 
 def _product_of_parts(arrays: Mapping[str, np.ndarray]) -> Arrays:
-    """A times B over each part of K. The first parts have a unit more where it does not divide."""
+    """A times B over each part of K. The first parts have one unit more if K does not divide evenly."""
     a, b = (arrays[name].astype(np.float64) for name in "AB")
     (parts, *_), lines = arrays["C"].shape, a.shape[1]
     units = -(-lines // PART_UNIT)
@@ -49,7 +46,7 @@ def _product_of_parts(arrays: Mapping[str, np.ndarray]) -> Arrays:
     return {"C": np.stack([a[:, i:j] @ b[i:j] for i, j in pairwise(starts)])}
 
 
-# What a family computes: from all arrays by name to the outputs by name, in float64.
+# References of the families: from all arrays by name to the outputs by name, in float64.
 REFERENCES: dict[str, Callable[[Mapping[str, np.ndarray]], Arrays]] = {
     "sgemm": lambda arrays: {"C": arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)},
     "sgemm_parts": _product_of_parts,
@@ -60,7 +57,9 @@ REFERENCES: dict[str, Callable[[Mapping[str, np.ndarray]], Arrays]] = {
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What some kernels compute: sizes with defaults, and arrays with their shapes by names of sizes."""
+    """What a group of kernels computes: sizes with defaults, and arrays with their shapes by
+    names of sizes.
+    """
 
     name: str
     sizes: dict[str, int]
@@ -73,10 +72,10 @@ class Family:
         return {**self.inputs, **self.outputs}
 
     def named(self, size: Size, kernel: str, fixed: Collection[str] = ()) -> dict[str, int]:
-        """The sizes by name, but for those that are fixed; `kernel` is who asks.
+        """The sizes by name, without the fixed ones; `kernel` is the name in errors.
 
         Raises:
-            MemsimError: not as many positive integers as are asked for.
+            MemsimError: not as many positive integers as needed.
         """
         defaults = {name: value for name, value in self.sizes.items() if name not in fixed}
         if size is None:
@@ -90,7 +89,7 @@ class Family:
             shown = ",".join(map(str, given)) if isinstance(given, (list, tuple)) else given
             raise MemsimError(
                 f"{kernel} takes a size {','.join(defaults)} of {len(defaults)} positive integers, "
-                f"and not {shown!r}",
+                f"not {shown!r}",
                 hint=f"the default is {','.join(map(str, defaults.values()))}",
             )
         return dict(zip(defaults, values))
@@ -100,11 +99,11 @@ class Family:
 class Spec:
     """A kernel of the catalogue.
 
-    `story` is one line. `article` is the title of the article it comes from, `says` what that claims and
-    what is true of it. `grid` names the size and the tile of each dimension: `("N", 128)` for ceil(N / 128)
-    blocks. `requires` names the sizes that must be multiples of a number. `scalars` are arguments that are
-    neither sizes nor arrays: numbers, or names of sizes. `textures` names the arrays passed as textures.
-    `code`: what is read of it, as in `kernel`. `fixed`: sizes that are decided, and not asked for.
+    `story` is one line. `article` is the title of its article, `says` what that claims and what is true of
+    it. `grid` names the size and the tile of each dimension: `("N", 128)` for ceil(N / 128) blocks.
+    `requires` names the sizes that must be multiples of a number. `scalars` are arguments that are neither
+    sizes nor arrays: numbers, or names of sizes. `textures` names the arrays passed as textures. `code`:
+    which form is analyzed, as in `kernel`. `fixed`: sizes with a fixed value.
     """
 
     name: str
@@ -136,29 +135,30 @@ class Spec:
         """The size by name: `{"M": 1024, "N": 1024, "K": 1024}`.
 
         Raises:
-            MemsimError: not as many positive integers as the family has, or a size that the kernel refuses.
+            MemsimError: not as many positive integers as the family has, or a size that the kernel does not
+                support.
         """
         sizes = self.family.named(size, self.name, self.fixed)
         for name, divisor in self.requires:
             if sizes[name] % divisor:
                 raise MemsimError(
-                    f"{self.name} needs {name} to be a multiple of {divisor}, and it is {sizes[name]}",
+                    f"{self.name} needs {name} to be a multiple of {divisor}, but it is {sizes[name]}",
                     hint=f"the next one is {-(-sizes[name] // divisor) * divisor}",
                 )
         for array, shape in self.family.arrays.items():
             elements = prod({**sizes, **self.fixed}[extent] for extent in shape)
             if elements > MAX_ELEMENTS:
                 raise MemsimError(
-                    f"{array} would have {elements} elements, and {self.name} indexes with 32-bit integers",
+                    f"{array} would have {elements} elements, but {self.name} indexes with 32-bit integers",
                     hint=f"an array can have {MAX_ELEMENTS} elements",
                 )
         return sizes
 
     def job(self, size: Size = None, seed: int = 0) -> Job:
-        """The launch for a size. Arrays are described, not made; inputs are random by `seed`.
+        """The launch for a size. Arrays are described, not created; inputs are random by `seed`.
 
         Raises:
-            MemsimError: as `sizes`; a grid larger than the hardware takes.
+            MemsimError: as `sizes`; a grid larger than the hardware supports.
         """
         sizes = self.sizes(size)
         extents = {**sizes, **self.fixed}
@@ -173,29 +173,29 @@ class Spec:
         return Job(self, launch, self._in_order(arguments), name=self.name, size=sizes)
 
     def blocks(self, sizes: Mapping[str, int]) -> list[int]:
-        """How many blocks there are in each dimension of the grid, for sizes by name."""
+        """The number of blocks in each dimension of the grid, for sizes by name."""
         extents = {**sizes, **self.fixed}
         return [-(-extents[name] // tile) for name, tile in self.grid]
 
     def _in_order(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Arguments by name as the kernel takes them."""
+        """Arguments by name in the kernel's order."""
         return tuple(
             Texture1D(arguments[name]) if name in self.textures else arguments[name]
             for name in self.arguments
         )
 
     def expected(self, arrays: Mapping[str, np.ndarray]) -> Arrays:
-        """What the outputs should be, by name, for inputs by name; in float64."""
+        """The expected outputs by name, for inputs by name; in float64."""
         return REFERENCES[self.family.name](arrays)
 
     @property
     def folder(self) -> Path:
-        """What `file` is relative to."""
+        """The folder that `file` is relative to."""
         return self.source.parent.parent
 
     @property
     def file(self) -> str:
-        """The source as its lines are named: `kernels/kernel_v4.cu`."""
+        """The source's name in reports: `kernels/kernel_v4.cu`."""
         return f"kernels/{self.source.name}"
 
     @property
@@ -221,7 +221,7 @@ class Spec:
         }
 
     def ptx(self) -> str:
-        """The text of the shipped PTX; made anew where the source has changed since.
+        """The text of the shipped PTX; recompiled if the source has changed since.
 
         Raises:
             MemsimError: the source has changed, and there is no compiler.
@@ -230,14 +230,14 @@ class Spec:
         shipped = self._shipped()
         if shipped is not None and shipped.made.ptx == digest(text):
             return text
-        made: str = self._anew(self.compile_ptx)
+        made: str = self._recompiled(self.compile_ptx)
         return made
 
     def compile_ptx(self) -> str:
-        """The PTX made anew from the source: the same text where the same NVRTC makes it.
+        """The PTX compiled from the source; the same NVRTC produces the same text.
 
         Raises:
-            MemsimError: NVRTC absent, or the source does not compile.
+            MemsimError: NVRTC is not installed, or the source does not compile.
         """
         from memsim.compile import compile_cuda
 
@@ -248,10 +248,10 @@ class Spec:
         return self.kernel() if arch.name == SM_90.name else self._compiled_for(arch)
 
     def _compiled_for(self, arch: Arch) -> Kernel:
-        """The kernel for a chip that no machine code ships for.
+        """The kernel for a chip for which no machine code ships.
 
         Raises:
-            MemsimError: no compiler that makes code for it.
+            MemsimError: no compiler that supports it.
         """
         from memsim.api.loading import load
 
@@ -259,9 +259,9 @@ class Spec:
         return replace(module[self.entry], sources=self.source_texts())
 
     def kernel(self, code: str | None = None) -> Kernel:
-        """The kernel as machine code, or as PTX where `code` is "ptx"; loaded once.
+        """The kernel as machine code, or as PTX if `code` is "ptx"; loaded once.
 
-        The compiled form that ships, if it was made from the source that is there; else it is made anew.
+        The compiled form that ships is used if it was made from the present source; else it is recompiled.
 
         Raises:
             MemsimError: the source has changed, and there is no compiler or no disassembler.
@@ -277,25 +277,25 @@ class Spec:
             return read_module(shipped.code, shipped.listing, str(self.compiled_path), shipped.made.compiler)
         from memsim.compile import compile_cubin
 
-        done = self._anew(lambda: compile_cubin(self.source, self.options, name=self.file))
+        done = self._recompiled(lambda: compile_cubin(self.source, self.options, name=self.file))
         return read_module(done.code, None, self.file, done.compiler, done.names)
 
     def _shipped(self) -> Shipped | None:
-        """What ships, if it was made from the source that is there; else None."""
+        """The shipped form if it was made from the present source; else None."""
         if not self.compiled_path.is_file():
             return None
         shipped = read_shipped(self.compiled_path)
         return shipped if shipped.fits(self.source_texts(), tuple(self.options)) else None
 
-    def _anew(self, compile_it: Callable[[], Any]) -> Any:
-        """The source, compiled; an error says why it has to be."""
+    def _recompiled(self, compile_it: Callable[[], Any]) -> Any:
+        """The compiled source; an error says why it has to be compiled."""
         try:
             return compile_it()
         except MemsimError as error:
             if error.file is not None:
-                raise  # it does not compile
+                raise  # the source does not compile
             raise MemsimError(
-                f"{self.source.name}, or a header of it, is not what was compiled, and {error.message}",
+                f"{self.source.name} or its header changed since it was compiled, and {error.message}",
                 hint=error.hint,
             ) from None
 
@@ -313,10 +313,11 @@ class Spec:
         return analyze_trace(self.trace(size, blocks))
 
     def run(self, size: Size = None, seed: int = 0, given: Mapping[str, np.ndarray] | None = None) -> Arrays:
-        """Executes everything on random inputs; all arrays by name, the outputs as the kernel leaves them.
+        """Execute everything on random inputs; returns all arrays by name, with the outputs as the kernel
+        leaves them.
 
-        Outputs are NaN before the run, so that an element that the kernel leaves out is seen. given: inputs
-        that are not to be random.
+        Outputs are NaN before the run, so that elements that are never written show. given: inputs that are
+        not random.
         """
         from memsim.api import running
 
@@ -337,7 +338,7 @@ _kernels: dict[tuple[object, ...], Kernel] = {}
 
 
 def _kernel(spec: Spec, code: str) -> Kernel:
-    """The kernel, loaded once from a source that does not change."""
+    """The kernel, loaded once, of a source that does not change."""
     texts = spec.source_texts()
     key = (spec.source, spec.name, code, *map(digest, texts.values()))
     if key not in _kernels:

@@ -1,7 +1,5 @@
-"""Layouts as values: where each element of an array lies.
-
-In: shapes and strides, or a text in CuTe's notation. Out: element offsets for coordinates. Left out on
-purpose: bytes, banks, and what is stored.
+"""Layouts as values: functions from coordinates to element offsets, from shapes and strides or CuTe's
+notation.
 """
 
 from memsim.layout.layout import Layout

@@ -1,7 +1,6 @@
-"""Composition of layouts: one function after the other, again as a shape with strides.
+"""Composition of layouts as shapes with strides, without swizzles and offsets.
 
-In: shapes with strides. Out: the same. Left out: swizzles and offsets. Source of the rule: CUTLASS,
-media/docs/cpp/cute/02_layout_algebra.md.
+Source of the rule: CUTLASS, media/docs/cpp/cute/02_layout_algebra.md.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def compose(outer: Strided, inner: Strided) -> Strided | None:
 
 
 def _coalesced(shape: Nested, stride: Nested) -> list[Mode]:
-    """Shape and strides as a function of one number, with as few modes as it can be written with."""
+    """Shape and strides as a function of one number, with as few modes as possible."""
     modes: list[Mode] = []
     for extent, step in zip(leaves(shape), leaves(stride)):
         if extent == 1:
@@ -52,13 +51,13 @@ def _coalesced(shape: Nested, stride: Nested) -> list[Mode]:
 
 
 def _steps(modes: list[Mode], count: int, step: int) -> list[Mode] | None:
-    """The modes that `count` numbers, `step` apart, walk through; None if they do not divide them."""
+    """The modes that `count` numbers with stride `step` walk through; None if the modes are not divisible."""
     if step == 0 or count == 1:
         return [(count, 0)]
     found: list[Mode] = []
     for number, (extent, stride) in enumerate(modes):
         last = number == len(modes) - 1
-        if not last and step % extent == 0:  # this mode is stepped over as a whole
+        if not last and step % extent == 0:  # this mode is skipped as a whole
             step //= extent
             continue
         if not last and extent % step:

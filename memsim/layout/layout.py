@@ -1,7 +1,6 @@
-"""A layout: the element offset of every coordinate.
+"""A layout: a function from coordinates to offsets in elements.
 
-In: a shape, strides, perhaps a swizzle. Out: `Layout`, a function of coordinates; offsets count elements.
-Left out on purpose: most of CuTe's algebra (divisions, products, complements).
+Most of CuTe's algebra (divisions, products, complements) is not implemented.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from memsim.layout.nested import Nested, congruent, leaves, like, nested, size, 
 from memsim.layout.notation import parse
 from memsim.layout.swizzle import Swizzle
 
-#: Of larger layouts no table of all offsets is made.
+#: Larger layouts get no table of all offsets.
 LARGEST_TABLE = 1 << 20
 
 
@@ -30,12 +29,12 @@ LARGEST_TABLE = 1 << 20
 class Layout:
     """`swizzle(offset + coordinate * stride)`, in CuTe's terms `Sw<B,M,S> o offset o shape:stride`.
 
-    shape: an int, or a tuple of ints and tuples; its top level are the modes, the axes of an array.
-    stride: in elements, nested as `shape` is; CuTe's default if left out: the first mode is contiguous.
-    `str(layout)` is CuTe's notation, and `Layout.parse` reads it.
+    shape: an int, or a tuple of ints and tuples; its top level are the modes, the axes of an array. stride:
+    in elements, nested as `shape`; CuTe's default if omitted: the first mode is contiguous. `str(layout)` is
+    CuTe's notation, and `Layout.parse` reads it.
 
     Raises:
-        MemsimError: extents that are not positive, or strides that do not fit the shape.
+        MemsimError: extents that are not positive, or strides that do not match the shape.
     """
 
     shape: Nested
@@ -46,17 +45,17 @@ class Layout:
     def __post_init__(self) -> None:
         shape = nested(self.shape, "shape")
         if shape == () or any(extent < 1 for extent in leaves(shape)):
-            raise MemsimError(f"the extents of a shape are positive, and {text(shape)} is no such shape")
+            raise MemsimError(f"extents must be positive, unlike those of {text(shape)}")
         stride = _compact(shape) if self.stride == () else nested(self.stride, "stride")
         if not congruent(shape, stride):
             raise MemsimError(
-                f"the strides {text(stride)} do not fit the shape {text(shape)}",
-                hint="one stride for each extent, nested alike",
+                f"the strides {text(stride)} do not match the shape {text(shape)}",
+                hint="give one stride for each extent, with the same nesting",
             )
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "stride", stride)
 
-    # --- ways to make one
+    # --- constructors
 
     @classmethod
     def row_major(cls, *extents: int) -> Layout:
@@ -70,33 +69,35 @@ class Layout:
 
     @classmethod
     def padded(cls, *extents: int, pad: int = 1) -> Layout:
-        """Row-major, with `pad` unused elements behind each row: `padded(32, 32)` is `(32,32):(33,1)`."""
+        """Row-major, with `pad` unused elements after each row: `padded(32, 32)` is `(32,32):(33,1)`."""
         stride = Layout.row_major(*extents[:-1], extents[-1] + pad).stride
         return cls(extents, stride)
 
     @classmethod
     def xor(cls, rows: int, columns: int, chunk: int = 1, rows_per_step: int = 1) -> Layout:
-        """Row-major, with chunks of a row swapped: `c` of row `r` lies at `c ^ (r / rows_per_step) * chunk`.
+        """Row-major, with the chunks of a row permuted: `c` of row `r` lies at `c ^ (r / rows_per_step) *
+        chunk`.
 
-        The XOR keeps inside the row. All but `rows` are powers of two; `chunk`: elements that stay together.
+        The XOR stays inside the row. All arguments but `rows` are powers of two; `chunk`: elements that stay
+        together.
 
         Raises:
-            MemsimError: something is no power of two, or a row has less than two chunks.
+            MemsimError: not a power of two, or a row has fewer than two chunks.
         """
         wide, low, up = (_power(n, f"a layout {rows} x {columns}") for n in (columns, chunk, rows_per_step))
         if low >= wide:
-            raise MemsimError(f"a row of {columns} elements has no two chunks of {chunk} to swap")
+            raise MemsimError(f"a row of {columns} elements has fewer than two chunks of {chunk}")
         bits = wide - low
         return replace(Layout.row_major(rows, columns), swizzle=Swizzle(bits, low, bits + up))
 
     @classmethod
     def z_order(cls, rows: int, columns: int) -> Layout:
-        """Morton order: the bits of row and column take turns, the column's lowest bit lowest.
+        """Morton order: the bits of row and column alternate, the column's lowest bit first.
 
-        Bits that the longer side has more lie on top.
+        Extra bits of the longer side come last.
 
         Raises:
-            MemsimError: a side is no power of two.
+            MemsimError: a side is not a power of two.
         """
         down, across = (_power(n, f"a z-order {rows} x {columns}") for n in (rows, columns))
         turns = zip_longest(range(across), range(down))
@@ -112,12 +113,12 @@ class Layout:
         """A layout from CuTe's notation, such as `Sw<3,4,3> o (8,64):(64,1)`.
 
         Raises:
-            MemsimError: it is none; with a caret under the place.
+            MemsimError: it is not one; with a caret under the place.
         """
         said = parse(text)
         return cls(said.shape, said.stride, said.swizzle, said.offset)
 
-    # --- what it is
+    # --- properties
 
     def __str__(self) -> str:
         """CuTe's notation."""
@@ -132,17 +133,17 @@ class Layout:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """How many coordinates each mode has: the array's shape as an index sees it."""
+        """The number of coordinates of each mode: the array's shape as indexed."""
         return tuple(map(size, self.modes))
 
     @property
     def size(self) -> int:
-        """How many coordinates there are."""
+        """The number of coordinates."""
         return size(self.shape)
 
     @property
     def footprint(self) -> int:
-        """The elements that memory must have for it: its largest offset and one."""
+        """The elements of memory that it spans: its largest offset plus one."""
         inner = self.offset + sum(
             (n - 1) * max(step, 0) for n, step in zip(leaves(self.shape), leaves(self.stride))
         )
@@ -153,18 +154,18 @@ class Layout:
         """Whether no two coordinates share an offset."""
         return len(np.unique(self.table())) == self.size
 
-    # --- what it does
+    # --- evaluation
 
     def __call__(self, *coordinate: Any) -> Any:
-        """Offsets, in elements, of coordinates that lie in the shape.
+        """Offsets, in elements, of coordinates inside the shape.
 
         Args:
-            coordinate: one for each mode: an int, an array of ints (all of them broadcast together), or for
-                a nested mode a tuple. A single one for several modes counts through all of them, the first
-                fastest, as in CuTe.
+            coordinate: one for each mode: an int, an array of ints (broadcast together), or for a nested mode
+                a tuple. A single one for several modes counts through all of them, the first fastest, as in
+                CuTe.
 
         Raises:
-            MemsimError: another number of coordinates than of modes.
+            MemsimError: the number of coordinates differs from that of the modes.
         """
         modes = len(self.modes)
         if len(coordinate) not in (1, modes):
@@ -178,9 +179,9 @@ class Layout:
         return np.asarray(self(np.arange(self.size)), np.int64)
 
     def coordinate(self, offset: int) -> tuple[int, ...] | None:
-        """The coordinate, an int for each mode, that lies at an offset (the first of several).
+        """The coordinate, an int for each mode, at an offset (the first of several).
 
-        None if none does, or if the layout is too large to look.
+        None if there is none, or if the layout is too large to search.
         """
         if self.size > LARGEST_TABLE:
             return None
@@ -190,13 +191,13 @@ class Layout:
     # --- other layouts
 
     def swizzled(self, bits: int, base: int, shift: int) -> Layout:
-        """The same, swizzled by `Sw<bits,base,shift>`.
+        """The layout swizzled by `Sw<bits,base,shift>`.
 
         Raises:
-            MemsimError: it is swizzled already.
+            MemsimError: it is already swizzled.
         """
         if self.swizzle is not None:
-            raise MemsimError(f"{self} is swizzled already")
+            raise MemsimError(f"{self} is already swizzled")
         return replace(self, swizzle=Swizzle(bits, base, shift))
 
     def compose(self, inner: Layout) -> Layout:
@@ -204,28 +205,28 @@ class Layout:
 
         Raises:
             MemsimError: `inner` is swizzled or has an offset, its extents and strides do not divide the
-                shape, or no shape with strides says what comes out.
+                shape, or the result is not a shape with strides.
         """
         if inner.swizzle is not None or inner.offset:
-            raise MemsimError(f"{inner} cannot stand inside: it is more than a shape with strides")
+            raise MemsimError(f"{inner} cannot be the inner layout: it is more than a shape with strides")
         found = compose((self.shape, self.stride), (inner.shape, inner.stride))
         if found is None:
             raise MemsimError(f"{inner} does not divide the shape of {self}")
         made = replace(self, shape=found[0], stride=found[1])
-        # Modes are composed one by one: right only where their sums carry nothing into the next mode.
+        # Modes are composed one by one, which is right only if their sums do not carry into the next mode.
         if made.size <= LARGEST_TABLE and not np.array_equal(made.table(), self(inner.table())):
-            raise MemsimError(f"{self} o {inner} is no shape with strides")
+            raise MemsimError(f"{self} o {inner} is not a shape with strides")
         return made
 
     def tiled(self, *extents: int) -> Layout:
-        """Repeats it to a larger array, the first mode first, as CuTe's `tile_to_shape`.
+        """Repeat it to a larger array, the first mode first, as CuTe's `tile_to_shape`.
 
         Raises:
-            MemsimError: the extents are no multiples of its own.
+            MemsimError: the extents are not multiples of its own.
         """
         own = self.extents
         if len(extents) != len(own) or any(n % m for n, m in zip(extents, own)):
-            raise MemsimError(f"{extents} is not made of whole tiles {own}")
+            raise MemsimError(f"{extents} is not a multiple of the tile {own}")
         counts = [n // m for n, m in zip(extents, own)]
         step = replace(self, swizzle=None, offset=0).footprint
         steps = [step * prod(counts[:i]) for i in range(len(counts))]
@@ -235,7 +236,7 @@ class Layout:
 
 
 def _compact(shape: Nested) -> Nested:
-    """Strides that leave no gap, the first extent contiguous."""
+    """Strides without gaps, the first extent contiguous."""
 
     def steps() -> Iterator[int]:
         step = 1
@@ -247,14 +248,14 @@ def _compact(shape: Nested) -> Nested:
 
 
 def _dot(coordinate: Any, shape: Nested, stride: Nested) -> Any:
-    """The inner product of a coordinate, split as far as the shape is, with the strides."""
+    """The inner product of a coordinate, split as far as the shape, with the strides."""
     if isinstance(shape, int) or isinstance(stride, int):
         if isinstance(coordinate, tuple):
             raise MemsimError(f"the coordinate {coordinate} is nested deeper than the shape {text(shape)}")
         return coordinate * stride
     if isinstance(coordinate, tuple):
         if len(coordinate) != len(shape):
-            raise MemsimError(f"the coordinate {coordinate} does not fit the shape {text(shape)}")
+            raise MemsimError(f"the coordinate {coordinate} does not match the shape {text(shape)}")
         parts = coordinate
     else:
         parts = _split(coordinate, [size(item) for item in shape])
@@ -262,7 +263,7 @@ def _dot(coordinate: Any, shape: Nested, stride: Nested) -> Any:
 
 
 def _split(number: Any, extents: list[int]) -> tuple[Any, ...]:
-    """A number as one coordinate for each extent, the first fastest; what is over stays in the last."""
+    """A number as one coordinate for each extent, the first fastest; the last takes any excess."""
     parts = []
     for extent in extents[:-1]:
         parts.append(number % extent)
@@ -284,5 +285,5 @@ def _places(layout: Layout) -> dict[int, int]:
 def _power(number: int, what: str) -> int:
     """The exponent of a power of two."""
     if number < 1 or number & (number - 1):
-        raise MemsimError(f"{what} needs powers of two, and {number} is none")
+        raise MemsimError(f"{what} needs powers of two, unlike {number}")
     return number.bit_length() - 1

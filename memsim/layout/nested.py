@@ -1,7 +1,4 @@
-"""Nested tuples of integers, as CuTe's shapes, strides and coordinates are.
-
-In and out: an int, or a tuple of such. Left out on purpose: what they mean together (`memsim.layout.layout`).
-"""
+"""Nested tuples of integers, as CuTe's shapes, strides and coordinates."""
 
 from __future__ import annotations
 
@@ -17,16 +14,16 @@ Nested: TypeAlias = "int | tuple[Nested, ...]"
 
 
 def nested(value: Any, what: str) -> Nested:
-    """A checked copy: sequences become tuples, numpy's integers ints.
+    """A checked copy: sequences become tuples, numpy integers ints.
 
     Raises:
-        MemsimError: something in it is neither an integer nor a sequence.
+        MemsimError: an element is neither an integer nor a sequence.
     """
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
         return int(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return tuple(nested(item, what) for item in value)
-    raise MemsimError(f"a {what} is made of integers, and {value!r} is none")
+    raise MemsimError(f"a {what} consists of integers, unlike {value!r}")
 
 
 def leaves(value: Nested) -> Iterator[int]:
@@ -44,14 +41,14 @@ def size(shape: Nested) -> int:
 
 
 def congruent(left: Nested, right: Nested) -> bool:
-    """Whether both are nested alike."""
+    """Whether both have the same nesting."""
     if isinstance(left, int) or isinstance(right, int):
         return isinstance(left, int) and isinstance(right, int)
     return len(left) == len(right) and all(map(congruent, left, right))
 
 
 def like(shape: Nested, values: Iterator[int]) -> Nested:
-    """The values in turn, nested as `shape` is."""
+    """The values in turn, nested as `shape`."""
     if isinstance(shape, int):
         return next(values)
     return tuple(like(item, values) for item in shape)

@@ -1,7 +1,7 @@
-"""CuTe's notation of layouts: `Sw<3,4,3> o (8,64):(64,1)`.
+"""Parser for CuTe's notation of layouts: `Sw<3,4,3> o (8,64):(64,1)`.
 
-In: a text. Out: what it says, or an error with a caret. Read are what CuTe prints (`_8` for a static 8,
-`smem_ptr[16b](unset)`, after which the swizzle counts bytes) and what `str(layout)` gives.
+Accepts what CuTe prints (`_8` for a static 8, `smem_ptr[16b](unset)`, after which the swizzle counts bytes)
+and the output of `str(layout)`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ EXAMPLE = "such as (8,64):(64,1) or Sw<3,4,3> o (8,64):(64,1)"
 
 @dataclass
 class NotationReader:
-    """What is left of a text."""
+    """The rest of a text."""
 
     text: str
     at: int = 0
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Reads a pattern, if it is there."""
+        """Consume a pattern if it follows."""
         self.skip()
         found = pattern.match(self.text, self.at)
         if found:
@@ -36,26 +36,26 @@ class NotationReader:
         return found
 
     def take(self, character: str) -> bool:
-        """Reads a character, if it is there."""
+        """Consume a character if it follows."""
         self.skip()
         there = self.text[self.at : self.at + 1] == character
         self.at += there
         return there
 
     def skip(self) -> None:
-        """Goes behind spaces."""
+        """Skip spaces."""
         while self.at < len(self.text) and self.text[self.at].isspace():
             self.at += 1
 
     def fail(self, message: str, at: int | None = None) -> NoReturn:
-        """It is no layout."""
+        """Raise that it is not a layout."""
         column = (self.at if at is None else at) + 1
         raise MemsimError(message, file="layout", column=column, source=self.text, hint=EXAMPLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """What a text says, as `memsim.layout.Layout` takes it."""
+    """A parsed text, as arguments of `memsim.layout.Layout`."""
 
     shape: Nested
     stride: Nested
@@ -64,10 +64,10 @@ class Notation:
 
 
 def parse(text: str) -> Notation:
-    """What a text in CuTe's notation says.
+    """Parse CuTe's notation.
 
     Raises:
-        MemsimError: it is none, or one that no array can have.
+        MemsimError: not a layout, or one that no array can have.
     """
     reader = NotationReader(text)
     swizzle = _swizzle(reader)
@@ -75,15 +75,15 @@ def parse(text: str) -> Notation:
     start = reader.at
     shape = _nested(reader)
     if not reader.take(":"):
-        reader.fail("a layout is SHAPE:STRIDE, and there is no : behind the shape")
+        reader.fail("a layout is SHAPE:STRIDE; the : after the shape is missing")
     stride = _nested(reader)
     reader.skip()
     if reader.at < len(text):
-        reader.fail("the layout ends here, and there is more")
+        reader.fail("unexpected text after the layout")
     if not congruent(shape, stride):
-        reader.fail("the strides are nested otherwise than the shape", start)
+        reader.fail("the strides and the shape are nested differently", start)
     if any(extent < 1 for extent in leaves(shape)):
-        reader.fail("an extent is not positive", start)
+        reader.fail("an extent must be positive", start)
     return Notation(shape, stride, swizzle, offset)
 
 
@@ -117,7 +117,7 @@ def _offset(reader: NotationReader) -> int:
 
 def _composed(reader: NotationReader) -> None:
     if not reader.take("o"):
-        reader.fail("an o is missing between the swizzle and what it is composed with")
+        reader.fail("expected o between the swizzle and the layout")
 
 
 def _nested(reader: NotationReader) -> Nested:
@@ -125,10 +125,10 @@ def _nested(reader: NotationReader) -> Nested:
     if number:
         return int(number[1])
     if not reader.take("("):
-        reader.fail("an integer or ( is missing")
+        reader.fail("expected an integer or (")
     items = [_nested(reader)]
     while reader.take(","):
         items.append(_nested(reader))
     if not reader.take(")"):
-        reader.fail(", or ) is missing")
+        reader.fail("expected , or )")
     return tuple(items)

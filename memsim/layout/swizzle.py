@@ -1,7 +1,4 @@
-"""CuTe's XOR swizzle: a permutation of offsets that moves chunks between banks.
-
-In: `Swizzle(B, M, S)` and offsets. Out: offsets.
-"""
+"""CuTe's XOR swizzle: a permutation of offsets that moves chunks between banks."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ class Swizzle:
     """`Sw<bits,base,shift>`: `bits` bits of an offset are XORed with as many others.
 
     With a positive `shift`, the bits from `base` on are XORed with those from `base + shift` on; with a
-    negative one the bits from `base - shift` on with those from `base` on. The lowest `base` bits stay, so
-    `2**base` elements stay side by side. Source: CUTLASS, include/cute/swizzle.hpp.
+    negative one the bits from `base - shift` on with those from `base` on. The lowest `base` bits are
+    unchanged, so `2**base` elements stay contiguous. Source: CUTLASS, include/cute/swizzle.hpp.
 
     Raises:
         MemsimError: a negative number of bits, or bits that would be XORed with themselves.
@@ -33,7 +30,7 @@ class Swizzle:
         if abs(self.shift) < self.bits:
             raise MemsimError(
                 f"{self} would XOR bits with themselves",
-                hint="in Sw<B,M,S>, S or -S is at least B",
+                hint="in Sw<B,M,S>, S or -S must be at least B",
             )
 
     def __str__(self) -> str:
@@ -47,12 +44,12 @@ class Swizzle:
         return offsets ^ (taken >> self.shift if self.shift >= 0 else taken << -self.shift)
 
     def of_elements(self, element: int) -> Swizzle:
-        """The same swizzle of offsets counted in elements of so many bytes; this one counts bytes.
+        """This swizzle of byte offsets as one of offsets in elements of so many bytes.
 
         Raises:
-            MemsimError: an element would be torn apart.
+            MemsimError: an element would be split.
         """
         power = element.bit_length() - 1
         if element != 1 << power or power > self.base:
-            raise MemsimError(f"{self} of bytes would tear elements of {element} bytes apart")
+            raise MemsimError(f"{self} of bytes would split elements of {element} bytes")
         return Swizzle(self.bits, self.base - power, self.shift)

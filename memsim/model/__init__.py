@@ -1,6 +1,5 @@
-"""Counts from addresses: pure functions of (addresses, width, op, active lanes, chip).
-
-Left out on purpose: where the addresses come from. Rules and sources: docs/model.md.
+"""Counts from addresses: pure functions of (addresses, width, op, active lanes, chip). Rules and sources:
+docs/model.md.
 """
 
 from memsim.model.coalescing import GlobalCost, global_access

@@ -1,9 +1,4 @@
-"""Which requests of one access cost the same, whoever asks: what may stand for what where there are too many.
-
-In: requests of one kind of access. Out: numbers for each; requests with equal numbers are equal in every
-count that an analysis, or a comparison with a recording, makes of them. Left out on purpose: which banks and
-addresses they use.
-"""
+"""Equivalence of requests: which requests of an access cost the same and can represent each other."""
 
 from __future__ import annotations
 
@@ -28,12 +23,13 @@ def alike(
     partner: np.ndarray,
     arch: Arch,
 ) -> Counts:
-    """A row of numbers for each request: int64 [n, k].
+    """A row of numbers for each request, int64 [n, k]: requests with equal rows are equal in every count that
+    an analysis, or a comparison with a recording, makes of them.
 
     Args:
         space, op, width: the kind of access.
         addresses, active, partner: as the columns of a trace, [n, 32].
-        arch: by whose rules.
+        arch: the chip whose rules to use.
 
     Raises:
         MemsimError: an active lane that is not aligned to the width.
@@ -57,7 +53,7 @@ def alike(
     if space == "constant":
         return _stacked([*columns, constant_access(addresses, width, op, active, arch)])
     if asked.grouped:
-        return _stacked(columns)  # the lanes of a request decide nothing but whether it is made
+        return _stacked(columns)  # the lanes only decide whether the request is made
     if space == "global" or asked.remote:
         cost = global_cost(*request)
         columns += [cost.sectors, cost.lines, cost.ideal_sectors]
@@ -67,7 +63,7 @@ def alike(
         if asked.is_copy:
             page = copy_source_page(addresses, partner, width, active, read, arch)
             columns += [page.wavefronts, page.ideal]
-        elif shared_rule(op, width, arch).merges:  # else the profiler shows what the chip counts
+        elif shared_rule(op, width, arch).merges:  # else the profiler shows the chip's counts
             page = shared_source_page(addresses, width, op, active, arch)
             columns += [page.wavefronts, page.ideal]
     if space == "shared" and asked.is_copy and asked.is_counted:

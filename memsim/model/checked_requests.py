@@ -1,8 +1,4 @@
-"""What a caller gives the models, checked: warp requests as rows of 32 lanes.
-
-In: addresses of any leading shape, width, active lanes. Out: `CheckedRequests`, flat and safe to count.
-Left out on purpose: what a request costs.
-"""
+"""Checked input of the models: warp requests as rows of 32 lanes."""
 
 from __future__ import annotations
 
@@ -16,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from memsim.arch import Arch
 from memsim.errors import MemsimError
 
-# Requests worked on at a time: their keys and flags then stay in the second-level cache.
+# Requests processed at a time: their keys and flags then stay in the L2 cache.
 CHUNK = 4096
 
-#: Bits of a unit that say where in a line, or in which bank, it lies; no rule looks at more.
+#: Bits of a unit that give its place in a line, or its bank; no rule uses more.
 LOW_BITS = 2**12 - 1
 
 Lanes = NDArray[np.unsignedinteger]
@@ -30,7 +26,7 @@ Mask = NDArray[np.bool_]
 class CheckedRequests:
     """Checked requests. addresses: int64 [n, 32]; active: bool [n, 32] or None for all lanes.
 
-    `shape` is the leading shape the caller used, `width` bytes a lane.
+    `shape` is the leading shape of the caller's array, `width` bytes per lane.
     """
 
     addresses: NDArray[np.int64]
@@ -41,9 +37,8 @@ class CheckedRequests:
     def chunks(self, unit: int) -> Iterator[tuple[slice, Lanes, Mask | None]]:
         """(rows, units, active) of a few requests at a time; a unit is `address // unit`, unsigned.
 
-        Equal addresses give equal units and the 12 low bits are exact for any address, negative
-        ones too (they wrap). Units are 32 bits wide where they fit, counted from some place, because that
-        sorts faster.
+        Equal addresses give equal units, and the 12 low bits are exact for any address, including negative
+        ones (they wrap). Units are rebased to 32 bits if they fit, because that sorts faster.
 
         Raises:
             MemsimError: an active lane is not aligned to the width.
@@ -69,9 +64,9 @@ class CheckedRequests:
         row, lane = (int(i) for i in np.argwhere(wrong)[0])
         request = start + row
         raise MemsimError(
-            f"misaligned access: request {request}, lane {lane} asks for {self.width} bytes"
+            f"misaligned access: request {request}, lane {lane} accesses {self.width} bytes"
             f" at address {self.addresses[request, lane]}",
-            hint=f"an access of {self.width} bytes needs an address that is a multiple of {self.width}",
+            hint=f"the address of an access of {self.width} bytes must be a multiple of {self.width}",
         )
 
 
@@ -81,8 +76,8 @@ def check_requests(
     """Check everything but alignment (see `Requests.chunks`) and flatten to rows of 32 lanes.
 
     Raises:
-        MemsimError: unknown op, a width that was not measured for it, addresses that are not
-            integers with 32 lanes on the last axis, or an active mask that does not fit them.
+        MemsimError: unknown op, a width that was not measured for it, addresses that are not integers with 32
+            lanes on the last axis, or an active mask that does not match them.
     """
     _check_op(op, arch, space)
     widths = arch.widths(space, op)
@@ -108,7 +103,9 @@ def check_requests(
 
 
 def _narrow(units: Lanes, active: Mask | None) -> Lanes:
-    """Units as 32 bits, if those of active lanes lie near enough to each other; the low bits stay."""
+    """Units as 32 bits, if those of active lanes are close enough to each other; the low bits are
+    unchanged.
+    """
     if units.max() < 2**32:
         return units.astype(np.uint32)
     first = int(units.flat[0 if active is None else active.argmax()])
@@ -120,13 +117,13 @@ def _narrow(units: Lanes, active: Mask | None) -> Lanes:
 
 
 def fill_idle(units: Lanes, active: Mask) -> Lanes:
-    """Rows of units in which each idle lane repeats its row's first active one, and so adds nothing new.
+    """Units with those of inactive lanes replaced by their row's first active one, which adds nothing.
 
-    A row with no active lane keeps what it had; the caller counts it as nothing.
+    A row without active lanes is unchanged; the caller counts it as zero.
     """
     first = units[np.arange(len(units)), active.argmax(axis=1)][:, None]
     off = active.astype(units.dtype)
-    off -= off.dtype.type(1)  # all bits of an idle lane; four times as fast as np.where
+    off -= off.dtype.type(1)  # all bits set for inactive lanes; four times as fast as np.where
     filled: Lanes = units ^ ((units ^ first) & off)
     return filled
 
@@ -152,7 +149,7 @@ def _check_active(active: ArrayLike | None, shape: tuple[int, ...]) -> Mask | No
         full = np.broadcast_to(mask, shape)
     except ValueError:
         raise MemsimError(
-            f"active has shape {mask.shape}, which does not fit addresses of shape {shape}",
+            f"active has shape {mask.shape}, which does not match addresses of shape {shape}",
             hint="one boolean for each lane of each request",
         ) from None
     return full.reshape(-1, shape[-1])

@@ -1,8 +1,4 @@
-"""The cost of a request of any kind, and why there is none where there is none.
-
-In: requests as a trace has them: addresses, active lanes, and of copies the addresses on the other side.
-Out: `SharedCost` and `GlobalCost`, by the rule for the operation. Left out on purpose: the rules themselves.
-"""
+"""The cost of a request by the rule for its operation, and the reason if it has none."""
 
 from __future__ import annotations
 
@@ -19,7 +15,9 @@ from memsim.model.shared import SharedCost, shared_access
 def shared_cost(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> SharedCost:
-    """Cost of requests to shared memory; `partner`: of a copy where each lane reads, -1 where it does not."""
+    """Cost of requests to shared memory; `partner`: for a copy the address that each lane reads,
+    -1 for none.
+    """
     if operation("shared", op).is_copy:
         return copy_access(addresses, partner, width, active, np.asarray(partner) >= 0, arch)
     return shared_access(addresses, width, op, active, arch)
@@ -28,7 +26,7 @@ def shared_cost(
 def global_cost(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> GlobalCost:
-    """Cost of requests to global memory; `partner`: of a copy where each lane writes."""
+    """Cost of requests to global memory; `partner`: for a copy the address that each lane writes."""
     if operation("global", op).bypass:
         return bypass_access(partner, addresses, active, arch)
     if op.startswith("cluster_"):
@@ -39,22 +37,23 @@ def global_cost(
 def why_no_cost(
     width: int, op: str, space: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> str | None:
-    """Why these requests have no cost that was measured; None if they have one, or need none."""
+    """Why these requests have no measured cost; None if they have one or need none."""
     asked = operation(space, op)
     if not asked.is_counted:
         return None
     if asked.why:
         return asked.why
     if width not in arch.widths(space, op):
-        return f"{space} {op} of {width} bytes a lane has no rule on {arch.name}"
+        return f"{space} {op} of {width} bytes per lane has no rule on {arch.name}"
     if asked.bypass and overlaps(partner, active).any():
-        return "lanes of a cp.async.cg write to the same place, and its sectors were not measured then"
+        return "lanes of a cp.async.cg write to the same address, for which its sectors were not measured"
     return None
 
 
 def group_wavefronts(width: int) -> int:
-    """What four warps take that read operands of a product together, `width` bytes for each of 32 lanes.
+    """Wavefronts of four warps that read operands of a matrix product together, `width` bytes for each of 32
+    lanes.
 
-    128 bytes are one, wherever they lie: no layout makes a conflict. Source: docs/model.md.
+    One for every 128 bytes, wherever they lie: no layout causes a conflict. Source: docs/model.md.
     """
     return 32 * width // 128

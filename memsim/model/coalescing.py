@@ -1,8 +1,6 @@
-"""What a warp's request to global memory touches: sectors and 128-byte lines.
+"""Coalescing: the sectors and 128-byte lines that a warp's request to global memory touches.
 
-In: byte addresses of 32 lanes, width, operation. Out: `GlobalCost`, one number of each kind for
-each request. Left out on purpose: caches (hits and misses), DRAM, and `cp.async.cg`
-(`memsim.model.cp_async.bypass_access`).
+Caches (hits and misses) and DRAM are not modelled; `cp.async.cg` is in `memsim.model.cp_async.bypass_access`.
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ Counts = NDArray[np.int64]
 class GlobalCost:
     """Cost of each request; int64 arrays of the leading shape of the addresses.
 
-    sectors: distinct 32-byte sectors, as `l1tex__t_sectors_pipe_lsu_mem_global_op_*` counts.
-    lines: distinct 128-byte lines, as `l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld` counts.
-    ideal_sectors: the sectors that the same number of distinct bytes would fill, side by side.
+    sectors: distinct 32-byte sectors, as `l1tex__t_sectors_pipe_lsu_mem_global_op_*` counts. lines: distinct
+    128-byte lines, as `l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld` counts. ideal_sectors: the sectors
+    that as many distinct bytes would fill if contiguous.
     """
 
     sectors: Counts
@@ -42,16 +40,16 @@ def global_access(
     """Sectors and lines of warp requests to global memory.
 
     Args:
-        addresses: integers (..., 32), byte addresses, one row for each warp request.
-        width: bytes a lane: 1, 2, 4, 8 or 16.
+        addresses: integers (..., 32), byte addresses, one row per warp request.
+        width: bytes per lane: 1, 2, 4, 8 or 16.
         op: load, store, atomic, reduction or cp_async (`.ca`); all are counted alike. cp_async_cg:
             as if it were a load, which is what the Source page shows as tag requests.
-        active: booleans that broadcast to (..., 32); None means every lane. The addresses of
-            lanes that are not active are ignored.
+        active: booleans that broadcast to (..., 32); None means all lanes. Addresses of inactive
+            lanes are ignored.
         arch: the chip whose measured rules to use, or its name.
 
     Returns:
-        GlobalCost of int64 arrays (...); all zero where no lane is active.
+        GlobalCost of int64 arrays (...); all zero if no lane is active.
 
     Raises:
         MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
@@ -66,7 +64,7 @@ def global_access(
         if mask is not None:
             served = np.logical_or.reduce(mask, axis=1)
             units = fill_idle(units, mask)
-        # An aligned access lies in one sector, and sorted units are sorted sectors and lines too.
+        # An aligned access is within one sector, and sorted units are also sorted by sector and line.
         in_order = np.ascontiguousarray(np.sort(units, axis=1).T)
         change = in_order[1:] ^ in_order[:-1]
         sectors[rows] = _distinct(change, chip.sector_bytes // requests.width) * served
@@ -77,9 +75,9 @@ def global_access(
 
 
 def _distinct(change: Lanes, per_block: int) -> Counts:
-    """How many blocks of `per_block` units (a power of two) each row touches [m].
+    """The number of blocks of `per_block` units (a power of two) that each row touches [m].
 
-    change: the bits in which each of its units differs from the one before, in order [31, m].
+    change: the bits in which each unit differs from the previous one, in order [31, m].
     """
     edges = (change >= change.dtype.type(per_block)).view(np.uint8)
     distinct: Counts = edges.sum(axis=0, dtype=np.uint8).astype(np.int64) + 1

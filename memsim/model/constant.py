@@ -1,7 +1,6 @@
-"""What a warp's load of constants at an index costs: a request for each address that differs.
+"""Indexed loads from constant memory: one request for each distinct address of a warp.
 
-In: addresses of 32 lanes in a bank of constants. Out: the number of requests.
-Left out on purpose: caches, and the loads at a fixed address, which are no accesses of a lane's own.
+Caches are not modelled. Loads at a fixed address are not accesses of a lane.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ def constant_access(
 
     Args:
         addresses: integers (..., 32): byte addresses in the bank.
-        width: bytes a lane: 1, 2, 4 or 8.
+        width: bytes per lane: 1, 2, 4 or 8.
         op: load.
-        active: booleans that broadcast to (..., 32); None means every lane.
+        active: booleans that broadcast to (..., 32); None means all lanes.
         arch: the chip whose measured rules to use, or its name.
 
     Returns:
-        int64 array (...); 0 where no lane is active.
+        int64 array (...); 0 if no lane is active.
 
     Raises:
         MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,

@@ -1,10 +1,9 @@
-"""Which ncu metric counts which of the model's quantities, as far as that was measured.
+"""Which ncu metric counts which of the model's quantities, as far as measured.
 
-In: sums of the model's numbers for each space and operation. Out: totals under ncu's names.
-Left out on purpose: metrics with no measured rule (`l1tex__data_pipe_lsu_wavefronts_mem_shared.sum`
-without an op, which has wavefronts of no instruction's own; everything of global atomics but the
-Source page's columns; `t_output_wavefronts`, which needs true addresses; `idc__requests`, which
-in two of 972 kernels without an index has more than their loads of constants; caches).
+Metrics without a measured rule are omitted: `l1tex__data_pipe_lsu_wavefronts_mem_shared.sum` without an op,
+which includes wavefronts of no instruction; everything of global atomics but the Source page's columns;
+`t_output_wavefronts`, which needs true addresses; `idc__requests`, which exceeds the loads of constants in
+two of 972 kernels without an index; caches.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ QUANTITIES = {
 class Counter:
     """One ncu metric: the sum of `quantity` over `ops` in `space`.
 
-    accuracy: what the comparison with hardware showed. unsettled: operations whose share in this
-    metric was not measured; a kernel that uses one gets no total under this name.
+    accuracy: the result of the comparison with hardware. unsettled: operations whose share in this metric was
+    not measured; a kernel that uses one gets no total under this name.
     """
 
     metric: str
@@ -45,8 +44,8 @@ class Counter:
     unsettled: tuple[str, ...] = ()
     seldom: bool = False
 
-    def is_told(self, made: Collection[tuple[str, str]]) -> bool:
-        """Whether it is named for a kernel that makes these accesses, (space, op)."""
+    def is_reported(self, made: Collection[tuple[str, str]]) -> bool:
+        """Whether it is reported for a kernel that makes these accesses, (space, op)."""
         return not self.seldom or any((self.space, op) in made for op in self.ops)
 
 
@@ -56,7 +55,7 @@ _REMOTE = "l1tex__t_", "_pipe_lsu_mem_dshared_op_"
 _ENGINE_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_"
 _ENGINE_WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_"
 _GLOBAL = "pipe_lsu_mem_global_op_"
-# What the Source page's columns of global memory sum over.
+# The operations in the Source page's columns of global memory.
 _SETTLED = tuple(
     op.name for op in OPERATIONS.values() if op.space == "global" and not (op.bypass or op.engine)
 )
@@ -107,19 +106,19 @@ def totals(
 
     Args:
         sums: for each (space, op) that occurs, such as ("shared", "load"), the sum over all
-            requests of each quantity in `QUANTITIES[space]`. An op whose requests could not all be
-            resolved belongs here all the same, with what is known; the caller says that it is short.
+            requests of each quantity in `QUANTITIES[space]`. An op with unresolved requests is
+            included with what is known; the caller marks it as incomplete.
         undecided: metrics that depend on more than addresses (`memsim.model.undecided`).
 
     Returns:
-        Metric name -> count, in the order of `COUNTERS`; 0 where nothing occurs. A metric is
-        left out if the kernel uses an op whose share in it was not measured, or it is undecided.
+        Metric name -> count, in the order of `COUNTERS`; 0 if nothing occurs. A metric is
+        omitted if the kernel uses an op whose share in it was not measured, or if it is undecided.
     """
     result = {}
     for counter in COUNTERS:
         if any((counter.space, op) in sums for op in counter.unsettled):
             continue
-        if counter.metric in undecided or not counter.is_told(sums):
+        if counter.metric in undecided or not counter.is_reported(sums):
             continue
         keys = ((counter.space, op) for op in counter.ops)
         result[counter.metric] = sum(int(sums[key][counter.quantity]) for key in keys if key in sums)

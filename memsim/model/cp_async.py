@@ -1,8 +1,7 @@
-"""What `cp.async` costs: a copy from global to shared memory, whose lanes can meet on either side.
+"""The cost of `cp.async`: a copy from global to shared memory, with conflicts possible on both sides.
 
-In: where each lane writes, and where it reads. Out: `SharedCost` and `GlobalCost`, as for other requests.
-Left out on purpose: what a miss adds. A request for several lines that are not in the L1 cache can be
-served in other portions, which depend on true addresses and on time; `is_certain` says where that is so.
+Misses are not modelled: a request for several lines that are not in the L1 cache may be served in other
+portions, which depend on true addresses and on time; `is_certain` tells where.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ def copy_access(
     read: ArrayLike | None = None,
     arch: Arch = SM_90,
 ) -> SharedCost:
-    """Cost of `cp.async.ca` requests to shared memory, of data that are in the L1 cache.
+    """Cost of `cp.async.ca` requests to shared memory for data in the L1 cache.
 
-    Lanes are served in groups, as in a store of that width. A lane comes one wavefront after the last lane
-    before it, in its group, that reads from one of its banks of the cache or writes to one of its banks of
+    Lanes are served in groups, as in a store of that width. A lane is served one wavefront after the last
+    lane before it in its group that reads from one of its banks of the cache or writes to one of its banks of
     shared memory. Equal addresses do not share. Source: docs/model.md.
 
     Args:
-        addresses: integers (..., 32), byte addresses in shared memory, one row for each warp request.
+        addresses: integers (..., 32), byte addresses in shared memory, one row per warp request.
         origins: the same shape, byte addresses in global memory.
-        width: bytes a lane: 4, 8 or 16.
-        active: booleans that broadcast to (..., 32); None means every lane.
+        width: bytes per lane: 4, 8 or 16.
+        active: booleans that broadcast to (..., 32); None means all lanes.
         read: which of the active lanes read; the others write zeros. None means all of them.
         arch: the chip whose measured rules to use.
 
@@ -60,7 +59,9 @@ def copy_turns(
     read: ArrayLike | None,
     arch: Arch,
 ) -> tuple[Counts, int, tuple[int, ...]]:
-    """Each lane's wavefront in its group, from 1, 0: idle [m, 32]; lanes of a group; the leading shape."""
+    """Each lane's wavefront in its group, from 1, 0 if inactive [m, 32]; lanes per group; the
+    leading shape.
+    """
     writes, reads = check_copies(addresses, origins, width, active, read, arch)
     slots = arch.line_bytes // width
     turns = np.zeros(writes.addresses.shape, np.int64)
@@ -72,9 +73,10 @@ def copy_turns(
 def is_certain(
     origins: ArrayLike, width: int, active: ArrayLike, read: ArrayLike, arch: Arch = SM_90
 ) -> Mask:
-    """Whether a `cp.async.ca` takes the same wavefronts, hit or miss: bool (...).
+    """Whether a `cp.async.ca` takes the same wavefronts on a hit and a miss: bool (...).
 
-    That is measured where every active lane reads, and each group of lanes side by side one 128-byte line.
+    Measured for requests of which every active lane reads, and each group of lanes reads one 128-byte line
+    contiguously.
     """
     lanes = (
         np.asarray(origins) - np.arange(arch.warp) * width % arch.line_bytes
@@ -92,12 +94,12 @@ def is_certain(
 def bypass_access(
     addresses: ArrayLike, origins: ArrayLike, active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> GlobalCost:
-    """What `cp.async.cg` requests, of 16 bytes a lane, count in global memory. Arguments: as `copy_access`.
+    """Counts in global memory of `cp.async.cg` requests of 16 bytes per lane. Arguments: as `copy_access`.
 
-    They go past the L1 cache, and the chip counts where the data go as well: a sector for each pair of a
-    128-byte line and a 32-byte sector of shared memory, a look-up for each pair of a line and 128 bytes of
-    shared memory. In shared memory it counts nothing for them. Where two lanes write to the same place
-    (`overlaps`), the rule for sectors does not hold: what is overwritten may not be fetched.
+    They bypass the L1 cache, and the counts depend on the destination, too: a sector for each pair of a
+    128-byte line and a 32-byte sector of shared memory, a tag look-up for each pair of a line and 128 bytes
+    of shared memory. In shared memory the chip counts nothing for them. If two lanes write to the same
+    address (`overlaps`), the rule for sectors does not hold: overwritten data may not be fetched.
     """
     width = 16
     writes, reads = check_copies(addresses, origins, width, active, None, arch)
@@ -126,7 +128,7 @@ def check_copies(
     read: ArrayLike | None,
     arch: Arch,
 ) -> tuple[CheckedRequests, CheckedRequests]:
-    """What is written, and what is read, by requests of the same shape.
+    """The destinations and sources of requests, checked to have the same shape.
 
     Raises:
         MemsimError: as `check_requests`, or the shapes differ.
@@ -143,7 +145,7 @@ def check_copies(
 
 
 def distinct(keys: tuple[Lanes | Counts, ...], active: Mask | None) -> Counts:
-    """How many different keys the active lanes have [m]; `keys` are columns [m, 32]."""
+    """The number of distinct keys of the active lanes [m]; `keys` are columns [m, 32]."""
     on = np.ones(keys[0].shape, np.bool_) if active is None else active
     same = on[:, :, None] & on[:, None, :]
     for key in keys:
@@ -154,13 +156,13 @@ def distinct(keys: tuple[Lanes | Counts, ...], active: Mask | None) -> Counts:
 
 
 def _slot(units: Lanes, slots: int) -> Counts:
-    """Which of the banks, as wide as a lane's access, a unit is in."""
+    """The slot, a group of banks as wide as a lane's access, that a unit is in."""
     slot: Counts = (units & units.dtype.type(slots - 1)).astype(np.int64)
     return slot
 
 
 def _turns(to: Counts, source: Counts, on: Mask | None, reading: Mask | None, slots: int) -> Counts:
-    """The wavefront that serves each lane, from 1 in its group [m, 32]; 0 where a lane is idle."""
+    """The wavefront that serves each lane, from 1 in its group [m, 32]; 0 for an inactive lane."""
     rows = np.arange(len(to))
     turns = np.zeros(to.shape, np.int64)
     for lane in range(to.shape[1]):

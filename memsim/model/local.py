@@ -1,9 +1,8 @@
-"""What a warp's request to local memory touches: spills and arrays of a thread.
+"""Local memory: what a warp's request for register spills and arrays of a thread touches.
 
-In: each lane's own addresses, width, operation. Out: `LocalCost`, one number of each kind for each request.
-The chip keeps the 4-byte words of the 32 lanes side by side: word w of lane l lies at 128 w + 4 l. A sector
-of 32 bytes so holds one word of eight lanes.
-Left out on purpose: caches (hits and misses), and what a generic address in local memory costs.
+The chip interleaves the 4-byte words of the 32 lanes: word w of lane l is at 128 w + 4 l, so a sector of 32
+bytes holds one word of eight lanes. Caches (hits and misses) and generic addresses of local memory are not
+modelled.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class LocalCost:
 
 
 def words_of(width: int, arch: Arch) -> int:
-    """How many 4-byte words a lane asks for."""
+    """The number of 4-byte words that a lane accesses."""
     return max(1, width // arch.bank_bytes)
 
 
@@ -50,13 +49,13 @@ def local_access(
 
     Args:
         addresses: integers (..., 32): bytes from the start of each lane's own local memory.
-        width: bytes a lane: 1, 2, 4, 8 or 16.
+        width: bytes per lane: 1, 2, 4, 8 or 16.
         op: load or store; both are counted alike.
-        active: booleans that broadcast to (..., 32); None means every lane.
+        active: booleans that broadcast to (..., 32); None means all lanes.
         arch: the chip whose measured rules to use, or its name.
 
     Returns:
-        LocalCost of int64 arrays (...); all zero where no lane is active.
+        LocalCost of int64 arrays (...); all zero if no lane is active.
 
     Raises:
         MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,

@@ -1,11 +1,10 @@
-"""How many blocks a multiprocessor holds at once, what limits that, and what would make room for one more.
+"""Occupancy: resident blocks per multiprocessor, what limits them, and what would make room for one more.
 
-In: what a block needs, and a chip. Out: `Occupancy`, with the limits that ncu calls
-`launch__occupancy_limit_*`. Left out on purpose: clusters, of which fewer may fit, and a preference for more
-L1 cache than the launch leaves (`cudaFuncAttributePreferredSharedMemoryCarveout`).
+Not modelled: clusters, which may allow fewer, and `cudaFuncAttributePreferredSharedMemoryCarveout`.
 
-Source: NVIDIA's occupancy calculator, cuda_occupancy.h of CUDA 13.0; on an H200 equal to ncu's limits of 537
-launches, with the shared memory that the driver had set aside for each.
+Source: NVIDIA's occupancy calculator, cuda_occupancy.h of CUDA 13.0; on an H200 equal to ncu's limits
+(`launch__occupancy_limit_*`) of 537 launches, with the shared memory configuration that the driver chose for
+each.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ MOST_REGISTERS = 255  # that an instruction can name
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a block takes of a multiprocessor.
+    """The resources that a block needs.
 
-    threads: of a block. registers: of a thread, as the compiler gave them out. shared_bytes: static and
-    dynamic together, without what the system reserves. barriers: named ones, `__syncthreads` has one.
+    threads: of a block. registers: per thread, as the compiler allocated them. shared_bytes: static and
+    dynamic, without what the system reserves. barriers: named ones; `__syncthreads` uses one.
     """
 
     threads: int
@@ -35,8 +34,8 @@ class Needs:
 class Occupancy:
     """Resident blocks.
 
-    limits: resource -> blocks that it allows; None where the kernel needs nothing of it. warps: of a block.
-    most_warps: that a multiprocessor holds.
+    limits: resource -> blocks that it allows; None if the kernel does not use it. warps: of a block.
+    most_warps: that can be resident on a multiprocessor.
     """
 
     needs: Needs
@@ -46,22 +45,22 @@ class Occupancy:
 
     @property
     def blocks(self) -> int:
-        """Resident blocks of a multiprocessor; 0: the launch is refused."""
+        """Resident blocks per multiprocessor; 0: the launch fails."""
         return min(limit for limit in self.limits.values() if limit is not None)
 
     @property
     def limited_by(self) -> tuple[str, ...]:
-        """The resources that allow no more."""
+        """The resources that set the limit."""
         return tuple(name for name, limit in self.limits.items() if limit == self.blocks)
 
     @property
     def share(self) -> float:
-        """Resident warps of those that there is room for, 0 to 1: ncu's theoretical occupancy."""
+        """Resident warps relative to the maximum, 0 to 1: ncu's theoretical occupancy."""
         return self.blocks * self.warps / self.most_warps
 
 
 def occupancy(needs: Needs, chip: Arch) -> Occupancy:
-    """How many blocks with such needs a multiprocessor of `chip` holds at once."""
+    """Resident blocks with such needs on a multiprocessor of `chip`."""
     warps = -(-needs.threads // chip.warp)
     limits: dict[str, int | None] = {
         "registers": _by_registers(needs.registers, warps, chip),
@@ -74,9 +73,9 @@ def occupancy(needs: Needs, chip: Arch) -> Occupancy:
 
 
 def next_cliffs(needs: Needs, chip: Arch) -> tuple[tuple[Needs, int], ...]:
-    """The least that would have to go so that more blocks fit: (needs with it gone, resident blocks).
+    """The smallest reductions that make more blocks resident: (reduced needs, resident blocks).
 
-    Of registers and of shared memory, each alone; none where that does not help.
+    Of registers and of shared memory separately; omitted if that does not help.
     """
     now = occupancy(needs, chip).blocks
     found = []
@@ -86,7 +85,7 @@ def next_cliffs(needs: Needs, chip: Arch) -> tuple[tuple[Needs, int], ...]:
             found.append((less, occupancy(less, chip).blocks))
             break
     granule = chip.shared_granule_bytes
-    most = _portion(min(needs.shared_bytes, chip.shared_block_bytes + granule), chip)
+    most = _allocated(min(needs.shared_bytes, chip.shared_block_bytes + granule), chip)
     for total in range(most - granule, 0, -granule):
         less = replace(needs, shared_bytes=max(total - chip.shared_reserved_bytes, 0))
         if occupancy(less, chip).blocks > now:
@@ -97,8 +96,8 @@ def next_cliffs(needs: Needs, chip: Arch) -> tuple[tuple[Needs, int], ...]:
     return tuple(found)
 
 
-def _portion(shared_bytes: int, chip: Arch) -> int:
-    """What a block's shared memory takes, with the system's part, in whole portions."""
+def _allocated(shared_bytes: int, chip: Arch) -> int:
+    """A block's shared memory with the system's part, in whole allocation units."""
     granule = chip.shared_granule_bytes
     return -(-(shared_bytes + chip.shared_reserved_bytes) // granule) * granule
 
@@ -106,12 +105,14 @@ def _portion(shared_bytes: int, chip: Arch) -> int:
 def _by_shared(shared_bytes: int, chip: Arch) -> int | None:
     if shared_bytes > chip.shared_block_bytes:
         return 0
-    taken = _portion(shared_bytes, chip)
+    taken = _allocated(shared_bytes, chip)
     return chip.shared_multiprocessor_bytes // taken if taken else None
 
 
 def _by_registers(registers: int, warps: int, chip: Arch) -> int | None:
-    """Each partition gives registers to whole warps; the check of a launch takes all partitions as used."""
+    """Each partition allocates registers to whole warps; the launch check assumes that all partitions are
+    used.
+    """
     granule, partitions = chip.register_granule, chip.partitions
     of_warp = -(-registers * chip.warp // granule) * granule
     if not of_warp:

@@ -1,7 +1,6 @@
-"""The operations on memory: what each is called, how it is served, and where the chip counts it.
+"""The memory operations: their names, how they are served, and in which counters they appear.
 
-In: a space and an operation, as a trace has them. Out: an `Operation`. Rules and sources: docs/model.md.
-Left out on purpose: for which widths a rule was measured (`memsim.arch`), and the rules' numbers.
+Rules and sources: docs/model.md. For which widths a rule was measured is in `memsim.arch`.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ class Operation:
 
     Attributes:
         space: "shared", "global", "local" or "constant".
-        name: as traces, budgets and JSON call it.
+        name: in traces, budgets and JSON.
         verb: what its lanes do: "load", "store", "update" or "copy".
-        counter: the end of ncu's counters that it is in, `ld` of `..._op_ld.sum`; "" if it is in none.
+        counter: suffix of the ncu counters that include it, `ld` of `..._op_ld.sum`; "" if none does.
         opcodes: of machine code. A reduction is an atomic without a result: ptxas turns one into the other.
-        shares: whether lanes that want the same word share it; else each active lane counts.
-        merges: whether neighbouring groups of lanes can become one, from 8 bytes a lane on.
-        passes: how often every wavefront is taken; those of the second time are no conflicts.
-        matrix: whether a lane gives the row of a matrix, and all of a warp take part.
-        bypass: whether it goes past the L1 cache: in shared memory the chip counts nothing for it.
-        remote: whether it is to shared memory of another block, which the chip counts like global memory.
-        engine: whether the engine beside the threads (TMA) does it: in shared memory the chip counts nothing.
-        grouped: whether four warps read together: a request is theirs, of the first one's lanes.
+        shares: whether lanes that access the same word share it; else each active lane counts.
+        merges: whether neighbouring groups of lanes can merge, from 8 bytes per lane on.
+        passes: how often every wavefront is taken; repeated ones are not conflicts.
+        matrix: whether a lane gives the address of a matrix row, and all lanes of a warp take part.
+        bypass: whether it bypasses the L1 cache: in shared memory the chip counts nothing for it.
+        remote: whether it accesses another block's shared memory, which the chip counts like global memory.
+        engine: whether TMA performs it: in shared memory the chip counts nothing.
+        grouped: whether four warps read together: the request is theirs, made by the first one's lanes.
         why: why it has no rule at any width; "" if it has one.
-        counted_as: the operations whose counters it is in, where it has no rule of its own.
+        counted_as: the operations in whose counters it is, if it has no rule of its own.
     """
 
     space: str
@@ -59,12 +58,14 @@ class Operation:
 
     @property
     def is_of_lanes(self) -> bool:
-        """Whether where each lane asks in the banks decides what the chip counts for it on this side."""
+        """Whether the lanes' addresses decide what the chip counts for it on this side."""
         return self.is_counted and not (self.remote or self.grouped)
 
     @property
     def access(self) -> str:
-        """As far as an opcode tells it, which does not tell atomics apart: `shared load`, `cp.async`."""
+        """Its name as far as the opcode tells, which does not distinguish atomics: `shared load`,
+        `cp.async`.
+        """
         if self.is_copy:
             return "cp.async"
         return f"{self.space} {'atomic' if self.verb == 'update' else self.name}"
@@ -74,11 +75,12 @@ _LOOP = (
     "this atomic on shared memory is a compare-and-swap loop, whose number of iterations depends on timing"
 )
 _GENERIC = (
-    "this atomic on shared memory through a generic address is another instruction, which was not measured"
+    "this atomic on shared memory through a generic address is a different instruction, "
+    "which was not measured"
 )
 _REMOTE = (
-    "this atomic is on shared memory of another block, where the chip counts lanes at one place by a rule"
-    " that is not known"
+    "this atomic is on shared memory of another block, where the chip counts lanes with equal addresses by"
+    " an unknown rule"
 )
 
 _STORES = ("store", "cluster_store")
@@ -128,10 +130,10 @@ OPERATIONS = {
 
 
 def operation(space: str, name: str) -> Operation:
-    """The operation; one that is not in the table is counted nowhere."""
+    """The operation; an unknown one is in no counter."""
     return OPERATIONS.get((space, name)) or Operation(space, name, "access")
 
 
 def counted(space: str, counter: str) -> tuple[str, ...]:
-    """The names of a space's operations that a counter has, such as `ld`."""
+    """The names of a space's operations in a counter, such as `ld`."""
     return tuple(op.name for op in OPERATIONS.values() if (op.space, op.counter) == (space, counter))

@@ -1,12 +1,9 @@
-"""Which pipe of a multiprocessor executes an instruction, and for how many cycles it is taken.
+"""Which pipe of a multiprocessor executes an instruction, and how many cycles it occupies it.
 
-In: opcodes with their modifiers, and how often a warp executed each. Out: executed instructions under ncu's
-names, and the cycles that they take of each pipe of a scheduler's partition.
-
-Source: an H200. Which pipe: ncu's `sm__inst_executed_pipe_*` beside the executed instructions of 385
-kernels, equal in each. Cycles: a loop of one instruction in all warps (`traces/nvidia-h200/rates/`).
-Left out on purpose: LSU, ADU, CBU and texture pipes, whose counters also count what an instruction is split
-into; the cycles of the uniform pipe, which were not measured; latencies.
+Source: an H200. Pipes: ncu's `sm__inst_executed_pipe_*` compared with the executed instructions of 385
+kernels, equal in each. Cycles: a loop of one instruction in all warps (`traces/nvidia-h200/rates/`). Not
+modelled: the LSU, ADU, CBU and texture pipes, whose counters also include the parts of split instructions;
+the cycles of the uniform pipe, which were not measured; latencies.
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-#: Issues, and pipes of each kind, that a scheduler's partition has; schedulers of a multiprocessor.
+#: Issue slots, and pipes of each kind, per partition; schedulers per multiprocessor.
 SCHEDULERS = 4
 
 _ALU = """BMSK CS2R ELECT F2FP FMNMX FSEL FSET FSETP HMNMX2 HSET2 HSETP2 I2FP I2I IABS IADD3 ISETP LEA LOP3
@@ -31,7 +28,7 @@ EXIT FENCE LD LDC LDG LDGDEPBAR LDGSTS LDL LDS LDSM MATCH MEMBAR MOVM NANOSLEEP 
 RET S2R S2UR SHFL ST STG STL STS STSM SYNCS UBLKCP UCGABAR_ARV UCGABAR_WAIT ULDC UMOV VOTEU WARPGROUP
 WARPSYNC YIELD TLD"""
 
-#: Opcode -> its pipe as ncu calls it; "" for one that none of these pipes executes.
+#: Opcode -> its pipe by ncu's name; "" for one that none of these pipes executes.
 PIPE_OF: dict[str, str] = {
     **dict.fromkeys(_OTHERS.split(), ""),
     **dict.fromkeys(_ALU.split(), "alu"),
@@ -41,9 +38,9 @@ PIPE_OF: dict[str, str] = {
     **dict.fromkeys(_UNIFORM.split(), "uniform"),
     **dict.fromkeys(_TENSOR, "tensor"),
 }
-#: Cycles that one instruction takes of a pipe.
+#: Cycles for which one instruction occupies a pipe.
 CYCLES = {"alu": 2, "fp64": 2, "xu": 8}
-#: The same for tensor instructions, by opcode and shape; the slower of two where only the shape is given.
+#: The same for tensor instructions, by opcode and shape; the slower of two if only the shape is given.
 TENSOR_CYCLES = {
     ("HMMA", "16816"): 6,
     ("HMMA", "1688"): 4,
@@ -52,7 +49,7 @@ TENSOR_CYCLES = {
     ("DMMA", "8"): 16,
     ("DMMA", "8x8x4"): 16,
 }
-#: Where lanes part and meet, the chip executes these more or less often than each group of lanes once.
+#: With divergence, the chip does not execute these exactly once for each group of lanes.
 MEETING = frozenset({"BRA", "BREAK", "BRX", "BSSY", "BSYNC", "CALL", "RET", "WARPSYNC", "YIELD"})
 PARTING = frozenset({"BSYNC", "WARPSYNC", "BRX", "RET"})
 _HALF = ("HADD2", "HFMA2", "HMUL2")
@@ -62,12 +59,11 @@ _PIPE = "sm__inst_executed_pipe_{}.sum"
 
 @dataclass(frozen=True, slots=True)
 class PipeUse:
-    """What instructions take of the pipes.
+    """How instructions use the pipes.
 
-    counters: ncu metric -> count; None where an executed opcode is not in the table, and of all instructions
-    where lanes of a warp meet. cycles: of one partition,
-    were all executed there, by pipe: "issue", "alu", "fma", "fp64", "xu", "tensor". unknown: opcodes whose
-    pipe or cycles are not known.
+    counters: ncu metric -> count; None if an executed opcode is not in the table, and for all instructions if
+    lanes of a warp reconverge. cycles: of one partition, if it executed everything, by pipe: "issue", "alu",
+    "fma", "fp64", "xu", "tensor". unknown: opcodes with unknown pipe or cycles.
     """
 
     counters: dict[str, int | None]
@@ -121,14 +117,14 @@ def pipe_use(executed: Mapping[str, int]) -> PipeUse:
 
 
 def pipe_of(opcode: str, modifiers: list[str]) -> str | None:
-    """The pipe of an instruction; "" for one of none of these, None if that is not known."""
+    """The pipe of an instruction; "" for one of none of these, None if unknown."""
     if opcode == "HFMA2" and "MMA" in modifiers:
         return "tensor"
     return PIPE_OF.get(opcode)
 
 
 def tensor_cycles(opcode: str, modifiers: list[str]) -> int | None:
-    """Cycles that the tensor pipe takes for an instruction; None where that was not measured."""
+    """Cycles for which an instruction occupies the tensor pipe; None if not measured."""
     if opcode == "HFMA2":
         return 2
     if opcode in _OF_A_WARPGROUP:
@@ -139,7 +135,7 @@ def tensor_cycles(opcode: str, modifiers: list[str]) -> int | None:
 
 
 def _cycles_of_warpgroup(modifiers: list[str]) -> int | None:
-    """Of `64x128x16`: half a cycle for each column, of any type; sparse ones were not measured."""
+    """For `64x128x16`: half a cycle per column, of any type; sparse ones were not measured."""
     shape = modifiers[0].split("x") if modifiers else []
     if len(shape) != 3 or "SP" in modifiers or not shape[1].isdigit():
         return None

@@ -1,10 +1,9 @@
 """How a warp's request to shared memory is served: group and wavefront of each lane, load of each bank.
 
-In: byte addresses of 32 lanes, width, operation, as for `shared_access`. Out: arrays over the lanes or the
-banks, from the same rules; the tests prove that they add up to what `shared_access` counts.
+Uses the same rules as `shared_access`; tests check that the results add up to its counts.
 
-A group's wavefronts have an order here: words that meet in a bank are served in the order of the first lanes
-that ask for them. How many wavefronts there are was measured; which of the words goes first was not.
+The order of a group's wavefronts is ours: words in the same bank are served in the order of the first lanes
+that access them. The number of wavefronts was measured, their order was not.
 """
 
 from __future__ import annotations
@@ -24,10 +23,13 @@ from memsim.model.shared import Counts, SharedRule, partners_agree, shared_rule
 class Service:
     """How requests are served; int64 arrays.
 
-    group [..., 32]: the group that the lane belongs to, from 1; 0 for an idle lane.
-    wavefront [..., 32]: the wavefront that serves the lane, from 1 over the whole request; 0: idle.
-        A compare-and-swap takes each of them twice.
-    lanes [...]: lanes of a group.
+    group [..., 32]: the lane's group, from 1; 0 for an inactive lane.
+
+    wavefront [..., 32]: the wavefront that serves the lane, from 1 over the whole request; 0: inactive. A
+    compare-and-swap takes each of them twice.
+
+    lanes [...]: lanes per group.
+
     pairs [...]: the distance at which the pair rule holds and groups merge, 1 or 2; 0 if they do not merge.
     """
 
@@ -39,7 +41,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BankLoad:
-    """What requests ask of the banks; int64 arrays (..., 32 banks).
+    """The load of the banks; int64 arrays (..., 32 banks).
 
     words: words that the bank serves, over all groups of the request. ways: the most of them in one group.
     Where lanes do not share (atomics, `cp.async`), each lane counts as a word of its own.
@@ -52,7 +54,7 @@ class BankLoad:
 def serve_lanes(
     addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> Service:
-    """Which group and which wavefront serves each lane. Arguments and errors: as `shared_access`."""
+    """The group and the wavefront that serve each lane. Arguments and errors: as `shared_access`."""
     requests = check_requests(addresses, width, op, active, arch, "shared")
     rule = shared_rule(op, width, arch)
     group, wavefront = np.zeros((2, *requests.addresses.shape), np.int64)
@@ -80,7 +82,7 @@ def serve_copies(
     read: ArrayLike | None = None,
     arch: Arch = SM_90,
 ) -> Service:
-    """The same for `cp.async.ca`. Arguments and errors: as `copy_access`."""
+    """As `serve_lanes`, for `cp.async.ca`. Arguments and errors: as `copy_access`."""
     turns, lanes, shape = copy_turns(addresses, origins, width, active, read, arch)
     warp = turns.shape[1]
     by_group = turns.reshape(len(turns), warp // lanes, lanes)
@@ -98,7 +100,7 @@ def serve_copies(
 def bank_load(
     addresses: ArrayLike, width: int, op: str = "load", active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> BankLoad:
-    """How many words each bank serves. Arguments and errors: as `shared_access`."""
+    """The number of words that each bank serves. Arguments and errors: as `shared_access`."""
     requests = check_requests(addresses, width, op, active, arch, "shared")
     rule = shared_rule(op, width, arch)
     words, ways = np.zeros((2, len(requests.addresses), arch.banks), np.int64)
@@ -117,7 +119,7 @@ def bank_load(
 
 
 def _pair_distance(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
-    """Where groups merge: the distance of the lanes that agree; else 0."""
+    """The distance at which the pair rule holds and groups merge; else 0."""
     if not rule.merges:
         return np.zeros(len(units), np.int64)
     near, far = (partners_agree(units, active, distance) for distance in (1, 2))
@@ -125,7 +127,7 @@ def _pair_distance(units: Lanes, active: Mask | None, rule: SharedRule) -> Count
 
 
 def _units_in_slots(units: Lanes, active: Mask | None, rule: SharedRule, lanes: int) -> NDArray[np.int64]:
-    """How many units each slot serves in each group of `lanes` lanes [m, groups, slots]."""
+    """The number of units that each slot serves in each group of `lanes` lanes [m, groups, slots]."""
     slots = rule.lanes
     rows = units.reshape(-1, lanes)
     on = np.ones(rows.shape, np.bool_) if active is None else active.reshape(-1, lanes)
@@ -142,7 +144,7 @@ def _units_in_slots(units: Lanes, active: Mask | None, rule: SharedRule, lanes: 
 
 
 def _wavefronts(units: Lanes, group: Counts, rule: SharedRule) -> Counts:
-    """The wavefront of each lane [m, 32]; `group` is 0 where a lane is idle."""
+    """The wavefront of each lane [m, 32]; `group` is 0 for an inactive lane."""
     warp = units.shape[1]
     on = group > 0
     slot = units & units.dtype.type(rule.lanes - 1)

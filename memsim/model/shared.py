@@ -1,9 +1,7 @@
-"""What a warp's request to shared memory costs: wavefronts, bank conflicts and ways.
+"""The cost of a warp's request to shared memory: wavefronts, bank conflicts and ways.
 
-In: byte addresses of 32 lanes, width, operation. Out: `SharedCost`, one number of each kind for
-each request. Left out on purpose: arbitration between warps, and everything about time.
-
-Every rule here was measured on an H100 with one warp at a time; see docs/model.md.
+Arbitration between warps and time are not modelled. Every rule here was measured on an H100 with one warp at
+a time; see docs/model.md.
 """
 
 from __future__ import annotations
@@ -27,10 +25,9 @@ class SharedCost:
 
     wavefronts: passes through the banks, as `l1tex__data_pipe_lsu_wavefronts_mem_shared_op_*` counts.
     conflicts: wavefronts beyond one for each group of lanes, as
-        `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_*` counts.
-    ways: the cost of the dearest group; 1 is conflict-free, 0 a request with no active lane.
-    ideal: the fewest wavefronts that any layout of the same words could reach with this
-        instruction and these lanes (docs/model.md has the definition).
+    `l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_*` counts. ways: the cost of the most expensive group;
+    1 is conflict-free, 0 a request without active lanes. ideal: the fewest wavefronts that any layout of the
+    same words could reach with this instruction and these lanes (docs/model.md has the definition).
     """
 
     wavefronts: Counts
@@ -43,10 +40,10 @@ class SharedCost:
 class SharedRule:
     """How one instruction is served.
 
-    lanes: how many lanes make a group. merges: two neighbouring groups become one where the pair
-    rule holds. shares: lanes that touch the same word share it; otherwise each active lane counts.
-    unit: bytes that a lane touches, at least one bank's; a group covers the banks once.
-    passes: how often every wavefront is taken; those of the second time are no conflicts.
+    lanes: per group. merges: two neighbouring groups merge if the pair rule holds. shares: lanes that access
+    the same word share it; otherwise each active lane counts. unit: bytes that a lane accesses, at least one
+    bank's; a group covers the banks once. passes: how often every wavefront is taken; repeated ones are not
+    conflicts.
     """
 
     lanes: int
@@ -57,12 +54,12 @@ class SharedRule:
 
     @property
     def widest(self) -> int:
-        """Lanes of the largest group that can ever be served together."""
+        """Lanes of the largest group that can be served together."""
         return 2 * self.lanes if self.merges else self.lanes
 
 
 def shared_rule(op: str, width: int, arch: Arch) -> SharedRule:
-    """The rule for `op` at `width` bytes a lane (both measured on `arch`). Source: docs/model.md."""
+    """The rule for `op` at `width` bytes per lane (both measured on `arch`). Source: docs/model.md."""
     unit, operation = max(width, arch.bank_bytes), OPERATIONS["shared", op]
     return SharedRule(
         lanes=arch.banks * arch.bank_bytes // unit,
@@ -83,16 +80,16 @@ def shared_access(
     """Cost of warp requests to shared memory.
 
     Args:
-        addresses: integers (..., 32), byte addresses or offsets, one row for each warp request.
-        width: bytes a lane: 1, 2, 4, 8 or 16; 16 for ldmatrix and stmatrix.
+        addresses: integers (..., 32), byte addresses or offsets, one row per warp request.
+        width: bytes per lane: 1, 2, 4, 8 or 16; 16 for ldmatrix and stmatrix.
         op: load, store, atomic, reduction, atomic_inc, atomic_cas, ldmatrix, stmatrix or cp_async.
-            For ldmatrix and stmatrix the active lanes say which rows are given: lanes 0-7 for .x1.
+            For ldmatrix and stmatrix the active lanes are those that address rows: lanes 0-7 for .x1.
             atomic_inc: adding the constant 1 without a result, which has an instruction of its own.
-            atomic_cas: compare and swap. Of 8 bytes, atomic is an exchange; the other 64-bit
-            operations are loops, which have no cost of their own. cp_async: `.ca`, whose lanes read
-            side by side in global memory; for any other `copy_access`.
-        active: booleans that broadcast to (..., 32); None means every lane. The addresses of
-            lanes that are not active are ignored.
+            atomic_cas: compare and swap. With 8 bytes, atomic is an exchange; the other 64-bit
+            operations are loops, which have no cost of their own. cp_async: `.ca` whose lanes read
+            contiguous global memory; for others use `copy_access`.
+        active: booleans that broadcast to (..., 32); None means all lanes. Addresses of inactive
+            lanes are ignored.
         arch: the chip whose measured rules to use, or its name.
 
     Returns:
@@ -118,9 +115,9 @@ def shared_access(
 
 
 def serve(units: Lanes, active: Mask | None, rule: SharedRule) -> tuple[Small, Counts]:
-    """Cost of each group [m, 32 / lanes] and how many groups are served [m], for units [m, 32].
+    """Cost of each group [m, 32 / lanes] and the number of groups served [m], for units [m, 32].
 
-    Where groups merge, the costs of the merged groups stand first and the rest of the row is 0.
+    If groups merge, the costs of merged groups come first and the rest of the row is 0.
     """
     costs = group_costs(units, active, rule, rule.lanes)
     groups = np.count_nonzero(costs, axis=1)
@@ -139,14 +136,14 @@ def serve(units: Lanes, active: Mask | None, rule: SharedRule) -> tuple[Small, C
 def pair_rule(units: Lanes, active: Mask | None) -> Mask:
     """Whether neighbouring groups merge [m]: one condition over the whole row of lanes.
 
-    Every active lane i has lane i^1 inactive or at the same address, or every active lane i has
-    lane i^2 inactive or at the same address. Stated by NVIDIA for CC 7.x loads, measured on 9.0.
+    Every active lane i has lane i^1 inactive or at the same address, or every active lane i has lane i^2
+    inactive or at the same address. Documented by NVIDIA for CC 7.x loads, measured on 9.0.
     """
     return partners_agree(units, active, 1) | partners_agree(units, active, 2)
 
 
 def partners_agree(units: Lanes, active: Mask | None, distance: int) -> Mask:
-    """Whether every active lane i has lane i^distance idle or at the same address [m]."""
+    """Whether every active lane i has lane i^distance inactive or at the same address [m]."""
     shape = (len(units), -1, 2, distance)
     pairs = units.reshape(shape)
     fits = pairs[:, :, 0] == pairs[:, :, 1]
@@ -158,15 +155,15 @@ def partners_agree(units: Lanes, active: Mask | None, distance: int) -> Mask:
 
 
 def group_costs(units: Lanes, active: Mask | None, rule: SharedRule, lanes: int) -> Small:
-    """Cost of each group of `lanes` lanes, uint8 [m, groups]; 0 where no lane is active.
+    """Cost of each group of `lanes` lanes, uint8 [m, groups]; 0 if no lane is active.
 
-    A unit is as wide as a lane's access, and aligned, so the banks under it always fill alike:
+    A unit is aligned and as wide as a lane's access, so the banks under it are always equally loaded:
     counting units in each of `128 / unit` slots counts words in each bank.
     """
     slots = rule.lanes
     rows = units.reshape(-1, lanes)
     if not rule.shares:
-        # Give each lane a word of its own in its bank: then words count lanes.
+        # Give each lane its own word in its bank, so that counting words counts lanes.
         own = np.arange(lanes, dtype=units.dtype) * units.dtype.type(slots)
         rows = (rows & units.dtype.type(slots - 1)) + own
     if active is None:
@@ -179,10 +176,10 @@ def group_costs(units: Lanes, active: Mask | None, rule: SharedRule, lanes: int)
 
 
 def _most_in_a_slot(units: Lanes, slots: int) -> Small:
-    """The most distinct units of a row that fall in one slot (unit modulo slots), uint8 [rows]."""
+    """The most distinct units of a row in one slot (unit modulo slots), uint8 [rows]."""
     slot_bits = slots.bit_length() - 1
     word_bits = units.dtype.type(units.dtype.itemsize * 8 - slot_bits)
-    keys = units << word_bits | units >> units.dtype.type(slot_bits)  # slot first, then which unit of it
+    keys = units << word_bits | units >> units.dtype.type(slot_bits)  # slot first, then the unit in it
     keys.sort(axis=1)
     lanes = np.ascontiguousarray(keys.T)
     change = lanes[1:] ^ lanes[:-1]
@@ -198,7 +195,7 @@ def _most_in_a_slot(units: Lanes, slots: int) -> Small:
 
 
 def _ideal(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
-    """max(ceil(distinct words / 32), groups that the hardware never merges and that have an active lane)."""
+    """max(ceil(distinct words / 32), groups with an active lane that the hardware never merges)."""
     groups = np.full(len(units), units.shape[1] // rule.widest)
     if active is not None:
         groups = np.count_nonzero(active.reshape(len(units), -1, rule.widest).any(axis=2), axis=1)

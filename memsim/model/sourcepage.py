@@ -1,9 +1,8 @@
-"""What the profiler's Source page prints for a request, where that is not what the hardware does.
+"""What the profiler's Source page shows for a request, where it differs from the hardware's counts.
 
-In: a request, as in `memsim.model.shared` and `.coalescing`. Out: the numbers of ncu's SourceCounters
-section. They are themselves a model that the profiler computes from addresses; here so that a
-recording of them can be compared exactly. Left out on purpose: `cp.async.cg` behind a guard. What ncu
-2025.3.1 prints for it depends on lanes that the guard switches off.
+The numbers of ncu's SourceCounters section are themselves a model that the profiler computes from addresses;
+they are modelled here so that recordings of them can be compared exactly. Not modelled: guarded
+`cp.async.cg`, for which ncu 2025.3.1 shows numbers that depend on lanes that the guard switches off.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from memsim.model.cp_async import check_copies, distinct
 from memsim.model.shared import Counts, SharedRule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1
-BYPASS_BYTES = 16  # of a lane of `cp.async.cg`
+BYPASS_BYTES = 16  # per lane of `cp.async.cg`
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedSource:
-    """int64 arrays (...); `UNKNOWN` where the profiler's rule is not known.
+    """int64 arrays (...); `UNKNOWN` where the profiler's rule is unknown.
 
     wavefronts: `memory_l1_wavefronts_shared`. ideal: `memory_l1_wavefronts_shared_ideal`.
     """
@@ -52,9 +51,9 @@ def shared_source_page(
 ) -> SharedSource:
     """The Source page's shared-memory numbers; arguments and errors as in `shared_access`.
 
-    Unknown: 16-byte loads of a warp with idle lanes, lane 31 active, in whose lower half every active
-    lane has its partner of the pair rule, but not all lanes are active. All else is exact on every
-    recorded pattern.
+    Unknown: 16-byte loads of a warp with inactive lanes and an active lane 31, in whose lower half every
+    active lane has its partner of the pair rule, but not all lanes are active. Everything else is exact on
+    every recorded pattern.
     """
     requests = check_requests(addresses, width, op, active, arch, "shared")
     rule = shared_rule(op, width, arch)
@@ -77,8 +76,8 @@ def copy_source_page(
 ) -> SharedSource:
     """The Source page's shared-memory numbers of `cp.async.ca`; arguments and errors as in `copy_access`.
 
-    Each group takes as many wavefronts as its worst lane meets lanes, itself included. Two lanes meet if they
-    read from the same banks of the cache, or write to the same banks.
+    Each group takes as many wavefronts as its worst lane has conflicts, plus one. Two lanes conflict if they
+    read from the same banks of the cache or write to the same banks.
     """
     writes, reads = check_copies(addresses, origins, width, active, read, arch)
     slots = arch.line_bytes // width
@@ -98,11 +97,11 @@ def bypass_source_page(
     read: ArrayLike | None = None,
     arch: Arch = SM_90,
 ) -> tuple[SharedSource, GlobalSource]:
-    """The Source page's numbers of `cp.async.cg` without a guard; arguments and errors as in `copy_access`.
+    """The Source page's numbers of unguarded `cp.async.cg`; arguments and errors as in `copy_access`.
 
     Eight lanes at a time. Sectors: pairs of 32 bytes read and 32 bytes written. Wavefronts: a pair of a line
-    read and 128 bytes written takes as many as the most pieces of 32 bytes that 32 bytes of the line go to.
-    Unknown: wavefronts where a lane writes zeros, for the profiler uses the address that it does not read.
+    read and 128 bytes written takes as many as the most 32-byte pieces that 32 bytes of the line go to.
+    Unknown: wavefronts if a lane writes zeros, because the profiler uses the address that is not read.
     """
     writes, reads = check_copies(addresses, origins, BYPASS_BYTES, active, read, arch)
     group = arch.line_bytes // BYPASS_BYTES
@@ -126,7 +125,7 @@ def bypass_source_page(
 
 
 def _bypass_wavefronts(source: Lanes, to: Lanes, active: Mask | None, group: int) -> Counts:
-    """Wavefronts that the page shows for copies of 16 bytes a lane [m]; both in units of those."""
+    """Wavefronts that the page shows for copies of 16 bytes per lane [m]; both in units of these."""
     per_line, per_sector = np.uint32(group), np.uint32(2)
     shape = (-1, group)
     lines, sectors = (source // per_line).reshape(shape), (source // per_sector).reshape(shape)
@@ -148,13 +147,13 @@ def _equal(keys: Lanes) -> Mask:
 
 
 def _first(same: Mask, active: Mask) -> Mask:
-    """Which active lanes have no other of their kind in front of them: bool [m, lane]."""
+    """Which active lanes have no equal lane before them: bool [m, lane]."""
     first: Mask = active & ~(same & np.tri(active.shape[1], k=-1, dtype=np.bool_)).any(axis=2)
     return first
 
 
 def _in_groups(keys: tuple[Lanes | Counts, ...], active: Mask | None, lanes: int) -> Counts:
-    """How many different keys the active lanes have in each group of `lanes`, summed [m]."""
+    """The number of distinct keys of the active lanes in each group of `lanes`, summed [m]."""
     mask = None if active is None else active.reshape(-1, lanes)
     found = distinct(tuple(key.reshape(-1, lanes) for key in keys), mask)
     summed: Counts = found.reshape(len(keys[0]), -1).sum(axis=1)
@@ -173,7 +172,7 @@ def _same_slot(units: Lanes, active: Mask | None, slots: int) -> Mask:
 
 
 def _wavefronts(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
-    """As the hardware, but a merge happens only where the merged group has no conflict."""
+    """As the hardware, but groups merge only if the merged group has no conflict."""
     apart = group_costs(units, active, rule, rule.lanes).astype(np.int64)
     if not rule.merges:
         alone: Counts = apart.sum(axis=1) * rule.passes
@@ -191,11 +190,11 @@ def _wavefronts(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
 def _with_idle_lanes(
     units: Lanes, active: Mask, rule: SharedRule, paired: Mask, apart: Counts, together: Counts
 ) -> Counts:
-    """16-byte loads, where the profiler looks at the pair rule in each half-warp by itself [m].
+    """16-byte loads, for which the profiler applies the pair rule to each half-warp separately [m].
 
-    As long as lane 31 is idle, it takes the rule for given in the lower half. If that lane is active, an
-    idle partner breaks the rule there. If all active lanes ask for one address, it takes sixteen of them
-    at a time, wherever they are. No reason is known for any of this; it fits every recorded pattern.
+    If lane 31 is inactive, it assumes the rule in the lower half. If it is active, an inactive partner breaks
+    the rule there. If all active lanes access one address, it takes sixteen of them at a time, wherever they
+    are. There is no known reason for any of this; it matches every recorded pattern.
     """
     lower, whole = units[:, : rule.widest], active[:, : rule.widest]
     last = active[:, -1]
@@ -231,7 +230,7 @@ def global_source_page(
 
 
 def _bytes(active: Mask | None, requests: int, width: int, arch: Arch) -> Counts:
-    """Bytes that the active lanes ask for, shared ones counted for each lane."""
+    """Bytes that the active lanes access, counting shared ones for each lane."""
     lanes = np.full(requests, arch.warp) if active is None else np.count_nonzero(active, axis=1)
     asked: Counts = lanes * width
     return asked

@@ -1,7 +1,6 @@
-"""Which counters depend on more than the addresses of a kernel's copies, and on what.
+"""Counters that depend on more than the addresses of a kernel's copies, with the reason.
 
-In: the requests of one instruction. Out: ncu's names, each with the reason. A total under such a name is not
-known. Left out on purpose: every other kind of access, of which addresses decide all that is counted.
+Totals under such names are unknown. For every other kind of access, addresses decide all counts.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from memsim.model.operations import Operation
 COPY_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
 
 BY_HITS = (
-    "wavefronts of cp.async are for data in the L1 cache; lanes that read from several lines take more or "
-    "fewer where they miss"
+    "wavefronts of cp.async are for data in the L1 cache; lanes that read from several lines may take more "
+    "or fewer if they miss"
 )
-BY_ZEROS = "lanes of a cp.async.cg that write zeros can collide with other writes"
+BY_ZEROS = "lanes of a cp.async.cg that write zeros may conflict with other writes"
 
 
 def undecided(
     copy: Operation, width: int, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> dict[str, str]:
-    """Metric -> why it is not known, for the requests to shared memory of one copy.
+    """Metric -> why it is unknown, for the requests to shared memory of one copy.
 
-    partner: each lane's address in global memory, -1 where it writes zeros.
+    partner: each lane's address in global memory, -1 if it writes zeros.
     """
     on, other = np.asarray(active), np.asarray(partner)
     if not copy.bypass and not is_certain(other, width, on, other >= 0, arch).all():

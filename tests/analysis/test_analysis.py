@@ -193,7 +193,7 @@ def test_one_unresolved_instruction_makes_the_row_unresolved() -> None:
 def test_a_width_that_was_not_measured_is_unresolved() -> None:
     row = only_site((site(op="atomic", width=2), [TWO_WAY]))
     assert row.wavefronts is None
-    assert row.unresolved == "shared atomic of 2 bytes a lane has no rule on sm_90"
+    assert row.unresolved == "shared atomic of 2 bytes per lane has no rule on sm_90"
     assert only_site((site(op="atomic", width=4), [TWO_WAY])).unresolved is None
 
 
@@ -259,7 +259,7 @@ def test_copies_past_the_cache_count_in_global_memory_alone() -> None:
     assert both(LANES * 32, LANES * 16, every).sites[1].sectors == 32
     assert analysis.totals[LDG_SECTORS] == 16 and analysis.totals[COPY_CONFLICTS] == 0
     twice = both(LANES // 2 * 16, LANES * 16, every)
-    assert "write to the same place" in (twice.sites[1].unresolved or "")
+    assert "write to the same address" in (twice.sites[1].unresolved or "")
     assert twice.totals[LDG_SECTORS] is None
 
 

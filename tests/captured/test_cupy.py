@@ -110,5 +110,5 @@ def test_what_is_wrong_is_said(raw: Any, message: str) -> None:
 
 
 def test_grid_and_block_are_needed() -> None:
-    with pytest.raises(MemsimError, match="for a grid and a block"):
+    with pytest.raises(MemsimError, match="needs a grid and a block"):
         memsim.analyze(Kernel(SOURCE, "scale", ("-DSTRIDE=1",)))

@@ -170,13 +170,13 @@ def test_captures_may_lie_in_one_another(triton: Any) -> None:
 def test_arguments_that_do_not_make_up_the_parameters(triton: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SIGNATURE, "BLOCK", "i32")
     monkeypatch.setitem(SIGNATURE, "n", ("i32", "i32", "i32"))
-    with pytest.raises(MemsimError, match="hands add 7 arguments, and it takes 6"), memsim.capture():
+    with pytest.raises(MemsimError, match="7 arguments to add, which takes 6"), memsim.capture():
         triton.function.run(ArrayArg((4,)), None, (1, 2, 3), 1.0, 128, grid=(2, 1, 1), warmup=False)
 
 
 def test_an_unknown_type_is_said(triton: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SIGNATURE, "n", "i4")
-    with pytest.raises(MemsimError, match="argument n is of Triton's type i4"), memsim.capture():
+    with pytest.raises(MemsimError, match="argument n has Triton's type i4"), memsim.capture():
         triton.function.run(ArrayArg((4,)), None, 1, 1.0, 128, grid=(2, 1, 1), warmup=False)
 
 

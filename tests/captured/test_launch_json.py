@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memsim.api.loading import from_cubin
 from memsim.captured.launch_document import schema
 from memsim.captured.launch_json import read_launch, write_launch
-from memsim.captured.launched import Launched, kept
+from memsim.captured.launched import Launched, snapshot
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
@@ -52,7 +52,7 @@ def launch(cubin: bytes, **changes: Any) -> Launched:
     from dataclasses import replace
 
     kernel = replace(from_cubin(cubin, "somebody 1.0")["k"], names=NAMES)
-    made = Launched(kernel, (1, 1, 1), (32, 1, 1), kept(args), 16, note="n=32")
+    made = Launched(kernel, (1, 1, 1), (32, 1, 1), snapshot(args), 16, note="n=32")
     return replace(made, **changes)
 
 
@@ -95,7 +95,7 @@ def test_arrays_of_one_allocation_lie_in_one_again(cubin: bytes, tmp_path: Path)
 
 def test_a_launch_keeps_its_arrays_as_they_were(cubin: bytes) -> None:
     mine = np.arange(64, dtype=np.float32)
-    first, second = kept([mine[:32], mine[32:]])
+    first, second = snapshot([mine[:32], mine[32:]])
     mine[:] = 0
     assert first[5] == 5 and second[5] == 37
     assert np.shares_memory(first.base, second.base)
@@ -130,7 +130,7 @@ def test_any_array_comes_back(
 
 
 def _of(kernel: Any, array: Any) -> Launched:
-    return Launched(kernel, (1, 1, 1), (1, 1, 1), kept([array]))
+    return Launched(kernel, (1, 1, 1), (1, 1, 1), snapshot([array]))
 
 
 _CODE: list[bytes] = []
@@ -171,10 +171,10 @@ def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"grid": [0]}, r"this is no launch: Expected `int` >= 1 - at `\$.grid\[0\]`"),
-        ({"arguments": [{"kind": "matrix"}]}, "this is no launch"),
-        ({"arguments": [{"kind": "scalar", "dtype": "int8", "value": 300}]}, "300 is no int8"),
-        ({"size": 1}, "this is no launch: Object contains unknown field `size`"),
+        ({"grid": [0]}, r"this is not a launch: Expected `int` >= 1 - at `\$.grid\[0\]`"),
+        ({"arguments": [{"kind": "matrix"}]}, "this is not a launch"),
+        ({"arguments": [{"kind": "scalar", "dtype": "int8", "value": 300}]}, "300 is not of type int8"),
+        ({"size": 1}, "this is not a launch: Object contains unknown field `size`"),
         ({"code": "other.cubin"}, "there is no other.cubin beside it"),
         ({"kernel": "other"}, "no kernel 'other'"),
         ({"arguments": []}, "takes 1 arguments, 0 given"),
@@ -184,7 +184,7 @@ def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
         ),
         (
             {"arguments": [{"kind": "array", "dtype": "int8", "shape": [5], "values": "four.npy"}]},
-            "does not hold",
+            "does not contain",
         ),
         (
             {"arguments": [{"kind": "array", "dtype": "int8", "shape": [5], "values": "huge.npy"}]},
@@ -214,14 +214,14 @@ def test_a_file_that_is_no_json_is_said(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="cannot read the launch"):
         read_launch(tmp_path / "none.json")
     (tmp_path / "half.json").write_text("{")
-    with pytest.raises(MemsimError, match="this is no launch"):
+    with pytest.raises(MemsimError, match="this is not a launch"):
         read_launch(tmp_path / "half.json")
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5_000, '{"grid": "\\ud800"}', ""])
 def test_what_is_hardly_json_is_said(tmp_path: Path, text: str) -> None:
     (tmp_path / "launch.json").write_text(text)
-    with pytest.raises(MemsimError, match="this is no launch"):
+    with pytest.raises(MemsimError, match="this is not a launch"):
         read_launch(tmp_path / "launch.json")
 
 

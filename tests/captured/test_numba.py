@@ -97,7 +97,7 @@ def test_launches_are_kept_run_and_saved(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without_a_configuration_is_told_what_to_write() -> None:
-    with pytest.raises(MemsimError, match="transpose has no grid and block yet") as caught:
+    with pytest.raises(MemsimError, match="transpose has no grid and block") as caught:
         memsim.analyze(transpose, args=())
     assert "kernel[grid, block]" in str(caught.value)
 

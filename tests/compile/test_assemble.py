@@ -63,7 +63,7 @@ def test_ptxas() -> None:
 
 @has_ptxas
 def test_ptxas_says_what_it_refuses() -> None:
-    with pytest.raises(MemsimError, match=r"ptxas \S+ makes no code for sm_80 of it") as caught:
+    with pytest.raises(MemsimError, match=r"ptxas \S+ cannot assemble it for sm_80") as caught:
         assemble_ptx(BROKEN, name="mine.ptx")
     assert caught.value.file == "mine.ptx"
     assert caught.value.hint is not None and "mine.ptx, line 16" in caught.value.hint
@@ -136,12 +136,12 @@ def test_an_assembler_that_is_too_old_makes_way(tmp_path: Path, monkeypatch: pyt
     assert compiled is not None and compiled.compiler == "ptxas 13.5.37"
     monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [old])
     monkeypatch.setattr(assemble, "_nvjitlink_is_here", lambda: False)
-    with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 makes no code") as caught:
+    with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 cannot assemble it") as caught:
         assemble_ptx(PTX)
     assert caught.value.hint is not None and "Unsupported .version" in caught.value.hint
     old.write_text(old.read_text().replace("Unsupported .version", "syntax error in .version"))
     monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [old, new])
-    with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 makes no code"):
+    with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 cannot assemble it"):
         assemble_ptx(PTX)  # the text is wrong: no other assembler is asked
 
 

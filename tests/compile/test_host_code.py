@@ -168,7 +168,9 @@ def test_instances_that_the_source_launches_and_those_that_are_asked_for(no_nvcc
     )
     assert kernels(text) == ["_Z4fillIfLi8EEvPT_"]
     assert kernels(text, instances=["fill<double, 3>"]) == ["_Z4fillIdLi3EEvPT_"]
-    with pytest.raises(MemsimError, match=r'fill<what, ?3> cannot be made: identifier "what" is undefined'):
+    with pytest.raises(
+        MemsimError, match=r'fill<what, ?3> cannot be instantiated: identifier "what" is undefined'
+    ):
         compile_cubin(text, instances=["fill<what, 3>"])
 
 
@@ -183,9 +185,10 @@ def test_nvcc_makes_instances_too() -> None:
 def test_options_of_nvcc_are_translated_or_ignored(no_nvcc: None) -> None:
     compiled = compile_cubin(WHOLE, ["-O3", "-Xcompiler", "-fPIC", "--expt-relaxed-constexpr", "-lcublas"])
     assert compiled.notes == (
-        "options that change nothing for device code: -O3 -Xcompiler -fPIC --expt-relaxed-constexpr -lcublas",
+        "options ignored because they do not change device code: "
+        "-O3 -Xcompiler -fPIC --expt-relaxed-constexpr -lcublas",
     )
-    with pytest.raises(MemsimError, match="does not take these options"):
+    with pytest.raises(MemsimError, match="does not accept these options"):
         compile_cubin(WHOLE, ["--no-such-option"])
 
 
@@ -271,7 +274,7 @@ void run(int *x) {
 """
     made = compile_cubin(code)
     assert set(read_cubin(made.code).kernels) == {f"_Z1kILi{n}EEvPi" for n in (1, 3, 5)}
-    assert made.notes[-1] == "launched in the source, and not compiled: k<9>, k<unknown>"
+    assert made.notes[-1] == "launched in the source but not compiled: k<9>, k<unknown>"
 
 
 ASSERTED = """\

@@ -94,7 +94,7 @@ def test_another_width_or_array_in_the_same_code_is_a_change() -> None:
     (change,) = [change_of(pair) for pair in align([wide], [narrow])]
     assert change is not None
     assert change.kind == "worse"  # four requests where there was one
-    assert change.reason == "it was 16 B a lane, and is 4 B"
+    assert change.reason == "it was 16 B per lane and is now 4 B"
     (change,) = [change_of(pair) for pair in align([row("*p = v;")], [row("*p = v;", array="s_b")])]
     assert change is not None
     assert (change.kind, change.reason) == ("changed", "its array was s_a")

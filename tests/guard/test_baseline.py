@@ -81,7 +81,7 @@ def test_a_baseline_of_another_compiler_is_told_where_something_changed() -> Non
     for compiler, is_told in (("NVRTC 12.0.140", False), ("nvcc 13.0.88", True)):
         worse = subject(shared(TWO_WAY), entry=kept, origin=made_by(compiler))
         (finding,) = checked("baseline", worse).findings
-        told = "the baseline is of machine code of sm_90, made by NVRTC 12.0.140, and this is"
+        told = "the baseline is of machine code of sm_90, made by NVRTC 12.0.140, this is"
         assert (told in finding.reason) == is_told
         same = subject(shared(CLEAN), entry=kept, origin=made_by(compiler))
         assert checked("baseline", same).findings == ()
@@ -96,8 +96,8 @@ def test_kernels_are_in_order() -> None:
     ("spoil", "message"),
     [
         (lambda text: "", "schema None"),
-        (lambda text: text[: len(text) // 2], "no TOML"),
-        (lambda text: "<<<<<<< HEAD\n" + text, "no TOML"),
+        (lambda text: text[: len(text) // 2], "not TOML"),
+        (lambda text: "<<<<<<< HEAD\n" + text, "not TOML"),
         (lambda text: text.replace("schema = 1", "schema = 2"), "schema 2"),
         (lambda text: text[: text.index("[kernels")], "no kernels"),
         (
@@ -115,8 +115,8 @@ def test_kernels_are_in_order() -> None:
         (lambda text: text.replace("shared store 4 B", "shared store"), "matching regex"),
         (lambda text: text.replace('array = "tile"', "array = 3"), "Expected `str`, got `int`"),
         (lambda text: text.replace('code = "tile[i] = 1;", ', ""), "missing required field `code`"),
-        (lambda text: "a = " + "[" * 5000 + "\n" + text, "no TOML"),
-        (lambda text: text.replace("wavefronts = 1", "wavefronts = " + "9" * 5000, 1), "no TOML"),
+        (lambda text: "a = " + "[" * 5000 + "\n" + text, "not TOML"),
+        (lambda text: text.replace("wavefronts = 1", "wavefronts = " + "9" * 5000, 1), "not TOML"),
         (lambda text: text.replace("wavefronts = 1", "wavefronts = " + "9" * 50, 1), "damaged"),
     ],
 )

@@ -82,7 +82,7 @@ def test_kernels_that_only_one_side_has() -> None:
     made = compare_all({"k": one, "same": one, "gone": one}, {"same": one, "k": other, "new": one})
     assert [(pair.a.name, pair.differs) for pair in made.pairs] == [("k", True), ("k", False)]
     assert (made.only_a, made.only_b) == (("gone",), ("new",))
-    assert made.verdict == "1 of 2 kernels changed; only the first has gone; only the second has new"
+    assert made.verdict == "1 of 2 kernels changed; only in the first: gone; only in the second: new"
 
 
 # --- what A and B may be
@@ -261,7 +261,7 @@ def test_kernels_that_ship_change_with_their_own_repository(
         (("gone.npz", "kernel_v4"), "no such file"),
         (("gone.json", "kernel_v4"), "there is no such file"),
         (("memsim.toml", "kernel_v4"), "not a kernel, file"),
-        (("no.json", "kernel_v4"), "no saved analysis"),
+        (("no.json", "kernel_v4"), "not a saved analysis"),
         (("other.json", "kernel_v4"), "has schema 99"),
         (("bad.json", "kernel_v4"), "not valid JSON"),
         (("short.json", "kernel_v4"), "short.json is damaged: Object missing required field `launch`"),

@@ -221,7 +221,7 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
         (
             '"sites(array=x).ways <= 1", kernel="transpose_xor", size="64,64"',
             False,
-            "falls under this budget",
+            "this budget applies to",
         ),
         ('"way <= 1", kernel="transpose_xor"', False, "budget:1: there is no quantity 'way'"),
         ('"ways <= 1", kernel="transpose_xxx"', False, "there is no kernel 'transpose_xxx'"),

@@ -101,9 +101,9 @@ def test_compositions_of_the_book(outer: str, inner: str, composed: str) -> None
 def test_what_cannot_be_composed() -> None:
     with pytest.raises(MemsimError, match="does not divide"):
         Layout((4, 6), (1, 8)).compose(Layout(3, 3))
-    with pytest.raises(MemsimError, match="no shape with strides"):
+    with pytest.raises(MemsimError, match="is not a shape with strides"):
         Layout((1, 2, 2), (0, 0, 1)).compose(Layout((1, 2, 2), (0, 1, 1)))
-    with pytest.raises(MemsimError, match="cannot stand inside"):
+    with pytest.raises(MemsimError, match="cannot be the inner layout"):
         Layout(64).compose(Layout.xor(8, 8))
 
 
@@ -151,7 +151,7 @@ def test_a_tile_is_repeated() -> None:
     row, column = np.indices((16, 128))
     tile = row // 8 + 2 * (column // 64)
     assert np.array_equal(whole(row, column), tile * 512 + atom(row % 8, column % 64))
-    with pytest.raises(MemsimError, match="whole tiles"):
+    with pytest.raises(MemsimError, match="is not a multiple of the tile"):
         atom.tiled(12, 128)
 
 
@@ -165,15 +165,15 @@ def test_a_swizzle_of_bytes_is_read_for_its_elements() -> None:
 @pytest.mark.parametrize(
     ("text", "column", "message"),
     [
-        ("(8,64)", 7, "no : behind the shape"),
-        ("(8,64):(64)", 1, "nested otherwise"),
+        ("(8,64)", 7, "the : after the shape is missing"),
+        ("(8,64):(64)", 1, "nested differently"),
         ("(8,,64):(64,1)", 4, "an integer or"),
-        ("(8,64:(64,1)", 6, ", or ) is missing"),
-        ("(8,64):(64,1) o 4", 15, "there is more"),
-        ("Sw<3,4,3> (8,64):(64,1)", 11, "an o is missing"),
+        ("(8,64:(64,1)", 6, "expected , or )"),
+        ("(8,64):(64,1) o 4", 15, "unexpected text after"),
+        ("Sw<3,4,3> (8,64):(64,1)", 11, "expected o between"),
         ("Sw<3,4,2> o 8:1", 1, "XOR bits with themselves"),
-        ("Sw<3,1,3> o smem_ptr[32b](unset) o 8:1", 1, "tear elements"),
-        ("(8,0):(64,1)", 1, "not positive"),
+        ("Sw<3,1,3> o smem_ptr[32b](unset) o 8:1", 1, "split elements"),
+        ("(8,0):(64,1)", 1, "must be positive"),
     ],
 )
 def test_a_bad_text_has_a_caret(text: str, column: int, message: str) -> None:
@@ -188,11 +188,11 @@ def test_a_bad_text_has_a_caret(text: str, column: int, message: str) -> None:
     ("make", "message"),
     [
         (lambda: Layout((4, 0)), "positive"),
-        (lambda: Layout((4, 8), (1,)), "do not fit"),
-        (lambda: Layout((4, 2.5)), "is none"),  # type: ignore[arg-type]
+        (lambda: Layout((4, 8), (1,)), "do not match"),
+        (lambda: Layout((4, 2.5)), "unlike"),  # type: ignore[arg-type]
         (lambda: Layout.z_order(3, 4), "powers of two"),
-        (lambda: Layout.xor(8, 4, chunk=4), "no two chunks"),
-        (lambda: Layout.xor(8, 8).swizzled(1, 0, 1), "swizzled already"),
+        (lambda: Layout.xor(8, 4, chunk=4), "fewer than two chunks"),
+        (lambda: Layout.xor(8, 8).swizzled(1, 0, 1), "is already swizzled"),
         (lambda: Layout((4, 8))(1, 2, 3), "3 coordinates"),
         (lambda: Layout((4, 8))(((1, 2), 3)), "nested deeper"),
     ],

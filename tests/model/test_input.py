@@ -52,7 +52,7 @@ def test_a_misaligned_lane_is_named(call: Any, width: int) -> None:
     addresses[8000, 5] += width // 2
     active = np.ones(addresses.shape, bool)
     with pytest.raises(
-        MemsimError, match=f"request 8000, lane 5 asks for {width} bytes at address {width * 11 // 2}"
+        MemsimError, match=f"request 8000, lane 5 accesses {width} bytes at address {width * 11 // 2}"
     ):
         call(addresses, width, active=active)
     active[8000, 5] = False  # idle lanes may hold anything

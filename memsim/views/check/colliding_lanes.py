@@ -1,7 +1,6 @@
-"""Which lanes are to blame: the worst request of the access of a finding, in a sentence.
+"""Describes the worst request of a row in a sentence: the lanes that conflict, or the sectors they touch.
 
-For shared memory the lanes that meet in one bank, for global memory how many sectors they touch. `memsim
-explain` (`memsim.views.explain`) shows all of the request.
+`memsim.inspect` has all requests and pictures.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def _finding(finding: Finding) -> Finding:
 
 
 def worst_request(analysis: Analysis, site: SiteCounts) -> str:
-    """The lanes of the row's dearest request that collide, or "" if none is known or lanes do not decide."""
+    """The conflicting lanes of the row's most expensive request; "" if unknown or not decided by lanes."""
     if not (site.wavefronts or site.sectors) or not site.operation.is_of_lanes:
         return ""
     from memsim.views.explain.data import SharedRequest, take_apart
@@ -49,7 +48,7 @@ def _shared(request: SharedRequest) -> str:
     who = _warp(request.origin)
     if request.ways <= 1:
         served = _count(request.wavefronts, "wavefront")
-        return f"no lanes of {who} collide; they take {served}, and {request.ideal} would be ideal"
+        return f"no lanes of {who} conflict; they take {served}, ideal is {request.ideal}"
     if request.read_together():
         readers = lane_list(max(request.read_together(), key=len))
         turns = f"{request.ways} accesses one after the other"

@@ -30,7 +30,7 @@ def sentence(addresses: Any, **fields: Any) -> str:
          "lanes 0-31 of warp 0, block (0,0,0) meet in bank 0: 32 accesses that cannot share"),
         (LANES * 32, {"width": 16},
          "lanes 0, 4 of warp 0, block (0,0,0) meet in banks 0-3: 2 different words"),
-        (CLEAN, {}, "no lanes of warp 0, block (0,0,0) collide; they take 1 wavefront, and 1 would be ideal"),
+        (CLEAN, {}, "no lanes of warp 0, block (0,0,0) conflict; they take 1 wavefront, ideal is 1"),
     ],
 )  # fmt: skip
 def test_who_collides(addresses: Any, fields: dict[str, Any], expected: str) -> None:
