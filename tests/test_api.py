@@ -72,7 +72,7 @@ def test_a_kernel_is_chosen_by_name(module: Module) -> None:
         ({"blocks": 1.5}, {"blocks": 1}, "blocks must be an integer of at least 1, not 1.5"),
         ({"blocks": 0}, {"blocks": 9}, "blocks must be an integer of at least 1, not 0"),
         ({"shared_bytes": "1"}, {"shared_bytes": 1}, "dynamic shared memory cannot be '1' bytes"),
-        ({"args": None}, {}, "the arguments are a list, one for each parameter, not None"),
+        ({"args": None}, {}, "the arguments must be a list with one for each parameter, not None"),
         ({"args": np.zeros(1)}, {}, r"the arguments are a list, .* not an array float64\[1\]"),
     ],
 )

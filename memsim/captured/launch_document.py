@@ -132,8 +132,8 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
     form: Annotated[
         Literal["sass", "ptx"] | UnsetType,
         Meta(
-            description="Whether PTX is assembled to machine code or analyzed as PTX; default: machine code if "
-            "there is an assembler."
+            description="Whether PTX is assembled to machine code or analyzed as PTX; default: machine code "
+            "if there is an assembler."
         ),
     ] = UNSET
     ptx: Annotated[

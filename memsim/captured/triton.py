@@ -260,7 +260,7 @@ def launched(
         kernel=replace(kernel, names=tuple(name for name, _ in found), sources=_sources(kernel, source)),
         grid=(x * ctas, y, z),
         block=(metadata.num_warps * WARP, 1, 1),
-        args=kept([value for _, value in found]),
+        args=snapshot([value for _, value in found]),
         shared_bytes=metadata.shared,
         note=_configuration(source, metadata),
     )

@@ -59,7 +59,7 @@ def read_cache(
     try:
         told = msgspec.convert(read_json(path, "Triton's description"), TritonDescription)
     except msgspec.ValidationError as error:
-        raise MemsimError(f"this is no description of Triton's: {error}", file=str(path)) from None
+        raise MemsimError(f"this is not a Triton kernel description: {error}", file=str(path)) from None
     code, ptx = path.with_suffix(".cubin").read_bytes(), _text(path.with_suffix(".ptx"))
     kernel = loaded(code, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx)
     kernel = _named(kernel, _text(path.with_suffix(".ttir")))

@@ -1,1 +1,3 @@
-"""How threads execute a program, who waits for whom, and who is told of each access."""
+"""The SIMT emulator: executes a program for all threads of a launch and reports each memory access to a
+listener.
+"""

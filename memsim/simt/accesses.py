@@ -1,8 +1,4 @@
-"""What becomes of an access: it is checked, and the listener is told.
-
-In: an instruction, the addresses of its lanes, a state space. Out: calls of the listener; accesses to spaces
-that have no rows are told beside them.
-"""
+"""Memory accesses: bounds checks, resolution of generic addresses, and reports to the listener."""
 
 from __future__ import annotations
 
@@ -34,15 +30,15 @@ from memsim.state.registers import (
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 
-#: Spaces whose accesses have rows; the others are counted beside them, under these names.
+#: Names of uncounted accesses, by space.
 COUNTED = ("shared", "global", "local", "constant")
-#: Bytes that copies by the engine beside the threads are made of.
+#: Bytes that TMA copies consist of.
 STRETCH = 16
 ASIDE = {"texture": "texture fetches"}
 
 
 def only_reads(kind: str, space: str) -> bool:
-    """Does an access of this kind write nothing in this space?"""
+    """Does an access of this kind leave this space unchanged?"""
     return kind == "load" or (kind.startswith("cp_async") and space == "global")
 
 
@@ -55,7 +51,7 @@ def has_generic_address(op: Op) -> bool:
 class Accesses(Lanes):
     """Lanes that access memory.
 
-    allow_out_of_bounds: a load outside of every array is counted, and what it gives is not known.
+    allow_out_of_bounds: a load outside of every array is counted, and its value is unknown.
     """
 
     def __init__(
@@ -75,7 +71,7 @@ class Accesses(Lanes):
         self.sites = Sites()
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
-        """These blocks begin, with shared and local memory of their own."""
+        """Start these blocks, with their own shared and local memory."""
         super().start(blocks, apart)
         self.memory.start_chunk(*self.shape)
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
@@ -83,9 +79,9 @@ class Accesses(Lanes):
     def touch(
         self, op: Op, kind: str, space: str, width: int, address: Int, active: Any, other: Copy | None = None
     ) -> Any:
-        """Lanes `active` access `address`: check it and tell the listener.
+        """Lanes `active` access `address`: check it and report it.
 
-        Gives the lanes that read outside of every array, where that is allowed.
+        Returns the lanes that read outside of every array, if that is allowed.
         """
         if space == "elsewhere":
             return self.touch_elsewhere(op, kind, width, address, active)
@@ -96,7 +92,7 @@ class Accesses(Lanes):
         if is_generic and space in ("local", "constant"):
             if active is not False and space == "local":
                 self.bounds.check(op, space, width, address, active)
-            # The chip counts it as a request of global memory too; one to local memory also as one of shared.
+            # The chip also counts it as a global request; one to local memory also as a shared request.
             poison = Poison(f"a generic address in {space} memory", op)
             for counted in ("global", "shared", "local") if space == "local" else ("global",):
                 self.lose(op, kind, counted, width, poison, active)
@@ -104,13 +100,13 @@ class Accesses(Lanes):
         if active is not False and space != "constant":
             arrays = self.bounds.check(op, space, width, address, active)
             if is_generic and kind == "atomic" and space == "global":
-                # Some take a wavefront of shared memory as well; which ones is not known.
+                # Some also take a wavefront of shared memory; which ones is unknown.
                 self.lose(op, kind, "shared", width, Poison("a generic address in global memory", op), active)
         of_cluster = is_generic and self.cluster != (1, 1, 1)
         if of_cluster and (space, kind, width) == ("shared", "load", 8):
             self.listener.unsure(
-                f"wavefronts of the loads of 8 bytes at {op.where}: by an address of the cluster the chip"
-                " serves a whole warp at once"
+                f"wavefronts of the 8-byte loads at {op.where}: with a cluster address the chip serves a"
+                " whole warp at once"
             )
         site = self.sites.site(op, kind, space, width)
         if space == "shared":
@@ -123,10 +119,10 @@ class Accesses(Lanes):
         return self.bounds.outside
 
     def touch_elsewhere(self, op: Op, kind: str, width: int, address: Int, active: Any) -> bool:
-        """Lanes access shared memory of another block of their cluster.
+        """Lanes access distributed shared memory, that of another block of their cluster.
 
         Raises:
-            MemsimError: there is no such block, or the address is outside of its memory, or misaligned.
+            MemsimError: there is no such block, or the address is out of bounds or misaligned.
         """
         mask = self.full(active)
         _, place = self.of_shared(plus(address, -SHARED_WINDOW), mask)
@@ -151,7 +147,7 @@ class Accesses(Lanes):
         return self.memory.space("shared").of_rows(rows), low_bits(address, 24)
 
     def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None:
-        """An access whose addresses are not known."""
+        """Report an access with unknown addresses."""
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
         if space not in COUNTED:
@@ -164,23 +160,23 @@ class Accesses(Lanes):
         self.listener.unknown(site, poison, self.mask, active)
 
     def skip(self, op: Op) -> bool:
-        """An access that no lane of the group makes is executed all the same; False if its sites are new."""
+        """Report an access that no active lane makes; False if its sites are not known yet."""
         sites = self.sites.of(op)
         for site in sites:
             self.listener.access(site, 0, self.mask, False, frozenset(), None)
         return bool(sites)
 
     def resolve(self, address: Int, active: Any) -> list[tuple[str, Int, Any]]:
-        """(space, address in it, lanes) of a generic address, one for each space that is hit."""
+        """(space, address in it, lanes) of a generic address, for each space accessed."""
         found = resolve_generic(address, active)
         if self.cluster != (1, 1, 1):
             return self._of_cluster(address, active) or found
         return [(name, own_shared(at) if name == "shared" else at, part) for name, at, part in found]
 
     def _of_cluster(self, address: Int, active: Any) -> list[tuple[str, Int, Any]] | None:
-        """The same where shared addresses have a block's rank in bits 24 and up.
+        """As `resolve`, for shared addresses with a block's rank in bits 24 and up.
 
-        None if none is in shared memory.
+        None if no lane accesses shared memory.
         """
         array = to_array(address)
         inside = both(
@@ -207,10 +203,10 @@ class Accesses(Lanes):
         block: np.ndarray,
         warp: np.ndarray,
     ) -> None:
-        """Warps [m] of blocks [m] ask for `length` bytes [m] from `start` on: check, and tell the listener.
+        """Warps [m] of blocks [m] copy `length` bytes [m] from `start` on: check and report it.
 
         Raises:
-            MemsimError: a stretch that is in no array.
+            MemsimError: a copy outside of every array.
         """
         some = length > 0
         start, length, block, warp = start[some], length[some], block[some], warp[some]
@@ -222,7 +218,9 @@ class Accesses(Lanes):
             owners = buffers.owners(start, 1)
             ends = np.array([buffer.end for buffer in buffers.buffers], np.int64)
             if found is None and space == "global" and ((owners < 0) | (start + length > ends[owners])).any():
-                raise MemsimError(f"out-of-bounds {op.name}: it copies from or to a place in no array")
+                raise MemsimError(
+                    f"out-of-bounds {op.name}: it copies from or to memory outside of every array"
+                )
             numbers = np.unique(owners)
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
         site = self.sites.site(op, kind, space, STRETCH)
@@ -231,23 +229,24 @@ class Accesses(Lanes):
         self.listener.stretches(site, names, start - base, length, block, warp)
 
     def operands(self, op: Op, width: int, active: Any) -> None:
-        """Warps read the operands of a product, four together: `width` bytes for each lane of the first one.
+        """Four warps together read the operands of a matrix product: `width` bytes for each lane of the first
+        one.
 
-        Where they lie, no count depends on.
+        Their addresses do not affect any count.
         """
         site = self.sites.site(op, "wgmma", "shared", width)
         first = from_bools((np.arange(self.threads) // 32 % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
 
     def aside(self, what: str, active: Any = None) -> None:
-        """Lanes access memory by a way that is not counted."""
+        """Report accesses that are not counted."""
         self.listener.aside(what, self.executing if active is None else active)
 
     def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None:
-        """A copy past the L1 cache: do lanes that its guard switches off name the places of others?
+        """A copy that bypasses the L1 cache: do lanes that its guard switches off have the destinations of
+        others?
 
-        The chip counts fewer sectors then (on an H200 28,930 where 30,720 were asked for), not by a rule
-        that is known.
+        The chip then counts fewer sectors (on an H200 28,930 of 30,720), by an unknown rule.
         """
         off = False if op.guard is None else both(self.mask, invert(active))
         if off is False:

@@ -1,7 +1,6 @@
-"""The blocks that run now and which of their threads, as masks.
+"""The threads of the running blocks as masks: whole, by warp, as 32-bit words, and in words for errors.
 
-In: a launch, the linear numbers of blocks. Out: masks of threads in the forms that others need: whole, by
-warp, as words of 32 bits, and in words for errors. A mask is True, False or a `Part`.
+A mask is True, False or a `Part`.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from memsim.state.sums import Int
 class Lanes:
     """Threads of a chunk of blocks.
 
-    blocks: linear numbers, int64 [B]. threads: of a block, with those that fill its last warp. first: of each
-    row the number of its first thread, int64 [B, 1]; 0, unless each warp is a row. mask: lanes that run.
-    executing: those of them that execute the instruction. alive: those that have not ended.
+    blocks: linear numbers, int64 [B]. threads: per block, padded to whole warps. first: of each row the
+    number of its first thread, int64 [B, 1]; 0, unless each warp is a row. mask: lanes of the running group.
+    executing: those of them that execute the instruction. alive: those that have not exited.
     """
 
     def __init__(self, launch: Launch, cluster: tuple[int, int, int]) -> None:
@@ -41,7 +40,7 @@ class Lanes:
         self.executing: Any = True
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
-        """These blocks begin, with all their threads; `apart`: each warp is a row, as a block of its own."""
+        """Start these blocks with all their threads; `apart`: each warp is a row, like a block of its own."""
         warps = self.launch.warps
         self.threads = 32 if apart else warps * 32
         self.blocks = np.repeat(blocks, warps) if apart else blocks
@@ -53,24 +52,24 @@ class Lanes:
 
     @property
     def numbers(self) -> np.ndarray:
-        """Of each thread in its block, int64 (1, T), or (B, 32) where each warp is a row."""
+        """Of each thread in its block, int64 (1, T), or (B, 32) if each warp is a row."""
         first = self.first[:1] if len(self.first) and not self.first.any() else self.first
         return first + np.arange(self.threads)
 
     def of_shared(self, address: Int, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(whose shared memory, as the number in the chunk [m], the address in it [m]) of lanes of a mask.
+        """(owner's index in the chunk [m], address in its shared memory [m]) for lanes of a mask.
 
-        Bits 24 and up of an address have the rank of a block in its cluster.
+        Bits 24 and up of an address are the rank of a block in its cluster.
         """
         return self.in_cluster(np.nonzero(mask)[0], np.broadcast_to(to_array(address), self.shape)[mask])
 
     def in_cluster(self, blocks: np.ndarray, address: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same of addresses [m] in blocks [m] of the chunk."""
+        """As `of_shared`, for addresses [m] in blocks [m] of the chunk."""
         found = address & 0xFFFFFFFF
         if self.cluster != (1, 1, 1):
             ranks = found >> 24
             if (ranks >= self.peers.shape[1]).any():
-                raise MemsimError("an address in shared memory of a block that the cluster does not have")
+                raise MemsimError("an address in shared memory of a block that is not in the cluster")
             blocks = self.peers[blocks, ranks]
             if (blocks < 0).any():
                 raise MemsimError("an address in shared memory of a block that is not replayed")
@@ -78,9 +77,9 @@ class Lanes:
 
     @cached_property
     def peers(self) -> np.ndarray:
-        """The blocks of the cluster of each block by rank, as numbers in the chunk, int64 [B, ranks].
+        """The blocks of each block's cluster by rank, as indices in the chunk, int64 [B, ranks].
 
-        -1 where the chunk does not have it.
+        -1 if the chunk does not contain it.
         """
         grid, size = self.launch.grid, self.cluster
         own = [coordinates(self.blocks, grid, at) // size[at] * size[at] for at in range(3)]
@@ -98,7 +97,7 @@ class Lanes:
         return len(self.blocks), self.threads
 
     def full(self, mask: Any) -> np.ndarray:
-        """A mask written out as bool (B, T)."""
+        """A mask expanded to bool (B, T)."""
         return np.broadcast_to(to_bools(mask), self.shape)
 
     def by_warp(self, array: np.ndarray) -> np.ndarray:
@@ -119,7 +118,7 @@ class Lanes:
         return from_bools(np.repeat(self.warps_of(mask), 32, axis=1))
 
     def words_of(self, mask: Any) -> np.ndarray:
-        """The mask as a 32-bit word of the warp in each lane, int64 (rows, T); (rows, 1) of one warp."""
+        """The mask as a 32-bit word of the warp in each lane, int64 (rows, T); (rows, 1) for one warp."""
         if mask is True:
             return np.full((1, 1), 0xFFFFFFFF, np.int64)
         if mask is False:
@@ -132,7 +131,7 @@ class Lanes:
         return words if self.threads == 32 else np.repeat(words, 32, axis=1)
 
     def lane_words(self, value: Int) -> np.ndarray:
-        """A register that holds a mask of lanes, unsigned."""
+        """A register with a lane mask, unsigned."""
         return to_array(value) & 0xFFFFFFFF
 
     def active(self) -> np.ndarray:
@@ -151,13 +150,13 @@ class Lanes:
         )
 
     def places(self, mask: Any) -> str:
-        """The first thread of a mask, and how many there are."""
+        """The first thread of a mask, and the number of threads."""
         full = self.full(mask)
         first = np.unravel_index(int(np.argmax(full)), full.shape)
         return f"{self.place((int(first[0]), int(first[1])))} ({int(full.sum())} threads in all)"
 
 
 def coordinates(index: np.ndarray, shape: tuple[int, int, int], at: int) -> np.ndarray:
-    """The same as an array."""
+    """One coordinate of linear numbers, as an array."""
     stride = (1, shape[0], shape[0] * shape[1])[at]
     return index // stride % shape[at]

@@ -1,8 +1,7 @@
-"""Warps that know nothing of each other: each a row of its own, and rows that lag behind run by themselves.
+"""Independent warps: each is a row of its own, and rows that lag behind run separately.
 
-In: a program and what of it is executed; the state of an engine. Out: whether its warps may be rows, and the
-state of some rows. In a loop that some warps leave early the others go on alone, as a chunk that is as small
-as they are few. Left out on purpose: kernels whose warps meet, share memory, or may wait for each other.
+In a loop that some warps leave early, the others continue in a smaller chunk. Kernels whose warps
+synchronize, share memory, or may wait for each other are excluded.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from memsim.state.launch_memory import Memory
 from memsim.state.partial import Partial
 from memsim.state.registers import Part, Sum, from_bools
 
-#: Rows that are not divided any further: the work for each instruction is then more than that of the lanes.
+#: Chunks of this many rows are not divided further: overhead per instruction then exceeds the work of lanes.
 FEWEST = 1 << 8
-#: Groups that run one after the other before rows that were in none of them are left behind.
+#: Consecutive groups after which rows that were in none of them are split off.
 WINDOW = 24
 
 
 def are_apart(program: Program, needed: frozenset[int] | None, memory: Memory) -> bool:
-    """Whether each warp of a launch may run by itself, and it may pay.
+    """Whether the warps of a launch are independent, and running them as rows may pay off.
 
-    It does where what is loaded decides who does what; all else is the same in most blocks.
-    needed: the instructions whose values addresses and branches depend on; None if all are executed.
+    It does if loaded values decide the control flow; otherwise most blocks do the same. needed: the
+    instructions whose values addresses and branches depend on; None if all are executed.
     """
     if needed is None or memory.shared_bytes:
         return False
@@ -42,14 +41,14 @@ def are_apart(program: Program, needed: frozenset[int] | None, memory: Memory) -
 
 
 def may_wait(op: Op) -> bool:
-    """May it be there to see what another warp writes meanwhile: an atomic, or a load past the L1 cache?"""
+    """May it observe writes of other warps meanwhile: an atomic, or a load that bypasses the L1 cache?"""
     past = {"STRONG", "ACQUIRE", "RELAXED", "MMIO"} & set(op.form.modifiers)
     return bool(past) or any(kind != "load" for kind, _ in op.touches)
 
 
 @dataclass(frozen=True)
 class WarpRows:
-    """What some rows of a chunk hold: registers, who runs, who waits, and instructions left to execute."""
+    """The state of some rows of a chunk: registers, ready and waiting groups, and remaining instructions."""
 
     blocks: np.ndarray
     first: np.ndarray
@@ -62,7 +61,7 @@ class WarpRows:
 
 
 def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
-    """The state of these rows (numbers, ascending)."""
+    """The state of these rows (indices, ascending)."""
     total, seen = len(state.blocks), {}  # type: int, dict[int, Any]
 
     def array_of(array: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
-"""Barriers of a block (`BAR`): who waits, who may go on, and what reductions give.
+"""Block barriers (`BAR`): waiting threads, their release, and reductions.
 
-In: groups that execute BAR. Out: the same groups, once all threads of their blocks (or as many as they asked
-for) have come. Threads that have ended do not count. Source: PTX ISA, `bar` and `barrier`.
+Groups wait until all threads of their blocks (or as many as specified) have arrived. Exited threads do not
+count. Source: PTX ISA, `bar` and `barrier`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ REDUCTIONS = ("POPC", "AND", "OR")
 
 @dataclass(frozen=True)
 class WaitingAtBarrier:
-    """Lanes at barrier `number`. `asked`: the thread count it gave, or None for the block. `votes`.
-
-    Bool (B, T).
+    """Lanes at barrier `number`. `asked`: the thread count it specified, or None for the block. `votes`: bool
+    (B, T).
     """
 
     number: int
@@ -38,7 +37,7 @@ class WaitingAtBarrier:
 
 
 class BlockBarriers:
-    """The barriers of the blocks that run now."""
+    """The barriers of the blocks that are running."""
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
         self.machine = machine
@@ -48,7 +47,7 @@ class BlockBarriers:
         self.arrived: dict[int, np.ndarray] = {}
 
     def start(self) -> None:
-        """New blocks begin."""
+        """Reset for new blocks."""
         self.waiting = []
         self.arrived = {}
 
@@ -60,7 +59,7 @@ class BlockBarriers:
         return found
 
     def reach(self, op: Op, active: Any, rest: Any) -> int | None:
-        """Lanes `active` execute a barrier; the rest of the group walks past it."""
+        """Lanes `active` execute a barrier; the rest of the group continues."""
         following = op.index + 1
         number, asked = (self.uniform(op, value) for value in self.code.barrier_operands[op.index])
         votes = self.votes(op) if "RED" in op.form.modifiers else None
@@ -80,7 +79,7 @@ class BlockBarriers:
         return None
 
     def uniform(self, op: Op, read: Any) -> int | None:
-        """A barrier's number or count, which has to be the same in all its threads."""
+        """A barrier's number or count, which must be the same in all threads."""
         if read is None:
             return None
         try:
@@ -91,23 +90,23 @@ class BlockBarriers:
             return value
         inside = np.broadcast_to(to_array(value), self.machine.shape)[self.machine.full(self.machine.mask)]
         if inside.min() != inside.max():
-            raise refused(op, "has an operand that differs between threads, which is not executed")
+            raise refused(op, "has an operand that differs between threads, which is not supported")
         return int(inside[0])
 
     def votes(self, op: Op) -> np.ndarray:
-        """Each thread's predicate for a reduction."""
+        """Each thread's predicate in a reduction."""
         try:
             return self.machine.full(self.machine.known_value(op, self.code.votes[op.index]))
         except Poisoned as unknown:
             raise unknown_branch(op, unknown.poison) from None
 
     def warps(self, mask: np.ndarray) -> np.ndarray:
-        """How many warps of each block have a thread in a mask (B, T)."""
+        """The number of warps of each block with a thread in a mask (B, T)."""
         count: np.ndarray = mask.reshape(mask.shape[0], -1, 32).any(2).sum(1)
         return count
 
     def release(self) -> bool:
-        """Let the blocks go on whose threads have all come; True if there was one."""
+        """Release the blocks whose threads have all arrived; True if there was one."""
         released = False
         for number in sorted({entry.number for entry in self.waiting}):
             entries = [entry for entry in self.waiting if entry.number == number]
@@ -143,7 +142,7 @@ class BlockBarriers:
     def let_go(
         self, entry: WaitingAtBarrier, complete: Any, votes: np.ndarray | None, here: np.ndarray
     ) -> None:
-        """Let the complete blocks of one waiting group go on."""
+        """Release the complete blocks of one waiting group."""
         going = both(entry.mask, complete)
         if going is False:
             return
@@ -156,7 +155,7 @@ class BlockBarriers:
             self.waiting.append(replace(entry, mask=staying))
 
     def give(self, op: Op, votes: np.ndarray, present: np.ndarray, where: Any) -> None:
-        """Keep what the reduction gives for the lanes `where`."""
+        """Store the result of the reduction for the lanes `where`."""
         yes = votes & present
         if "POPC" in op.form.modifiers:
             count: Any = from_array(yes.sum(1, keepdims=True).astype(np.int64))
@@ -170,7 +169,7 @@ class BlockBarriers:
         slots[ANSWER_SLOT] = merged(where, answer, slots[ANSWER_SLOT])
 
     def deadlock(self) -> MemsimError | None:
-        """The error for a barrier that some threads never reach; None if nobody waits at one."""
+        """The error for a barrier that some threads never reach; None if no thread waits at one."""
         if not self.waiting:
             return None
         entry = self.waiting[0]
@@ -181,7 +180,7 @@ class BlockBarriers:
         block = int(np.argmax(here.any(1)))
         absent = self.machine.full(self.machine.alive)[block] & ~here[block]
         missing = (
-            f"; {self.machine.place((block, int(np.argmax(absent))))} does not come" if absent.any() else ""
+            f"; {self.machine.place((block, int(np.argmax(absent))))} never arrives" if absent.any() else ""
         )
         wanted = (
             entry.asked

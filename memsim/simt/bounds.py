@@ -1,10 +1,8 @@
-"""Whose bytes an access touches, and whether it may.
+"""Bounds checks: which buffers an access touches, and whether it is allowed to.
 
-In: an address, the threads that use it, the layout of memory. Out: the names of the
-buffers, or an error that names thread, block, buffer and source line. In global memory an access
-must stay in a buffer that its address starts from, where the program tells which (dataflow.py): an
-index far outside of one array does not become an access to another. Shared arrays lie side by side
-on the chip, too, so there the bytes alone count.
+In global memory an access must stay in a buffer that its address is derived from, if the program tells which
+(dataflow.py): an index far out of bounds of one array does not become an access to another. Shared arrays are
+adjacent on the chip, so for them only the total size counts.
 """
 
 from __future__ import annotations
@@ -37,10 +35,10 @@ from memsim.state.registers import Part, Sum, both, bounds, from_bools, invert, 
 
 @dataclass(frozen=True)
 class Origins:
-    """What addresses in global memory start from.
+    """What addresses in global memory are derived from.
 
     pointers: arrays by the root (a bit of `dataflow.roots_of`) of the parameter or variable that points to
-    them. numbers: name and value of other arguments of 8 bytes, likewise.
+    them. numbers: name and value of other 8-byte arguments, likewise.
     """
 
     dataflow: Dataflow
@@ -49,7 +47,7 @@ class Origins:
 
 
 class Bounds:
-    """Checks the accesses of the blocks that run now."""
+    """Checks the accesses of the blocks that are running."""
 
     def __init__(self, lanes: Lanes, memory: Memory, origins: Origins, allow_out_of_bounds: bool) -> None:
         self.lanes = lanes
@@ -58,7 +56,7 @@ class Bounds:
         self.allow_out_of_bounds = allow_out_of_bounds
         self.known: dict[tuple[int, ...], tuple[int, int]] = {}
         self.origins: dict[int, tuple[Buffer, ...]] = {}
-        #: Does the access that is checked write nothing, and the lanes of it that leave their arrays.
+        #: Whether the access being checked only reads, and its lanes that are out of bounds.
         self.only_reads = False
         self.outside: Any = False
 
@@ -67,13 +65,13 @@ class Bounds:
         return self.memory.layouts[space]
 
     def check(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> frozenset[str]:
-        """Names of the buffers that hold the access.
+        """Names of the buffers that contain the access.
 
-        In shared memory compilers merge accesses to arrays that lie side by side, and read all 16 bytes of
-        which the source wants only the first few.
+        In shared memory compilers merge accesses to adjacent arrays, and read 16 bytes of which the source
+        uses only the first.
 
         Raises:
-            MemsimError: misaligned or outside every buffer.
+            MemsimError: misaligned or outside of every buffer.
         """
         return (
             self._of_shared(op, width, address, active)
@@ -110,8 +108,8 @@ class Bounds:
         if buffer is not None and (not origins or buffer in origins):
             return frozenset((buffer.name,))
         array = np.broadcast_to(to_array(address), self.lanes.shape)
-        # A word of four bytes at an array's end is its own if its first byte is: atomics on numbers of two
-        # bytes are made of it, and every allocation holds whole words.
+        # A 4-byte word at an array's end is inside if its first byte is: atomics on 2-byte numbers access
+        # whole words, and every allocation consists of whole words.
         owners = layout.owners(array, 1 if width == 4 else width)
         mask = self.lanes.full(active)
         may = np.array([*(not origins or one in origins for one in layout.buffers), False])
@@ -121,7 +119,7 @@ class Bounds:
         return frozenset(layout.buffers[i].name for i in np.unique(owners[mask & ~wrong]))
 
     def leave(self, op: Op, space: str, width: int, address: int | Sum, wrong: np.ndarray) -> None:
-        """These threads access no buffer that they may; where it is allowed, remembers who they were.
+        """These threads are out of bounds; where that is allowed, record them.
 
         Raises:
             MemsimError: it is not allowed.
@@ -131,19 +129,22 @@ class Bounds:
             return
         error = self.error(op, space, width, address, wrong, "out-of-bounds")
         if self.only_reads and error.hint is None:
-            error.hint = "--allow-out-of-bounds, or allow_out_of_bounds, counts it if the kernel is known to"
+            error.hint = (
+                "--allow-out-of-bounds (allow_out_of_bounds) counts it if the kernel does that on purpose"
+            )
         raise error
 
     def origins_of(self, op: Op) -> tuple[Buffer, ...]:
-        """The buffers in global memory that an instruction's address starts from; remembered."""
+        """The buffers in global memory that an instruction's address is derived from; cached."""
         if op.index not in self.origins:
             self.origins[op.index] = self.starts(op, "global")[0]
         return self.origins[op.index]
 
     def starts(self, op: Op, space: str) -> tuple[tuple[Buffer, ...], dict[str, int]]:
-        """What an instruction's addresses in a space start from: buffers, and arguments that are numbers.
+        """What an instruction's addresses in a space are derived from: buffers, and arguments that are
+        numbers.
 
-        Both are empty where the program does not tell.
+        Both are empty if the program does not tell.
         """
         if space != "global":
             return (), {}
@@ -165,7 +166,7 @@ class Bounds:
             raise self.error(op, space, width, address, wrong, "misaligned")
 
     def of_active(self, address: Sum, active: Part) -> tuple[int, int]:
-        """Smallest and largest address of the active threads; remembered without the constant."""
+        """Smallest and largest address of the active threads; cached without the constant."""
         key = (*(part.uid for part in address.parts), active.uid)
         if key not in self.known:
             if len(self.known) > 4096:
@@ -196,21 +197,21 @@ class Bounds:
         )
 
     def where(self, op: Op, space: str, at: int) -> tuple[str, str | None]:
-        """An address in words, from the buffer it starts from, else the nearest; and what to do about it."""
+        """An address in words, relative to the buffer it is derived from or the nearest one; and a hint."""
         layout = self.layout(space)
         buffers, numbers = self.starts(op, space)
         if numbers and not buffers:
             said = ", ".join(f"argument {name} is {value}" for name, value in numbers.items())
-            missing = f"give an array for {next(iter(numbers))} if it is a pointer"
-            return f" at address {at:#x}, which is in no array ({said}),", missing
+            missing = f"pass an array for {next(iter(numbers))} if it is a pointer"
+            return f" at address {at:#x}, outside of every array ({said}),", missing
         if not layout.buffers:
-            return f" at address {at:#x}, and the kernel has no {space} memory,", None
+            return f" at address {at:#x}, but the kernel has no {space} memory,", None
         buffer = min(buffers or layout.buffers, key=lambda one: max(one.start - at, at - one.end + 1, 0))
         size = buffer.end - buffer.start
         named = f"{short_name(buffer.name)} ({size} bytes)"
         hint = None
         if space == "shared" and buffer.start == self.memory.dynamic_shared:
-            hint = "the launch has to ask for dynamic shared memory by --shared-bytes (shared_bytes)"
+            hint = "set the size of dynamic shared memory by --shared-bytes (shared_bytes)"
         if at < buffer.start:
             return f", {buffer.start - at} bytes before {named},", hint
         return f" at byte {at - buffer.start} of {named}", hint
@@ -220,7 +221,7 @@ _WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("constant", CON
 
 
 def resolve_generic(address: int | Sum, active: Any) -> list[tuple[str, int | Sum, Any]]:
-    """(space, address in it, threads) of a generic address, one for each space that is hit."""
+    """(space, address in it, threads) of a generic address, for each space accessed."""
     lo, hi = bounds(address)
     for space, start in _WINDOWS:
         if start <= lo and hi < start + WINDOW_SIZE:

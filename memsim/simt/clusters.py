@@ -1,7 +1,7 @@
-"""Barriers of a cluster (`UCGABAR_ARV`, `UCGABAR_WAIT`): who has come, who waits, who may go on.
+"""Cluster barriers (`UCGABAR_ARV`, `UCGABAR_WAIT`): arrivals, waiting threads and their release.
 
-In: groups that arrive or wait. Out: the same groups, once all threads of all blocks of their cluster have
-arrived as often as they have. Threads that have ended do not count. Source: PTX ISA, `barrier.cluster`.
+Groups wait until all threads of all blocks of their cluster have arrived as often as they have. Exited
+threads do not count. Source: PTX ISA, `barrier.cluster`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from memsim.state.registers import both, from_bools, invert
 
 @dataclass(frozen=True)
 class WaitingForCluster:
-    """Lanes that wait behind an instruction."""
+    """Lanes that wait at a cluster barrier."""
 
     op: Op
     mask: Any
 
 
 class ClusterBarriers:
-    """The barriers of the clusters whose blocks run now. arrivals: of each thread, int64 [B, T]."""
+    """The barriers of the clusters that are running. arrivals: of each thread, int64 [B, T]."""
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
         self.machine = machine
@@ -39,7 +39,7 @@ class ClusterBarriers:
         self.arrivals: np.ndarray = np.zeros((0, 0), np.int64)
 
     def start(self) -> None:
-        """New blocks begin."""
+        """Reset for new blocks."""
         self.waiting = []
         self.arrivals = np.zeros(self.machine.shape, np.int64)
 
@@ -51,12 +51,12 @@ class ClusterBarriers:
         return found
 
     def arrive(self, op: Op, active: Any, rest: Any) -> int:
-        """Lanes `active` have come; nobody waits."""
+        """Lanes `active` arrive without waiting."""
         self.arrivals += self.machine.full(active)
         return op.index + 1
 
     def wait(self, op: Op, active: Any, rest: Any) -> int | None:
-        """Lanes `active` wait for those of their cluster; the rest of the group walks past."""
+        """Lanes `active` wait for those of their cluster; the rest of the group continues."""
         over = self.over()
         staying = both(active, invert(over))
         if staying is False:
@@ -76,7 +76,7 @@ class ClusterBarriers:
         return from_bools(self.arrivals <= of_cluster[:, None])
 
     def release(self) -> bool:
-        """Let the lanes go on whose clusters are there; True if there were some."""
+        """Release the lanes whose clusters have arrived; True if there were some."""
         if not self.waiting:
             return False
         over = self.over()
@@ -92,12 +92,12 @@ class ClusterBarriers:
         return released
 
     def deadlock(self) -> MemsimError | None:
-        """The error for a barrier that some threads never reach; None if nobody waits at one."""
+        """The error for a barrier that some threads never reach; None if no thread waits at one."""
         if not self.waiting:
             return None
         entry = self.waiting[0]
         return MemsimError(
-            f"a barrier of a cluster that some threads never reach: {self.machine.places(entry.mask)} wait at"
+            f"a cluster barrier that some threads never reach: {self.machine.places(entry.mask)} wait at"
             f" {entry.op.text}",
             **place_in_source(entry.op),
         )

@@ -1,8 +1,7 @@
-"""A program made ready for one launch: instructions as steps, constants filled in.
+"""Prepares a program for one launch: instructions become Python closures `step(machine)`, with constants
+filled in.
 
-In: a `Program`, the constant banks of a launch, and which instructions to execute. Out: `Code`: segments of
-Python closures `step(machine)`, what control instructions read. Left out: how a step runs (steps.py), and in
-which order (engine.py).
+How a step runs is in steps.py, in which order in engine.py.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from memsim.state.registers import Part, Poison, Poisoned, both, plus
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Steps from a program counter up to the next control instruction, or place that lanes branch to."""
+    """Steps from a program counter up to the next control instruction or branch target."""
 
     steps: tuple[Step, ...]
     stop: int
@@ -36,9 +35,9 @@ class Segment:
 
 
 class Code:
-    """What a launch executes. `needed`: instructions whose values are wanted, all of them if None.
+    """The executable form of a program. `needed`: instructions whose values are needed, all of them if None.
 
-    externals: names of functions of the system, by the address that the kernel calls them by.
+    externals: names of system functions, by the address by which the kernel calls them.
     """
 
     def __init__(
@@ -70,16 +69,14 @@ class Code:
         try:
             self._bind_control(op)
         except (Unsupported, IndexError, ValueError) as error:
-            raise MemsimError(
-                f"{op.name} has another form than is known: {error}", **place_in_source(op)
-            ) from None
+            raise MemsimError(f"{op.name} has an unsupported form: {error}", **place_in_source(op)) from None
 
     def live(self, pc: int) -> int:
-        """Slots that are read from a place on."""
+        """Slots that are live at a place."""
         return self.dataflow.live.get(pc, 0)
 
     def called(self, op: Op, registers: list[Any]) -> str | None:
-        """The system's function that a call through a register leads to; None if it is none."""
+        """The system function that an indirect call leads to; None if it is not one."""
         read = self.values.get(op.index)
         if read is None:
             return None
@@ -89,7 +86,7 @@ class Code:
             return None
         return self.externals.get(address) if type(address) is int else None
 
-    # --- making -------------------------------------------------------------------------
+    # --- construction -------------------------------------------------------------------------
 
     def _segment(self, start: int, end: int, needed: frozenset[int] | None) -> Segment:
         ops = self.program.ops[start:end]
@@ -104,22 +101,22 @@ class Code:
         return Segment(tuple(steps), end, control, end - start)
 
     def _step(self, op: Op, data: bool) -> Step:
-        """The step of an instruction; a poisoning one where this form of it is not executed."""
+        """The step of an instruction; a poisoning one if this form of it is not supported."""
         record = op.record
         guard = self.binder.guard(op.guard)
         try:
             if record.build is None:
                 raise Unsupported(op.name)
             made = record.build(op.form, self.binder)
-        except (Unsupported, Poisoned, IndexError, ValueError):  # the last of a form with too few operands
+        except (Unsupported, Poisoned, IndexError, ValueError):  # a form with too few operands
             return self._unexecuted(op, guard)
         if op.effect is Effect.MEMORY:
             return memory_step(op, guard, made, data)
         return value_step(op, guard, made, targets_of(op.form, record))
 
     def _unexecuted(self, op: Op, guard: Callable[[list[Any]], bool | Part] | None) -> Step:
-        """An instruction that is not executed: all that it may write is unknown from here on."""
-        why = "is not executed by the emulator" if op.record.known else "is in no table of instructions"
+        """An instruction that is not executed: everything that it may write becomes unknown."""
+        why = "is not executed by the emulator" if op.record.known else "is not a known instruction"
         poison = Poison(f"{op.name} {why}", op)
 
         def run(machine: Machine) -> None:
@@ -136,7 +133,7 @@ class Code:
         return run
 
     def _bind_control(self, op: Op) -> None:
-        """What a control instruction reads."""
+        """Bind the operands of a control instruction."""
         predicates = [operand for operand in op.form.operands if isinstance(operand, Predicate)]
         guard = self.binder.guard(op.guard)
         if op.flow is Flow.BLOCK_BARRIER:
@@ -162,7 +159,7 @@ class Code:
         self._bind_value(op)
 
     def _bind_value(self, op: Op) -> None:
-        """The register that says who or where."""
+        """Bind the register that holds the mask or target."""
         operands = op.form.operands
         register = next((operand for operand in operands if isinstance(operand, Register)), None)
         immediate = next((operand for operand in operands if isinstance(operand, Immediate)), None)
@@ -181,5 +178,5 @@ class Code:
                 self.values[op.index] = lambda r: mask
 
 
-#: The guard `@!PT`, of instructions that only stand there, such as the loads of RZ before LDGSTS.
+#: The guard `@!PT` of instructions that never execute, such as the loads of RZ before LDGSTS.
 NEVER = Predicate(None, True)

@@ -1,7 +1,4 @@
-"""Constant bank 0 in front of a kernel's parameters, which the driver fills for a launch.
-
-In: where a chip has what (`Front`), and a launch. Out: bytes, and which of them nobody knows.
-"""
+"""The part of constant bank 0 before a kernel's parameters, which the driver fills for a launch (`Front`)."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ def front_bytes(
     clusters: tuple[int, int, int] | None,
     workspace: int = 0,
 ) -> tuple[bytes, tuple[range, ...]]:
-    """(so many bytes, those that are not known). stack: of a thread, in bytes; clusters: the blocks of
-    one, None where there are none; workspace: its address, 0 where there is none.
+    """(the bytes, the ranges that are unknown). stack: per thread, in bytes; clusters: blocks of a cluster,
+    None without clusters.
 
     ptxas reads the size of dynamic shared memory (%dynamic_smem_size) there.
     """
@@ -53,7 +50,7 @@ def front_bytes(
 
 
 def _between(known: list[range], size: int) -> tuple[range, ...]:
-    """What no range covers."""
+    """The gaps between the ranges."""
     holes, at = [], 0
     for each in sorted(known, key=lambda each: each.start):
         if at < each.start:

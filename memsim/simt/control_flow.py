@@ -1,7 +1,6 @@
-"""Control instructions: which lanes go where.
+"""Control-flow instructions: where a group continues, or how it diverges.
 
-In: a control instruction, the group that runs. Out: where the group goes on, or the groups that it parts
-into. Where lanes wait for others is in convergence.py and block_barriers.py.
+Waiting is in convergence.py and block_barriers.py.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ from memsim.state.registers import (
 )
 from memsim.state.sums import Int
 
-#: Slots that a called function need not keep: R4-R15, P0-P6.
+#: Caller-saved slots: R4-R15, P0-P6.
 SCRATCH = (*range(4, 16), *range(PREDICATE, PREDICATE + 7))
 
 
 class Control:
-    """Executes control instructions for the running group."""
+    """Executes control-flow instructions for the running group."""
 
     def __init__(
         self,
@@ -79,7 +78,9 @@ class Control:
         }
 
     def execute(self, op: Op) -> int | None:
-        """Execute a control instruction; gives the next program counter, None if the group stops here."""
+        """Execute a control-flow instruction; returns the next program counter, None if the group
+        stops here.
+        """
         assert op.flow is not None
         try:
             taken = self.taken(op)
@@ -94,7 +95,7 @@ class Control:
         return self.of_flow[op.flow](op, active, rest)
 
     def taken(self, op: Op) -> bool | Part:
-        """Where the guard and the predicate operand of a control instruction hold."""
+        """Where guard and predicate operand of a control-flow instruction hold."""
         read = self.code.conditions.get(op.index)
         if read is None:
             return True
@@ -119,7 +120,7 @@ class Control:
         asleep = self.machine.words_of(active)
         if ((asleep != 0) & (self.machine.words_of(self.machine.alive) & ~asleep != 0)).any():
             self.machine.listener.unsure(
-                f"where a warp comes together, lanes that sleep at {op.where} may be left behind"
+                f"lanes that sleep at {op.where} may not reconverge with the rest of their warp"
             )
         return op.index + 1
 
@@ -132,7 +133,7 @@ class Control:
         return op.index + 1
 
     def finish(self, mask: Any) -> None:
-        """These threads have ended."""
+        """These threads have exited."""
         self.machine.alive = both(self.machine.alive, invert(mask)) if mask is not True else False
         self.convergence.check()
 
@@ -143,20 +144,20 @@ class Control:
         return self.groups.part([(op.index + 1, rest), (target, active)])
 
     def target(self, op: Op) -> int:
-        """Where a branch or call leads."""
+        """The target of a branch or call."""
         if not op.targets:
-            raise refused(op, "leads to a place that is not in the listing")
+            raise refused(op, "has a target that is not in the listing")
         return op.targets[0]
 
     def _branch_any(self, op: Op, active: Any, rest: Any) -> int | None:
-        """A whole group goes if one of its lanes does."""
+        """A whole group branches if one of its lanes does."""
         going = both(self.machine.mask, self.machine.whole_warps(active))
         return self.groups.part(
             [(op.index + 1, both(self.machine.mask, invert(going))), (self.target(op), going)]
         )
 
     def _branch_diverged(self, op: Op, active: Any, rest: Any) -> int | None:
-        """Lanes of warps in which a lane of the mask is elsewhere go the slow way."""
+        """Lanes of warps in which a lane of the mask is elsewhere take the branch."""
         read = self.code.values[op.index]
         try:
             members = self.machine.known_value(op, read)
@@ -173,7 +174,7 @@ class Control:
         )
 
     def _indexed(self, op: Op, active: Any, rest: Any) -> int | None:
-        """Each lane goes to the address that its register says, relative to the next instruction."""
+        """Each lane branches to the address in its register, relative to the next instruction."""
         read = self.code.values[op.index]
         try:
             where = plus(self.machine.known_value(op, read), op.address + 16)
@@ -182,7 +183,7 @@ class Control:
         return self._spread(op, where, active, rest)
 
     def _spread(self, op: Op, where: Int, active: Any, rest: Any) -> int | None:
-        """Lanes go to the addresses `where`, the rest to the next instruction."""
+        """Lanes branch to the addresses `where`, the rest falls through."""
         at = self.code.program.at
         if type(where) is int:
             ways = [(where, active)]
@@ -192,11 +193,11 @@ class Control:
             ways = [(int(address), both(active, from_bools(to_array(where) == address))) for address in found]
         wrong = next((address for address, _ in ways if address not in at), None)
         if wrong is not None:
-            raise refused(op, f"leads to address {wrong:#x}, where no instruction is")
+            raise refused(op, f"has target {wrong:#x}, which is not an instruction")
         if op.flow is Flow.INDEXED and op.targets:
             wrong = next((address for address, _ in ways if at[address] not in op.targets), None)
             if wrong is not None:
-                raise refused(op, f"leads to address {wrong:#x}, which is none of its targets")
+                raise refused(op, f"has target {wrong:#x}, which is not among its listed targets")
         return self.groups.part([(op.index + 1, rest), *((at[address], mask) for address, mask in ways)])
 
     def _call(self, op: Op, active: Any, rest: Any) -> int | None:
@@ -206,8 +207,8 @@ class Control:
             return self._return(op, active, rest)
         name = self.code.called(op, self.machine.slots)
         if name is None:
-            raise refused(op, "calls through a pointer, which is not executed")
-        poison = Poison(f"{name} is a function of the system, whose code is not here", op)
+            raise refused(op, "is an indirect call, which is not supported")
+        poison = Poison(f"{name} is a system function without code", op)
         for kind in ("load", "store", "atomic"):
             self.machine.lose(op, kind, "global", 4, poison, active)
         self.machine.lose(op, "atomic", "shared", 4, poison, active)
@@ -226,7 +227,7 @@ class Control:
         return self._spread(op, where, active, rest)
 
     def _trap(self, op: Op, active: Any, rest: Any) -> int | None:
-        whats = {"call": "assertion failed in", "brx": "BRX to none of its targets by"}
+        whats = {"call": "assertion failed in", "brx": "BRX index out of range in"}
         what = whats.get(op.called.split(".")[0], "trap executed by")
         raise MemsimError(f"{what} {self.machine.places(active)}", **place_in_source(op))
 

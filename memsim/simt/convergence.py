@@ -1,8 +1,7 @@
-"""Where lanes of a warp come together: convergence barriers (BSSY, BSYNC, BREAK) and WARPSYNC.
+"""Reconvergence of the lanes of a warp: convergence barriers (BSSY, BSYNC, BREAK) and WARPSYNC.
 
-In: groups that set, reach or leave a barrier. Out: the same lanes, as one group once all have come. A barrier
-register holds, for each lane, the mask of lanes it will wait for; nobody waits for those that ended.
-Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md); no document says it.
+A barrier register holds, for each lane, the mask of lanes that it waits for; exited lanes are not waited for.
+Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md); this is not documented.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ from memsim.state.registers import (
 
 @dataclass(eq=False)
 class Meeting:
-    """Lanes that wait at one place: `members` in each lane those it waits for, int64.
+    """Lanes waiting at a barrier: `members` holds for each lane the mask of lanes that it waits for, int64.
 
-    `pc` is where they go on.
+    They continue at `pc`.
     """
 
     op: Op
@@ -48,7 +47,7 @@ class Meeting:
 
 
 class Convergence:
-    """Who waits where, in the blocks that run now."""
+    """The waiting lanes of the blocks that are running."""
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
         self.machine = machine
@@ -57,7 +56,7 @@ class Convergence:
         self.waiting: dict[tuple[int, int], Meeting] = {}
 
     def start(self) -> None:
-        """New blocks begin."""
+        """Reset for new blocks."""
         self.waiting = {}
 
     def live(self) -> int:
@@ -70,7 +69,7 @@ class Convergence:
     # --- instructions -------------------------------------------------------------------
 
     def set(self, op: Op, active: Any, rest: Any) -> int:
-        """BSSY: the group's lanes will meet."""
+        """BSSY: the group's lanes will reconverge."""
         slot = barrier_slot(op)
         value = -1 if active is True else fit(from_array(self.machine.words_of(active)), 32)
         old = self.machine.slots[slot]
@@ -80,7 +79,7 @@ class Convergence:
         return op.index + 1
 
     def leave(self, op: Op, active: Any, rest: Any) -> int:
-        """BREAK: nobody waits for these lanes any more."""
+        """BREAK: these lanes are no longer waited for."""
         slot = barrier_slot(op)
         leaving = self.machine.words_of(active)
         members = to_array(_lanes(self.machine.slots[slot])) & 0xFFFFFFFF
@@ -92,7 +91,7 @@ class Convergence:
         return op.index + 1
 
     def wait(self, op: Op, active: Any, rest: Any) -> int | None:
-        """BSYNC: wait for those who are to come."""
+        """BSYNC: wait for the lanes named in the barrier."""
         pc = self.code.dataflow.meeting[op.index]
         members = to_array(_lanes(self.machine.slots[barrier_slot(op)])) & 0xFFFFFFFF
         return self._meet(op, pc, active, rest, members)
@@ -107,10 +106,10 @@ class Convergence:
         if "EXCLUSIVE" in op.form.modifiers and not self.groups.is_alone():
             others = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
             if (others.astype(bool) & to_bools(active)).any():
-                self.machine.listener.unsure(f"which lanes go on together after {op.name} at {op.where}")
+                self.machine.listener.unsure(f"which lanes reconverge after {op.name} at {op.where}")
         return self._meet(op, op.index + 1, active, rest, self.machine.lane_words(value))
 
-    # --- meeting ------------------------------------------------------------------------
+    # --- reconvergence ------------------------------------------------------------------------
 
     def _meet(self, op: Op, pc: int, active: Any, rest: Any, members: np.ndarray) -> int | None:
         if rest is False and self._complete(active, members):
@@ -129,14 +128,14 @@ class Convergence:
         return None
 
     def _complete(self, active: Any, members: np.ndarray) -> bool:
-        """Is everybody here that any lane of the group waits for?"""
+        """Have all lanes arrived that a lane of the group waits for?"""
         if self.groups.is_alone():
             return True
         missing = members & self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
         return not (missing.astype(bool) & to_bools(active)).any()
 
     def check(self) -> None:
-        """Let those go on for whom nobody is missing any more."""
+        """Release lanes that no longer wait for anyone."""
         for key, meeting in list(self.waiting.items()):
             absent = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(meeting.mask)
             free = from_bools(np.atleast_2d((meeting.members & absent) == 0))
@@ -151,12 +150,12 @@ class Convergence:
                 self.groups.ready.extend(Group(meeting.pc, mask) for mask in ways)
 
     def _ways(self, op: Op, going: Any, members: np.ndarray) -> list[Any]:
-        """The groups that go on: one, but of WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
+        """The groups that continue: one, or for WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
         parts = {"EXCLUSIVE", "COLLECTIVE"} & set(op.form.modifiers)
         return self._alike(going, members) if parts else [going]
 
     def _alike(self, going: Any, members: np.ndarray) -> list[Any]:
-        """Lanes of a warp that waited for the same lanes go on together, others by themselves."""
+        """Lanes of a warp that waited for the same lanes continue together, others separately."""
         if members.size == 1:
             return [going]
         rows = self.machine.by_warp(
@@ -173,20 +172,20 @@ class Convergence:
         return found
 
     def deadlock(self) -> MemsimError:
-        """The error for lanes that wait for others that never come."""
+        """The error for lanes that wait for others that never arrive."""
         meeting = next(iter(self.waiting.values()))
         return MemsimError(
-            f"lanes wait for each other for ever: {self.machine.places(meeting.mask)} at {meeting.op.text}",
+            f"deadlock: {self.machine.places(meeting.mask)} wait forever at {meeting.op.text}",
             **place_in_source(meeting.op),
         )
 
 
 def _lanes(value: Any) -> Any:
-    """A barrier register's lanes; none where it was never set."""
+    """The lanes in a barrier register; none if it was never set."""
     if value is None:
         return 0
     if isinstance(value, Partial):
         return value.value
     if isinstance(value, Poison):
-        raise MemsimError(f"cannot go on: who is to meet is not known: {value.story()}")
+        raise MemsimError(f"cannot go on: the lanes of a convergence barrier are unknown: {value.story()}")
     return value

@@ -1,7 +1,5 @@
-"""What flows where in a program: control, live registers, what addresses need, and where pointers come from.
-
-In: a `Program`. Out: successors; the registers that are read later; the instructions that addresses, guards
-and branches depend on; and the parameters that an access's address starts from. Left out on purpose: values.
+"""Dataflow analysis: control flow, live registers, the slice that addresses need, and the origin
+of pointers.
 """
 
 from __future__ import annotations
@@ -13,9 +11,9 @@ from memsim.isa.op import Address, Barrier, Constant, Effect, Flow, Op, Predicat
 from memsim.isa.reach import ALL_SPACES, GLOBAL, LOCAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
 
-#: The root of an address that may start anywhere: a pointer that was loaded from memory.
+#: The root of an address of unknown origin: a pointer that was loaded from memory.
 ANYWHERE = 1
-#: The first bit of parameters, one for each 8 bytes; and of module variables, one for each entry of bank 4.
+#: The first bit of parameters, one per 8 bytes, and of module variables, one per entry of bank 4.
 PARAMETER_BITS, VARIABLE_BITS = 1, 1 + 4096 // 8
 #: Before this byte of constant bank 0 are dimensions and windows, and no pointers.
 FIRST_POINTER = 0x40
@@ -29,8 +27,8 @@ def barrier_slot(op: Op) -> int:
 class _Need:
     """The slots that are needed at a point: in all lanes, or only in those for which a guard holds.
 
-    A slot that is written under a guard is needed only where the guard does not hold; `@P0 R2 = ...` before
-    `@P0 ... = R2` leaves nothing to know of an older R2.
+    A slot that is written under a guard stays needed only where the guard does not hold; after `@P0 R2 =
+    ...`, a `@P0 ... = R2` does not need an older R2.
     """
 
     def __init__(self, everywhere: int) -> None:
@@ -38,18 +36,18 @@ class _Need:
         self.where: dict[tuple[int, bool], int] = {}
 
     def all(self) -> int:
-        """Those that some lane needs."""
+        """Slots needed in any lane."""
         found = self.everywhere
         for slots in self.where.values():
             found |= slots
         return found
 
     def has(self, slots: int) -> bool:
-        """Does a lane need one of these?"""
+        """Is one of these needed in any lane?"""
         return bool(self.everywhere & slots) or any(own & slots for own in self.where.values())
 
     def killed(self, slots: int, guard: Predicate | None) -> None:
-        """Going back over a write of `slots`: who needs the old values?"""
+        """Backward over a write of `slots`: where the old values are still needed."""
         if guard is None or guard.slot is None:
             self.everywhere &= ~slots
             self.where = {key: own & ~slots for key, own in self.where.items() if own & ~slots}
@@ -63,12 +61,12 @@ class _Need:
             self.where[fails] = self.where.get(fails, 0) | moved
 
     def written(self, predicates: int) -> None:
-        """Going back over a write of predicates: guards by them mean something else before."""
+        """Backward over a write of predicates: guards by them have another meaning before it."""
         for key in [key for key in self.where if predicates >> key[0] & 1]:
             self.everywhere |= self.where.pop(key)
 
     def read(self, slots: int, guard: Predicate | None) -> None:
-        """Going back over a read."""
+        """Backward over a read."""
         if guard is None or guard.slot is None:
             self.everywhere |= slots
             return
@@ -78,7 +76,7 @@ class _Need:
 
 
 class Dataflow:
-    """Facts of one program, each worked out when first asked for."""
+    """Analyses of one program, each computed on first use."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -89,7 +87,7 @@ class Dataflow:
 
     @cached_property
     def meeting(self) -> dict[int, int]:
-        """Where lanes go on that have waited at each BSYNC: the place that its BSSY named."""
+        """Where lanes continue after each BSYNC: the target of its BSSY."""
         places: dict[int, list[int]] = {}
         found: dict[int, int] = {}
         for op in self.ops:
@@ -103,12 +101,12 @@ class Dataflow:
 
     @cached_property
     def returns(self) -> tuple[int, ...]:
-        """Where a return may lead: behind every call."""
+        """Where a return may lead: after every call."""
         return tuple(op.index + 1 for op in self.ops if op.flow is Flow.CALL)
 
     @cached_property
     def leaders(self) -> frozenset[int]:
-        """Where blocks of instructions begin: at targets, and behind whatever decides where lanes go."""
+        """The first instructions of basic blocks: branch targets, and instructions after control flow."""
         found = {0}
         for op in self.ops:
             if op.flow is not None:
@@ -118,7 +116,7 @@ class Dataflow:
         return frozenset(index for index in found if index < len(self.ops))
 
     def successors(self, op: Op) -> tuple[int, ...]:
-        """Where lanes may be after an instruction that ends a block."""
+        """The possible successors of an instruction that ends a block."""
         following = op.index + 1
         guarded = op.guard is not None
         if op.flow is None or op.flow in (
@@ -161,7 +159,7 @@ class Dataflow:
 
     @cached_property
     def next_blocks(self) -> dict[int, tuple[int, ...]]:
-        """The blocks (by their first instruction) that may follow each."""
+        """The successors of each block, by first instruction."""
         count = len(self.ops)
         return {
             start: tuple(dict.fromkeys(s for s in self.successors(self.ops[end - 1]) if s < count))
@@ -172,7 +170,7 @@ class Dataflow:
 
     @cached_property
     def live(self) -> dict[int, int]:
-        """Slots that are read later, at the first instruction of each block."""
+        """Live slots at the first instruction of each block."""
         effects = {}
         for start, end in self.blocks:
             used = killed = 0
@@ -207,16 +205,15 @@ class Dataflow:
                         work.append(one)
         return at
 
-    # --- what addresses need ------------------------------------------------------------
+    # --- the slice that addresses need ------------------------------------------------------------
 
     def needed(
         self, pointers: int = -1, same: dict[int, int] | None = None, in_global: int = 0
     ) -> frozenset[int]:
         """Instructions whose values addresses, guards and branches depend on.
 
-        A store is among them if what it writes may be read by a load that is. `pointers`: the roots that are
-        pointers. `same`: of those, which may name the same memory, as bits -> bits. `in_global`: those from
-        which generic addresses, too, start only in global memory.
+        It includes a store if a load in it may read what is stored. `pointers`: the roots that are pointers.
+        `same`: which of them may alias, as bits -> bits.
         """
         self.in_global = in_global
         self.pointers = pointers | ANYWHERE
@@ -230,7 +227,7 @@ class Dataflow:
     def _needed(
         self, stored: frozenset[tuple[str, int]], same: dict[int, int]
     ) -> tuple[frozenset[int], frozenset[tuple[str, int]]]:
-        """One round: with the data of stores to `stored` (space, roots) wanted."""
+        """One iteration: with the data of stores to `stored` (space, roots) needed."""
         ops, blocks = self.ops, dict(self.blocks)
         wanted: set[int] = set()
         loads: set[tuple[str, int]] = set()
@@ -288,14 +285,14 @@ class Dataflow:
         return frozenset(wanted), frozenset(loads)
 
     def merged(self, roots: int, same: dict[int, int]) -> int:
-        """Those of the roots that are pointers, with others that may name the same memory."""
+        """Those of the roots that are pointers, with others that may alias them."""
         roots &= self.pointers
         for bit, others in same.items():
             if roots & bit:
                 roots |= others
         return roots
 
-    # --- where pointers come from -------------------------------------------------------
+    # --- the origin of pointers -------------------------------------------------------
 
     def roots_of(self, index: int) -> int:
         """The roots of a memory instruction's global address, as bits."""
@@ -306,7 +303,7 @@ class Dataflow:
         ops = self.ops
         states: dict[int, dict[int, int]] = {0: {}}
         found: dict[int, int] = {}
-        general = ~(self.program.predicates | self.program.barriers)  # those have no roots
+        general = ~(self.program.predicates | self.program.barriers)  # these have no roots
         plans = {start: [_root_plan(op, general) for op in ops[start:end]] for start, end in self.blocks}
         work = [0, *(op.targets[0] for op in ops if op.flow is Flow.CALL and op.targets)]
         for start in work:
@@ -349,21 +346,21 @@ class Dataflow:
                     work.append(following)
         return found
 
-    # --- what is not certain ------------------------------------------------------------
+    # --- uncertainty ------------------------------------------------------------
 
     def uncertain(self) -> tuple[str, ...]:
-        """Why counts depend on the order in which warps and blocks come, in words; empty if they do not.
+        """Reasons why counts depend on the order of warps and blocks; empty if they do not.
 
-        Asked for after `needed`. An atomic gives back what others left; a load may come before or after a
-        store of another block; and the chip's approximations are not reproduced to the last bit.
+        Call it after `needed`. An atomic returns what others left; a load may come before or after another
+        block's store; and the chip's approximations are not reproduced to the last bit.
         """
         found = []
-        causes = (("what an atomic gives back", is_atomic), ("the last bit of MUFU", is_approximate))
+        causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", is_approximate))
         for cause, is_source in causes:
             if not any(map(is_source, self.ops)):
                 continue
             for op in self._decided_by(is_source):
-                what = "where the lanes go" if op.effect is Effect.CONTROL else "the address"
+                what = "the branch" if op.effect is Effect.CONTROL else "the address"
                 found.append(f"{cause} decides {what} at {op.where}")
         for index in sorted(self._stores_read_again):
             found.append(
@@ -372,7 +369,7 @@ class Dataflow:
         return tuple(dict.fromkeys(found))
 
     def _decided_by(self, is_source: Callable[[Op], bool]) -> list[Op]:
-        """Accesses and control that the results of some instructions decide."""
+        """Accesses and control flow that depend on the results of some instructions."""
         dirty: set[str] = set()
         while True:
             before = len(dirty)
@@ -381,7 +378,7 @@ class Dataflow:
                 return found
 
     def _tainted(self, dirty: set[str], is_source: Callable[[Op], bool]) -> list[Op]:
-        """One round; `dirty` are the state spaces that hold such results, and may grow."""
+        """One iteration; `dirty` are the state spaces that contain such results, and may grow."""
         entry = {start: 0 for start, _ in self.blocks}
         ends = dict(self.blocks)
         found: dict[int, Op] = {}
@@ -415,12 +412,12 @@ class Dataflow:
 
 
 def is_atomic(op: Op) -> bool:
-    """Does it give back what others left in memory?"""
+    """Does its result depend on what other threads left in memory?"""
     return op.effect is Effect.MEMORY and any(kind == "atomic" for kind, _ in op.touches)
 
 
 def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, list[int]]:
-    """(roots of its own, slots read, slots written, whether old roots stay, slots of its global address).
+    """(own roots, slots read, slots written, whether old roots are kept, slots of its global address).
 
     general: the slots that may hold addresses.
     """
@@ -444,13 +441,13 @@ def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, l
 
 
 def _loads_pointers(op: Op, written: int) -> bool:
-    """May what it loads be a pointer: 64 bits, or half of one that was spilled?"""
+    """May it load a pointer: 64 bits, or half of a spilled one?"""
     spaces = spaces_read(op)
     return bool(spaces & ALL_SPACES) and (LOCAL in spaces or written.bit_count() > 1) and written != 0
 
 
 def _constant_roots(operand: Constant, size: int) -> int:
-    """Pointers in so many bytes of a constant bank: as of sm_100, one instruction loads two of them."""
+    """Pointers in so many bytes of a constant bank: from sm_100 on, one instruction loads two of them."""
     if operand.register is not None and operand.register.slot is not None:
         return ANYWHERE
     first = {0: PARAMETER_BITS, 4: VARIABLE_BITS}.get(operand.bank)

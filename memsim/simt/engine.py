@@ -1,11 +1,9 @@
-"""The machine for programs of `Op`s: all threads of a chunk of blocks, in step; lanes part as the code says.
+"""The emulator's main loop: runs all threads of a chunk of blocks in lockstep, with divergence as the code
+says.
 
-In: a `Code` (a program made ready for one launch), the launch, a listener. Out: effects on memory, and one
-call of the listener for each execution of an access.
-
-Registers and memory are in machine.py, who runs next in groups.py, where branches lead in control.py, where
-lanes come together in convergence.py and block_barriers.py. A group that goes round a loop for long lets
-others pass, because it may wait for them. Left out on purpose: timing, caches, the order of warps.
+Registers and memory are in machine.py, scheduling in groups.py, branches in control.py, reconvergence in
+convergence.py and block_barriers.py. A group that loops for long lets others run first, because it may wait
+for them. Timing, caches and the hardware's order of warps are not modelled.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from memsim.simt.phase_waits import PhaseWaits
 from memsim.state.launch_memory import Memory
 from memsim.state.registers import Part
 
-#: How often a group goes round loops before others that are ready pass it.
+#: Loop iterations of a group before other ready groups run first.
 PATIENCE = 1000
 
 
@@ -38,7 +36,7 @@ class Engine:
     """Runs chunks of blocks of one launch.
 
     budget: instructions that a chunk may execute. allow_out_of_bounds: a load outside of every array is
-    counted, and what it gives is not known. apart: each warp is a row (apart.py).
+    counted, and its value is unknown. apart: each warp is a row (apart.py).
     """
 
     def __init__(
@@ -72,10 +70,10 @@ class Engine:
         )
 
     def run(self, blocks: np.ndarray) -> None:
-        """Run blocks with these linear numbers (int64 [B]) to their end.
+        """Run blocks with these linear numbers (int64 [B]) to completion.
 
         Raises:
-            MemsimError: deadlock, out of bounds, misaligned, endless, or an unknown branch.
+            MemsimError: deadlock, out of bounds, misaligned, endless loop, or a branch on an unknown value.
         """
         machine, groups = self.machine, self.groups
         machine.start(blocks, self.apart)
@@ -106,7 +104,7 @@ class Engine:
             raise next(filter(None, stuck), None) or self.convergence.deadlock()
 
     def divided(self, group: Group) -> Group:
-        """The group, in a chunk without the rows that have not run for long, if those are most of it."""
+        """The group in a chunk without rows that have not run for long, if these are the majority."""
         machine, mask = self.machine, group.mask
         total = len(machine.blocks)
         if not self.apart or total < 2 * FEWEST or machine.memory.local is not None:
@@ -128,13 +126,13 @@ class Engine:
         return self.groups.ready.pop()
 
     def state(self, ready: list[Group]) -> WarpRows:
-        """All that is known of the chunk that runs."""
+        """The complete state of the running chunk."""
         machine, parked = self.machine, self.groups.parked
         of_lanes = machine.blocks, machine.first, machine.slots, machine.alive
         return WarpRows(*of_lanes, ready, parked, self.convergence.waiting, self.steps_left)
 
     def take(self, rows: WarpRows) -> None:
-        """Go on with these rows as the chunk that runs."""
+        """Continue with these rows as the running chunk."""
         self.machine.go_on(rows.blocks, rows.first, rows.slots, rows.alive)
         self.groups.ready, self.groups.parked = rows.ready, rows.parked
         self.convergence.waiting = rows.meetings
@@ -143,7 +141,7 @@ class Engine:
         self.machine.listener.start_chunk(self.machine)
 
     def advance(self, group: Group) -> None:
-        """Run a group until it parts, waits, ends, or others come first."""
+        """Run a group until it diverges, waits, exits, or others come first."""
         machine, groups = self.machine, self.groups
         machine.mask, pc, turns = group.mask, group.pc, group.turns
         machine.protected = groups.read_by_others()
@@ -171,8 +169,8 @@ class Engine:
                     turns += PATIENCE // 10 if is_waiting else 1
                     if turns > PATIENCE:
                         machine.listener.unsure(
-                            f"how often lanes go round the loop at {self.code.program.ops[pc].where} depends "
-                            "on when others, for which they wait, are done"
+                            f"the number of iterations of the loop at {self.code.program.ops[pc].where} depends "
+                            "on when other lanes, for which it waits, are done"
                         )
                         groups.parked.append(Group(following, machine.mask))
                         return
@@ -185,7 +183,7 @@ class Engine:
         """The error for a kernel that does not end."""
         op = self.code.program.ops[segment.stop - 1]
         return MemsimError(
-            f"the kernel has not ended after {self.budget:,} instructions; it is still in this loop",
-            hint="--max-steps, or max_steps, allows more if the kernel is really this long",
+            f"the kernel has not finished after {self.budget:,} instructions; it is still in this loop",
+            hint="if the kernel really is this long, allow more by --max-steps (max_steps)",
             **place_in_source(op),
         )

@@ -1,8 +1,4 @@
-"""Execute a launch: match the arguments, lay out memory, run the blocks chunk by chunk.
-
-In: an `Executable`, a launch, arguments, a listener. Out: what the listener heard and, where everything is
-executed, the arrays written in place.
-"""
+"""Executes a launch: matches the arguments, lays out memory, and runs the blocks chunk by chunk."""
 
 from __future__ import annotations
 
@@ -46,19 +42,18 @@ TRACE_THREADS = 1 << 20
 #: Where they part, each holds values of its own, which are to stay in the processor's cache.
 APART_THREADS = 1 << 18
 
-#: Instructions that a chunk of blocks may execute, each fragment of its threads for itself, before it
-#: counts as endless. The longest kernel of the catalogue takes 620 thousand at 4096 cubed.
+#: Instructions that a chunk of blocks may execute, counted for each group of its threads, before it
+#: counts as endless. The longest kernel of the catalogue needs 620 thousand at 4096 cubed.
 MAX_STEPS = 5_000_000
 
-#: Addresses by which functions of the system are known, such as vprintf; no code is there.
+#: Addresses of system functions such as vprintf; they have no code.
 SYSTEM_FUNCTIONS = 0x7FFF_0000_0000
-#: Bytes of stack where functions are called, of which the cubin does not always know the depth (CUDA's
-#: default).
+#: Bytes of stack if functions are called, because cubins do not always have the depth (CUDA's default).
 UNBOUNDED_STACK = 1024
 
-#: What a block finds in memory of its own.
+#: The initial contents of a block's own memory.
 NEVER_WRITTEN = {
-    space: Poison(f"{space} memory is read that was never written", None) for space in ("shared", "local")
+    space: Poison(f"read of {space} memory that was never written", None) for space in ("shared", "local")
 }
 
 
@@ -77,16 +72,16 @@ def execute_program(
     chunk_threads: int | None = None,
     allow_out_of_bounds: bool = False,
 ) -> Memory:
-    """Run `blocks` (linear numbers, all of them if None) of a launch.
+    """Run `blocks` (linear numbers, all if None) of a launch.
 
-    `everything`: execute all instructions and write arrays in place; else only what addresses
-    and branches depend on. `names` are the parameters' names in the source, for messages.
-    `progress` is told the share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`.
+    `everything`: execute all instructions and write arrays in place; else only what addresses and branches
+    depend on. `names` are the parameters' names in the source, for messages. `progress` is called with the
+    share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`.
 
-    `arch`: the chip; the code must be made for it.
+    `arch`: the chip; the code must be compiled for it.
 
     Raises:
-        MemsimError: arguments or launch that do not fit, and whatever goes wrong in the kernel.
+        MemsimError: arguments or launch that do not match, or an error in the kernel.
     """
     _check_chip(kernel, arch)
     check_arguments(kernel.name, kernel.parameters, arguments, names)
@@ -116,12 +111,13 @@ def execute_program(
         try:
             memory.copy_back()
         except Poisoned as unknown:
-            raise MemsimError(f"the result is not known: {unknown.poison.story()}") from None
+            raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
     return memory
 
 
 def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> int:
-    """So many blocks or a few more that no cluster is divided, for its blocks reach each other's memory.
+    """The number of blocks rounded up so that no cluster is split, because its blocks access each other's
+    memory.
 
     Blocks are numbered along x first.
     """
@@ -134,7 +130,7 @@ def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, 
 
 @lru_cache(maxsize=256)
 def dataflow_of(kernel: Executable) -> Dataflow:
-    """What flows where in a kernel; worked out once."""
+    """The dataflow analysis of a kernel, cached."""
     return Dataflow(kernel.program)
 
 
@@ -146,7 +142,7 @@ def prepare(
     memory: Memory,
     everything: bool,
 ) -> tuple[Code, Origins]:
-    """The kernel as steps, with the launch's constants in it, and what its addresses start from."""
+    """The kernel as steps with the launch's constants, and the origins of its addresses."""
     dataflow = dataflow_of(kernel)
     addresses = iter(memory.argument_addresses)
     content = bytearray(kernel.parameter_size)
@@ -192,7 +188,7 @@ def prepare(
 
 
 def _typed(parameter: Parameter, argument: Any) -> Parameter:
-    """A parameter of which only the size is known takes a float as one."""
+    """A parameter of which only the size is known accepts a float."""
     if isinstance(argument, (float, np.floating)) and parameter.type in ("b16", "b32", "b64"):
         return Parameter(
             parameter.name, f"f{parameter.type[1:]}", parameter.align, parameter.size, parameter.offset
@@ -201,7 +197,7 @@ def _typed(parameter: Parameter, argument: Any) -> Parameter:
 
 
 def _same(pointers: dict[int, Buffer], arguments: Sequence[Any], memory: Memory) -> dict[int, int]:
-    """Which roots name the same or overlapping memory."""
+    """Which roots refer to the same or overlapping memory."""
     found: dict[int, int] = {}
     for bit, buffer in pointers.items():
         others = 0
@@ -214,7 +210,7 @@ def _same(pointers: dict[int, Buffer], arguments: Sequence[Any], memory: Memory)
 
 
 def _memory(kernel: Executable, launch: Launch, arguments: Sequence[Any], names: Sequence[str]) -> Memory:
-    """Memory with the kernel's shared arrays and the module's variables at their places."""
+    """Memory with the kernel's shared arrays and the module's variables placed."""
     memory = Memory(list(arrays_of(names, arguments)), kernel.shared_base)
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
@@ -236,7 +232,7 @@ def _memory(kernel: Executable, launch: Launch, arguments: Sequence[Any], names:
 
 
 def _place_variables(kernel: Executable, memory: Memory) -> None:
-    """The module's variables, each by itself as the driver loads them, and what they hold at first."""
+    """The module's variables, each separately allocated as by the driver, and their initial contents."""
     layout = memory.layouts["global"]
     for variable in kernel.variables:
         start = layout.place(variable.name, variable.size, max(variable.align, GLOBAL_ALIGN), GLOBAL_ALIGN)
@@ -254,7 +250,7 @@ def _place_variables(kernel: Executable, memory: Memory) -> None:
 def _banks(
     kernel: Executable, launch: Launch, parameters: bytes, memory: Memory
 ) -> tuple[dict[int, bytes], tuple[range, ...], dict[int, str]]:
-    """The constant banks of a launch, what of bank 0 is not known, addresses for functions of the system."""
+    """The constant banks of a launch, the unknown ranges of bank 0, and addresses of system functions."""
     stack = memory.layouts["local"].end
     layout = arch_of_code(kernel.made_for).front
     cluster, workspace = cluster_of(kernel, launch), workspace_of(memory)
@@ -280,43 +276,31 @@ def _banks(
 
 
 def _check_chip(kernel: Executable, arch: Arch) -> None:
-    """Is it code for the chip whose instructions and rules are known?
-
-    Raises:
-        MemsimError: it is not.
-    """
+    """Raise unless the code runs on the chip."""
     if not arch.runs(kernel.made_for):
         raise MemsimError(
-            f"this is machine code of {kernel.made_for}, which {arch.name} does not run",
-            hint=f"compile for {arch.name}, leave out --arch, or give the PTX or the source",
+            f"this is machine code for {kernel.made_for}, which {arch.name} cannot run",
+            hint=f"compile for {arch.name}, omit --arch, or pass the PTX or the source",
         )
 
 
 def _check_shared(kernel: Executable, memory: Memory, arch: Arch) -> None:
-    """Does the shared memory fit into a block?
-
-    Raises:
-        MemsimError: more than the chip has.
-    """
+    """Raise if a block needs more shared memory than the chip has."""
     if memory.static_shared > arch.static_shared_bytes:
         raise MemsimError(
             f"{demangle(kernel.name)} declares {memory.static_shared} bytes of shared memory;"
-            f" at most {arch.static_shared_bytes} can be declared",
+            f" the limit is {arch.static_shared_bytes}",
             hint="use dynamic shared memory (extern __shared__) for more",
         )
     total = memory.shared_bytes
     if total > arch.shared_block_bytes:
         raise MemsimError(
-            f"a block needs {total} bytes of shared memory; it can have {arch.shared_block_bytes}"
+            f"a block needs {total} bytes of shared memory; the limit is {arch.shared_block_bytes}"
         )
 
 
 def _check_launch(kernel: Executable, launch: Launch) -> None:
-    """Is the launch the one that `__launch_bounds__` and `__cluster_dims__` promised?
-
-    Raises:
-        MemsimError: it is not.
-    """
+    """Raise unless the launch conforms to `__launch_bounds__` and `__cluster_dims__`."""
     name = demangle(kernel.name)
     if kernel.required_threads and launch.block != kernel.required_threads:
         raise MemsimError(f"{name} must be launched with block {kernel.required_threads}")
@@ -324,17 +308,17 @@ def _check_launch(kernel: Executable, launch: Launch) -> None:
         x, y, z = kernel.max_threads
         if launch.threads > x * y * z:
             raise MemsimError(
-                f"{name} is compiled for at most {x * y * z} threads a block, not {launch.threads}"
+                f"{name} is compiled for at most {x * y * z} threads per block, not {launch.threads}"
             )
     cluster = cluster_of(kernel, launch)
     if cluster and any(g % max(1, c) for g, c in zip(launch.grid, cluster)):
         raise MemsimError(
-            f"the grid of {name} must be a multiple of its cluster {cluster}, and {launch.grid} is not"
+            f"the grid of {name} must be a multiple of its cluster {cluster}, unlike {launch.grid}"
         )
 
 
 def cluster_of(kernel: Executable, launch: Launch) -> tuple[int, int, int] | None:
-    """Blocks of a cluster, as the code or the launch says; None if neither does.
+    """Blocks of a cluster, from the code or the launch; None if neither has clusters.
 
     Raises:
         MemsimError: they differ, or the chip has no clusters.
@@ -344,8 +328,8 @@ def cluster_of(kernel: Executable, launch: Launch) -> tuple[int, int, int] | Non
     if kernel.cluster is not None:
         raise MemsimError(
             f"{demangle(kernel.name)} is compiled for clusters of {kernel.cluster}, not of {launch.cluster}",
-            hint="leave the cluster out, or __cluster_dims__",
+            hint="omit the cluster or __cluster_dims__",
         )
     if arch_of_code(kernel.made_for).front.in_cluster is None:
-        raise MemsimError(f"{kernel.made_for} has no clusters", hint="leave the cluster out")
+        raise MemsimError(f"{kernel.made_for} has no clusters", hint="omit the cluster")
     return launch.cluster

@@ -1,7 +1,4 @@
-"""Errors of a kernel that runs: where in its source, and why it cannot go on.
-
-In: an instruction, and what is wrong. Out: the error for people.
-"""
+"""Errors of a running kernel, with their place in its source."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ def place_in_source(op: Op) -> dict[str, Any]:
 
 
 def unknown_branch(op: Op, poison: Poison) -> MemsimError:
-    """The error for control flow that depends on a value nobody knows."""
+    """The error for control flow that depends on an unknown value."""
     return MemsimError(
         f"cannot go on: {op.text} depends on an unknown value: {poison.story()}", **place_in_source(op)
     )

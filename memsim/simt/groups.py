@@ -1,8 +1,8 @@
-"""Groups: lanes that are at one place, and which of them runs next.
+"""Groups of lanes with a common program counter, and their scheduling.
 
-In: groups that part at branches, and those that may go on. Out: the group that is farthest behind. Groups of
-different warps at the same place run together, which changes nothing for any of them; those of one warp come
-together only where the code says so (BSYNC, WARPSYNC); where the chip may join others, the listener is told.
+The group that is farthest behind runs next. Groups of different warps at the same place run together, which
+does not affect them; those of one warp reconverge only where the code says so (BSYNC, WARPSYNC). Where the
+chip may reconverge lanes earlier, the listener is notified.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memsim.state.registers import (
 
 @dataclass(eq=False)
 class Group:
-    """Lanes with one program counter, of one or of many warps; `turns` counts their ways back."""
+    """Lanes with one program counter, of one or several warps; `turns` counts their backward branches."""
 
     pc: int
     mask: Any
@@ -29,20 +29,20 @@ class Group:
 
 
 class Waits(Protocol):
-    """Where lanes wait for others."""
+    """A place where lanes wait for others."""
 
     @property
     def waiting(self) -> Sized:
-        """Who waits."""
+        """The waiting lanes."""
 
     def live(self) -> int:
         """Slots that waiting lanes will read."""
 
 
 class Groups:
-    """The groups of the blocks that run: `ready` to go on, or `parked` because they may wait for others.
+    """The groups of the running blocks: `ready`, or `parked` because they may wait for others.
 
-    waits: where lanes are that are in no group.
+    waits: the lanes that are in no group.
     """
 
     def __init__(self, machine: Machine, code: Code) -> None:
@@ -53,12 +53,12 @@ class Groups:
         self.waits: list[Waits] = []
 
     def start(self) -> None:
-        """New blocks begin, at the first instruction."""
+        """New blocks start at the first instruction."""
         self.ready = [Group(0, self.machine.alive)]
         self.parked = []
 
     def next(self) -> Group:
-        """The group that is farthest behind, with those of other warps at the same place."""
+        """The group that is farthest behind, merged with those of other warps at the same place."""
         first = min(self.ready, key=lambda group: group.pc)
         self.ready.remove(first)
         others = [group for group in self.ready if group.pc == first.pc]
@@ -73,13 +73,13 @@ class Groups:
                 elif not self.joins_at_once(first.pc):
                     where = self.code.program.ops[first.pc].where
                     self.machine.listener.unsure(
-                        f"lanes of a warp that are at the same time at {where} may go on together: "
-                        "nothing there joins them"
+                        f"lanes of a warp that reach {where} at the same time may reconverge early: "
+                        "the code has no barrier there"
                     )
         return first
 
     def joins_at_once(self, pc: int) -> bool:
-        """Is no more than a barrier or the end ahead, so that it is all the same who comes together?"""
+        """Is a barrier or the end next, so that early reconvergence makes no difference?"""
         segment = self.code.segments[pc]
         control = segment.control
         ends = control is not None and (
@@ -89,7 +89,7 @@ class Groups:
         return ends and not any(op.effect is Effect.MEMORY for op in self.code.program.ops[pc : segment.stop])
 
     def read_by_others(self) -> int:
-        """Slots (a bit set) that lanes outside the running group will still read."""
+        """Live slots (a bit set) of lanes outside of the running group."""
         live = self.code.live
         found = 0
         for waits in self.waits:
@@ -99,11 +99,11 @@ class Groups:
         return found
 
     def is_alone(self) -> bool:
-        """Are all threads that have not ended in the running group?"""
+        """Are all threads that have not exited in the running group?"""
         return not (self.ready or self.parked or any(waits.waiting for waits in self.waits))
 
     def part(self, ways: Sequence[tuple[int, Any]]) -> int | None:
-        """The running group goes several ways."""
+        """The running group diverges."""
         ways = [(pc, mask) for pc, mask in ways if mask is not False]
         if len(ways) == 1:
             self.machine.mask = ways[0][1]

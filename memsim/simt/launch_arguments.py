@@ -1,8 +1,7 @@
-"""Arguments of a launch, matched with the kernel's parameters.
+"""Matches the arguments of a launch with the kernel's parameters, and encodes them as bytes.
 
-In: what the user passed. Out: the bytes of every parameter and the arrays behind the pointers.
-A struct is given as bytes, as a numpy scalar, or as a list of its parts: numbers with a type, and arrays,
-whose addresses stand in it.
+A struct is passed as bytes, as a numpy scalar, or as a list of its parts: typed numbers, and arrays, of which
+it holds the addresses.
 """
 
 from __future__ import annotations
@@ -37,29 +36,29 @@ _SCALARS = {
 
 POINTERS = ("u64", "b64", "s64")
 POINTER_BYTES = 8
-UNTYPED = ("b16", "b32", "b64")  # of a cubin that does not say more than sizes
-VALUES = "biufcV"  # kinds of numpy scalars that are bytes of their own
+UNTYPED = ("b16", "b32", "b64")  # of a cubin, which only has sizes
+VALUES = "biufcV"  # kinds of numpy scalars that can be passed as bytes
 
 
 def is_array(argument: Any) -> bool:
-    """Is the argument memory that the kernel gets a pointer to?"""
+    """Is the argument memory to which the kernel gets a pointer?"""
     return isinstance(argument, (np.ndarray, ArrayArg, *TABLES)) and getattr(argument, "shape", ()) != ()
 
 
 def is_parts(argument: Any) -> bool:
-    """Is the argument a struct, part by part?"""
+    """Is the argument a struct given by its parts?"""
     return isinstance(argument, (list, tuple))
 
 
 def is_struct(parameter: Parameter) -> bool:
-    """Is the parameter passed by its bytes, and not as one number?"""
+    """Is the parameter passed as bytes rather than as a number?"""
     return struct.calcsize(_SCALARS.get(parameter.type, "0s")) != parameter.size
 
 
 def arrays_of(names: Sequence[str], arguments: Sequence[Any]) -> Iterator[tuple[str, Any]]:
-    """(name, array) for every pointer, in order; the third part of a struct v is called v.2, or by its name.
+    """(name, array) for every pointer, in order; the third part of a struct v is v.2, or has its own name.
 
-    Behind a table of pointers come the arrays that it points to, v[0], v[1] and so on.
+    A table of pointers is followed by the arrays that it points to, v[0], v[1] and so on.
     """
     for name, argument in zip(names, arguments):
         if isinstance(argument, TensorMap):
@@ -86,7 +85,7 @@ def _with_pointees(name: str, array: Any) -> Iterator[tuple[str, Any]]:
 
 
 def next_address(array: Any, addresses: Iterator[int]) -> int:
-    """Where an array lies, of the `addresses` of all that `arrays_of` lists; passes those behind a table."""
+    """An array's address, from the `addresses` of all that `arrays_of` lists; skips those after a table."""
     address = next(addresses)
     for one in array.arrays if isinstance(array, TABLES) else ():
         if one is not None:
@@ -95,10 +94,10 @@ def next_address(array: Any, addresses: Iterator[int]) -> int:
 
 
 def lay_out(parts: Sequence[Any], packed: bool = False) -> tuple[list[int], int]:
-    """Where each part of a struct lies, and the struct's size, in bytes.
+    """The offset of each part of a struct, and the struct's size, in bytes.
 
-    As C does: each part at a multiple of its own size, and the whole a multiple of the largest of them.
-    packed: one right behind the other.
+    As in C: each part at a multiple of its own size, and the whole a multiple of the largest of them. packed:
+    without gaps.
     """
     starts, end, widest = [], 0, 1
     for part in parts:
@@ -120,24 +119,20 @@ def _size_and_alignment(part: Any) -> tuple[int, int]:
 
 
 def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
-    """Do the parts make up the struct?
-
-    Raises:
-        MemsimError: they do not, or one has no size of its own.
-    """
+    """Raise a MemsimError unless the parts make up the struct and all have a size."""
     for part in parts:
         is_value = isinstance(part, np.generic) and part.dtype.kind in VALUES
         if not (is_array(part) or is_value or isinstance(part, TensorMap)):
             raise MemsimError(
                 f"a part of the struct {name} is {part!r}, which has no size",
-                hint="parts are arrays and numbers with a type, as np.int32(3); np.uint64(0) points nowhere",
+                hint="parts are arrays and typed numbers such as np.int32(3); np.uint64(0) is a null pointer",
             )
     sizes = lay_out(parts, packed=True)[1], lay_out(parts)[1]
     if parameter.size not in sizes:
-        apart = "" if sizes[0] == sizes[1] else f" one behind the other, {sizes[1]} each at its alignment"
+        apart = "" if sizes[0] == sizes[1] else f" packed, {sizes[1]} aligned"
         kind = "a struct" if is_struct(parameter) else parameter.type
         raise MemsimError(
-            f"{name} is {kind} of {parameter.size} bytes, and the parts given make {sizes[0]}{apart}"
+            f"{name} is {kind} of {parameter.size} bytes, but its parts have {sizes[0]}{apart}"
         )
 
 
@@ -155,18 +150,14 @@ def describe(parameter: Parameter) -> str:
 def check_arguments(
     kernel: str, parameters: Sequence[Parameter], arguments: Sequence[Any], names: Sequence[str]
 ) -> None:
-    """Does every argument fit its parameter?
-
-    Raises:
-        MemsimError: wrong count or type.
-    """
+    """Raise a MemsimError unless number and types of the arguments match the parameters."""
     if not isinstance(arguments, Sequence):
-        raise MemsimError(f"the arguments are a list, one for each parameter, not {_say(arguments)}")
+        raise MemsimError(f"the arguments must be a list with one for each parameter, not {_say(arguments)}")
     wanted = ", ".join(f"{name}: {describe(p)}" for name, p in zip(names, parameters))
     if len(arguments) != len(parameters):
         raise MemsimError(
-            f"{demangle(kernel)} takes {len(parameters)} arguments, {len(arguments)} given",
-            hint=f"it wants {wanted}" if wanted else None,
+            f"{demangle(kernel)} takes {len(parameters)} arguments, but {len(arguments)} were given",
+            hint=f"its parameters: {wanted}" if wanted else None,
         )
     for name, parameter, argument in zip(names, parameters, arguments):
         if is_parts(argument) and is_struct(parameter):
@@ -174,7 +165,7 @@ def check_arguments(
         elif not _fits(parameter, argument):
             points = isinstance(argument, TensorMap) and parameter.type in POINTERS
             raise MemsimError(
-                f"argument {name} of {demangle(kernel)} is {describe(parameter)}, not {_say(argument)}",
+                f"argument {name} of {demangle(kernel)} must be {describe(parameter)}, not {_say(argument)}",
                 hint="memsim.TensorMaps([...]) lies in global memory, and is pointed to" if points else None,
             )
 
@@ -208,12 +199,12 @@ def _fits(parameter: Parameter, argument: Any) -> bool:
 
 
 def _scalar(argument: Any) -> Any:
-    """What a numpy array without dimensions holds; anything else as it is."""
+    """The value of a numpy array without dimensions; anything else unchanged."""
     return argument[()] if isinstance(argument, np.ndarray) and argument.shape == () else argument
 
 
 def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> bytes:
-    """A checked argument as the parameter's bytes; its arrays lie at the next `addresses`."""
+    """A checked argument as the parameter's bytes; its arrays are at the next `addresses`."""
     if is_array(argument):
         argument = next_address(argument, addresses)
     if is_parts(argument):
@@ -236,7 +227,7 @@ def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> byt
 
 
 def encode_parts(parameter: Parameter, parts: Sequence[Any], addresses: Iterator[int]) -> bytes:
-    """A checked struct; the gaps between its parts are zeros, and so are its tensor maps."""
+    """A checked struct; gaps between its parts are zero."""
     packed = bytearray(parameter.size)
     for start, part in zip(starts_of(parameter, parts), parts):
         if isinstance(part, TensorMap):

@@ -1,7 +1,4 @@
-"""Who hears of accesses while a launch runs, and what an access is a part of.
-
-In: nothing. Out: `Site`, a place in the program that accesses memory, and `Listener`.
-"""
+"""The interface of listeners to a launch, and `Site`, a place in the program that accesses memory."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ class Site:
 
 
 class Sites:
-    """The access sites of a program, each made on first sight."""
+    """The access sites of a program, created on first use."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, str, str], Site] = {}
@@ -43,15 +40,15 @@ class Sites:
         return self.known[key]
 
     def of(self, op: Op) -> list[Site]:
-        """The sites that an instruction is known to have."""
+        """The known sites of an instruction."""
         return [site for (index, _, _), site in self.known.items() if index == op.index]
 
 
 class Listener(Protocol):
-    """Who wants to know about accesses."""
+    """Receives the accesses of a launch."""
 
     def start_chunk(self, engine: Lanes) -> None:
-        """A new chunk of blocks begins."""
+        """A new chunk of blocks starts."""
 
     def access(
         self,
@@ -62,9 +59,10 @@ class Listener(Protocol):
         arrays: frozenset[str],
         other: Copy | None = None,
     ) -> None:
-        """`site` ran for the threads in `mask`; those in `active` accessed `address` (bytes).
+        """`site` was executed by the threads in `mask`; those in `active` accessed `address` (bytes).
 
-        Shared addresses count from the kernel's first byte of shared memory. `other`: a copy's other end.
+        Shared addresses count from the kernel's first byte of shared memory. `other`: the other side of a
+        copy.
         """
 
     def stretches(
@@ -76,16 +74,16 @@ class Listener(Protocol):
         block: np.ndarray,
         warp: np.ndarray,
     ) -> None:
-        """Warps [m] of blocks [m] of the chunk have `length` bytes from `start` on copied [m]."""
+        """Warps [m] of blocks [m] of the chunk copy `length` bytes from `start` on [m]."""
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
-        """`site` ran, but its addresses are not known."""
+        """`site` was executed, but its addresses are unknown."""
 
     def aside(self, what: str, active: Any) -> None:
-        """Threads `active` read or wrote memory by a way that is not counted; `what` is its name."""
+        """Threads `active` made an access that is not counted; `what` is its name."""
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """The threads in `mask` execute the instructions from number `start` up to `stop`."""
 
     def unsure(self, what: str) -> None:
-        """`what` is the compiler's choice, or the chip's, and so the requests behind it."""
+        """Requests may depend on a choice of the compiler or the chip, described by `what`."""

@@ -1,8 +1,7 @@
-"""What instructions act on: registers of all threads of a chunk of blocks, and memory.
+"""The state that instructions act on: registers of all threads of a chunk of blocks, and memory.
 
-In: what instructions read, write and access. Out: the same, in the lanes that run
-(`memsim.isa.access.Machine`). Registers of lanes that do not run are kept by merging, and only where they
-will still be read.
+Implements `memsim.isa.access.Machine`. Registers of inactive lanes are preserved by merging, and only while
+they are live.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from memsim.state.registers import (
     both,
 )
 
-#: Slots behind the registers: what the last block barrier with a reduction gave.
+#: Slots after the registers: the result of the last block barrier with a reduction.
 COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
 
 
 class Machine(Accesses):
-    """Registers (`slots`) and memory of the blocks that run.
+    """Registers (`slots`) and memory of the running blocks.
 
-    protected: slots, as a bit set, that lanes outside of the running group will still read.
+    protected: slots, as a bit set, that are live in lanes outside of the running group.
     """
 
     def __init__(
@@ -55,18 +54,18 @@ class Machine(Accesses):
         self.mbarriers = Mbarriers(0)
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
-        """These blocks begin; no register holds anything."""
+        """Start these blocks with undefined registers."""
         super().start(blocks, apart)
         self.slots = [None] * len(self.slots)
         self.mbarriers = Mbarriers(len(blocks))
 
     def go_on(self, blocks: np.ndarray, first: np.ndarray, slots: list[Any], alive: Any) -> None:
-        """Rows that ran before go on, with what their registers hold; they have no memory of their own."""
+        """Continue rows with their register contents; they have no memory of their own."""
         self.blocks, self.first, self.slots, self.alive = blocks, first, slots, alive
         self.memory.start_chunk(*self.shape)
 
     def write(self, slot: int, value: Any, active: Any) -> None:
-        """Write a register in those running lanes for which `active` holds."""
+        """Write a register in the running lanes for which `active` holds."""
         registers = self.slots
         if active is True or active is self.mask:
             if not self.protected >> slot & 1:
@@ -78,42 +77,42 @@ class Machine(Accesses):
         registers[slot] = merged(active, value, registers[slot])
 
     def special(self, name: str) -> Any:
-        """What a special register holds."""
+        """The value of a special register."""
         return special_register(name, self, self.memory.shared_bytes)
 
     def barrier_result(self) -> tuple[Any, Any]:
-        """What the last block barrier with a reduction gave."""
+        """The result of the last block barrier with a reduction."""
         return self.slots[COUNT_SLOT], self.slots[ANSWER_SLOT]
 
     def barrier_members(self, slot: int) -> Any:
-        """The lanes that a convergence barrier register names."""
+        """The lanes in a convergence barrier register."""
         value = self.slots[slot]
         return 0 if value is None else value
 
     def at(self, error: MemsimError, op: Op) -> MemsimError:
-        """An error that has no place yet, at an instruction."""
+        """Add an instruction's place to an error that has none."""
         return MemsimError(error.message, hint=error.hint, **place_in_source(op))
 
     def texture(self, handle: Any) -> Any:
-        """The texture object that a handle names.
+        """The texture object of a handle.
 
         Raises:
-            Poisoned: it is of none.
+            Poisoned: there is none.
         """
         low = {key & 0xFFFFFFFF: texture for key, texture in self.memory.textures.items()}
         found = low.get(handle & 0xFFFFFFFF) if type(handle) is int else None  # compilers drop the high word
         if found is None:
             raise MemsimError(
-                "a texture fetch through a handle that is no texture object",
+                "a texture fetch with a handle that is not a texture object",
                 hint="pass memsim.launch.Texture1D(array) for a cudaTextureObject_t parameter",
             )
         return found
 
     def known_value(self, op: Op, read: Callable[[list[Any]], Any]) -> Any:
-        """An operand of a control instruction, in all lanes of the group.
+        """An operand of a control-flow instruction in all lanes of the group.
 
         Raises:
-            Poisoned: a lane's is not known.
+            Poisoned: it is unknown in a lane.
         """
         try:
             return read(self.slots)

@@ -1,7 +1,7 @@
-"""Lanes that wait at an mbarrier (`SYNCS.PHASECHK.TRANS64.TRYWAIT`) until a phase is over.
+"""Lanes that wait at an mbarrier (`SYNCS.PHASECHK.TRANS64.TRYWAIT`) for the completion of a phase.
 
-In: groups that ask. Out: the same groups, once their phases are over. A wait may give up after a time that is
-the system's choice: here only when nobody else can go on. Source: PTX ISA, `mbarrier.try_wait`.
+A wait may time out after a system-dependent time: here only if no other lane can continue. Source: PTX ISA,
+`mbarrier.try_wait`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
 from memsim.state.registers import Poisoned, both, either, from_bools, invert
 
-#: How often all waits may give up with no change at any mbarrier before it is a deadlock.
+#: How often all waits may time out without a change of any mbarrier before it is a deadlock.
 MOST_TRIES = 16
 
 
 @dataclass(frozen=True)
 class WaitingForPhase:
-    """Lanes that wait at `op` for the phase of a parity, int64 [B, T]; `address` of their objects [B, T]."""
+    """Lanes that wait at `op` for the phase of a parity, int64 [B, T]; `address` of their
+    mbarriers [B, T].
+    """
 
     op: Op
     mask: Any
@@ -33,7 +35,7 @@ class WaitingForPhase:
 
 
 class PhaseWaits:
-    """Who waits at an mbarrier, of the blocks that run now."""
+    """The lanes of the running blocks that wait at an mbarrier."""
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
         self.machine = machine
@@ -44,7 +46,7 @@ class PhaseWaits:
         self.changes = 0
 
     def start(self) -> None:
-        """New blocks begin."""
+        """Reset for new blocks."""
         self.waiting = []
         self.tries = self.changes = 0
 
@@ -56,7 +58,7 @@ class PhaseWaits:
         return found
 
     def reach(self, op: Op, active: Any, rest: Any) -> int | None:
-        """Lanes `active` ask whether their phase is over; the rest of the group walks past."""
+        """Lanes `active` test whether their phase is complete; the rest of the group continues."""
         machine, following = self.machine, op.index + 1
         machine.listener.aside(ASIDE, active)
         try:
@@ -79,7 +81,7 @@ class PhaseWaits:
         return None
 
     def over(self, entry: WaitingForPhase) -> Any:
-        """The lanes whose phase is over, as a mask."""
+        """The lanes whose phase is complete, as a mask."""
         objects = self.machine.mbarriers
         if objects.poison is not None:
             raise unknown_branch(entry.op, objects.poison)
@@ -91,14 +93,14 @@ class PhaseWaits:
         return from_bools(lanes.spread(passed))
 
     def answer(self, op: Op, value: bool, lanes: Any) -> None:
-        """What the instruction gives in these lanes."""
+        """Set the instruction's result in these lanes."""
         operand = op.form.operands[0]
         if isinstance(operand, Predicate) and operand.slot is not None:
             self.machine.protected = self.groups.read_by_others()
             self.machine.write(operand.slot, value, lanes)
 
     def release(self) -> bool:
-        """Let the lanes go on whose phases are over; True if there were some."""
+        """Release the lanes whose phases are complete; True if there were some."""
         entries, self.waiting = self.waiting, []
         released = False
         for entry in entries:
@@ -113,7 +115,7 @@ class PhaseWaits:
         return released
 
     def give_up(self) -> bool:
-        """Nobody else can go on: every wait ends for now; False if that was of no use before."""
+        """No other lane can continue: all waits time out; False if that was of no use before."""
         changes = self.machine.mbarriers.changes
         self.tries = 0 if changes != self.changes else self.tries + 1
         self.changes = changes
@@ -125,20 +127,20 @@ class PhaseWaits:
         return True
 
     def go_on(self, entry: WaitingForPhase, lanes: Any, value: bool) -> None:
-        """These lanes go on behind the wait."""
+        """These lanes continue after the wait."""
         self.machine.mask = lanes
         self.answer(entry.op, value, lanes)
         self.groups.ready.append(Group(entry.op.index + 1, lanes))
 
     def deadlock(self) -> MemsimError | None:
-        """The error for a phase that is never over; None if nobody waits for one."""
+        """The error for a phase that never completes; None if no lane waits for one."""
         if not self.waiting:
             return None
         entry, machine = self.waiting[0], self.machine
         lanes = MbarrierLanes(machine, entry.address, entry.mask)
         missing, bytes = machine.mbarriers.lacks(int(lanes.block[0]), int(lanes.address[0]))
         return MemsimError(
-            f"a phase of an mbarrier that is never over: {machine.places(entry.mask)} wait at "
+            f"a phase of an mbarrier never completes: {machine.places(entry.mask)} wait at "
             f"{entry.op.text}; {missing} arrivals are missing, and {bytes} bytes",
             **place_in_source(entry.op),
         )

@@ -1,6 +1,5 @@
-"""Special registers of machine code: `SR_TID.X` and its family.
+"""Special registers of machine code: `SR_TID.X` and others; `Poison` if only a chip knows the value.
 
-In: a name and the running lanes. Out: a value; `Poison` where only a chip knows it.
 Source: PTX ISA, "Special Registers", and what compilers use them for.
 """
 
@@ -14,7 +13,7 @@ from memsim.simt.active_lanes import Lanes, coordinates
 from memsim.state.address_spaces import SHARED_WINDOW, align
 from memsim.state.registers import Poison, Sum, fit, from_array, plus
 
-#: Bytes that shared memory is given out by (PTX ISA, `%total_smem_size`).
+#: Allocation unit of shared memory in bytes (PTX ISA, `%total_smem_size`).
 SHARED_UNIT = 128
 _AXES = {"X": 0, "Y": 1, "Z": 2}
 _LANE_MASKS = {
@@ -27,7 +26,7 @@ _LANE_MASKS = {
 
 
 def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
-    """What a special register holds in the blocks that run. shared_bytes: what a block has."""
+    """The value of a special register in the running blocks. shared_bytes: shared memory per block."""
     launch, cluster = lanes.launch, lanes.cluster
     thread = lanes.numbers
     base, _, axis = name.partition(".")
@@ -66,7 +65,7 @@ def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
         return cluster[0] * cluster[1] * cluster[2]
     if name == "SR_SMEMSZ":
         return align(shared_bytes, SHARED_UNIT)
-    if name == "SR_DYNAMICSMEMSZ":  # of PTX: no chip has it
+    if name == "SR_DYNAMICSMEMSZ":  # of PTX only
         return launch.shared_bytes
     if name in ("SR_SWINHI", "SR_SWINLO"):
         return SHARED_WINDOW >> 32 if name.endswith("HI") else 0
@@ -79,7 +78,7 @@ def coordinate(index: np.ndarray, shape: tuple[int, int, int], at: int) -> int |
 
 
 def compact(array: np.ndarray) -> int | Sum:
-    """An index array as a value; one int where all are equal."""
+    """An index array as a value; an int if all elements are equal."""
     if array.min() == array.max():
         return int(array.flat[0])
     row, lane = array[:, :1], array[:1] - array[0, 0]

@@ -1,7 +1,6 @@
-"""One runner for all instructions: guards, unknown values, and what is written where.
+"""Steps: the common execution of all instructions, with guards, unknown values and write masks.
 
-In: an instruction, what its record computes or accesses. Out: a step, called with the machine. A value that
-is known in some lanes only is worked out in these.
+A value that is known in some lanes only is computed in these.
 """
 
 from __future__ import annotations
@@ -72,7 +71,7 @@ def value_step(
         for place, slot in written:
             value = result[place] if whole else result
             if known is not True and not isinstance(value, Poison):
-                value = Partial(value, known, Poison("an operand is not known in some lanes", op))
+                value = Partial(value, known, Poison("an operand is unknown in some lanes", op))
             where = of_warps(machine, active) if guard is not None and lanes and is_uniform(slot) else active
             machine.write(slot, value, where)
 
@@ -80,12 +79,14 @@ def value_step(
 
 
 def is_uniform(slot: int) -> bool:
-    """Is it one register for a whole warp?"""
+    """Is it a uniform register, with one value per warp?"""
     return UNIFORM <= slot < PREDICATE
 
 
 def of_warps(machine: Machine, active: Any) -> Any:
-    """All lanes of the warps with a lane that executes: what one of them writes the whole warp has."""
+    """All lanes of warps with an executing lane: a uniform register written by one lane changes for the whole
+    warp.
+    """
     return active if isinstance(active, bool) else machine.whole_warps(both(machine.mask, active))
 
 
@@ -97,7 +98,7 @@ def recovered(
     reads: list[int],
     unknown: Poisoned,
 ) -> tuple[Any, Any, Any]:
-    """(result or poison, lanes, lanes that it is known in) of an instruction that met an unknown value."""
+    """(result or poison, lanes, lanes in which it is known) of an instruction with an unknown operand."""
     poison = unknown.poison.through(op)
     registers = machine.slots
     active: Any = True
@@ -135,7 +136,7 @@ def recovered(
 def with_decided(
     compute: Combined, registers: list[Any], result: Any, known: Any, lanes: Callable[[], Any]
 ) -> tuple[Any, Any]:
-    """(results, lanes that they are known in) with the lanes in which no comparison is needed."""
+    """(results, lanes in which they are known) with the lanes in which no comparison is needed."""
     try:
         decided, value = compute.decided(registers)
     except Poisoned:
@@ -161,7 +162,7 @@ def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Ste
         except Poisoned as unknown:
             value, _, known = recovered(machine, op, None, compute, reads, unknown)
             if known is not True:
-                value = Partial(value, known, Poison("an operand is not known in some lanes", op))
+                value = Partial(value, known, Poison("an operand is unknown in some lanes", op))
         if machine.protected & bit:
             machine.write(target, value, True)
         else:
@@ -171,9 +172,9 @@ def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Ste
 
 
 def unknown_effects(machine: Machine, op: Op, poison: Poison, active: Any) -> None:
-    """All that an instruction may write is unknown from here on, and what it accesses is listed.
+    """Everything that an instruction may write becomes unknown, and its accesses are reported.
 
-    For instructions that are not executed, and for those of which nobody knows in which lanes they are.
+    For instructions that are not executed, or whose guard is unknown.
     """
     for slot in slots_of(op.writes):
         machine.write(slot, poison, active)

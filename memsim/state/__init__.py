@@ -1,1 +1,1 @@
-"""What registers and memory hold, for many threads at once: numbers, and no instructions."""
+"""The contents of registers and memory for many threads at once."""

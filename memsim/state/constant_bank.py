@@ -1,7 +1,4 @@
-"""The bytes of a constant bank.
-
-In: addresses of lanes. Out: what they read, and which lanes read where nobody has said what is there.
-"""
+"""The bytes of a constant bank."""
 
 from __future__ import annotations
 
@@ -17,30 +14,27 @@ PARAMETERS = 1 << 23
 
 
 class ConstantBytes:
-    """The bytes of a constant bank, read at addresses of lanes like a `Store`.
-
-    parameters: bytes from `PARAMETERS` on, of a bank that is read by generic addresses.
-    """
+    """The bytes of a constant bank, read at addresses of lanes like a `Store`."""
 
     def __init__(self, content: bytes, parameters: bytes = b"") -> None:
         self.size = len(content)
         self.content = np.frombuffer(content + parameters, np.uint8)
-        self.unknown = Poison("outside of what is known of the constant bank", None)
+        self.unknown = Poison("outside of the known part of the constant bank", None)
 
     def lost(self, address: Int, dtype: type, active: Any) -> Any:
-        """The lanes that read where nobody has said what is there."""
+        """The lanes that read unknown bytes."""
         inside, _ = self._places(address, np.dtype(dtype).itemsize)
         return both(active, from_bools(~inside))
 
     def why(self, address: Int, dtype: type, lost: Any) -> Poison:
-        """Why it is not known what these lanes read."""
+        """Why the values read by these lanes are unknown."""
         return self.unknown
 
     def load(self, address: Int, dtype: type, active: Any) -> np.ndarray:
-        """What each lane reads.
+        """The value read by each lane.
 
         Raises:
-            Poisoned: a lane reads where nobody has said what is there.
+            Poisoned: a lane reads unknown bytes.
         """
         size = np.dtype(dtype).itemsize
         inside, at = self._places(address, size)

@@ -1,9 +1,8 @@
-"""Matrices in shared memory as the descriptors of `wgmma` describe them.
+"""Matrices in shared memory as described by the 64-bit matrix descriptors of `wgmma`.
 
-In: a descriptor of 64 bits. Out: where the bytes of a matrix lie. A matrix has rows, of M or of N, and k.
-Source: PTX ISA, "Matrix descriptor" and "Canonical layouts"; what a stride counts by where rows lie side by
-side, and that the swizzle is of the address itself, are what an H200 gave
-(tests/model/test_group_products.py).
+A matrix has rows, of M or of N, and k. Source: PTX ISA, "Matrix descriptor" and "Canonical layouts"; what a
+stride counts if rows are contiguous, and that the swizzle applies to the address itself, was measured on an
+H200 (tests/model/test_group_products.py).
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from memsim.state.tensors import swizzled
 
-#: Bytes of a row of 8 x 16 bytes and its neighbours, by the descriptor's mode; 16 is no swizzle.
+#: Swizzle span in bytes, by the descriptor's mode; 16 is no swizzle.
 _SPANS = (16, 128, 64, 32)
 
 
@@ -22,8 +21,8 @@ _SPANS = (16, 128, 64, 32)
 class Descriptor:
     """Fields of a descriptor, in bytes.
 
-    leading, stride: PTX ISA's leading and stride dimension byte offset. span: bytes side by side that are
-    swizzled together, 16 if none are. base: the base offset, as it stands, in 128 bytes.
+    leading, stride: PTX ISA's leading and stride dimension byte offset. span: contiguous bytes that are
+    swizzled together, 16 without swizzle. base: the base offset as stored, in units of 128 bytes.
     """
 
     start: int
@@ -35,8 +34,8 @@ class Descriptor:
     def places(self, rows: np.ndarray, k: int, size: int, side_by_side: bool) -> np.ndarray:
         """The addresses of the first bytes of elements, int64 [rows, k].
 
-        size: bytes of an element. side_by_side: neighbours in a column of k lie side by side (`tnspA`,
-        `tnspB`), not those in a row.
+        size: bytes per element. side_by_side: elements of a column of k are contiguous (`tnspA`, `tnspB`),
+        not those of a row.
         """
         row, depth = rows[:, None], np.arange(k)[None, :]
         if not side_by_side:
@@ -51,7 +50,7 @@ class Descriptor:
         place: np.ndarray = self.start + found
         if self.span == 16:
             return place
-        lines = self.base << 7  # the pattern begins so many lines of 128 bytes later
+        lines = self.base << 7  # the pattern starts so many 128-byte lines later
         return np.asarray(swizzled(place - lines, self.span) + lines)
 
 

@@ -1,7 +1,7 @@
-"""Exact f64 arithmetic for the few numbers that need it: directed rounding, extremes of `fma`.
+"""Exact f64 arithmetic for rare cases: directed rounding, extremes of `fma`.
 
-In: f64 arrays. Out: f64 arrays, rounded once from the exact rational result. One number after
-the other, so about a microsecond each; what is common goes another way.
+Rounds once from the exact rational result. Works on one number at a time, about a microsecond each; common
+cases are handled elsewhere.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _EXACT: dict[str, Callable[..., Fraction]] = {
 
 
 def rounded(operation: str, mode: str, nearest: Array, *operands: Array) -> Array:
-    """`operation` of f64 operands in a mode of rounding.py.
+    """`operation` on f64 operands in a rounding mode of rounding.py.
 
-    `nearest`: the same by IEEE arithmetic, rounded to nearest, for `fma` perhaps rounded twice;
-    it stays where an operand is not finite, or where it is a NaN.
+    `nearest`: the IEEE result rounded to nearest (for `fma` possibly rounded twice); it is kept if an operand
+    is not finite, or if it is a NaN.
     """
     result = np.array(nearest)
     columns = [np.broadcast_to(operand, result.shape) for operand in operands]
@@ -48,7 +48,7 @@ def _compare(a: Fraction, b: Fraction | float) -> int:
 
 
 def _nearest(exact: Fraction, zero: float) -> float:
-    """The nearest f64; Python divides integers with one rounding. `zero` has the sign of a zero."""
+    """The nearest f64; Python divides integers with one rounding. `zero` has the sign of a zero result."""
     if exact == 0:
         return zero
     try:
@@ -58,14 +58,14 @@ def _nearest(exact: Fraction, zero: float) -> float:
 
 
 def _zero(numbers: list[float]) -> float:
-    """The zero that a sum is towards minus infinity: positive only where both addends are +0."""
+    """The zero of a sum rounded towards minus infinity: positive only if both addends are +0."""
     *product, last = numbers
     addends = (math.prod(product), last)
     return -0.0 if any(math.copysign(1.0, addend) < 0 for addend in addends) else 0.0
 
 
 def _step(near: float, side: int, mode: str) -> float:
-    """The number that the mode gives; the exact one lies above (side 1) or below (-1) the nearest."""
+    """The number in the given mode; the exact one lies above (side 1) or below (-1) the nearest."""
     down = mode == "rm" or (mode == "rz" and near > 0)
     up = mode == "rp" or (mode == "rz" and near < 0)
     if side < 0 and down:

@@ -1,7 +1,4 @@
-"""`a * b + c` rounded once.
-
-In: f32 or f64 arrays. Out: an array of the same type, rounded to nearest.
-"""
+"""Fused multiply-add, `a * b + c` with one rounding to nearest, in f32 and f64."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import numpy as np
 from memsim.state import exact
 from memsim.state.rounding import Array, odd_sum, to_odd, two_sum
 
-#: Products whose error f64 can hold, with room to spare: neither overflow nor underflow on the way.
+#: Range of products whose error f64 can represent without overflow or underflow.
 _SMALL, _LARGE = 2.0**-950, 2.0**950
 _FACTOR = 2.0**480
 
@@ -18,8 +15,8 @@ _FACTOR = 2.0**480
 def fma32(a: Array, b: Array, c: Array) -> Array:
     """a * b + c in f32.
 
-    The product is exact in f64. So is the sum's rounding, unless the f64 sum lies in the middle
-    between two f32 numbers, or is too small for a normal one; those few are rounded to odd first.
+    The product is exact in f64. So is the sum's rounding, unless the f64 sum is halfway between two f32
+    numbers, or too small for a normal one; these few are rounded to odd first.
     """
     product = a.astype(np.float64) * b
     total = product + c
@@ -41,7 +38,7 @@ def fma64(a: Array, b: Array, c: Array) -> Array:
     total, error = two_sum(high, upper)
     result = total + to_odd(*two_sum(rest, error))
     finite = np.isfinite(a) & np.isfinite(b)
-    native = np.where(finite & np.isinf(c), c, a * b + c)  # a * b alone may overflow
+    native = np.where(finite & np.isinf(c), c, a * b + c)  # a * b itself may overflow
     result = np.where(result == 0, native, result)  # the zero with the right sign
     size = np.abs(high)
     factors = np.maximum(np.abs(a), np.abs(b)) <= _FACTOR

@@ -1,10 +1,9 @@
-"""The mbarriers of a chunk of blocks: phases, arrivals that are missing, bytes that are on their way.
+"""The mbarriers of a chunk of blocks: phases, pending arrivals and pending bytes.
 
-In: operations of lanes, as columns: the block [m], the address [m] and more, in the order in which they take
-effect. Out: what a lane is given back, and which phases are over. A phase is over when no arrival is missing
-and no byte is on its way; the next one begins at once. Source: PTX ISA, "Parallel Synchronization and
-Communication Instructions: mbarrier"; the bits of an object are those that ptxas writes to initialise one.
-Left out on purpose: who waits (`memsim.simt.phase_waits`).
+Operations of lanes are columns: the block [m], the address [m] and more, in order. A phase completes when no
+arrival and no byte is pending; the next one starts immediately. Source: PTX ISA, "Parallel Synchronization
+and Communication Instructions: mbarrier"; the bits of an object are those that ptxas writes to initialize
+one. Waiting is in `memsim.simt.phase_waits`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.state.registers import Poison
 
-#: An object counts up from less than zero: 20 bits of arrivals in a phase from bit 1, 21 bits of bytes on
-#: their way from bit 21, 20 bits of arrivals that are missing from bit 43, the parity of the phase in bit 63.
+#: An object counts up from a negative number: 20 bits of expected arrivals from bit 1, 21 bits of pending
+#: bytes from bit 21, 20 bits of pending arrivals from bit 43, the parity of the phase in bit 63.
 COUNT_BITS, BYTE_BITS, EXPECTED_AT, BYTES_AT, PENDING_AT, PHASE_AT = 20, 21, 1, 21, 43, 63
 FULL = 1 << COUNT_BITS
 
@@ -26,7 +25,7 @@ Column = np.ndarray
 
 @dataclass(eq=False)
 class Objects:
-    """Columns [blocks, addresses]; `there`: somebody has initialised it; `free`: it waits for no bytes."""
+    """Columns [blocks, addresses]; `there`: initialized; `free`: expects no bytes."""
 
     there: Column
     free: Column
@@ -39,7 +38,7 @@ class Objects:
 class Mbarriers:
     """Mbarriers by block and address.
 
-    changes: how often one of them was changed. poison: why nothing is known of them any more.
+    changes: the number of changes so far. poison: why their state is unknown.
     """
 
     def __init__(self, blocks: int) -> None:
@@ -50,12 +49,12 @@ class Mbarriers:
         self.poison: Poison | None = None
 
     def forget(self, why: Poison) -> None:
-        """Nobody knows what has become of them."""
+        """Their state becomes unknown."""
         self.poison = self.poison or why
         self.changes += 1
 
     def initialise(self, block: Column, address: Column, bits: Column) -> None:
-        """These objects are written whole, `bits` uint64 [m]."""
+        """Write these objects, `bits` uint64 [m]."""
         at = block, self._columns(address)
         expected = (FULL - (bits >> np.uint64(EXPECTED_AT)).astype(np.int64)) % FULL
         pending = (FULL - (bits >> np.uint64(PENDING_AT)).astype(np.int64)) % FULL
@@ -67,11 +66,13 @@ class Mbarriers:
         self.changes += 1
 
     def invalidate(self, block: Column, address: Column) -> None:
-        """These objects are none any more."""
+        """These objects are no longer mbarriers."""
         self.objects.there[block, self._columns(address)] = False
 
     def waits_for_no_bytes(self, block: Column, address: Column) -> None:
-        """Nobody knows how many bytes will arrive at these objects: they are taken to be there."""
+        """The number of bytes that will arrive at these objects is unknown: they are assumed to
+        have arrived.
+        """
         at = block, self._columns(address)
         self.objects.free[at] = True
         self._complete(*at)
@@ -82,9 +83,9 @@ class Mbarriers:
     ) -> tuple[Column, Column, Column]:
         """`count` arrivals [m] after `bytes` more are expected [m].
 
-        Gives (phase, missing arrivals, bytes on their way) before all of them, as an H200 does.
+        Returns (phase, pending arrivals, pending bytes) before all of them, as an H200 does.
 
-        drops: so many fewer arrivals are expected in later phases.
+        drops: reduces the expected arrivals of later phases.
 
         Raises:
             MemsimError: there is no such object, or more arrive than it expects.
@@ -94,7 +95,7 @@ class Mbarriers:
         if self.poison is not None:
             return np.zeros_like(block), np.zeros_like(block), np.zeros_like(block)
         if not objects.there[block, columns].all():
-            raise MemsimError("an arrival at an mbarrier that nobody has initialised")
+            raise MemsimError("an arrival at an mbarrier that was never initialized")
         keys = block * len(self.places) + columns
         found, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         rows, places = block[first], columns[first]
@@ -116,26 +117,26 @@ class Mbarriers:
         return phase, missing, waited
 
     def passed(self, block: Column, address: Column, parity: Column) -> Column:
-        """Whether the phase of this parity [m] is over, bool [m].
+        """Whether the phase of this parity [m] is complete, bool [m].
 
         Raises:
             MemsimError: there is no such object.
         """
         columns = self._columns(address)
         if not self.objects.there[block, columns].all():
-            raise MemsimError("a wait at an mbarrier that nobody has initialised")
+            raise MemsimError("a wait at an mbarrier that was never initialized")
         over: Column = self.objects.phase[block, columns] != parity
         return over
 
     def lacks(self, block: int, address: int) -> tuple[int, int]:
-        """(missing arrivals, bytes on their way) of an object."""
+        """(pending arrivals, pending bytes) of an object."""
         at = block, self._columns(np.array([address]))[0]
         return int(self.objects.pending[at]), int(self.objects.bytes[at])
 
     # --- inside -------------------------------------------------------------------------
 
     def _columns(self, address: Column) -> Column:
-        """The columns of objects; new ones are made."""
+        """The columns of objects; missing ones are created."""
         values, inverse = np.unique(address, return_inverse=True)
         new = [value for value in values.tolist() if value not in self.places]
         if new:
@@ -148,7 +149,7 @@ class Mbarriers:
         return found.reshape(np.shape(address))
 
     def _complete(self, rows: Column, places: Column) -> None:
-        """Phases that are over: the next ones begin."""
+        """These phases are complete: the next ones start."""
         objects = self.objects
         arrived = (objects.bytes[rows, places] == 0) | objects.free[rows, places]
         over = objects.there[rows, places] & (objects.pending[rows, places] == 0) & arrived
@@ -158,7 +159,7 @@ class Mbarriers:
 
 
 def upper_word(phase: Column, missing: Column, bytes: Column) -> Column:
-    """Bits 32 to 63 of an object, int64 [m]; those of the arrivals of each phase are in the others."""
+    """Bits 32 to 63 of an object, int64 [m]; the lower ones hold the expected arrivals."""
     bits = (-bytes % (1 << BYTE_BITS) << BYTES_AT) | (FULL - missing) % FULL << PENDING_AT
     word: Column = bits >> 32 | phase << (PHASE_AT - 32)
     return word

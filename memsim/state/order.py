@@ -1,7 +1,4 @@
-"""The smaller and the larger of floats, and clamping, as IEEE 754 and CUDA have them.
-
-In: float arrays. Out: float arrays of the same type.
-"""
+"""Minimum and maximum of floats, and saturation, as in IEEE 754 and CUDA."""
 
 from __future__ import annotations
 
@@ -11,12 +8,12 @@ from memsim.state.rounding import Array
 
 
 def lower(a: Array, b: Array) -> Array:
-    """IEEE minimumNumber: the number where the other is NaN; -0 below +0."""
+    """IEEE minimumNumber: the number if the other is NaN; -0 below +0."""
     return np.where((a < b) | np.isnan(b) | ((a == b) & np.signbit(a)), a, b)
 
 
 def higher(a: Array, b: Array) -> Array:
-    """IEEE maximumNumber: the number where the other is NaN; +0 above -0."""
+    """IEEE maximumNumber: the number if the other is NaN; +0 above -0."""
     return np.where((a > b) | np.isnan(b) | ((a == b) & np.signbit(b)), a, b)
 
 

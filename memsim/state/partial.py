@@ -1,8 +1,6 @@
-"""Registers that are known in some lanes only.
+"""Registers that are known in some lanes only (`Partial`).
 
-In: values (values.py) and the lanes they are written in. Out: the same, or `Partial` where other lanes hold
-something unknown. An instruction works on the known lanes; where lanes that execute it are not known, neither
-is its result.
+An instruction computes in the known lanes; in lanes where an operand is unknown, so is its result.
 """
 
 from __future__ import annotations
@@ -12,11 +10,11 @@ from typing import Any
 
 from memsim.state.registers import Part, Poison, Poisoned, both, choose, either, invert, to_bools
 
-NEVER_WRITTEN = Poison("a register is read that was never written", None)
+NEVER_WRITTEN = Poison("read of a register that was never written", None)
 
 
 class Partial:
-    """`value` in the lanes `known`; `poison` says why the others are not."""
+    """`value` in the lanes `known`; `poison` is why it is unknown in the others."""
 
     __slots__ = ("known", "poison", "value")
 
@@ -27,7 +25,7 @@ class Partial:
 
 
 def or_zero(value: Any) -> Any:
-    """A register's value, with 0 in lanes that never wrote it: for uses that no result can depend on."""
+    """A register's value, with 0 in lanes that never wrote it: for uses that cannot affect a result."""
     if value is None:
         return 0
     if isinstance(value, Partial) and value.poison is NEVER_WRITTEN:
@@ -36,7 +34,7 @@ def or_zero(value: Any) -> Any:
 
 
 def covers(known: bool | Part, lanes: bool | Part) -> bool:
-    """Are all of the lanes known?"""
+    """Are all of these lanes known?"""
     if known is True or lanes is False:
         return True
     if known is False:
@@ -45,13 +43,13 @@ def covers(known: bool | Part, lanes: bool | Part) -> bool:
 
 
 def merged(where: bool | Part, new: Any, old: Any) -> Any:
-    """A register that holds `new` in the lanes `where` and `old` in the others."""
+    """A register with `new` in the lanes `where` and `old` in the others."""
     if where is True:
         return new
     if where is False or new is old:
         return old
-    new_value, new_known, new_poison = _apart(new)
-    old_value, old_known, old_poison = _apart(old)
+    new_value, new_known, new_poison = _split(new)
+    old_value, old_known, old_poison = _split(old)
     known = either(both(where, new_known), both(invert(where), old_known))
     if known is False:
         return new_poison or old_poison or NEVER_WRITTEN
@@ -66,8 +64,8 @@ def merged(where: bool | Part, new: Any, old: Any) -> Any:
     return Partial(value, known, new_poison or old_poison or NEVER_WRITTEN)
 
 
-def _apart(value: Any) -> tuple[Any, bool | Part, Poison | None]:
-    """(value, where it is known, why elsewhere not)."""
+def _split(value: Any) -> tuple[Any, bool | Part, Poison | None]:
+    """(value, where it is known, why elsewhere unknown)."""
     if isinstance(value, Partial):
         return value.value, value.known, value.poison
     if isinstance(value, Poison):
@@ -84,11 +82,11 @@ def on_known_lanes(
     compute: Callable[[], Any],
     unknown: Poison,
 ) -> tuple[Any, bool | Part]:
-    """`compute()` with each register of `slots` as its known lanes have it, and the lanes that the result
-    holds for.
+    """`compute()` with each register of `slots` restricted to its known lanes, and the lanes in which the
+    result is valid.
 
     Raises:
-        Poisoned: a register is not known in any lane.
+        Poisoned: a register is unknown in all lanes.
     """
     partial = [(slot, registers[slot]) for slot in slots if isinstance(registers[slot], Partial)]
     if not partial:

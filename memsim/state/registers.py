@@ -1,4 +1,4 @@
-"""What a register holds: one value for many threads, stored no larger than it has to be.
+"""Register values of many threads, in the smallest shape.
 
 A chunk of B blocks with T threads each (T padded to whole warps) runs at once. A register is
 
@@ -9,10 +9,9 @@ A chunk of B blocks with T threads each (T padded to whole warps) runs at once. 
   a loop that adds a constant changes nothing but `s`;
 * a `Part` of bool: a predicate that differs between threads;
 * a float `numpy` array of a shape that broadcasts to (B, T);
-* `Poison`: not known, with the reason; `None`: never written.
+* `Poison`: unknown, with the reason; `None`: never written.
 
-Integers are kept in their signed reading: a 32-bit register holds -2**31 .. 2**31 - 1.
-Left out on purpose: what instructions do with these (integers.py, floats.py, ...).
+Integers are signed: a 32-bit register holds -2**31 .. 2**31 - 1.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ import numpy as np
 
 _next_uid = count(1).__next__
 
-#: Beyond this an int64 sum may wrap, so bounds are not trusted any more.
+#: Beyond this an int64 sum may wrap, so bounds are no longer valid.
 SAFE = 1 << 62
 
 
 class Traced(Protocol):
-    """What a story names on its way: an instruction of PTX or of machine code."""
+    """An instruction, of PTX or machine code, as it appears in a story."""
 
     @property
     def name(self) -> str: ...
@@ -43,7 +42,7 @@ class Traced(Protocol):
 
 
 class Poison:
-    """A value that is not known: the reason, the instruction it began at, and the way from there."""
+    """An unknown value: the reason, the instruction where it originated, and the path from there."""
 
     __slots__ = ("origin", "reason", "via")
 
@@ -53,13 +52,13 @@ class Poison:
         self.via = via
 
     def through(self, instruction: Traced) -> Poison:
-        """The same unknown after one more instruction; the way is kept short."""
+        """The value after one more instruction; the path is kept short."""
         if len(self.via) >= 8:
             return self
         return Poison(self.reason, self.origin, (*self.via, instruction))
 
     def story(self) -> str:
-        """The reason and the way, in words."""
+        """The reason and the path, in words."""
         way = [self.origin, *self.via] if self.origin is not None else list(self.via)
         steps = [f"{instruction.name} ({place_of(instruction)})" for instruction in way]
         if self.origin is not None and self.reason.startswith(self.origin.name):
@@ -76,7 +75,7 @@ def place_of(instruction: Traced) -> str:
 
 
 class Poisoned(Exception):
-    """An operand is not known; caught where the destination is written."""
+    """An operand is unknown; caught where the destination is written."""
 
     def __init__(self, poison: Poison) -> None:
         super().__init__(poison.reason)
@@ -87,13 +86,13 @@ def poisoned(value: Any) -> Poisoned:
     """The exception for an operand that is neither a number nor a predicate."""
     if isinstance(value, Poison):
         return Poisoned(value)
-    return Poisoned(Poison("a register is read that was never written", None))
+    return Poisoned(Poison("read of a register that was never written", None))
 
 
 class Part:
-    """An array of shape (B, 1), (1, T) or (B, T) that never changes, with an identity.
+    """An immutable array of shape (B, 1), (1, T) or (B, T) with an identity.
 
-    `uid` is never used twice, so it can stand for the content in a cache key.
+    `uid` is never reused, so it can represent the content in a cache key.
     """
 
     __slots__ = ("_bits", "_derived", "_digest", "_hi", "_lo", "array", "uid")
@@ -136,7 +135,7 @@ class Part:
         return self._digest
 
     def derived(self, key: Any, change: Callable[[np.ndarray], np.ndarray]) -> Part:
-        """`change` done to the part; remembered, so that a loop gets the same object again."""
+        """`change` applied to the part; cached, so that a loop gets the same object again."""
         if key not in self._derived:
             if len(self._derived) > 16:
                 self._derived.clear()
@@ -174,12 +173,12 @@ class Sum:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """The parts that are there."""
+        """The parts that are present."""
         return tuple(part for part in (self.u, self.v, self.f) if part is not None)
 
     @property
     def array(self) -> np.ndarray:
-        """The sum written out, int64, of the smallest shape that holds it."""
+        """The sum expanded to int64, in the smallest shape."""
         if self._array is None:
             first, *rest = (part.array for part in self.parts)
             total = first + wrap_int(self.s, 64) if self.s else first
@@ -207,7 +206,7 @@ class Sum:
 
 
 def from_array(array: np.ndarray, s: int = 0) -> int | Sum:
-    """An integer value from a written-out int64 array that broadcasts to (B, T)."""
+    """An integer value from an int64 array that broadcasts to (B, T)."""
     rows, columns = array.shape
     if columns == 1:
         if rows == 1:
@@ -219,7 +218,7 @@ def from_array(array: np.ndarray, s: int = 0) -> int | Sum:
 
 
 def to_array(value: int | Sum) -> np.ndarray:
-    """An integer value written out as int64, shape broadcasting to (B, T)."""
+    """An integer value expanded to int64, in a shape that broadcasts to (B, T)."""
     if type(value) is int:
         return np.array([[value]], dtype=np.int64)
     assert isinstance(value, Sum)
@@ -227,7 +226,7 @@ def to_array(value: int | Sum) -> np.ndarray:
 
 
 def bounds(value: int | Sum) -> tuple[int, int]:
-    """Smallest and largest value that a thread may hold (not always reached)."""
+    """Lower and upper bound of the value over all threads (not always attained)."""
     if type(value) is int:
         return value, value
     assert isinstance(value, Sum)
@@ -238,13 +237,13 @@ _WRAP = {8: np.int8, 16: np.int16, 32: np.int32}
 
 
 def wrap_int(value: int, bits: int) -> int:
-    """The signed reading of the low `bits` bits."""
+    """The low `bits` bits as a signed integer."""
     half = 1 << (bits - 1)
     return ((value + half) & ((1 << bits) - 1)) - half
 
 
 def fit(value: int | Sum, bits: int) -> int | Sum:
-    """The value as a signed `bits`-bit register holds it; written out only if it really wraps."""
+    """The value as a signed `bits`-bit register holds it; expanded only if it really wraps."""
     if type(value) is int:
         return wrap_int(value, bits)
     assert isinstance(value, Sum)
@@ -320,10 +319,10 @@ def times(a: int | Sum, factor: int) -> int | Sum:
 
 
 def ints(value: Any, bits: int) -> int | Sum:
-    """A register read as a `bits`-bit integer; a float's bits where it holds a float.
+    """A register read as a `bits`-bit integer; the bits of a float if it holds one.
 
     Raises:
-        Poisoned: the value is not known.
+        Poisoned: the value is unknown.
     """
     kind = type(value)
     if kind is int or kind is Sum:
@@ -338,10 +337,10 @@ _SAME_SIZE = {8: np.int64, 4: np.int32, 2: np.int16}
 
 
 def floats(value: Any, dtype: type) -> np.ndarray:
-    """A register read as floats of `dtype`; the bits of an integer where it holds one.
+    """A register read as floats of `dtype`; integer bits reinterpreted if it holds an integer.
 
     Raises:
-        Poisoned: the value is not known.
+        Poisoned: the value is unknown.
     """
     if isinstance(value, np.ndarray):
         if value.dtype == dtype:
@@ -356,7 +355,7 @@ def predicate(value: Any) -> bool | Part:
     """A register read as a predicate.
 
     Raises:
-        Poisoned: the value is not known.
+        Poisoned: the value is unknown.
     """
     if type(value) is bool or type(value) is Part:
         return value
@@ -364,7 +363,7 @@ def predicate(value: Any) -> bool | Part:
 
 
 def from_bools(array: np.ndarray) -> bool | Part:
-    """A predicate from a bool array; one bool where all threads agree."""
+    """A predicate from a bool array; one bool if all threads agree."""
     if array.size == 1:
         return bool(array.flat[0])
     if not array.any():
@@ -378,7 +377,7 @@ def to_bools(value: bool | Part) -> np.ndarray:
 
 
 def both(a: bool | Part, b: bool | Part) -> bool | Part:
-    """Logical and; gives back the same object where one side decides."""
+    """Logical and; returns the same object if one side decides."""
     if a is True or b is False or a is b:
         return b
     if b is True or a is False:
@@ -406,7 +405,7 @@ def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
     """Each thread's `yes` or `no`, for any kind of register.
 
     Raises:
-        Poisoned: a side that is needed is not known.
+        Poisoned: a side that is needed is unknown.
     """
     if condition is True or yes is no:
         return yes
@@ -427,7 +426,7 @@ def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
 
 
 def warp_words(array: np.ndarray) -> np.ndarray:
-    """Lanes of whole warps, bool (rows, T), as a word of 32 bits for each warp: uint32 (rows, T / 32)."""
+    """Lanes of whole warps, bool (rows, T), as a 32-bit word for each warp: uint32 (rows, T / 32)."""
     packed = np.packbits(array.reshape(-1), bitorder="little")
     found: np.ndarray = packed.view("<u4").reshape(array.shape[0], -1)
     return found

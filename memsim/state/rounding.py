@@ -1,9 +1,8 @@
-"""Rounding: from f64 to narrower types in every mode, and sums that may be rounded once more.
+"""Rounding from f64 to narrower types in every mode, and sums that can be rounded again.
 
-In: f64 arrays. Out: arrays of the narrower type. A number that f64 cannot hold is first rounded
-"to odd" (an inexact result gets its last bit set): then rounding again, in any mode, to a type
-with at least two bits fewer gives what rounding once would have (Boldo and Melquiond, "Emulation
-of FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008).
+A number that f64 cannot represent is first rounded to odd (an inexact result gets its last bit set): rounding
+it again, in any mode, to a type with at least two bits fewer gives the same as rounding once (Boldo and
+Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57, 2008).
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ _TOWARDS = {"rz": 0.0, "rm": -np.inf, "rp": np.inf}
 
 
 def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
-    """x + y rounded to nearest, and the error of that, exactly (Knuth)."""
+    """x + y rounded to nearest, and its exact error (Knuth)."""
     total = x + y
     back = total - x
     return total, (x - (total - back)) + (y - back)
 
 
 def to_odd(total: Array, error: Array) -> Array:
-    """The number `total + error`, of which `total` is the nearest f64, rounded to odd."""
+    """`total + error`, of which `total` is the nearest f64, rounded to odd."""
     bits = total.view(np.int64)
     wrong = (error != 0) & np.isfinite(total) & (bits & 1 == 0)
     outward = (error > 0) == (total > 0)
@@ -36,7 +35,7 @@ def to_odd(total: Array, error: Array) -> Array:
 
 
 def odd_sum(x: Array, y: Array, mode: str = "rn") -> Array:
-    """x + y rounded to odd. Towards minus infinity (`mode`) a sum that is zero is -0, unless +0 + +0."""
+    """x + y rounded to odd. Towards minus infinity (`mode`) a zero sum is -0, unless +0 + +0."""
     total = to_odd(*two_sum(x, y))
     if mode == "rm":
         total = np.where((total == 0) & (np.signbit(x) | np.signbit(y)), -0.0, total)
@@ -44,13 +43,13 @@ def odd_sum(x: Array, y: Array, mode: str = "rn") -> Array:
 
 
 def integer_sum(array: Array) -> tuple[Array, Array]:
-    """int64 or uint64 as the nearest f64 and the error of that."""
+    """int64 or uint64 as the nearest f64 and its error."""
     high = (array >> array.dtype.type(32)).astype(np.float64) * 2.0**32
     return two_sum(high, (array & array.dtype.type(0xFFFFFFFF)).astype(np.float64))
 
 
 def directed(total: Array, error: Array, mode: str) -> Array:
-    """The f64 that a mode other than `rn` gives for `total + error`, of which `total` is the nearest."""
+    """`total + error`, of which `total` is the nearest f64, rounded in a mode other than `rn`."""
     passed = {"rz": (error != 0) & ((error > 0) != (total > 0)), "rm": error < 0, "rp": error > 0}[mode]
     return np.where(passed, np.nextafter(total, _TOWARDS[mode]), total)
 

@@ -1,9 +1,8 @@
-"""Integer operations that keep a sum in its parts: what index arithmetic is made of.
+"""Integer operations that preserve the parts of a sum, for index arithmetic.
 
-In: integers as registers hold them (values.py). Out: the same. Shifts and masks work on each
-part of a sum by itself as long as nothing carries from the low bits into the high ones; then
-`(blockIdx.x * 256 + threadIdx.x) / 32` is still a block's part plus a thread's part. Where
-something may carry, the sum is written out.
+Shifts and masks work on each part of a sum separately as long as nothing carries from the low bits into the
+high ones; then `(blockIdx.x * 256 + threadIdx.x) / 32` is still a block's part plus a thread's part. If
+something may carry, the sum is expanded.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def s64(array: np.ndarray) -> np.ndarray:
 
 
 def non_negative(value: Int) -> bool:
-    """True where signed and unsigned reading agree in every thread."""
+    """Whether signed and unsigned reading agree in every thread."""
     return bounds(value)[0] >= 0
 
 
@@ -56,7 +55,7 @@ def same_window(value: Sum, count: int) -> bool:
 
 
 def may_carry(value: Sum, count: int) -> bool:
-    """May adding up the low `count` bits of the parts reach into the bits above?"""
+    """May the sum of the low `count` bits of the parts carry into the bits above?"""
     if value.f is not None or count > 60:
         return True
     mask = (1 << count) - 1
@@ -68,7 +67,9 @@ def may_carry(value: Sum, count: int) -> bool:
 
 
 def for_each_part(value: Sum, key: Any, change: Callable[[Any], Any]) -> Int:
-    """`change` done to the constant and to each part; a part that comes out constant joins the constant."""
+    """`change` applied to the constant and to each part; a part that becomes constant is added to the
+    constant.
+    """
     s = change(value.s)
     kept = []
     for part in (value.u, value.v):
@@ -96,7 +97,7 @@ def low_bits(value: Int, count: int) -> Int:
 
 
 def high_bits(value: Int, count: int) -> Int:
-    """`value & -2**count`: what `low_bits` leaves out."""
+    """`value & -2**count`: the complement of `low_bits`."""
     mask = -(1 << count)
     if type(value) is int:
         return value & mask
@@ -112,12 +113,12 @@ def high_bits(value: Int, count: int) -> Int:
 
 
 def shift_left(value: Int, amount: int, bits: int) -> Int:
-    """`value << amount`, amounts past the width give 0."""
+    """`value << amount`; amounts of at least the width give 0."""
     return fit(times(value, 1 << amount), bits) if amount < bits else 0
 
 
 def shift_right(value: Int, amount: int, signed: bool, bits: int) -> Int:
-    """`value >> amount`, filled up with the sign or with zeros."""
+    """`value >> amount`, arithmetic or logical."""
     if amount >= bits:
         if not signed:
             return 0
@@ -151,7 +152,7 @@ def and_ints(a: Int, b: Int) -> Int:
 
 
 def and_mask(value: Int, mask: int) -> Int:
-    """Bitwise and with a constant; one run of ones is cut out of the parts."""
+    """Bitwise and with a constant; a mask with one run of ones preserves the parts."""
     if type(value) is int:
         return value & mask
     if mask < 0:
@@ -163,7 +164,7 @@ def and_mask(value: Int, mask: int) -> Int:
 
 
 def or_ints(a: Int, b: Int) -> Int:
-    """Bitwise or; an addition where no bit is set in both (compilers write index sums so)."""
+    """Bitwise or; an addition if no bit is set in both (compilers write index sums like this)."""
     if type(a) is int:
         a, b = b, a
     if type(b) is int:
@@ -186,7 +187,7 @@ def invert_bits(value: Int) -> Int:
 
 
 def change_low(value: Int, constant: int, operation: np.ufunc) -> Int:
-    """`operation(value, constant)` for or and xor: it leaves the bits above the constant's as they are."""
+    """`operation(value, constant)` for or and xor, which leaves the bits above the constant's unchanged."""
     if type(value) is int:
         return int(operation(value, constant))
     assert isinstance(value, Sum)
@@ -200,6 +201,6 @@ def change_low(value: Int, constant: int, operation: np.ufunc) -> Int:
 
 
 def disjoint(a: Int, b: Int) -> bool:
-    """Is it sure that no bit is set in both?"""
+    """Is it certain that no bit is set in both?"""
     (a_lo, a_hi), (b_lo, b_hi) = bounds(a), bounds(b)
     return (b_lo >= 0 and b_hi < 1 << low_zeros(a)) or (a_lo >= 0 and a_hi < 1 << low_zeros(b))

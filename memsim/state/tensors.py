@@ -1,8 +1,7 @@
-"""Tensors in global memory as tensor maps describe them, and boxes of them in shared memory.
+"""Tensors in global memory as described by tensor maps, and their boxes in shared memory.
 
-In: a tensor map, coordinates. Out: which bytes of global memory a box has, and where they lie in shared
-memory. Dimensions are counted from the innermost. Source: PTX ISA, "Tensors", tiled mode without interleave,
-element strides of 1; the swizzled places are those that an H200 wrote (docs/model.md).
+Dimensions are counted from the innermost. Source: PTX ISA, "Tensors", tiled mode without interleave, element
+strides of 1; swizzled positions were measured on an H200 (docs/model.md).
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.launch import TensorMap, dtype_of
 
-#: Bytes of a row of shared memory -> how many bits from bit 7 on are added (modulo 2) to those from bit 4 on.
+#: Bytes of a row of shared memory -> how many bits from bit 7 on are XORed into those from bit 4 on.
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """Where a tensor lies: the address of its first element, extents, steps in bytes, and its box.
+    """A tensor: the address of its first element, extents, strides in bytes, and its box.
 
-    element: bytes of one; dtype: numpy's name of its type. swizzle: bytes, one of `SWIZZLES`. fills: what a
-    byte outside of it is, by its place in an element.
+    element: bytes per element. swizzle: bytes, one of `SWIZZLES`. fills: the value of bytes out of bounds, by
+    their position in an element.
     """
 
     base: int
@@ -38,18 +37,18 @@ class Tensor:
 
     @property
     def pitch(self) -> int:
-        """Bytes of shared memory from one row of a box to the next: a swizzled row has its full width."""
+        """Bytes of shared memory between rows of a box: a swizzled row has its full width."""
         return max(self.box[0] * self.element, self.swizzle)
 
     @property
     def bytes(self) -> int:
-        """Of the whole box."""
+        """Size of the whole box."""
         return prod(self.box) * self.element
 
     def rows(self, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(address, first byte, one past the last) of each row of a box, int64 [rows].
 
-        The bytes are counted in the row; those outside of the tensor are not among them.
+        The bytes count within the row and exclude those outside of the tensor.
         """
         outer = np.zeros(1, np.int64)
         inside = np.ones(1, bool)
@@ -66,7 +65,7 @@ class Tensor:
 
 
 def tensor_of(argument: TensorMap, address: int) -> Tensor:
-    """The tensor that a map lies over, whose array's first element is at `address`.
+    """The tensor of a map, whose array's first element is at `address`.
 
     Raises:
         MemsimError: no tensor map can be made of it.
@@ -75,13 +74,13 @@ def tensor_of(argument: TensorMap, address: int) -> Tensor:
     size = dtype_of(str(array.dtype)).itemsize
     steps = array.strides if array.strides is not None else _c_steps(array.shape, size)
     if len(argument.box) != len(array.shape) or not 1 <= len(array.shape) <= 5:
-        raise MemsimError(f"a tensor map over {list(array.shape)} has not the box {list(argument.box)}")
+        raise MemsimError(f"a tensor map over {list(array.shape)} cannot have the box {list(argument.box)}")
     if steps[-1] != size or any(step % 16 for step in steps[:-1]) or address % 16:
         raise MemsimError(
-            "a tensor map needs elements side by side, rows at multiples of 16 bytes, and a base that is one"
+            "a tensor map needs contiguous elements, and rows and a base address at multiples of 16 bytes"
         )
     if argument.box[-1] * size % 16:
-        raise MemsimError(f"a row of the box {list(argument.box)} is no multiple of 16 bytes")
+        raise MemsimError(f"a row of the box {list(argument.box)} is not a multiple of 16 bytes")
     return Tensor(
         base=address,
         extents=tuple(reversed(array.shape)),
@@ -99,7 +98,7 @@ def _c_steps(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
-    """Where bytes lie that would lie at `address` without swizzle, int64."""
+    """Swizzled positions of bytes that would be at `address` without swizzle, int64."""
     bits = SWIZZLES[swizzle]
     found: np.ndarray = address ^ ((address >> 7 & ((1 << bits) - 1)) << 4)
     return found

@@ -1,7 +1,4 @@
-"""Read, change and write: what an atomic does to memory.
-
-In: bytes of a state space, addresses, operands. Out: the bytes changed, and what was there before.
-"""
+"""Read-modify-write of memory: the effect of an atomic."""
 
 from __future__ import annotations
 
@@ -48,8 +45,8 @@ def update(
 ) -> np.ndarray:
     """Read-modify-write of every active thread, in the order of thread and block numbers.
 
-    Gives the values before each thread's update, shape (B, T). The hardware promises no
-    order; this one is a legal one. `change`: what `operation` does, where it is not numpy's own.
+    Returns the values before each thread's update, shape (B, T). The hardware guarantees no order; this one
+    is legal. `change`: the function of `operation`, unless it is numpy's.
     """
     store.check(address, dtype, active)
     view = store.view(dtype).reshape(-1)

@@ -205,7 +205,7 @@ def test_matrix_operands_in_shared_memory_have_rows(tmp_path: Path) -> None:
 def test_shared_memory_that_nobody_wrote_is_not_known(module: Any) -> None:
     analysis = analyze(module, "never_written", 1, 64, Array((64,)), Array((64,)))
     assert unknown(analysis) == ["global store"]
-    assert "shared memory is read that was never written" in (analysis.sites[-1].unresolved or "")
+    assert "shared memory that was never written" in (analysis.sites[-1].unresolved or "")
     with pytest.raises(MemsimError, match="never written"):
         memsim.run(module["never_written"], 1, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32)])
 

@@ -86,5 +86,5 @@ def test_an_unknown_result_is_not_copied_back(tmp_path: Path) -> None:
     path.write_text('extern "C" __global__ void k(int *out, int n) { if (n) out[threadIdx.x] = clock(); }')
     kernel = memsim.load(path)["k"]
     memsim.run(kernel, 1, 32, [np.zeros(32, np.int32), 0])
-    with pytest.raises(MemsimError, match="the result is not known"):
+    with pytest.raises(MemsimError, match="the result is unknown"):
         memsim.run(kernel, 1, 32, [np.zeros(32, np.int32), 1])

@@ -42,15 +42,15 @@ UNCERTAIN = {
     "a loop of compare-and-swaps": (
         "int old = n[i & 1], seen; do { seen = old; old = atomicCAS(n + (i & 1), seen, seen * 3 + 1); }"
         " while (old != seen);",
-        "decides where the lanes go at",
+        "decides the branch at",
     ),
     "a branch on an exponential": (
         "if (__expf(s[i] * 0.01f) > 1.5f) out[i] = s[i * 2 & 127] + in[i];",
-        "the last bit of MUFU decides where the lanes go at",
+        "the last bit of MUFU decides the branch at",
     ),
     "lanes that sleep": (
         "if (i % 32 == 3) __nanosleep(100); __syncwarp(); out[i] = s[i];",
-        "may be left behind",
+        "may not reconverge with the rest of their warp",
     ),
     "a lane that waits for another": (
         "volatile int *flag = out; if (i % 32 == 0) { while (flag[1] == 0); } else flag[1] = 1;",

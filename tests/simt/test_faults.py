@@ -95,7 +95,7 @@ def test_a_number_for_a_pointer_is_named(tmp_path: Path) -> None:
     run(k, 1, 32, [0, out, 0])  # a null pointer that the kernel leaves alone
     for call in (run, trace):
         with pytest.raises(
-            MemsimError, match=r"0x400, which is in no array \(argument in is 1024, argument shift is 0\)"
+            MemsimError, match=r"0x400, outside of every array \(argument in is 1024, argument shift is 0\)"
         ):
             call(k, 1, 32, [1024, out, 0])
 
@@ -153,7 +153,7 @@ extern "C" __global__ void k(volatile int *count, int stop) {
     count = np.zeros(32, np.int32)
     run(k, 1, 32, [count, 1000], max_steps=20_000)
     assert (count == 1000).all()
-    with pytest.raises(MemsimError, match="has not ended after 20,000 instructions") as error:
+    with pytest.raises(MemsimError, match="has not finished after 20,000 instructions") as error:
         run(k, 1, 32, [count, 1001], max_steps=20_000)
     assert error.value.line in (3, 4)
 
@@ -207,11 +207,11 @@ extern "C" __global__ void k(int *a, int rounds) {
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([np.zeros(64, np.float32)], "takes 3 arguments, 1 given"),
-        ([np.zeros(64, np.float32), np.zeros(64, np.float32), 1.5], "argument n of k is an integer"),
-        ([np.zeros(64, np.float32), 3.0, 64], "argument out of k is an array"),
-        ([np.zeros(64, np.float32), {"a": 1}, 64], "argument out of k is an array"),
-        ([np.zeros(64, np.float32), np.zeros(64, np.float32), 2**40], "argument n of k is an integer"),
+        ([np.zeros(64, np.float32)], "takes 3 arguments, but 1 were given"),
+        ([np.zeros(64, np.float32), np.zeros(64, np.float32), 1.5], "argument n of k must be an integer"),
+        ([np.zeros(64, np.float32), 3.0, 64], "argument out of k must be an array"),
+        ([np.zeros(64, np.float32), {"a": 1}, 64], "argument out of k must be an array"),
+        ([np.zeros(64, np.float32), np.zeros(64, np.float32), 2**40], "argument n of k must be an integer"),
     ],
 )
 def test_arguments_that_do_not_fit(tmp_path: Path, arguments: list[object], message: str) -> None:
@@ -268,7 +268,7 @@ def test_a_grid_is_made_of_whole_clusters(tmp_path: Path) -> None:
     arrays = [np.zeros(256, np.float32), np.zeros(256, np.float32)]
     run(k, 4, 64, [*arrays, 256])
     with pytest.raises(
-        MemsimError, match=r"grid of k must be a multiple of its cluster \(2, 1, 1\), and \(3"
+        MemsimError, match=r"grid of k must be a multiple of its cluster \(2, 1, 1\), unlike \(3"
     ):
         run(k, 3, 64, [*arrays, 192])
 
@@ -287,7 +287,7 @@ namespace ns {{ template <typename T> __global__ void scale(T *a) {{ a[threadIdx
             kernel(tmp_path, text, name)
     text += "\ntemplate __global__ void ns::scale<float>(float *);"
     assert kernel(tmp_path, text, "scale").argument_names == ("a",)
-    with pytest.raises(MemsimError, match="scale<int> cannot be made"):
+    with pytest.raises(MemsimError, match="scale<int> cannot be instantiated"):
         kernel(tmp_path, text, "scale<int>")
 
 
@@ -314,7 +314,7 @@ def test_an_address_that_nobody_knows_is_counted_not_dropped(tmp_path: Path) -> 
 
 def test_a_result_that_nobody_knows_is_an_error(tmp_path: Path) -> None:
     k = kernel(tmp_path, UNKNOWN_ADDRESS)
-    with pytest.raises(MemsimError, match=r"result is not known.*%smid"):
+    with pytest.raises(MemsimError, match=r"result is unknown.*%smid"):
         run(k, 3, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32)])
 
 
@@ -414,5 +414,5 @@ def test_who_waits_for_another_warp_waits_till_it_has_come(name: str, tmp_path: 
 def test_a_turn_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
     source, grid, block = TAKING_TURNS["one warp after another"]
     k = kernel(tmp_path, source.replace("3 - threadIdx.x / 32", "4 - threadIdx.x / 32"))
-    with pytest.raises(MemsimError, match="has not ended after 20,000 instructions"):
+    with pytest.raises(MemsimError, match="has not finished after 20,000 instructions"):
         run(k, grid, block, [np.zeros(5, np.int32)], max_steps=20_000)

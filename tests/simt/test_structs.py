@@ -86,7 +86,7 @@ def test_a_struct_by_its_fields_and_by_its_parts_is_the_same(tmp_path: Path) -> 
     ("given", "message"),
     [
         (np.zeros((), "f4,i4"), "a struct of 32 bytes"),
-        ([np.float32(1), np.int32(2)], "p is a struct of 32 bytes, and the parts given make 8"),
+        ([np.float32(1), np.int32(2)], "p is a struct of 32 bytes, but its parts have 8"),
         ([1.0, 64], "a part of the struct p is 1.0, which has no size"),
         (np.float64(1), "a struct of 32 bytes"),
     ],

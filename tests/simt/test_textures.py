@@ -122,7 +122,7 @@ extern "C" __global__ void k(cudaTextureObject_t texture, float *out) {
 @pytest.mark.parametrize("argument", [ArrayArg((8, 4)), 17])
 def test_what_is_no_texture_object(tmp_path: Path, argument: object) -> None:
     k = kernel(tmp_path, FETCH)
-    with pytest.raises(MemsimError, match="a handle that is no texture object") as caught:
+    with pytest.raises(MemsimError, match="a handle that is not a texture object") as caught:
         run(k, 1, 8, [argument, np.zeros(8, np.int32), np.zeros((8, 4), np.float32)])
     assert "Texture1D" in (caught.value.hint or "")
     assert trace(k, 1, 8, [Texture1D(ArrayArg((8, 4))), ArrayArg((8,), "int32", "zeros"), ArrayArg((8, 4))])
@@ -134,7 +134,7 @@ def test_a_texture_is_no_pointer(tmp_path: Path) -> None:
     )
     with pytest.raises(MemsimError, match="out-of-bounds"):
         trace(k, 1, 8, [Texture1D(ArrayArg((8,))), ArrayArg((8,))])
-    with pytest.raises(MemsimError, match="is a float"):
+    with pytest.raises(MemsimError, match="must be a float"):
         run(kernel(tmp_path, 'extern "C" __global__ void k(float a) {}'), 1, 1, [Texture1D(ArrayArg((8,)))])
 
 
@@ -147,7 +147,7 @@ extern "C" __global__ void k(cudaTextureObject_t a, cudaTextureObject_t b, float
 }""",
     )
     texture = Texture1D(ArrayArg((8, 4)))
-    with pytest.raises(MemsimError, match="a handle that is no texture object"):
+    with pytest.raises(MemsimError, match="a handle that is not a texture object"):
         run(k, 1, 8, [texture, texture, np.zeros((8, 4), np.float32)])
 
 

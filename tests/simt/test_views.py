@@ -130,7 +130,7 @@ extern "C" __global__ void k(const float *x, float *out, int n) {
     k, out = in_form(tmp_path, text, code), np.zeros(32, np.float32)
     run(k, 1, 32, [None, out, 5])
     assert (out == 5).all()
-    with pytest.raises(MemsimError, match="argument n of k is an integer"):
+    with pytest.raises(MemsimError, match="argument n of k must be an integer"):
         run(k, 1, 32, [out, out, None])
 
 
@@ -171,7 +171,7 @@ extern "C" __global__ void k(const __grid_constant__ Map map, int *out) { out[0]
     k, out = kernel(tmp_path, text), np.zeros(1, np.int32)
     run(k, 1, 1, [TensorMap(ArrayArg((64, 64))), out])
     assert out[0] == 3
-    with pytest.raises(MemsimError, match="argument out of k is an array"):
+    with pytest.raises(MemsimError, match="argument out of k must be an array"):
         run(k, 1, 1, [TensorMap(ArrayArg((64, 64))), TensorMap(ArrayArg((64, 64)))])
 
 

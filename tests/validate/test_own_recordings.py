@@ -83,4 +83,4 @@ def test_kernels_of_all_kinds_are_recorded() -> None:
 def test_lanes_that_meet_where_nothing_joins_them_are_told(name: str, is_told: bool) -> None:
     """Two runs of div_goto on a GPU differ in how many lanes went on together."""
     unsure = trace_job(prepared(name)).unsure
-    assert any("nothing there joins them" in told for told in unsure) == is_told
+    assert any("the code has no barrier there" in told for told in unsure) == is_told
