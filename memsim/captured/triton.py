@@ -18,7 +18,7 @@ import numpy as np
 
 from memsim.arch import SM_90
 from memsim.arrays import allocation, as_argument, is_foreign
-from memsim.captured.launched import Launched, kept, loaded
+from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import GLOBAL_ALIGN, ArrayArg, TensorMap

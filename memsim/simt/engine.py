@@ -169,7 +169,7 @@ class Engine:
                     turns += PATIENCE // 10 if is_waiting else 1
                     if turns > PATIENCE:
                         machine.listener.unsure(
-                            f"the number of iterations of the loop at {self.code.program.ops[pc].where} depends "
+                            f"the iteration count of the loop at {self.code.program.ops[pc].where} depends "
                             "on when other lanes, for which it waits, are done"
                         )
                         groups.parked.append(Group(following, machine.mask))

@@ -36,10 +36,10 @@ from memsim.state.address_spaces import Buffer, align
 from memsim.state.launch_memory import Memory
 from memsim.state.registers import Poison, Poisoned
 
-#: Threads that run at once. Results need every value in every thread; a trace only few of them.
+#: Threads that run at once. Results need every value in every thread, a trace only few of them.
 RUN_THREADS = 1 << 15
 TRACE_THREADS = 1 << 20
-#: Where they part, each holds values of its own, which are to stay in the processor's cache.
+#: With divergence, each thread has its own values, which should fit in the processor cache.
 APART_THREADS = 1 << 18
 
 #: Instructions that a chunk of blocks may execute, counted for each group of its threads, before it

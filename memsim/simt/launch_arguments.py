@@ -131,9 +131,7 @@ def check_parts(parts: Sequence[Any], name: str, parameter: Parameter) -> None:
     if parameter.size not in sizes:
         apart = "" if sizes[0] == sizes[1] else f" packed, {sizes[1]} aligned"
         kind = "a struct" if is_struct(parameter) else parameter.type
-        raise MemsimError(
-            f"{name} is {kind} of {parameter.size} bytes, but its parts have {sizes[0]}{apart}"
-        )
+        raise MemsimError(f"{name} is {kind} of {parameter.size} bytes, but its parts have {sizes[0]}{apart}")
 
 
 def describe(parameter: Parameter) -> str:

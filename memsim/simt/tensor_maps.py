@@ -54,9 +54,9 @@ def _maps(
 
 
 def _tensor(argument: TensorMap, address: int, name: str) -> Tensor | Poison:
-    """The tensor behind a map; why it is not known where the map does not say its box."""
+    """The tensor behind a map; why it is not known where the map has no box."""
     if not argument.box:
-        return Poison(f"the tensor map {name} does not say its box", None)
+        return Poison(f"the tensor map {name} has no box", None)
     try:
         return tensor_of(argument, address)
     except MemsimError as error:

@@ -210,7 +210,7 @@ def test_the_command_line_captures_a_script_and_analyzes_it(tmp_path: Path) -> N
     assert [read_launch(path).grid for path in paths] == [(4, 1, 1), (2, 1, 1)]
     done = command("analyze", paths[0])
     assert done.returncode == 0, done.stderr
-    # 1000 is not a multiple of 16: Triton reads 4 bytes at a time, every other element, and each sector twice.
+    # 1000 is no multiple of 16: Triton reads 4 bytes at a time, every other element, and each sector twice.
     assert done.stdout.startswith("scale: worst is the load at scale.py:8: 7.8 sectors per request")
     done = command("analyze", paths[1])
     assert done.stdout.startswith("scale: coalesced: 128 global sectors")
