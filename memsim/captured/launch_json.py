@@ -311,7 +311,7 @@ def _number(record: of.Scalar) -> Any:
     try:
         return dtype_of(record.dtype).type(value)
     except (ValueError, OverflowError):
-        raise MemsimError(f"{value} is not a {record.dtype}") from None
+        raise MemsimError(f"{value} is not of type {record.dtype}") from None
 
 
 def _part(record: of.Argument, memories: _Memories) -> Any:

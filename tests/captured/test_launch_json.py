@@ -177,7 +177,7 @@ def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
         ({"size": 1}, "this is not a launch: Object contains unknown field `size`"),
         ({"code": "other.cubin"}, "there is no other.cubin beside it"),
         ({"kernel": "other"}, "no kernel 'other'"),
-        ({"arguments": []}, "takes 1 arguments, 0 given"),
+        ({"arguments": []}, "takes 1 arguments, but 0 were given"),
         (
             {"arguments": [{"kind": "array", "dtype": "int8", "shape": [4], "values": "x.npy"}]},
             "there is no x.npy beside it",
