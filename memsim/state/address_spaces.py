@@ -1,7 +1,7 @@
-"""Where the state spaces lie for generic addresses, and what lies where in each of them.
+"""The layout of state spaces: the windows of generic addresses, and the buffers in each space.
 
-Global buffers start at multiples of 256 bytes, as `cudaMalloc` gives them. Shared memory starts behind the
-part that the system keeps.
+Global buffers start at multiples of 256 bytes, as by `cudaMalloc`. Shared memory starts after the part
+reserved by the system.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from memsim.errors import MemsimError
 from memsim.launch import MOST_BYTES
 from memsim.state.constant_bank import PARAMETERS
 
-#: Low words of addresses stay clear of their wrap-around for a while, below and above.
+#: Keeps low words of addresses clear of wrap-around, below and above.
 GLOBAL_BASE = 0x10_1000_0000
 #: The first byte of a kernel's own shared memory: the system keeps 1 KiB below it (CUDA's
 #: reservedSharedMemPerBlock, since CC 8.0; on CC 9.0 ptxas also starts static variables there).
 SHARED_BASE = 0x400
-#: Where the windows lie for generic addresses.
+#: Windows of generic addresses.
 SHARED_WINDOW = 0x7_0000_0000
 LOCAL_WINDOW = 0x6_0000_0000
 CONSTANT_WINDOW = 0x5_0000_0000
 WINDOW_SIZE = 1 << 24
-#: Where parameters lie for generic addresses: behind the constants, whose bytes are fewer.
+#: Generic address of parameters: after the constants, which are smaller.
 PARAMETER_WINDOW = CONSTANT_WINDOW + PARAMETERS
-#: Handles of texture objects; no address in any space.
+#: Handles of texture objects; not an address in any space.
 TEXTURE_HANDLES = 0x8_0000_0000
 
 
@@ -57,22 +57,22 @@ class SpaceLayout:
         self.end = base
 
     def place(self, name: str, size: int, alignment: int, gap: int = 0) -> int:
-        """Reserve `size` bytes under a name; gives the address."""
+        """Reserve `size` bytes under a name; returns the address."""
         start = self.reserve(size, alignment, gap)
         self.add(name, start, size)
         return start
 
     def reserve(self, size: int, alignment: int, gap: int = 0) -> int:
-        """Reserve `size` bytes; gives the address."""
+        """Reserve `size` bytes; returns the address."""
         start = self.base + align(self.end - self.base, alignment)
         self.end = start + size + gap
         return start
 
     def add(self, name: str, start: int, size: int) -> None:
-        """A named range that begins at `start`.
+        """Add a named range that starts at `start`.
 
         Raises:
-            MemsimError: it is larger than an address can tell.
+            MemsimError: it is larger than the address space.
         """
         if start + size > MOST_BYTES:
             raise MemsimError(f"{name} is larger than any GPU's memory")
@@ -81,19 +81,19 @@ class SpaceLayout:
         self.starts.insert(place, start)
 
     def find(self, lo: int, end: int) -> Buffer | None:
-        """The buffer that holds all bytes `lo` .. `end - 1`, if there is one."""
+        """The buffer that contains all bytes `lo` .. `end - 1`, if any."""
         i = bisect.bisect_right(self.starts, lo) - 1
         if i >= 0 and end <= self.buffers[i].end:
             return self.buffers[i]
         return None
 
     def at(self, start: int) -> Buffer | None:
-        """The buffer that starts at an address, if there is one."""
+        """The buffer that starts at an address, if any."""
         i = bisect.bisect_left(self.starts, start)
         return self.buffers[i] if i < len(self.starts) and self.starts[i] == start else None
 
     def owners(self, addresses: np.ndarray, width: int) -> np.ndarray:
-        """Index of the buffer of each access, -1 where it is in none, int64 like `addresses`."""
+        """Index of the buffer of each access, -1 if in none, int64 like `addresses`."""
         ends = np.array([buffer.end for buffer in self.buffers], np.int64)
         index = np.searchsorted(np.array(self.starts, np.int64), addresses, side="right") - 1
         inside = (index >= 0) & (addresses + width <= ends[np.maximum(index, 0)]) if self.buffers else False

@@ -1,7 +1,6 @@
-"""The memory of a launch: where the arguments and everything beside them lie, and what is in it.
+"""The memory of a launch: the placement of arguments and all other buffers, and their contents.
 
-Contents are only made when something reads or writes them. Between two global buffers is a gap, so that
-running past an end is seen. Left out: what an access costs.
+Contents are created on first access. A gap between global buffers makes overruns visible.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLE
 from memsim.state.registers import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 
-#: The first byte of an array in the caller's memory, and one past its last.
+#: The first byte of an array in the caller's memory, and one past the last.
 Span = tuple[int, int]
 
 
 def _span(array: Any) -> Span | None:
-    """Where the memory lies that a numpy array is a view of; None for what is only described, or empty."""
+    """The memory span of a numpy array; None for one that is only described, or empty."""
     if not isinstance(array, np.ndarray) or not array.nbytes:
         return None
     low, high = np.lib.array_utils.byte_bounds(array)
@@ -30,7 +29,7 @@ def _span(array: Any) -> Span | None:
 
 
 def _joined(spans: Sequence[Span]) -> list[Span]:
-    """The spans, those that overlap made one."""
+    """The spans, with overlapping ones merged."""
     regions: list[Span] = []
     for start, end in sorted(spans):
         if regions and start < regions[-1][1]:
@@ -41,20 +40,20 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def _region(regions: Sequence[Span], span: Span) -> Span:
-    """The one that a span lies in."""
+    """The region that contains a span."""
     return next(one for one in regions if one[0] <= span[0] < one[1])
 
 
 def _first(array: np.ndarray) -> int:
-    """Where an array's first element lies in the caller's memory."""
+    """The address of an array's first element in the caller's memory."""
     return int(array.__array_interface__["data"][0])
 
 
 class Memory:
     """All state spaces of one launch.
 
-    `buffers` are (name, array) for the arguments, as `memsim.simt.launch_arguments.arrays_of` lists them;
-    arrays are only copied in when data is needed. `shared_base`: the address of the first shared byte.
+    `buffers` are (name, array) for the arguments, as listed by `memsim.simt.arguments.arrays_of`; arrays are
+    only copied in when data is needed. `shared_base`: the address of the first shared byte.
     """
 
     def __init__(self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE) -> None:
@@ -66,9 +65,9 @@ class Memory:
         self.symbols: dict[str, tuple[str, int]] = {}
         self._arguments: list[tuple[int, Any]] = []
         self.textures: dict[int, Texture1D] = {}
-        #: Tensors by the address of their map, or why nobody knows one.
+        #: Tensors by the address of their map, or why one is unknown.
         self.tensors: dict[int, Any] = {}
-        #: What global memory holds at first beside arguments: (address, bytes).
+        #: Initial contents of global memory besides arguments: (address, bytes).
         self.contents: list[tuple[int, bytes]] = []
         self.static_shared = 0
         self.dynamic_shared: int | None = None
@@ -77,13 +76,15 @@ class Memory:
         self.shared: SpaceBytes | None = None
         self.local: SpaceBytes | None = None
         self.shape = (1, 32)
-        #: Why nothing is known in spaces whose bytes are not made yet.
+        #: Why spaces are unknown whose bytes have not been created yet.
         self._spoiled: dict[str, Poison] = {}
-        #: Why shared and local memory that nobody has written is not known; zero where it is not said.
+        #: Why shared and local memory that was never written is unknown; zero if not specified.
         self.uninitialised: Mapping[str, Poison] = {}
 
     def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
-        """Every allocation by itself; views of one, and arrays that share memory, lie as for the caller."""
+        """Each allocation separately; views of one, and arrays that share memory, overlap as in the caller's
+        memory.
+        """
         spans = [_span(array) for _, array in buffers]
         regions = _joined([span for span in spans if span is not None])
         starts: dict[Span, int] = {}
@@ -108,7 +109,7 @@ class Memory:
         self._fill_tables()
 
     def _fill_tables(self) -> None:
-        """What the tables of pointers hold: the arrays of a table are the arguments right behind it."""
+        """The contents of tables of pointers: a table's arrays are the arguments right after it."""
         for number, (address, table) in enumerate(self._arguments):
             if isinstance(table, Pointers):
                 following = iter(self._arguments[number + 1 :])
@@ -117,22 +118,22 @@ class Memory:
 
     @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block that the kernel uses, in bytes."""
+        """Shared memory per block that the kernel uses, in bytes."""
         return self.layouts["shared"].end - self.layouts["shared"].base
 
     @property
     def argument_addresses(self) -> list[int]:
-        """Where each argument array lies, in the order given."""
+        """The address of each argument array, in order."""
         return [address for address, _ in self._arguments]
 
     def bind(self, texture: Texture1D) -> int:
-        """The handle that a kernel knows a texture object by."""
+        """The handle of a texture object."""
         handle = TEXTURE_HANDLES + len(self.textures)
         self.textures[handle] = texture
         return handle
 
     def start_chunk(self, blocks: int, threads: int) -> None:
-        """New blocks begin: their shared and local memory is made when first used."""
+        """New blocks start; their shared and local memory is created on first use."""
         self.shape = (blocks, threads)
         self.shared = self.local = None
         self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
@@ -140,7 +141,7 @@ class Memory:
             self._global.shape = self.shape
 
     def space(self, name: str) -> SpaceBytes:
-        """The bytes of a state space, made on first use."""
+        """The bytes of a state space, created on first use."""
         blocks, threads = self.shape
         if name == "shared":
             if self.shared is None:
@@ -168,7 +169,7 @@ class Memory:
         return self._global
 
     def spoil(self, name: str, poison: Poison) -> None:
-        """Nobody knows what is in a state space any more; its bytes need not be made for that."""
+        """All of a state space becomes unknown; its bytes need not be created for that."""
         made = {"global": self._global, "shared": self.shared, "local": self.local}.get(name)
         if made is not None:
             made.poison = poison
@@ -176,20 +177,20 @@ class Memory:
             self._spoiled[name] = poison
 
     def _copy_in(self, address: int, whole: np.ndarray, array: np.ndarray) -> None:
-        """The allocation `whole` of which the first element of `array` lies at `address`."""
+        """Copy the allocation `whole` such that the first element of `array` is at `address`."""
         self._elements(address - (_first(array) - _first(whole)), whole)[...] = whole
         if not np.may_share_memory(whole, array):
             self._elements(address, array)[...] = array
 
     def _elements(self, address: int, like: np.ndarray) -> np.ndarray:
-        """Global memory from an address on, as elements that lie as those of an array do."""
+        """Global memory from an address on, as elements with the layout of an array."""
         assert self._global is not None
         memory, start = self._global.data, address - GLOBAL_BASE
         elements: np.ndarray = np.ndarray(like.shape, like.dtype, memory, start, like.strides)
         return elements
 
     def _fresh(self, space: str, store: SpaceBytes) -> SpaceBytes:
-        """A space that nobody has written yet."""
+        """A space that has not been written."""
         store.poison = self._spoiled.pop(space, None)
         if space in self.uninitialised:
             store.never_written(self.uninitialised[space], self.layouts[space].end - store.base)
@@ -199,7 +200,7 @@ class Memory:
         """Write argument arrays back in place.
 
         Raises:
-            Poisoned: what the kernel wrote is not known.
+            Poisoned: the kernel wrote something unknown.
         """
         if "global" in self._spoiled:
             raise Poisoned(self._spoiled["global"])

@@ -1,4 +1,4 @@
-"""The bytes of a state space, loaded and stored by whole warps at once, and which of them are not known."""
+"""The bytes of a state space, accessed by whole warps at once, with unknown bytes marked."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from memsim.state.registers import (
 
 
 class SpaceBytes:
-    """The bytes of one state space: shape (1, n) for global and constant memory, (B, n) for
-    shared, (B * T, n) for local memory."""
+    """The bytes of one state space: shape (1, n) for global and constant memory, (B, n) for shared, (B * T,
+    n) for local memory.
+    """
 
     def __init__(self, data: np.ndarray, base: int, shape: tuple[int, int], rows: str) -> None:
         self.data = data
         self.base = base
         self.shape = shape
         self.rows = rows
-        #: Why nothing in it is known any more.
+        #: Why all of it is unknown.
         self.poison: Poison | None = None
-        #: Not 0 for bytes that hold something unknown, like `data`: the number of the reason, from 1.
+        #: For each byte of `data` the number of the reason why it is unknown, from 1; 0: known.
         self.unknown: np.ndarray | None = None
         self.reasons: list[Poison] = []
-        #: The mark of bytes that nobody wrote.
+        #: The number for bytes that were never written.
         self.fresh = 0
         self.given: np.ndarray = np.zeros((1, 1), np.int64)
         self._questions = 0
@@ -53,7 +54,7 @@ class SpaceBytes:
         return index if active is True else np.where(to_bools(active), index, 0)
 
     def of_rows(self, rows: np.ndarray) -> SpaceBytes:
-        """The same bytes where each thread has those of a row of its own choice, int64 [B, T]."""
+        """The same bytes, with each thread accessing the given row, int64 [B, T]."""
         if self.unknown is None:
             self.unknown = np.zeros_like(self.data)
         found = SpaceBytes(self.data, self.base, self.shape, "given")
@@ -66,7 +67,7 @@ class SpaceBytes:
         return found
 
     def row_of(self) -> np.ndarray | int:
-        """The row that each thread's bytes are in."""
+        """The row that each thread accesses."""
         blocks, threads = self.shape
         if self.rows == "one":
             return 0
@@ -77,20 +78,16 @@ class SpaceBytes:
         return np.arange(blocks * threads).reshape(blocks, threads)
 
     def load(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
-        """What each thread reads; the smallest shape that holds it.
+        """The value read by each thread, in the smallest shape.
 
         Raises:
-            Poisoned: something unknown was written here before.
+            Poisoned: a value is unknown.
         """
         self.check(address, dtype, active)
         return self._read(self.view(dtype), self.positions(address, dtype, active))
 
     def check(self, address: int | Sum, dtype: type, active: bool | Part) -> None:
-        """Is all known that the threads read?
-
-        Raises:
-            Poisoned: it is not.
-        """
+        """Raise Poisoned if a thread reads something unknown."""
         lost = self.lost(address, dtype, active)
         if lost is not False:
             raise Poisoned(self.why(address, dtype, lost))
@@ -103,13 +100,13 @@ class SpaceBytes:
             return False
         self._questions += 1
         if self._questions % 64 == 0 and not self.unknown.any():
-            self.unknown = None  # everything has been written by now
+            self.unknown = None  # everything has been overwritten
             return False
         marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
         return both(active, from_bools(self._read(marks, self.positions(address, dtype, active)) != 0))
 
     def why(self, address: int | Sum, dtype: type, lost: bool | Part) -> Poison:
-        """Why it is not known what these threads read."""
+        """Why the values read by these threads are unknown."""
         if self.poison is not None:
             return self.poison
         assert self.unknown is not None
@@ -127,7 +124,7 @@ class SpaceBytes:
         self._write(marks, self.positions(address, dtype, active), marks.dtype.type(value), active)
 
     def get(self, row: int, address: np.ndarray) -> tuple[np.ndarray, tuple[np.ndarray, Poison] | None]:
-        """The bytes at addresses of a row, uint8 [n]; and which are not known [n], and why; None: all are."""
+        """The bytes at addresses of a row, uint8 [n]; and which are unknown [n], and why; None: none are."""
         at = address - self.base
         found = self.data[row, at]
         if self.poison is not None:
@@ -141,7 +138,7 @@ class SpaceBytes:
     def put(
         self, row: int, address: np.ndarray, values: np.ndarray, why: tuple[np.ndarray, Poison] | None
     ) -> None:
-        """Write bytes, uint8 [n], to addresses of a row; some of them may not be known."""
+        """Write bytes, uint8 [n], to addresses of a row; some may be unknown."""
         at = address - self.base
         self.data[row, at] = values
         if why is not None:
@@ -152,15 +149,15 @@ class SpaceBytes:
             self.unknown[row, at] = 0
 
     def never_written(self, why: Poison, size: int) -> None:
-        """Nothing is in its first `size` bytes yet; what lies behind them is nobody's."""
+        """Its first `size` bytes are undefined; bytes after them belong to no buffer."""
         self.unknown = np.zeros_like(self.data)
         self.fresh = self._number(why)
         self.unknown[:, :size] = self.fresh
 
     def begin_words(self, address: int | Sum, active: bool | Part) -> None:
-        """Of words that threads write a piece of, what nobody wrote is 0 from now on.
+        """Undefined bytes of words that threads partially write become 0.
 
-        A spilled register of which the kernel uses a half is stored by that half, and loaded whole.
+        A spilled register of which the kernel uses a half is stored as a half and loaded as a whole.
         """
         if self.unknown is None:
             return
@@ -170,7 +167,7 @@ class SpaceBytes:
         self._write(marks, index, words, active)
 
     def _number(self, why: Poison) -> int:
-        """The mark of a reason; after 254 of them all others have the last one's."""
+        """The number of a reason; after 254 of them the last one is reused."""
         told = why.story()
         for number, reason in enumerate(self.reasons, 1):
             if reason.story() == told:
@@ -190,7 +187,7 @@ class SpaceBytes:
         return found
 
     def store(self, address: int | Sum, values: np.ndarray, active: bool | Part) -> None:
-        """Write each active thread's value; of several to one place the last thread's stays."""
+        """Write each active thread's value; if several write to the same place, the last thread wins."""
         dtype = values.dtype.type
         index = self.positions(address, dtype, active)
         self._write(self.view(dtype), index, values, active)
@@ -210,7 +207,7 @@ class SpaceBytes:
 
 
 def loaded(array: np.ndarray) -> Any:
-    """A loaded element as a register holds it."""
+    """A loaded element as a register value."""
     if array.dtype.kind == "f":
         return array
     return from_array(np.ascontiguousarray(array).view(f"i{array.dtype.itemsize}").astype(np.int64))
@@ -220,7 +217,7 @@ def to_store(value: Any, dtype: type) -> np.ndarray:
     """A register's value as elements to write.
 
     Raises:
-        Poisoned: the value is not known.
+        Poisoned: the value is unknown.
     """
     if np.dtype(dtype).kind == "f":
         return floats(value, dtype)
