@@ -50,6 +50,73 @@ def test_generic_addresses_in_local_memory_are_not_modelled(tmp_path: Path, n: i
     assert (analysis.totals[SECTORS] is not None) == counted
 
 
+GENERIC = """
+__device__ __noinline__ void fill(int *p, int n, int by) { for (int i = 0; i < n; i++) p[i] = by * i; }
+__device__ __noinline__ int sum(const int *p, int n) {
+    int s = 0;
+    for (int i = 0; i < n; i++) s += p[i];
+    return s;
+}
+__device__ __noinline__ void mix(char *a, short *b, double *c, float4 *d) {
+    char first = a[1];
+    a[1] = a[2];
+    a[2] = first;
+    b[0] += b[1];
+    c[1] = c[0] * 2;
+    d[1] = d[0];
+}
+extern "C" __global__ void spread(int *out, int n) {  // lanes of one request in three memories
+    int own[16], t = threadIdx.x;
+    __shared__ int s[32];
+    int *p = t % 3 == 0 ? own : t % 3 == 1 ? s : out + 32;
+    if (t % 3 == 0) fill(own, 16, t);
+    s[t] = t;
+    out[32 + t] = 1000 + t;
+    __syncthreads();
+    out[t] = sum(p, n);
+}
+extern "C" __global__ void widths(int *out, int i) {
+    char a[4] = {1, 2, 3, 4};
+    short b[2] = {5, 6};
+    double c[2] = {0.5 * threadIdx.x, 0};
+    float4 d[2];
+    d[0] = make_float4(1, 2, 3, threadIdx.x);
+    mix(a, b, c, d);
+    out[threadIdx.x] = a[i & 3] + 100 * b[i & 1] + (int)(10000 * c[1]) + (int)(1000000 * d[1].w);
+}
+extern "C" __global__ void adds(int *out, int i) {
+    int own[4] = {1, 2, 3, 4};
+    __shared__ int s[4];
+    if (threadIdx.x < 4) s[threadIdx.x] = 10;
+    __syncthreads();
+    int before = atomicAdd((i == 0 ? own : i == 1 ? s : out + 32) + (threadIdx.x & 3), 5);
+    __syncthreads();
+    out[threadIdx.x] = 1000 * before + own[i & 3] + s[0];
+}
+"""
+
+
+def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path) -> None:
+    path, t = tmp_path / "k.cu", np.arange(32)
+    path.write_text(GENERIC)
+    kernels = memsim.load(path, code="sass")
+
+    def ran(name: str, argument: int) -> np.ndarray:
+        out = np.zeros(64, np.int32)
+        memsim.run(kernels[name], 1, 32, [out, argument])
+        return out
+
+    spread = np.where(t % 3 == 0, 28 * t, np.where(t % 3 == 1, 28, 8028))
+    assert (ran("spread", 8)[:32] == spread).all()
+    assert (ran("widths", 1)[:32] == 1010000 * t + 600 + 3).all()
+    assert (ran("widths", 2)[:32] == 1010000 * t + 1100 + 2).all()
+    place, turn = t & 3, t >> 2
+    assert (ran("adds", 0)[:32] == 1000 * (place + 1) + np.where(place == 0, 6, 1) + 10).all()
+    assert (ran("adds", 1)[:32] == 1000 * (10 + 5 * turn) + 2 + 50).all()
+    out = ran("adds", 2)
+    assert (out[:32] == 1000 * 5 * turn + 3 + 10).all() and (out[32:36] == 40).all()
+
+
 @pytest.mark.parametrize("use, known", [("%nctaid.x", True), ("%gridid", False)])
 def test_what_only_the_driver_knows_is_unknown(tmp_path: Path, use: str, known: bool) -> None:
     kind, letter = ("u64", "l") if use == "%gridid" else ("u32", "r")
