@@ -11,6 +11,10 @@ import click
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
+from memsim.data import data_folder
+from memsim.validate.hopper.hopper_recording import newest_hopper
+from memsim.validate.hopper.judge_hopper import judge_hopper
+from memsim.validate.hopper.run_hopper import run_hopper
 from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.probe_recording import newest_probe
 from memsim.validate.probe.rules import write_rules
@@ -18,20 +22,24 @@ from memsim.validate.probe.run_probe import run_probe
 from memsim.validate.rates.judge_loops import judge_rates
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.validate.rates.run_loops import run_rates
+from memsim.views.probe import hopper_rules, terminal
 from memsim.views.probe import rates as rates_view
-from memsim.views.probe import terminal
 
 FAILED = 1
 
 
 @click.command()
 @click.option("--rates", is_flag=True, help="Measure the pipe rates that `memsim bound` uses.")
+@click.option(
+    "--hopper", is_flag=True, help="Probe wgmma, TMA copies, shared memory of clusters and mbarriers."
+)
 @recording_options
 @click.pass_context
 def probe(
     ctx: click.Context,
     /,
     rates: bool,
+    hopper: bool,
     live: bool,
     record: bool,
     gpu: str | None,
@@ -50,11 +58,18 @@ def probe(
     --rates runs loops of one instruction in all warps, and the catalogue kernels, and compares executed
     instructions and cycles with what `memsim bound` predicts.
 
+    --hopper runs small kernels, one launch for each configuration, of the instructions that only Hopper
+    has; --live repeats the launches of the recording that ships.
+
     Exit code 1 if a rule does not hold.
     """
+    if rates and hopper:
+        raise click.UsageError("--rates and --hopper are two probes; run one at a time", ctx)
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
     if rates:
         ctx.exit(_probe_rates(folder, live, record, gpu, as_json))
+    if hopper:
+        ctx.exit(_probe_hopper(folder, live, record, gpu, as_json))
     if live:
         with progress_bar("probing") as progress:
             recording = run_probe(progress)
@@ -72,6 +87,24 @@ def probe(
     else:
         terminal.write(recording, found, sys.stdout)
     ctx.exit(0 if all(held.holds for held in found) else FAILED)
+
+
+def _probe_hopper(folder: Path, live: bool, record: bool, gpu: str | None, as_json: bool) -> int:
+    """The same for Hopper's own instructions; the exit code."""
+    if live:
+        with progress_bar("probing Hopper") as progress:
+            recording = run_hopper(newest_hopper(data_folder("traces")), progress)
+        if record:
+            say(f"recorded: {recording.save(folder)}", err=True)
+    else:
+        recording = newest_hopper(folder, gpu)
+
+    found = judge_hopper(recording)
+    if as_json:
+        click.echo(json.dumps(hopper_rules.to_dict(recording, found), indent=2))
+    else:
+        hopper_rules.write(recording, found, sys.stdout)
+    return 0 if all(held.holds for held in found) else FAILED
 
 
 def _probe_rates(folder: Path, live: bool, record: bool, gpu: str | None, as_json: bool) -> int:

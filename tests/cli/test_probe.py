@@ -65,3 +65,48 @@ def test_bad_input(memsim: Run, tmp_path: Path) -> None:
         done = memsim("probe", *arguments)
         assert (done.code, done.out) == (2, "")
         assert says in done.err
+
+
+def test_hopper(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done = memsim("probe", "--hopper")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "NVIDIA H200: 8 of 8 rules for Hopper's own instructions hold"
+    row = next(line.split() for line in lines if line.startswith("operands of wgmma"))
+    assert " ".join(row) == "operands of wgmma 296 of 296 holds"
+    record = json.loads(memsim("probe", "--hopper", "--json").out)
+    assert record["about"]["gpu"] == "NVIDIA H200"
+    assert [rule["holds"] for rule in record["rules"]] == [True] * 8
+
+    from memsim.cli import probe
+
+    monkeypatch.setattr(probe, "run_hopper", lambda model, progress: model)
+    made = memsim("probe", "--hopper", "--live", "--record", "--traces", tmp_path)
+    assert made.err.splitlines() == [f"recorded: {tmp_path / 'nvidia-h200' / 'hopper' / 'probe.npz'}"]
+    assert memsim("probe", "--hopper", "--traces", tmp_path).out == made.out == done.out
+
+
+def test_a_rule_of_hopper_that_fails(memsim: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memsim.cli import probe
+    from memsim.validate.hopper.hopper_recording import newest_hopper
+
+    recording = newest_hopper(TRACES)
+    wgmma = tuple(
+        replace(one, counters={name: value + 1 for name, value in one.counters.items()})
+        for one in recording.parts["wgmma"]
+    )
+    wrong = replace(recording, parts={**recording.parts, "wgmma": wgmma})
+    monkeypatch.setattr(probe, "run_hopper", lambda model, progress: wrong)
+    done = memsim("probe", "--hopper", "--live")
+    assert done.code == 1
+    headline = "7 of 8 rules for Hopper's own instructions hold, not for operands of wgmma"
+    assert done.out.splitlines()[0].endswith(headline)
+    conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum"
+    assert f"operands of wgmma: w_f16_8_00: {conflicts}: 1 and not 0" in done.out
+    assert "operands of wgmma: and 582 more" in done.out
+
+
+def test_one_probe_at_a_time(memsim: Run) -> None:
+    done = memsim("probe", "--hopper", "--rates")
+    assert (done.code, done.out) == (2, "")
+    assert "run one at a time" in done.err

@@ -1,0 +1,109 @@
+"""The program that runs under ncu: `python -m memsim.validate.hopper.hopper_launches FOLDER`.
+
+FOLDER holds the machine code, the launches in order, and their tables of addresses. `error.json` is written
+if one failed. Tensor maps are made by the driver, as a program of CUDA makes them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.launch import TensorMap
+from memsim.validate.device import load_cupy
+
+CODE, PLAN, TABLES, ERROR = "kernels.cubin", "launches.json", "tables.npy", "error.json"
+MEMORY_BYTES, OUTPUT_BYTES, SHARED_BYTES = 1 << 18, 1 << 18, 102_400
+ALIGNMENT = 1024
+DRIVER = "libcuda.so.1"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs what lies in the folder `arguments[0]`; 0 if every launch could be made."""
+    folder = Path(arguments[0])
+    try:
+        cupy = load_cupy()
+        launches = json.loads((folder / PLAN).read_text("utf-8"))
+        run(cupy, folder / CODE, launches, np.load(folder / TABLES), _driver())
+    except MemsimError as error:
+        (folder / ERROR).write_text(json.dumps({"error": error.message, "hint": error.hint}), "utf-8")
+        return error.exit_code
+    return 0
+
+
+def run(
+    cupy: Any, code: Path, launches: Sequence[Mapping[str, Any]], tables: np.ndarray, driver: Any
+) -> None:
+    """Makes every launch, each with memory that holds 0, 1, 2, ... in its bytes.
+
+    Raises:
+        MemsimError: CUDA refuses one.
+    """
+    from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
+
+    module = cupy.RawModule(path=str(code))
+    room = cupy.zeros(MEMORY_BYTES + ALIGNMENT, np.uint8)
+    start = -(-int(room.data.ptr) // ALIGNMENT) * ALIGNMENT
+    memory = room[start - int(room.data.ptr) :][:MEMORY_BYTES]
+    output = cupy.zeros(OUTPUT_BYTES, np.uint8)
+    for launch, table in zip(launches, tables, strict=True):
+        memory[...] = cupy.arange(MEMORY_BYTES, dtype=np.uint32).astype(np.uint8)
+        given = launch["map"]
+        encoded = bytes(TensorMap.nbytes) if given is None else encode(driver, given, start)
+        numbers = map(np.int32, launch["numbers"])
+        arguments = (np.frombuffer(encoded, "V128")[0], memory, cupy.asarray(table), output, *numbers)
+        try:
+            function = module.get_function(launch["kernel"])
+            function.max_dynamic_shared_size_bytes = SHARED_BYTES
+            cupy.cuda.Device().synchronize()
+            with profile():
+                function((launch["grid"],), (launch["block"],), arguments, shared_mem=SHARED_BYTES)
+                cupy.cuda.Device().synchronize()
+        except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+            raise MemsimError(f"{launch['kernel']} does not run on this GPU: {error}") from None
+
+
+def encode(driver: Any, given: Mapping[str, Any], start: int) -> bytes:
+    """The 128 bytes of a tensor map over memory from `start` on: `cuTensorMapEncodeTiled` of the CUDA driver.
+
+    Raises:
+        MemsimError: the driver refuses.
+    """
+    room = (ctypes.c_uint8 * (2 * TensorMap.nbytes))()
+    first = -ctypes.addressof(room) % TensorMap.alignment
+    rank = len(given["dims"])
+    refused = driver.cuTensorMapEncodeTiled(
+        ctypes.byref(room, first),
+        ctypes.c_int(given["dt"]),
+        ctypes.c_uint32(rank),
+        ctypes.c_void_p(start + given["base"]),
+        (ctypes.c_uint64 * rank)(*given["dims"]),
+        (ctypes.c_uint64 * max(1, rank - 1))(*given["strides"]),
+        (ctypes.c_uint32 * rank)(*given["box"]),
+        (ctypes.c_uint32 * rank)(*[1] * rank),
+        ctypes.c_int(0),  # no interleave
+        ctypes.c_int(given["swz"]),
+        ctypes.c_int(0),  # no promotion in L2
+        ctypes.c_int(given["fill"]),
+    )
+    if refused:
+        raise MemsimError(f"the driver makes no tensor map of {dict(given)} (CUDA error {refused})")
+    return bytes(room[first : first + TensorMap.nbytes])
+
+
+def _driver() -> Any:
+    try:
+        return ctypes.CDLL(DRIVER)
+    except OSError as error:
+        raise MemsimError(f"NVIDIA's driver cannot be loaded: {error}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,152 @@
+"""What the microbenchmarks of Hopper counted: source, launches, and counters for each launch.
+
+A file is `hopper/probe.npz` in the folder of a GPU; it is never written over.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from memsim.errors import MemsimError
+
+SCHEMA = 1
+HOME, STEM = "hopper", "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class HopperLaunch:
+    """One launch: (tensor map, 256 KiB of memory, table, output, eight numbers).
+
+    map: of a tensor map its data type as CUDA numbers it, bytes of an element, dimensions, strides, box,
+    swizzle, fill, and where it begins in the memory; None where the kernel has none. table: address in bits 0
+    to 30, bit 31 where the lane is active, uint32 [64]. counters: by ncu's names, as far as collected.
+    """
+
+    kernel: str
+    numbers: tuple[int, ...]
+    map: dict[str, Any] | None
+    grid: int
+    block: int
+    table: np.ndarray
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HopperRecording:
+    """A run of the microbenchmarks. about: GPU, driver, ncu, date; parts: launches by what they are about.
+
+    metrics: those that are collected for each part.
+    """
+
+    about: dict[str, Any]
+    source: str
+    parts: dict[str, tuple[HopperLaunch, ...]]
+    metrics: dict[str, tuple[str, ...]]
+
+    def save(self, folder: Path) -> Path:
+        """Writes a new file in the folder of the GPU below `folder`; its path.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        home = folder / str(self.about["gpu"]).lower().replace(" ", "-") / HOME
+        names = (f"{STEM}.npz" if run == 1 else f"{STEM}.run{run}.npz" for run in count(1))
+        path = next(home / name for name in names if not (home / name).exists())
+        arrays: dict[str, Any] = {}
+        for part, launches in self.parts.items():
+            metrics = self.metrics[part]
+            plain = [
+                {
+                    "kernel": one.kernel,
+                    "numbers": one.numbers,
+                    "map": one.map,
+                    "grid": one.grid,
+                    "block": one.block,
+                }
+                for one in launches
+            ]
+            arrays[f"{part}_launches"] = np.array(json.dumps(plain))
+            arrays[f"{part}_metrics"] = np.array(metrics)
+            arrays[f"{part}_tables"] = np.array([one.table for one in launches], np.uint32)
+            rows = [[one.counters.get(metric, -1) for metric in metrics] for one in launches]
+            arrays[f"{part}_counters"] = np.array(rows, np.int64)
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                head = json.dumps({"schema": SCHEMA, **self.about})
+                np.savez_compressed(file, head=np.array(head), source=np.array(self.source), **arrays)
+        except OSError as error:
+            raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+        return path
+
+
+def load_hopper(path: Path) -> HopperRecording:
+    """The recording in a file.
+
+    Raises:
+        MemsimError: no such file, or not a whole recording of a known schema.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return _from_arrays(path, dict(file))
+    except OSError as error:
+        raise MemsimError(f"cannot read the recording: {error.strerror or error}", file=str(path)) from None
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise MemsimError(f"not a recording of Hopper's probe: {error}", file=str(path)) from None
+
+
+def _from_arrays(path: Path, arrays: dict[str, Any]) -> HopperRecording:
+    about = json.loads(str(arrays["head"]))
+    schema = about.pop("schema")
+    if schema != SCHEMA:
+        raise MemsimError(
+            f"a recording of schema {schema!r}, and this memsim reads schema {SCHEMA}", file=str(path)
+        )
+    names = [name.removesuffix("_launches") for name in arrays if name.endswith("_launches")]
+    metrics = {name: tuple(map(str, arrays[f"{name}_metrics"])) for name in names}
+    parts = {name: tuple(_launches(arrays, name, metrics[name])) for name in names}
+    return HopperRecording(about, str(arrays["source"]), parts, metrics)
+
+
+def _launches(arrays: dict[str, Any], part: str, metrics: tuple[str, ...]) -> Iterator[HopperLaunch]:
+    described = json.loads(str(arrays[f"{part}_launches"]))
+    for record, row, table in zip(
+        described, arrays[f"{part}_counters"], arrays[f"{part}_tables"], strict=True
+    ):
+        counters = {metric: value for metric, value in zip(metrics, row.tolist(), strict=True) if value >= 0}
+        yield HopperLaunch(
+            record["kernel"],
+            tuple(record["numbers"]),
+            record["map"],
+            record["grid"],
+            record["block"],
+            table,
+            counters,
+        )
+
+
+def newest_hopper(folder: Path, gpu: str | None = None) -> HopperRecording:
+    """The newest recording, on the GPU of that folder name or on any.
+
+    Raises:
+        MemsimError: there is none.
+    """
+    paths = sorted({*folder.glob(f"*/{HOME}/{STEM}.npz"), *folder.glob(f"*/{HOME}/{STEM}.run*.npz")})
+    fitting = [load_hopper(path) for path in paths if gpu in (None, path.parents[1].name)]
+    if not fitting:
+        there = sorted({path.parents[1].name for path in paths})
+        raise MemsimError(
+            "there is no recording of Hopper's probe" + (f" on {gpu}" if gpu else ""),
+            hint=f"there are: {', '.join(there)}"
+            if there
+            else "memsim probe --hopper --live --record makes one",
+        )
+    return max(fitting, key=lambda recording: str(recording.about["date"]))

@@ -1,0 +1,64 @@
+"""What the microbenchmarks of Hopper's instructions found, as text and as records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from memsim.validate.hopper.hopper_recording import HopperRecording
+from memsim.validate.hopper.judge_hopper import HopperHeld
+from memsim.views.plain import plain_console
+from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+
+SCHEMA = 1
+COLUMNS = (Column("rule"), Column("launches equal", keep=1), Column(""))
+#: Differences of a rule that are told one by one.
+TOLD = 10
+
+
+def headline(recording: HopperRecording, found: Sequence[HopperHeld]) -> str:
+    """How many of the rules hold, and which do not."""
+    fails = [held.name for held in found if not held.holds]
+    answer = f"{len(found) - len(fails)} of {len(found)} rules for Hopper's own instructions hold"
+    return f"{recording.about['gpu']}: {answer}" + (f", not for {', '.join(fails)}" if fails else "")
+
+
+def write(recording: HopperRecording, found: Sequence[HopperHeld], stream: TextIO) -> None:
+    """The answer, a row for each rule, and the counters that differ."""
+    from rich.text import Text
+
+    console = plain_console(stream)
+    room = room_of(console)
+    console.width = UNLIMITED
+    console.print(Text(headline(recording, found), style="bold"))
+    console.print()
+    rows = [
+        Row(
+            (held.name, f"{held.equal:,} of {held.compared:,}", "holds" if held.holds else "differs"),
+            "" if held.holds else "red",
+        )
+        for held in found
+    ]
+    console.print(fitted(COLUMNS, rows, room))
+    console.print()
+    for held in found:
+        for kernel, metric, predicted, measured in held.different[:TOLD]:
+            console.print(f"{held.name}: {kernel}: {metric}: {measured:,} and not {predicted:,}")
+        if len(held.different) > TOLD:
+            console.print(f"{held.name}: and {len(held.different) - TOLD:,} more")
+    about = recording.about
+    console.print(
+        f"Recorded {about['date']} (driver {about['driver']}, Nsight Compute {about['ncu']}): one launch of a"
+        " small kernel for each configuration."
+    )
+
+
+def to_dict(recording: HopperRecording, found: Sequence[HopperHeld]) -> dict[str, Any]:
+    """The same as plain values."""
+    return {
+        "schema": SCHEMA,
+        "about": recording.about,
+        "verdict": headline(recording, found),
+        "rules": [{**asdict(held), "holds": held.holds} for held in found],
+    }

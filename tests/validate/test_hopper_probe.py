@@ -1,0 +1,260 @@
+"""The microbenchmarks of Hopper: rules against what was recorded, and a run on a GPU that is not there."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim import ArrayArg, TensorMap
+from memsim.compile import compile_cubin
+from memsim.errors import MemsimError
+from memsim.sass.cubin import read_cubin
+from memsim.validate.device import Device
+from memsim.validate.hopper import run_hopper as measure
+from memsim.validate.hopper.hopper_launches import CODE, ERROR, PLAN, SHARED_BYTES, TABLES, encode
+from memsim.validate.hopper.hopper_recording import HopperLaunch, HopperRecording, load_hopper, newest_hopper
+from memsim.validate.hopper.judge_hopper import judge_hopper
+from memsim.validate.hopper.run_hopper import run_hopper
+from memsim.validate.profiler import Profiler
+from memsim.validate.profiles import Counted, Profile
+from tests.validate.conftest import TRACES
+
+RULES = {
+    "operands of wgmma": 296,
+    "boxes of tensors": 267,
+    "bulk copies": 96,
+    "shared memory of other blocks": 88,
+    "a block's own memory by an address of the cluster": 24,
+    "mbarriers: no load, store or atomic": 62,
+    "local memory": 110,
+    "constants at an index": 39,
+}
+DEVICE = Device("NVIDIA H100 80GB HBM3", "9.0", "580", "13.0", "14.2.0")
+READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
+
+
+@pytest.fixture(scope="module")
+def recording() -> HopperRecording:
+    return newest_hopper(TRACES, "nvidia-h200")
+
+
+@pytest.fixture(scope="module")
+def code(recording: HopperRecording) -> bytes:
+    try:
+        return compile_cubin(recording.source, arch="sm_90a").code
+    except MemsimError as error:
+        if "not installed" not in error.message:
+            raise
+        pytest.skip(error.message)
+
+
+def test_every_rule_holds_for_every_launch(recording: HopperRecording) -> None:
+    found = judge_hopper(recording)
+    assert {held.name: (held.equal, held.compared) for held in found} == {
+        name: (count, count) for name, count in RULES.items()
+    }
+    assert all(held.holds and not held.different for held in found)
+
+
+def test_a_counter_that_differs_is_told(recording: HopperRecording) -> None:
+    launches = list(recording.parts["bulk_and_clusters"])
+    at = next(i for i, launch in enumerate(launches) if launch.kernel == "bl")
+    more = launches[at].counters[READS] + 1
+    launches[at] = replace(launches[at], counters={**launches[at].counters, READS: more})
+    wrong = replace(recording, parts={**recording.parts, "bulk_and_clusters": tuple(launches)})
+    (fails,) = (held for held in judge_hopper(wrong) if not held.holds)
+    assert (fails.name, fails.equal) == ("bulk copies", 95)
+    assert fails.different == (("bl", READS, more - 1, more),)
+
+
+def test_what_is_saved_is_what_is_read(recording: HopperRecording, tmp_path: Path) -> None:
+    path = recording.save(tmp_path)
+    assert path == tmp_path / "nvidia-h200" / "hopper" / "probe.npz"
+    again = load_hopper(path)
+    assert (again.about, again.source, again.metrics) == (
+        recording.about,
+        recording.source,
+        recording.metrics,
+    )
+    for part, launches in recording.parts.items():
+        for one, other in zip(launches, again.parts[part], strict=True):
+            assert (one.table == other.table).all()
+            assert replace(one, table=other.table) == other
+    assert recording.save(tmp_path).name == "probe.run2.npz"
+    assert newest_hopper(tmp_path).about == recording.about
+
+
+def test_files_that_are_no_recordings(tmp_path: Path) -> None:
+    with pytest.raises(MemsimError, match="there is no recording of Hopper's probe"):
+        newest_hopper(tmp_path)
+    path = tmp_path / "probe.npz"
+    path.write_bytes(b"nothing")
+    with pytest.raises(MemsimError, match="not a recording of Hopper's probe"):
+        load_hopper(path)
+    np.savez(path, head=np.array(json.dumps({"schema": 2})))
+    with pytest.raises(MemsimError, match="schema 2"):
+        load_hopper(path)
+
+
+def test_the_source_has_every_kernel(recording: HopperRecording, code: bytes) -> None:
+    launched = {launch.kernel for launches in recording.parts.values() for launch in launches}
+    assert not launched - set(read_cubin(code).kernels)
+
+
+def some(recording: HopperRecording, part: str, kernel: str) -> list[HopperLaunch]:
+    found = [launch for launch in recording.parts[part] if launch.kernel == kernel]
+    return found[:: max(1, len(found) // 3)]
+
+
+@pytest.mark.parametrize(
+    ("part", "kernel"),
+    [
+        *(
+            ("tensors", "tl_2d"),
+            ("tensors", "ts_3d"),
+            ("bulk_and_clusters", "bl"),
+            ("bulk_and_clusters", "bs"),
+        ),
+        *(("bulk_and_clusters", "d_ld32"), ("bulk_and_clusters", "d_st128"), ("wgmma", "w_f16_64_01")),
+        ("constants_and_local_memory", "l_ld64"),
+    ],
+)
+def test_the_kernels_on_the_emulator_count_what_was_recorded(
+    recording: HopperRecording, code: bytes, part: str, kernel: str, tmp_path: Path
+) -> None:
+    """All counters that memsim gives for the whole kernel, harness and all."""
+    (tmp_path / "k.cubin").write_bytes(code)
+    loaded = memsim.load(tmp_path / "k.cubin")[kernel]
+    for launch in some(recording, part, kernel):
+        table, out = launch.table, ArrayArg((1 << 18,), "uint8")
+        given: Any = bytes(128)
+        memory: Any = np.zeros(1 << 18, np.uint8)
+        if launch.map is not None:
+            shape, steps = launch.map["dims"][::-1], (launch.map["e"], *launch.map["strides"])[::-1]
+            whole = np.ndarray(shape, f"u{launch.map['e']}", memory, launch.map["base"], steps)
+            given = TensorMap(whole, tuple(launch.map["box"][::-1]), (0, 32, 64, 128)[launch.map["swz"]])
+        arguments = [given, memory, table, out, *launch.numbers]
+        analysis = memsim.analyze(loaded, launch.grid, launch.block, arguments, SHARED_BYTES)
+        told = {metric: count for metric, count in analysis.totals.items() if metric in launch.counters}
+        known = {metric: count for metric, count in told.items() if count is not None}
+        assert known and known == {metric: launch.counters[metric] for metric in known}
+
+
+# --- a run on a GPU ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[list[str]]:
+    """A profiler that counts what was recorded; what it was asked for."""
+    asked: list[list[str]] = []
+    answers: list[list[Profile]] = []
+
+    def profile(
+        profiler: Profiler, report: Path, what: Any, command: list[str], launched: Callable[[], None]
+    ) -> str:
+        folder = Path(command[-1])
+        launches = json.loads((folder / PLAN).read_text("utf-8"))
+        assert (folder / CODE).is_file() and len(np.load(folder / TABLES)) == len(launches)
+        asked.append(list(what))
+        metrics = what[-1].split(",")
+        part = next(part for part, names in recording.parts.items() if len(names) == len(launches))
+        assert tuple(metrics) == recording.metrics[part]
+        answers.append(
+            [
+                Profile(
+                    one.kernel,
+                    1,
+                    {name: Counted(value, "") for name, value in one.counters.items()},
+                    0,
+                    0,
+                    (),
+                )
+                for one in recording.parts[part]
+            ]
+        )
+        for _ in launches:
+            launched()
+        return ""
+
+    monkeypatch.setattr(measure, "this_device", lambda: DEVICE)
+    monkeypatch.setattr(measure, "find_profiler", lambda: Profiler(Path("ncu"), "2025.3.1.0"))
+    monkeypatch.setattr(measure, "profile", profile)
+    monkeypatch.setattr(measure, "read_report", lambda report: answers.pop())
+    monkeypatch.setattr(
+        measure, "compile_cubin", lambda source, arch: SimpleNamespace(code=b"code", compiler="nvcc")
+    )
+    return asked
+
+
+def test_a_run_repeats_the_launches(recording: HopperRecording, gpu: list[list[str]]) -> None:
+    shares: list[float] = []
+    made = run_hopper(recording, shares.append)
+    assert made.about["gpu"] == DEVICE.gpu and made.about["driver"] == "580"
+    assert len(gpu) == len(recording.parts)
+    assert all(what[:3] == ["--cache-control", "none", "--metrics"] for what in gpu)
+    assert shares[-1] == 1.0 and shares == sorted(shares)
+    assert [held.compared for held in judge_hopper(made)] == list(RULES.values())
+    assert all(held.holds for held in judge_hopper(made))
+
+
+def test_a_run_that_fails_says_why(
+    recording: HopperRecording, gpu: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(profiler: Any, report: Any, what: Any, command: list[str], launched: Any) -> str:
+        (Path(command[-1]) / ERROR).write_text(
+            json.dumps({"error": "bl does not run", "hint": None}), "utf-8"
+        )
+        raise MemsimError("ncu failed")
+
+    monkeypatch.setattr(measure, "profile", fails)
+    with pytest.raises(MemsimError, match="bl does not run"):
+        run_hopper(recording)
+    monkeypatch.setattr(measure, "this_device", lambda: replace(DEVICE, compute_capability="8.0"))
+    with pytest.raises(MemsimError, match=r"has compute capability 8.0, and these instructions are of 9.0"):
+        run_hopper(recording)
+
+
+class FakeDriver:
+    """Notes what a tensor map is made of."""
+
+    def __init__(self, answer: int = 0) -> None:
+        self.answer = answer
+        self.asked: tuple[Any, ...] = ()
+
+    def cuTensorMapEncodeTiled(self, room: Any, *asked: Any) -> int:  # noqa: N802 (the driver's name)
+        address = ctypes.cast(room, ctypes.c_void_p).value or 1
+        assert address % 64 == 0
+        ctypes.memset(address, 7, 128)
+        self.asked = asked
+        return self.answer
+
+
+def test_tensor_maps_are_made_as_they_were_recorded(recording: HopperRecording) -> None:
+    launch = next(one for one in recording.parts["tensors"] if one.kernel == "tl_3d")
+    assert launch.map is not None
+    driver = FakeDriver()
+    assert encode(driver, launch.map, 4096) == bytes([7]) * 128
+    kind, rank, base, dims, strides, box, ones, *rest = driver.asked
+    assert (kind.value, rank.value, base.value) == (launch.map["dt"], 3, 4096 + launch.map["base"])
+    assert (list(dims), list(strides), list(box)) == (
+        launch.map["dims"],
+        launch.map["strides"],
+        launch.map["box"],
+    )
+    assert list(ones) == [1, 1, 1] and [one.value for one in rest] == [
+        0,
+        launch.map["swz"],
+        0,
+        launch.map["fill"],
+    ]
+    with pytest.raises(MemsimError, match="CUDA error 1"):
+        encode(FakeDriver(1), launch.map, 4096)
