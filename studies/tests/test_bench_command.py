@@ -142,6 +142,7 @@ def test_bad_input(arguments: tuple[str, ...], says: str, bench: Run, traces: Pa
     assert says in done.err
 
 
+@pytest.mark.slow
 def test_live_and_record(bench: Run, gpu: FakeGpu, tmp_path: Path) -> None:
     gpu.milliseconds = {"cuBLAS": lambda number: 90.0}
     arguments = ("kernel_v4", "guide_v2", "--live", "--size", "64", "--size", "64,36,16", "--traces")

@@ -14,6 +14,7 @@ from memsim.kernels.dispatch import PARTS, KernelChoice, SumOfParts
 from memsim.kernels.pace import MULTIPROCESSORS, Adding, Pace
 from memsim.kernels.spec import PART_UNIT, REFERENCES
 from tests.catalog.test_results import rounding_bound
+from tests.few import few
 
 TILES = sorted(name for name, spec in compiled().items() if spec.family.name == "sgemm_parts")
 SIZES = {"one tile": (32, 64, 32), "aligned": (68, 100, 132), "odd": (67, 99, 131), "a float": (1, 1, 1)}
@@ -25,9 +26,9 @@ def sgemm() -> Dispatcher:
     return found
 
 
-@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("parts", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
-@pytest.mark.parametrize("name", TILES)
+@pytest.mark.parametrize("name", few(TILES, ("tile_64x64x32", "tile_32x32x32_any")))
 def test_every_tile_is_right_in_every_part(name: str, size: tuple[int, int, int], parts: int) -> None:
     spec = compiled()[name]
     divisors = dict(spec.requires)

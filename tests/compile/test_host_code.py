@@ -96,7 +96,10 @@ def test_tree_sitter_is_imported_only_where_host_code_stands_in_the_way() -> Non
     assert done.stdout.split() == ["False", "True"]
 
 
-@pytest.mark.parametrize(("wrong", "line", "column"), [("wrong", 15, 42), ("FACTOR + also", 18, 80)])
+@pytest.mark.parametrize(
+    ("wrong", "line", "column"),
+    [("wrong", 15, 42), pytest.param("FACTOR + also", 18, 80, marks=pytest.mark.slow)],
+)
 def test_an_error_of_device_code_keeps_its_place(no_nvcc: None, wrong: str, line: int, column: int) -> None:
     old = {"wrong": "2.0f", "FACTOR + also": "FACTOR"}[wrong]
     text = HOST + DEVICE.replace(old, wrong, 1) + MAIN

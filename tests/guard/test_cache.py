@@ -290,9 +290,9 @@ def test_another_launch_of_a_file_needs_no_compiler(tmp_path: Path, made: list[s
     [
         ({"text": MANY.replace("32 + P", "33 + P")}, PADDED),
         ({"header": "1"}, PADDED),
-        ({"options": ("-Iinner", "-DNDEBUG")}, WAYS),
-        ({"options": ("-Iinner", "-Dk=k", "-DP=P")}, WAYS),
-        ({"text": "// a comment\n" + MANY}, WAYS),
+        pytest.param({"options": ("-Iinner", "-DNDEBUG")}, WAYS, marks=pytest.mark.slow),
+        pytest.param({"options": ("-Iinner", "-Dk=k", "-DP=P")}, WAYS, marks=pytest.mark.slow),
+        pytest.param({"text": "// a comment\n" + MANY}, WAYS, marks=pytest.mark.slow),
     ],
 )
 def test_whatever_is_read_is_seen(

@@ -52,7 +52,9 @@ def steps_that_check(steps: list[dict[str, Any]]) -> list[str]:
     return [step["run"] for step in steps if "memsim check" in step.get("run", "")]
 
 
-@pytest.mark.parametrize(("configuration", "code"), [(GOOD, 0), (BAD, 1), ("", 2)])
+@pytest.mark.parametrize(
+    ("configuration", "code"), [(GOOD, 0), (BAD, 1), pytest.param("", 2, marks=pytest.mark.slow)]
+)
 def test_github(folder: Folder, configuration: str, code: int) -> None:
     document = yaml.safe_load(piece("github"))
     (script,) = steps_that_check(document["jobs"]["memsim"]["steps"])
@@ -63,6 +65,7 @@ def test_github(folder: Folder, configuration: str, code: int) -> None:
     assert ("✅" in folder.read("summary.md")) == (code == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("configuration", "code"), [(GOOD, 0), (BAD, 1), ("", 2)])
 def test_gitlab(folder: Folder, configuration: str, code: int) -> None:
     job = yaml.safe_load(piece("gitlab"))["memsim"]
@@ -74,6 +77,7 @@ def test_gitlab(folder: Folder, configuration: str, code: int) -> None:
     assert (counts["failures"], counts["errors"]) == (str(int(code == 1)), str(int(code == 2)))
 
 
+@pytest.mark.slow
 def test_pre_commit(folder: Folder) -> None:
     (repository,) = yaml.safe_load(piece("pre-commit"))["repos"]
     (hook,) = repository["hooks"]
@@ -86,6 +90,7 @@ def test_pre_commit(folder: Folder) -> None:
         assert shell(folder, hook["entry"]).returncode == code
 
 
+@pytest.mark.slow
 def test_pytest(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(piece("pytest"))
     pytester.runpytest_subprocess("-q", "-pno:hypothesispytest").assert_outcomes(passed=3)
@@ -93,7 +98,14 @@ def test_pytest(pytester: pytest.Pytester) -> None:
 
 @pytest.mark.parametrize(
     ("configuration", "targets", "code"),
-    [(GOOD, "", 0), (BAD, "", 1), (GOOD, "transpose_*", 0), (GOOD, "nothing_*", 2), ("", "", 2)],
+    [
+        (GOOD, "", 0),
+        (BAD, "", 1),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((GOOD, "transpose_*", 0), (GOOD, "nothing_*", 2), ("", "", 2))
+        ),
+    ],
 )
 def test_the_action(folder: Folder, configuration: str, targets: str, code: int) -> None:
     (script,) = steps_that_check(ACTION["runs"]["steps"])

@@ -366,6 +366,7 @@ def test_memsim_cache(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 # --- in the company of others
 
 
+@pytest.mark.slow
 def test_with_several_processes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import pytest

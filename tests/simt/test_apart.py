@@ -13,6 +13,7 @@ from memsim.api.running import trace
 from memsim.simt import engine, execute_program
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
+from tests.few import few
 from tests.trace.test_whole_kernels import columns
 
 #: Loops of any length, one in the other, with branches, early ends, and values that lanes tell each other.
@@ -66,15 +67,15 @@ def assert_same(apart: Trace, whole: Trace) -> None:
     assert apart.notes == whole.notes and apart.blocks_alike == whole.blocks_alike
 
 
-@pytest.mark.parametrize("window", [1, 5])
-@pytest.mark.parametrize("name", ["gather", "spmv", "join", "attention"])
+@pytest.mark.parametrize("window", [pytest.param(1, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("name", few(["gather", "spmv", "join", "attention"], ("gather", "join")))
 def test_whole_kernels(name: str, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made = case(name, 1500, seed=3)
     launch = memsim.load(SOURCE)[name], made.grid, made.block, made.arguments
     assert_same(*both_ways(monkeypatch, window, *launch))
 
 
-@pytest.mark.parametrize("window", [1, 2, 24])
+@pytest.mark.parametrize("window", [1, pytest.param(2, marks=pytest.mark.slow), 24])
 @pytest.mark.parametrize("block", [(32, 1), (8, 4), (16, 6), (7, 9)])
 def test_nested_loops(
     block: tuple[int, int], window: int, nested: Module, monkeypatch: pytest.MonkeyPatch
