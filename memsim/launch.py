@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 
 # What files may say, for msgspec: numbers that numpy can hold, and a memory that has a cost.
@@ -25,7 +26,6 @@ Space = Annotated[str, msgspec.Meta(pattern="^(shared|global|local|constant)$")]
 #: What local memory is called that holds spilled registers and nothing else.
 SPILLS = "spills"
 
-WARP = 32
 #: What an allocation's start is a multiple of, in bytes: cudaMalloc gives no less.
 GLOBAL_ALIGN = 256
 FILLS = ("random", "zeros", "ones", "iota")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memsim.arch.units import BANKS, LINE, SECTOR, WARP, WORD
+
 #: How well a rule is supported on a chip.
 MEASURED, PUBLISHED, ASSUMED = "measured", "published", "assumed"
 
@@ -87,11 +89,11 @@ class Arch:
     rules: tuple[Rule, ...]
     front: Front
     sheet: DataSheet
-    warp: int = 32
-    banks: int = 32
-    bank_bytes: int = 4
-    line_bytes: int = 128
-    sector_bytes: int = 32
+    warp: int = WARP
+    banks: int = BANKS
+    bank_bytes: int = WORD
+    line_bytes: int = LINE
+    sector_bytes: int = SECTOR
     shared_block_bytes: int = 232_448
     static_shared_bytes: int = 49_152
     shared_multiprocessor_bytes: int = 233_472

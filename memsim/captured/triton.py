@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from memsim.arch import SM_90
+from memsim.arch.units import WARP
 from memsim.arrays import allocation, as_argument, is_foreign
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.errors import MemsimError
@@ -38,7 +39,6 @@ SCALARS = {
 }
 #: Hidden parameters, which Triton appends to the declared ones.
 HIDDEN = ("global_scratch", "profile_scratch")
-WARP = 32
 THREADS = 1024
 
 

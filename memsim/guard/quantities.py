@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from memsim.analysis import SiteCounts
+from memsim.arch.units import WARP
 
 Value = Callable[[SiteCounts], Fraction | None]
 
@@ -40,7 +41,6 @@ class Quantity:
 
 
 # A warp has so many lanes, each of which touches at most one bank, one sector and one line.
-LANES = 32
 
 
 def field(name: str) -> Value:
@@ -82,7 +82,7 @@ _TABLE = (
         field("max_ways"),
         False,
         least=1,
-        most=LANES,
+        most=WARP,
     ),
     Quantity(
         "wavefronts",
@@ -123,7 +123,7 @@ _TABLE = (
         per_request("sectors"),
         False,
         ideal=per_request("ideal_sectors"),
-        most=LANES,
+        most=WARP,
     ),
     Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines"), True),
     Quantity(
@@ -132,7 +132,7 @@ _TABLE = (
         GLOBAL,
         per_request("lines"),
         False,
-        most=LANES,
+        most=WARP,
     ),
     Quantity(
         "excess",

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.isa.op import Address, Form, Op, Operand, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
@@ -185,7 +186,7 @@ def framed(
     move: Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None] | None,
     forget: Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None],
     operand: Operand | None = None,
-    lanes: int = 32,
+    lanes: int = WARP,
     generic_kind: str | None = None,
 ) -> Run:
     """The frame that memory instructions share.
@@ -198,8 +199,8 @@ def framed(
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
-        if lanes < 32:
-            active = both(active, from_bools((np.arange(machine.threads) % 32 < lanes)[None, :]))
+        if lanes < WARP:
+            active = both(active, from_bools((np.arange(machine.threads) % WARP < lanes)[None, :]))
         try:
             address = read(machine.slots)
         except Poisoned as unknown:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.op import Address, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
@@ -35,7 +36,7 @@ from memsim.state.tensors import Tensor, swizzled
 LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))
 STORES: Touches = (("bulk_store", "global"), ("bulk_load", "shared"))
 INSIDE: Touches = (("bulk_store", "shared"), ("bulk_load", "shared"))
-UNIT, LINE = 16, 128
+UNIT = 16
 MULTICAST = "a copy to several blocks counts sectors by a rule that is not known"
 
 

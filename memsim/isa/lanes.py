@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.isa.integer import known
 from memsim.isa.op import Effect, Form, Predicate, Register, Special
 from memsim.isa.readers import Binder, halved
@@ -31,7 +32,7 @@ from memsim.state.registers import (
 )
 
 Registers = list[Any]
-LANES = np.arange(32)
+LANES = np.arange(WARP)
 
 
 class Warps(Protocol):

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import Arch
+from memsim.arch.units import LINE, WARP
 from memsim.model.coalescing import GlobalCost, global_access
 from memsim.model.cp_async import bypass_access, copy_access, overlaps
 from memsim.model.operations import operation
@@ -56,4 +57,4 @@ def group_wavefronts(width: int) -> int:
 
     One for every 128 bytes, wherever they lie: no layout causes a conflict. Source: docs/model.md.
     """
-    return 32 * width // 128
+    return WARP * width // LINE

@@ -16,10 +16,10 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
+from memsim.arch.units import WARP
 from memsim.ptx.lexer import Cursor
 
 _WRAP = 1 << 64
-_WARP_SIZE = 32
 _HEX_FLOATS = {"0f": ">f", "0d": ">d"}
 
 
@@ -156,7 +156,7 @@ def _unary(cursor: Cursor) -> _Value:
         return _Value(value, token.endswith("U") or value >= _WRAP // 2)
     if token == "WARP_SZ":
         cursor.take()
-        return _Value(_WARP_SIZE)
+        return _Value(WARP)
     if token == "(":
         cursor.take()
         if cursor.peek() in (".s64", ".u64"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.access import Copy, own_shared
 from memsim.isa.op import Op
@@ -235,7 +236,7 @@ class Accesses(Lanes):
         Their addresses do not affect any count.
         """
         site = self.sites.site(op, "wgmma", "shared", width)
-        first = from_bools((np.arange(self.threads) // 32 % 4 == 0)[None, :])
+        first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
 
     def aside(self, what: str, active: Any = None) -> None:

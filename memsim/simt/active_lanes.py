@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.state.registers import (
@@ -32,7 +33,7 @@ class Lanes:
     def __init__(self, launch: Launch, cluster: tuple[int, int, int]) -> None:
         self.launch = launch
         self.cluster = cluster
-        self.threads = launch.warps * 32
+        self.threads = launch.warps * WARP
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.first: np.ndarray = np.zeros((0, 1), np.int64)
         self.mask: Any = True
@@ -42,12 +43,12 @@ class Lanes:
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks with all their threads; `apart`: each warp is a row, like a block of its own."""
         warps = self.launch.warps
-        self.threads = 32 if apart else warps * 32
+        self.threads = WARP if apart else warps * WARP
         self.blocks = np.repeat(blocks, warps) if apart else blocks
-        of_block = np.arange(warps if apart else 1) * 32
+        of_block = np.arange(warps if apart else 1) * WARP
         self.first = np.tile(of_block, len(blocks))[:, None]
         self.__dict__.pop("peers", None)
-        whole = self.launch.threads == warps * 32
+        whole = self.launch.threads == warps * WARP
         self.alive = True if whole else from_bools(self.numbers < self.launch.threads)
 
     @property
@@ -103,7 +104,7 @@ class Lanes:
     def by_warp(self, array: np.ndarray) -> np.ndarray:
         """An array over threads as (rows, warps, 32)."""
         rows = array.shape[0]
-        return np.broadcast_to(array, (rows, self.threads)).reshape(rows, -1, 32)
+        return np.broadcast_to(array, (rows, self.threads)).reshape(rows, -1, WARP)
 
     def warps_of(self, mask: Any) -> np.ndarray:
         """Which warps have a lane in the mask, bool (rows, W)."""
@@ -115,7 +116,7 @@ class Lanes:
         """All lanes of the warps with a lane in the mask."""
         if isinstance(mask, bool):
             return mask
-        return from_bools(np.repeat(self.warps_of(mask), 32, axis=1))
+        return from_bools(np.repeat(self.warps_of(mask), WARP, axis=1))
 
     def words_of(self, mask: Any) -> np.ndarray:
         """The mask as a 32-bit word of the warp in each lane, int64 (rows, T); (rows, 1) for one warp."""
@@ -128,7 +129,7 @@ class Lanes:
 
     def _words(self, array: np.ndarray) -> np.ndarray:
         words = warp_words(np.broadcast_to(array, (array.shape[0], self.threads))).astype(np.int64)
-        return words if self.threads == 32 else np.repeat(words, 32, axis=1)
+        return words if self.threads == WARP else np.repeat(words, WARP, axis=1)
 
     def lane_words(self, value: Int) -> np.ndarray:
         """A register with a lane mask, unsigned."""

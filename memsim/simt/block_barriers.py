@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
 from memsim.simt.code import Code
@@ -66,7 +67,7 @@ class BlockBarriers:
         assert number is not None
         if "ARV" in op.form.modifiers:
             counts = self.arrived.setdefault(number, np.zeros(len(self.machine.blocks), np.int64))
-            counts += self.warps(self.machine.full(active)) * 32
+            counts += self.warps(self.machine.full(active)) * WARP
             return following
         everybody = asked is None or (asked == self.machine.threads and self.machine.alive is True)
         if everybody and rest is False and self.groups.is_alone() and number not in self.arrived:
@@ -102,7 +103,7 @@ class BlockBarriers:
 
     def warps(self, mask: np.ndarray) -> np.ndarray:
         """The number of warps of each block with a thread in a mask (B, T)."""
-        count: np.ndarray = mask.reshape(mask.shape[0], -1, 32).any(2).sum(1)
+        count: np.ndarray = mask.reshape(mask.shape[0], -1, WARP).any(2).sum(1)
         return count
 
     def release(self) -> bool:
@@ -135,7 +136,7 @@ class BlockBarriers:
         if asked is None:
             ready = ~(self.machine.full(self.machine.alive) & ~here).any(1)
         else:
-            ready = self.warps(here) * 32 + self.arrived.get(number, 0) >= asked
+            ready = self.warps(here) * WARP + self.arrived.get(number, 0) >= asked
         complete: np.ndarray = ready & here.any(1)
         return complete
 

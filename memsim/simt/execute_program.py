@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from memsim.arch import Arch, arch_of_code
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable, Parameter
 from memsim.isa.op import Flow
@@ -97,7 +98,7 @@ def execute_program(
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
     limit = chunk_threads or most
-    size = whole_clusters(max(1, limit // (launch.warps * 32)), launch.grid, code.cluster)
+    size = whole_clusters(max(1, limit // (launch.warps * WARP)), launch.grid, code.cluster)
     if is_cooperative(kernel):
         check_grid(kernel, launch, count, memory.shared_bytes, arch)
         size = count

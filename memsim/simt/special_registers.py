@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.simt.active_lanes import Lanes, coordinates
 from memsim.state.address_spaces import SHARED_WINDOW, align
 from memsim.state.registers import Poison, Sum, fit, from_array, plus
@@ -55,9 +56,9 @@ def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
         x, y, z = (coordinates(thread, launch.block, at) for at in range(3))
         return fit(compact(x | (y << 16) | (z << 26)), 32)
     if name in _LANE_MASKS:
-        return fit(compact(_LANE_MASKS[name](thread % 32)), 32)
+        return fit(compact(_LANE_MASKS[name](thread % WARP)), 32)
     if name == "SR_LANEID":
-        return compact(thread % 32)
+        return compact(thread % WARP)
     if name == "SR_CgaCtaId":
         i, j, k = (coordinates(lanes.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
         return compact(i + cluster[0] * (j + cluster[1] * k))

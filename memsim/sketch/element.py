@@ -10,8 +10,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.launch import WARP
 from memsim.sketch.array import SketchArray
 
 #: Bytes of a row of an 8x8 matrix of 16-bit elements, as ldmatrix and stmatrix address it.

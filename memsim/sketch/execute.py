@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.arch import SM_90
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.ptx.program import SourceLine
@@ -98,7 +99,7 @@ class Sketch:
         """Call the function for these blocks; `stand_for`: how many blocks each of them stands for."""
         self.blocks = blocks
         self.thread = Thread(self.launch, blocks)
-        self.recorder.start_chunk(SketchChunk(np.repeat(blocks, stand_for), self.launch.warps * 32))
+        self.recorder.start_chunk(SketchChunk(np.repeat(blocks, stand_for), self.launch.warps * WARP))
         with running(self), user_mistakes(self.names):
             function(self.thread)
 
@@ -152,7 +153,7 @@ class Sketch:
     # --- lanes and addresses
 
     def _lanes(self, mask: Any) -> AccessingThreads:
-        shape = len(self.blocks), self.launch.warps * 32
+        shape = len(self.blocks), self.launch.warps * WARP
         active = np.atleast_2d(np.logical_and(self.thread.active, checked_mask(mask, "mask")))
         try:
             np.broadcast_to(active, shape)
@@ -276,7 +277,7 @@ def _run(
     new_sketch: Callable[[], Sketch],
     progress: Progress,
 ) -> Sketch:
-    at_once = max(1, CHUNK // (launch.warps * 32))
+    at_once = max(1, CHUNK // (launch.warps * WARP))
     if len(blocks) > at_once:
         # A function that never uses blockIdx makes the same accesses in all blocks.
         sketch = new_sketch()

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 from memsim import model
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch import SM_90, Arch
-from memsim.launch import WARP, Launch
+from memsim.arch.units import WARP
+from memsim.launch import Launch
 from memsim.model import GlobalCost, SharedCost
 from memsim.ptx.program import SourceLine
 from memsim.sketch.execute import CopySource, SketchChunk, SketchSite

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.launch import WARP, Launch
+from memsim.launch import Launch
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from math import prod
 import numpy as np
 
 from memsim.analysis import Analysis
-from memsim.suggest.maps import LINE, Map, Padding, XorSwizzle
+from memsim.arch.units import LINE
+from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.tiles import Tile
 
 LINE_BITS = 7

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
+from memsim.arch.units import LINE
 from memsim.model.choice import global_cost, shared_cost
 from memsim.model.operations import operation
-from memsim.suggest.maps import LINE, Map
+from memsim.suggest.maps import Map
 from memsim.suggest.tiles import Tile
 
 Counts = NDArray[np.int64]

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
+from memsim.arch.units import LINE, WORD
 from memsim.model.choice import shared_cost
 from memsim.model.operations import operation
 from memsim.model.shared import shared_rule
-from memsim.suggest.maps import LINE
 from memsim.suggest.tiles import Tile
 
-WORD = 4
 Numbers = NDArray[np.int64]
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-LINE = 128  # bytes of one row of all banks
+from memsim.arch.units import LINE
+
 Offsets = NDArray[np.int64]
 
 

@@ -13,11 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from memsim.analysis import Analysis, analyze_trace
+from memsim.arch.units import LINE
 from memsim.suggest.candidates import candidates
 from memsim.suggest.count import Cost, count
 from memsim.suggest.edit import Edit, edit
 from memsim.suggest.least import least_wavefronts
-from memsim.suggest.maps import LINE, UNCHANGED, Map, Padding
+from memsim.suggest.maps import UNCHANGED, Map, Padding
 from memsim.suggest.room import fits, resident_blocks
 from memsim.suggest.tiles import Tile, tiles
 from memsim.suggest.uses import writing

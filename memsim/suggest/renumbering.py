@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.launch import WARP, Launch
+from memsim.arch.units import LINE, WARP, WORD
+from memsim.launch import Launch
 from memsim.model.choice import shared_cost
-from memsim.suggest.maps import LINE
 from memsim.trace.requests import relative_to_lowest
 from memsim.trace.rows import distinct_rows
 from memsim.trace.trace import Trace
@@ -32,7 +32,6 @@ AS_IT_IS: Order = tuple(range(BITS))
 #: Orders in which a lane's column and row bits alternate.
 Z_ORDERS: tuple[Order, ...] = ((0, 2, 4, 1, 3), (0, 2, 1, 3, 4), (0, 3, 1, 4, 2))
 
-WORD = 4
 # Instructions by which lanes communicate or read their number.
 BETWEEN_LANES = re.compile(r"(?<![\w.])(?:SHFL|VOTE|VOTEU|MATCH|REDUX|[A-Z]*MMA|MOVM|LDSM|STSM|SR_LANE\w+)\b")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memsim.analysis import Analysis, analyze_trace
+from memsim.arch.units import WORD
 from memsim.suggest.candidates import candidates
 from memsim.suggest.count import Cost, count
 from memsim.suggest.maps import Map
@@ -19,8 +20,6 @@ from memsim.suggest.proposals import growth
 from memsim.suggest.room import fits
 from memsim.suggest.tiles import Tile, tiles
 from memsim.trace.trace import Trace
-
-WORD = 4
 
 
 @dataclass(frozen=True, slots=True)

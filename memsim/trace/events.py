@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.state.registers import Part, Sum, to_array, to_bools, warp_words
-from memsim.trace.requests import LANES, NONE, SiteRequests
+from memsim.trace.requests import NONE, SiteRequests
 
 #: Addresses and the threads that ask for them: one pair, or for a copy the site's own and the other side's.
 Sides = list[tuple[int | Sum, Any]]
@@ -61,7 +62,7 @@ def written_out(
 def _rows(array: np.ndarray, chosen: np.ndarray, warps: int) -> np.ndarray:
     """The chosen blocks' rows as (requests, 32)."""
     rows = array[chosen] if len(chosen) < array.shape[0] else array
-    return np.broadcast_to(rows, (len(chosen), warps * LANES)).reshape(-1, LANES)
+    return np.broadcast_to(rows, (len(chosen), warps * WARP)).reshape(-1, WARP)
 
 
 def _chosen(rows: np.ndarray, some: np.ndarray | None) -> np.ndarray:

@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.ptx.demangle import short_name
 from memsim.state.registers import Poison, Sum, warp_words
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
 from memsim.trace.footprint import SECTOR_BITS, Marks
 from memsim.trace.heard import ChunkLike, CopySourceLike, SiteLike
-from memsim.trace.requests import LANES, PERIOD, SiteRequests
+from memsim.trace.requests import PERIOD, SiteRequests
 from memsim.trace.rows import RequestRows, Tell
 from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
@@ -118,8 +119,8 @@ class Recorder:
         self.forget()
         self.chunks += 1
         self.blocks = engine.blocks
-        self.warps = engine.threads // LANES
-        self.first_warps = engine.first[:, 0] // LANES
+        self.warps = engine.threads // WARP
+        self.first_warps = engine.first[:, 0] // WARP
         self.warp_counts = {}
         self.same_in_all = {}
         self.executions.start_chunk(len(self.blocks))
@@ -141,7 +142,7 @@ class Recorder:
             return
         record.arrays |= arrays
         if site.space == "shared" and site.op in OPS and self.chunks == 1:
-            self.writers.wrote(address, site.width, active, self.warps * LANES)
+            self.writers.wrote(address, site.width, active, self.warps * WARP)
         if site.space == "global":
             self.marks.access(site.op, address, active)
         elif other is not None and other.active is not False:  # what is copied from there
@@ -201,7 +202,7 @@ class Recorder:
         for (_, size), i, count in zip(shapes.tolist(), index.tolist(), times.tolist()):
             low, high = int(start[i]), int(start[i]) + size
             begins = np.arange(low // PERIOD * PERIOD, high, PIECE)
-            addresses = begins[:, None] + np.arange(0, PIECE, PIECE // LANES)
+            addresses = begins[:, None] + np.arange(0, PIECE, PIECE // WARP)
             active = (addresses >= low) & (addresses < high)
             whose = np.full(len(begins), self.blocks[block[i]]), np.full(len(begins), warp[i])
             requests = SiteRequests(addresses, active, None, *whose)
@@ -255,7 +256,7 @@ class Recorder:
         if mask.uid not in self.warp_counts:
             if len(self.warp_counts) > MOST_MASKS:
                 self.warp_counts = {}
-            array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * LANES))
+            array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * WARP))
             warps = int(np.count_nonzero(warp_words(array)))
             self.warp_counts[mask.uid] = warps * (blocks if array.shape[0] == 1 else 1)
         return self.warp_counts[mask.uid]
@@ -267,8 +268,8 @@ class Recorder:
         if mask.uid not in self.same_in_all:
             if len(self.same_in_all) > MOST_MASKS or not self.executions.alike:
                 return False
-            array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * LANES))
-            each = array.reshape(array.shape[0], -1, LANES).any(2).sum(1)
+            array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * WARP))
+            each = array.reshape(array.shape[0], -1, WARP).any(2).sum(1)
             self.same_in_all[mask.uid] = bool((each == each[0]).all())
         return self.same_in_all[mask.uid]
 
@@ -358,9 +359,9 @@ class Recorder:
         return [access_site(record) for record in records], {
             "site": sites,
             "count": joined([record.rows.counts for record in records], np.int64),
-            "addresses": joined([one.addresses for one in made], np.int64, (LANES,)),
-            "active": joined([one.active for one in made], np.bool_, (LANES,)),
-            "partner": joined([one.partners for one in made], np.int64, (LANES,)),
+            "addresses": joined([one.addresses for one in made], np.int64, (WARP,)),
+            "active": joined([one.active for one in made], np.bool_, (WARP,)),
+            "partner": joined([one.partners for one in made], np.int64, (WARP,)),
             "block": joined([one.block for one in made], np.int64),
             "warp": joined([one.warp for one in made], np.int32),
         }

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Nothing in the model changes when all addresses of a request move by this many bytes.
-PERIOD = 128
+from memsim.arch.units import LINE
 
-LANES = 32
+#: Nothing in the model changes when all addresses of a request move by this many bytes.
+PERIOD = LINE
+
 
 #: No address.
 NONE = -1

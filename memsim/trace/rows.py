@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from memsim.trace.requests import LANES, SiteRequests
+from memsim.arch.units import WARP
+from memsim.trace.requests import SiteRequests
 
 #: What tells requests of a site apart: requests to numbers [m, k].
 Tell = Callable[[SiteRequests], np.ndarray]
@@ -29,7 +30,7 @@ def _random_odd(count: int) -> np.ndarray:
 
 
 #: One factor for each number that tells a request from others: of a copy, a lane on both sides.
-HASH = _random_odd(2 * LANES)
+HASH = _random_odd(2 * WARP)
 
 
 class GrowingColumn:
@@ -68,8 +69,8 @@ class RequestRows:
         self.index: dict[int | bytes, int] = {}
         self.by_bytes = False
         self.told: GrowingColumn | None = None
-        self.addresses = GrowingColumn(np.int64, (LANES,))
-        self.active = GrowingColumn(np.bool_, (LANES,))
+        self.addresses = GrowingColumn(np.int64, (WARP,))
+        self.active = GrowingColumn(np.bool_, (WARP,))
         self.partner: GrowingColumn | None = None
         self.block = GrowingColumn(np.int64)
         self.warp = GrowingColumn(np.int32)
@@ -157,7 +158,7 @@ class RequestRows:
         self.block.extend(requests.block)
         self.warp.extend(requests.warp)
         if requests.partner is not None:
-            self.partner = self.partner or GrowingColumn(np.int64, (LANES,))
+            self.partner = self.partner or GrowingColumn(np.int64, (WARP,))
             self.partner.extend(requests.partner)
 
     def fold(self, tell: Tell) -> RequestRows:

@@ -18,9 +18,10 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.files import read_bytes, writing
-from memsim.launch import WARP, Launch, Natural, Positive
+from memsim.launch import Launch, Natural, Positive
 from memsim.layout import Layout
 from memsim.npy import read_header
 from memsim.trace.footprint import Footprint

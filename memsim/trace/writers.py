@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WORD
 from memsim.state.registers import Part, Sum
 
 #: Operations that give a word its owner.
 OPS = ("store", "stmatrix", "cp_async", "cp_async_cg")
-WORD = 4
 #: Stores that are remembered, so that a loop's are looked at once.
 MOST_SEEN = 1 << 16
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log2
 
-MOST = 32
-BANKS = 32
+from memsim.arch.units import BANKS, WARP
+
+MOST = WARP  # ways of a bank conflict
 
 # 1 (clean), 2, 4, 8, 16, 32: after a pale grey the five of ColorBrewer's YlOrRd, the last one darker.
 TROUBLE = ("#e6edf0", "#fecc5c", "#fd8d3c", "#f03b20", "#bd0026", "#67000d")

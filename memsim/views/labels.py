@@ -11,7 +11,8 @@ from itertools import pairwise
 from pathlib import PurePath
 
 from memsim.analysis import SiteCounts
-from memsim.launch import WARP, Launch
+from memsim.arch.units import WARP
+from memsim.launch import Launch
 
 
 def access(site: SiteCounts) -> str:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "memsim"
+UNITS = PACKAGE / "arch" / "units.py"
 FORMATS = ("data", "terminal", "figure", "json", "markdown")
 
 
@@ -64,3 +65,21 @@ def test_a_second_module_of_a_name_is_found(tmp_path: Path) -> None:
     assert twice(modules(tmp_path)) == {}
     (tmp_path / "isa/check.py").touch()
     assert twice(modules(tmp_path)) == {"check": ["guard/check.py", "isa/check.py"]}
+
+
+def sizes_of_the_chip(path: Path) -> list[str]:
+    """Which of a chip's sizes a module defines for itself."""
+    names = {node.id for node in ast.walk(ast.parse(UNITS.read_text("utf-8"))) if isinstance(node, ast.Name)}
+    return [
+        target.id
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id in names
+    ]
+
+
+def test_the_sizes_of_the_chip_are_in_one_file(tmp_path: Path) -> None:
+    assert {path for path in PACKAGE.rglob("*.py") if sizes_of_the_chip(path)} == {UNITS}
+    (tmp_path / "own.py").write_text("BANKS = 32\nROWS = 64\n")
+    assert sizes_of_the_chip(tmp_path / "own.py") == ["BANKS"]

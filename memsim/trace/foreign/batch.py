@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from memsim.launch import WARP
+from memsim.arch.units import WARP
 from memsim.trace.requests import SiteRequests
 
 LANES = np.arange(WARP)

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.launch import WARP, Launch
+from memsim.launch import Launch
 from memsim.ptx.demangle import demangle
 from memsim.trace.foreign.blocks import BlocksSeen, coordinates
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memsim.arch.units import WARP
+
 SPACES = {
     **{"LDG": "global", "STG": "global", "ATOMG": "global", "RED": "global", "REDG": "global"},
     **{"LDS": "shared", "STS": "shared", "ATOMS": "shared", "LDSM": "shared", "STSM": "shared"},
@@ -38,7 +40,7 @@ class Opcode:
     op: str
     space: str
     width: int
-    lanes: int = 32
+    lanes: int = WARP
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-LANE = np.arange(32)
+from memsim.arch.units import LINE, WARP
+
+LANE = np.arange(WARP)
 # How far apart addresses are: from a few words that many lanes share to the whole tile.
 WINDOWS = (64, 128, 256, 512, 1024, 4096, 32_768)
 ROOM = 32_768
@@ -19,7 +21,7 @@ Rng = np.random.Generator
 
 
 def _random(rng: Rng, width: int) -> np.ndarray:
-    return rng.integers(0, max(1, int(rng.choice(WINDOWS)) // width), 32)
+    return rng.integers(0, max(1, int(rng.choice(WINDOWS)) // width), WARP)
 
 
 def _stride(rng: Rng, width: int) -> np.ndarray:
@@ -35,7 +37,7 @@ def _rows(rng: Rng, width: int) -> np.ndarray:
 
 def _shared_by_neighbours(rng: Rng, width: int) -> np.ndarray:
     """Groups of lanes at one address each: lanes that agree in some bits of their number."""
-    kept = int(rng.integers(0, 32))
+    kept = int(rng.integers(0, WARP))
     units: np.ndarray = _random(rng, width)[LANE & kept]
     return units
 
@@ -46,7 +48,7 @@ def _half_by_half(rng: Rng, width: int) -> np.ndarray:
 
 
 def _permuted(rng: Rng, width: int) -> np.ndarray:
-    units: np.ndarray = rng.permutation(32) + rng.integers(0, 32)
+    units: np.ndarray = rng.permutation(WARP) + rng.integers(0, WARP)
     return units
 
 
@@ -59,7 +61,7 @@ def _nearly(rng: Rng, width: int) -> np.ndarray:
     """A regular pattern with one lane out of place."""
     regular = (_rows, _shared_by_neighbours, _stride)
     units = regular[rng.integers(len(regular))](rng, width)
-    units[rng.integers(0, 32)] = rng.integers(0, 64)
+    units[rng.integers(0, WARP)] = rng.integers(0, 64)
     return units
 
 
@@ -70,11 +72,11 @@ SHAPES: tuple[Callable[[Rng, int], np.ndarray], ...] = (
 
 
 def _every(rng: Rng) -> np.ndarray:
-    return np.ones(32, np.bool_)
+    return np.ones(WARP, np.bool_)
 
 
 def _some(rng: Rng) -> np.ndarray:
-    return rng.random(32) < rng.random()
+    return rng.random(WARP) < rng.random()
 
 
 def _first(rng: Rng) -> np.ndarray:
@@ -83,7 +85,7 @@ def _first(rng: Rng) -> np.ndarray:
 
 def _by_bits(rng: Rng) -> np.ndarray:
     """Quarters, halves, even or odd lanes."""
-    kept = int(rng.integers(0, 32))
+    kept = int(rng.integers(0, WARP))
     mask: np.ndarray = np.equal(LANE & kept, 0)
     return mask
 
@@ -92,14 +94,14 @@ MASKS: tuple[Callable[[Rng], np.ndarray], ...] = (_every, _every, _every, _some,
 
 
 def make_patterns(
-    count: int, width: int, rng: Rng, lanes: int = 32, every: bool = False
+    count: int, width: int, rng: Rng, lanes: int = WARP, every: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Addresses int64 [count, 32], aligned to `width`, below `ROOM`; active bool [count, 32], one at least.
 
     Lanes from `lanes` on are never active; `every`: those before it always are. Idle lanes have address 0.
     """
-    addresses = np.zeros((count, 32), np.int64)
-    active = np.zeros((count, 32), np.bool_)
+    addresses = np.zeros((count, WARP), np.int64)
+    active = np.zeros((count, WARP), np.bool_)
     for number in range(count):
         units = SHAPES[number % len(SHAPES)](rng, width)
         addresses[number] = units * width % ROOM
@@ -112,4 +114,4 @@ def make_patterns(
 
 def side_by_side(count: int, width: int, rng: Rng) -> np.ndarray:
     """Addresses in global memory as most copies have them: lane after lane, from a line's start."""
-    return LANE * width + rng.integers(0, 64, (count, 1)) * 128
+    return LANE * width + rng.integers(0, 64, (count, 1)) * LINE

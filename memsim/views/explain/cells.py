@@ -8,10 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import cos, pi, sin
 
+from memsim.arch.units import BANKS, WARP
 from memsim.views.explain.data import SharedRequest
-
-BANKS = 32
-WARP = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.arch.units import LINE, SECTOR, WARP, WORD
 from memsim.errors import MemsimError
-from memsim.launch import WARP, Launch
+from memsim.launch import Launch
 from memsim.model.choice import global_cost, shared_cost
 from memsim.model.local import local_access
 from memsim.model.service import serve_copies, serve_lanes
@@ -27,10 +28,6 @@ from memsim.views.shape import declared_shape
 
 if TYPE_CHECKING:
     import networkx as nx
-
-WORD = 4
-LINE = 128
-SECTOR = 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from memsim.arch.units import BANKS, WARP
 from memsim.views.canvas import CODE, count_colours, new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, colour_of_count, ink_on
 from memsim.views.explain.cells import Cell, lane_cells, line_cells, ring
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BANKS = 32
 WIDTH, HEIGHT = 16.5, 11.0
 CELL = 0.9
 FEWEST_LINES, MOST_LINES = 3, 20  # in parts of the picture's height; more lines get thinner
@@ -58,15 +58,15 @@ def lanes(kernel: str, request: SharedRequest) -> Figure:
 
 def _draw_lanes(axes: Axes, request: SharedRequest) -> None:
     cells = lane_cells(request)
-    _banks(axes, "lane, and thread (x,y,z)", 32)
+    _banks(axes, "lane, and thread (x,y,z)", WARP)
     names = (f"{lane}  {dim3(thread)}" for lane, thread in enumerate(request.origin.threads))
     axes.set_yticks(
-        range(32), [name if on else "idle" for name, on in zip(names, request.active, strict=True)]
+        range(WARP), [name if on else "idle" for name, on in zip(names, request.active, strict=True)]
     )
     _draw_cells(axes, cells, [str(cell.wavefront) for cell in cells])
-    for lane in range(request.lanes, 32, request.lanes):
+    for lane in range(request.lanes, WARP, request.lanes):
         axes.axhline(lane - 0.5, color="black", linewidth=1)
-    for first in range(0, 32, request.lanes):
+    for first in range(0, WARP, request.lanes):
         group = f"group {first // request.lanes + 1}"
         axes.text(31.7, first + request.lanes / 2 - 0.5, group, rotation=270, va="center", fontsize=8)
     axes.set_title("Bank of each lane, and the wavefront that serves it", loc="left", pad=26)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memsim.arch.units import LINE, SECTOR
 from memsim.views.canvas import CODE, new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL
-from memsim.views.explain.data import LINE, SECTOR, GlobalRequest
+from memsim.views.explain.data import GlobalRequest
 from memsim.views.explain.sentences import line_name, sentences
 from memsim.views.labels import access, ranges
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from memsim.launch import WARP
+from memsim.arch.units import BANKS, LINE, SECTOR, WARP, WORD
 from memsim.views.explain.data import BankMeeting, GlobalRequest, RequestOrigin, SharedRequest
 from memsim.views.labels import count, dim3, ranges
 
-BANKS = 32
-WORD = 4
-WAVEFRONT_BYTES = 128
+WAVEFRONT_BYTES = LINE
 PREPOSITIONS = {"load": "from", "update": "of"}
 
 
@@ -163,7 +161,7 @@ def global_answer(request: GlobalRequest) -> str:
         return f"Coalesced: {sectors}, the minimum."
     return (
         f"Not coalesced: {sectors} instead of {request.ideal_sectors}; "
-        f"{request.bytes_used:,} of the {request.sectors * 32:,} bytes moved are used."
+        f"{request.bytes_used:,} of the {request.sectors * SECTOR:,} bytes moved are used."
     )
 
 
@@ -198,7 +196,7 @@ def _how_global(request: GlobalRequest) -> Iterator[str]:
         return
     then = f"{count(request.ideal_sectors, 'sector')} would be enough."
     if request.stride == row.width:
-        start = int(request.addresses[lanes[0]]) % 32
+        start = int(request.addresses[lanes[0]]) % SECTOR
         yield f"The lanes are consecutive but start {start} bytes into a sector. Aligned to 32 bytes, {then}"
     elif request.stride:
         yield (

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
+from memsim.arch.units import BANKS, LINE, SECTOR
 from memsim.views.colours import colour_of_count
 from memsim.views.explain.cells import lane_cells
-from memsim.views.explain.data import SECTOR, GlobalRequest, SharedRequest, conflict_graph
+from memsim.views.explain.data import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.explain.sentences import collision_line, lane_names, line_name, sentences
 from memsim.views.labels import access, count, dim3, number, ranges
 from memsim.views.screen import cell, open_console
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-BANKS = 32
 CELL = 2
 MOST_LINES = 16  # of collisions and of components of the graph
 BYTES_A_MARK = 2
@@ -135,7 +135,9 @@ def _write_sectors(console: Console, request: GlobalRequest) -> None:
     names = [line_name(request, line) for line in range(len(request.lines))]
     wide = max(map(len, names))
     marks = SECTOR // BYTES_A_MARK
-    heading = "  ".join(f"{f'bytes {start}-{start + SECTOR - 1}':{marks}}" for start in range(0, 128, SECTOR))
+    heading = "  ".join(
+        f"{f'bytes {start}-{start + SECTOR - 1}':{marks}}" for start in range(0, LINE, SECTOR)
+    )
     console.print(Text(f"{'line'.ljust(wide)}  {heading}  lanes of each sector", style="bold"))
     for line, name in enumerate(names):
         text = Text(f"{name.ljust(wide)}  ")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.analysis import Analysis
+from memsim.arch.units import BANKS
 from memsim.views.canvas import CODE, new_figure, style, trouble_colours
 from memsim.views.colours import CONFLICT, EXTRA, FAINT, IDEAL, colour_of_trouble, ink_on
 from memsim.views.heatmap import heat_rows as heat
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BANKS = 32
 CELL = 0.88  # of the width of a column
 TOP, BOTTOM, BAR, THIN = -0.42, 0.28, 0.33, 0.09  # of the height of a row, from its middle down
 MIDDLE = (TOP + BOTTOM) / 2

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis
+from memsim.arch.units import BANKS
 from memsim.views.colours import colour_of_trouble
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-BANKS = 32
 CELL, NARROW_CELL = 3, 2  # columns of text; what a number leaves of them stays without colour
 LEFT = ("site", "where", "access")
 RIGHT = ("ways", "wavefronts")

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
+from memsim.arch.units import BANKS, WORD
 from memsim.layout.nested import leaves
 from memsim.trace.trace import ArrayLayout
 from memsim.views.shape import declared_shape
-
-WORD = 4
-BANKS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)

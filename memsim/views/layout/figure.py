@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memsim.arch.units import BANKS
 from memsim.views.canvas import new_figure, style
 from memsim.views.colours import BANK_STEPS, colour_of_bank, ink_on
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
-from memsim.views.layout.data import BANKS, WordLayout
+from memsim.views.layout.data import WordLayout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

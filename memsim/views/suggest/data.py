@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from memsim.arch.units import BANKS, LINE, WORD
 from memsim.model.service import bank_load
-from memsim.suggest.maps import LINE
 from memsim.suggest.proposals import Proposal
 from memsim.views.explain.data import SharedRequest, take_apart
 
-BANKS = 32
-WORD = 4
 MOST_ROWS = MOST_COLUMNS = 8
 
 Numbers = NDArray[np.int64]

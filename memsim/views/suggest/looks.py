@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memsim.analysis import Analysis
+from memsim.arch.units import BANKS, WORD
 from memsim.suggest.proposals import Advice, Proposal
 from memsim.views.explain.data import SharedRequest, shared_request, worst_shared_request
-from memsim.views.layout.data import BANKS, WORD, WordLayout, layouts
+from memsim.views.layout.data import WordLayout, layouts
 
 
 @dataclass(frozen=True, slots=True, eq=False)

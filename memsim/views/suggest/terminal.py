@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from memsim.arch.units import BANKS
 from memsim.suggest.edit import Edit
 from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.prove import Proof
@@ -16,7 +17,7 @@ from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, count
 from memsim.views.suggest.advice import room_of
 from memsim.views.suggest.by_hand import ARROW, by_hand
-from memsim.views.suggest.data import BANKS, BeforeAndAfter, picture
+from memsim.views.suggest.data import BeforeAndAfter, picture
 from memsim.views.suggest.layout_changes import change_name, formula
 
 MOST_LINES = 24  # changed lines that are shown of a proposal
