@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -36,6 +38,20 @@ class KernelFile:
         Raises:
             MemsimError: as `memsim.load`; or the file has no such kernel, or several.
         """
+        loaded, key = _LOADED.get(), (self.whole, arch.name)
+        made = loaded.get(key) if loaded is not None else None
+        if made is None:
+            made = self._module(arch)
+        if loaded is not None:
+            loaded[key] = made
+        return made[self.name or _only_kernel(made, self.file)]
+
+    @property
+    def whole(self) -> KernelFile:
+        """The file with all of its kernels: equal for those that one compilation makes."""
+        return replace(self, name=None)
+
+    def _module(self, arch: Arch) -> Module:
         from memsim.compile.kept import what_is_read
         from memsim.compile.paths import resolved
 
@@ -48,8 +64,20 @@ class KernelFile:
             read = what_is_read(path, options, self.file)
         how = path, tuple(options), self.code, self.compiler, arch.name, self.file
         key = repr((path.absolute(), read))
-        made = _module(*how, self.text) if read is None else _module_once(*how, key)
-        return made[self.name or _only_kernel(made, self.file)]
+        return _module(*how, self.text) if read is None else _module_once(*how, key)
+
+
+_LOADED: ContextVar[dict[tuple[KernelFile, str], Module] | None] = ContextVar("_LOADED", default=None)
+
+
+@contextmanager
+def files_loaded_once() -> Iterator[None]:
+    """Within, a file is loaded once for all of its kernels, and taken not to change meanwhile."""
+    token = _LOADED.set({})
+    try:
+        yield
+    finally:
+        _LOADED.reset(token)
 
 
 def _module(

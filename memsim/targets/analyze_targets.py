@@ -10,12 +10,12 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.api.kernel_file import KernelFile
+from memsim.api.kernel_file import KernelFile, files_loaded_once
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.targets.cache import kept_trace, trace_of
@@ -85,7 +85,7 @@ def _made_together(job: Job) -> object:
     kernel = job.kernel
     if job.part is not None:
         return id(job)  # a launch is cut so that its parts are not analyzed together
-    return replace(kernel, name=None) if isinstance(kernel, KernelFile) else id(job)
+    return kernel.whole if isinstance(kernel, KernelFile) else id(job)
 
 
 def _shared_out(
@@ -159,9 +159,10 @@ def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:
 
 def _measured(targets: list[Job], cache: Path | None) -> list[AnalyzedTarget]:
     found = []
-    for target in targets:
-        try:
-            found.append(AnalyzedTarget(target, analyze_job(target, cache)))
-        except MemsimError as error:
-            found.append(AnalyzedTarget(target, error=error))
+    with files_loaded_once():
+        for target in targets:
+            try:
+                found.append(AnalyzedTarget(target, analyze_job(target, cache)))
+            except MemsimError as error:
+                found.append(AnalyzedTarget(target, error=error))
     return found

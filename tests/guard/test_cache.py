@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from memsim.api.kernel_file import KernelFile, _module_once
+from memsim.api.module import Module
 from memsim.arch import Arch
 from memsim.compile import compile_cubin, compile_cuda, kept
 from memsim.errors import MemsimError
@@ -403,6 +404,38 @@ def test_a_source_that_appears_beside_a_compiled_file_is_seen(tmp_path: Path, co
     counted.clear()
     analyze_job(dataclasses.replace(job), store)
     assert len(counted) == 1
+
+
+class Logged(KernelFile):
+    """A kernel whose file tells when it is loaded."""
+
+    def _module(self, arch: Arch) -> Module:
+        with (self.folder / f"{self.file}.log").open("a") as log:
+            log.write(f"{os.getpid()}\n")
+        return super()._module(arch)
+
+
+@pytest.mark.parametrize(("suffix", "jobs"), [(".cu", 1), (".ptx", 1), (".cubin", 1), (".ptx", 2)])
+def test_a_file_is_loaded_once_for_its_kernels_by_whichever_process(
+    tmp_path: Path, suffix: str, jobs: int
+) -> None:
+    """Also where it is not known before what a compiler reads."""
+    for name in ("a", "b"):
+        if suffix == ".cu":
+            (tmp_path / f"{name}.cu").write_text(MANY.replace('"pad.h"', "PAD_H"))
+        else:
+            given(tmp_path, suffix, name)
+    (tmp_path / "pad.h").write_text("#define PAD 0\n")
+    options = ("-DPAD_H=<pad.h>",) if suffix == ".cu" else ()
+    launch, args = Launch((1, 1, 1), (32, 32, 1)), ("f32[1024]", "f32[1024]")
+    files = [f"{name}{suffix}" for name in "abaabb"]
+    kernels = [Logged(tmp_path, file, f"k<{n}>", options) for file, n in zip(files, (0, 0, 1, 2, 1, 2))]
+    targets = [Job(kernel, launch, args) for kernel in kernels]
+    found = [max(s.max_ways or 0 for s in one.result().sites) for one in analyze_all(targets, None, jobs)]
+    assert found == [32, 32, 1, 2, 1, 2]
+    logs = [(tmp_path / f"{name}{suffix}.log").read_text().splitlines() for name in "ab"]
+    assert [len(log) for log in logs] == [1, 1]
+    assert (str(os.getpid()) in logs[0]) == (jobs == 1)
 
 
 def test_an_entry_holds_its_own_key(tmp_path: Path) -> None:
