@@ -14,11 +14,11 @@ BRANCHES = frozenset({"bra", "brx"})
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BasicBlock:
     """Instructions `start .. end - 1`, entered only at the first and left only after the last.
 
-    `successors`: indices of blocks. `leaves`: lanes may end here (`ret`, `exit`, `trap`, or running off the
-    end); all of them do if there are no successors.
+    `successors`: indices of basic blocks. `leaves`: lanes may end here (`ret`, `exit`, `trap`, or running off
+    the end); all of them do if there are no successors.
     """
 
     start: int
@@ -27,7 +27,7 @@ class Block:
     leaves: bool
 
 
-def blocks(function: Function) -> tuple[Block, ...]:
+def basic_blocks(function: Function) -> tuple[BasicBlock, ...]:
     """The basic blocks in program order."""
     code, labels = function.instructions, function.labels
     if not code:
@@ -38,13 +38,13 @@ def blocks(function: Function) -> tuple[Block, ...]:
             starts.add(index + 1)
     starts.discard(len(code))
     order = sorted(starts)
-    block_at = {start: number for number, start in enumerate(order)}
+    number_of = {start: number for number, start in enumerate(order)}
     found = []
     for start, end in zip(order, [*order[1:], len(code)]):
         targets, leaves = _targets(function, end - 1)
         leaves = leaves or len(code) in targets
-        successors = tuple(dict.fromkeys(block_at[target] for target in targets if target < len(code)))
-        found.append(Block(start, end, successors, leaves))
+        successors = tuple(dict.fromkeys(number_of[target] for target in targets if target < len(code)))
+        found.append(BasicBlock(start, end, successors, leaves))
     return tuple(found)
 
 

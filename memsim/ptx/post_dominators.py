@@ -6,16 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memsim.ptx.basic_blocks import Block
+from memsim.ptx.basic_blocks import BasicBlock
 
 
 def reconvergence_points(onward: list[list[int]], loops: dict[int, int]) -> tuple[int, ...]:
-    """For every block, the block at which lanes that diverge at its end reconverge.
+    """For every basic block, the basic block at which lanes that diverge at its end reconverge.
 
     The index one past the last block stands for the end of the function: they never reconverge. The point is
     the immediate post-dominator, but for a branch in a loop not one that some lanes reach only in a later
     iteration. Exited lanes are not waited for, so exits other than the main one are ignored. An endless loop
-    gets an artificial exit at its last block. onward: from `forward_edges`. loops: from `BranchesAndLoops`.
+    gets an artificial exit at its last basic block. onward: from `forward_edges`. loops: from
+    `BranchesAndLoops`.
     """
     end = len(onward)
     levels: dict[int | None, tuple[int, ...]] = {}
@@ -35,7 +36,7 @@ def reconvergence_points(onward: list[list[int]], loops: dict[int, int]) -> tupl
 
     def nearest(number: int) -> int:
         inside = [first for first, members in loops.items() if members >> number & 1]
-        left = 0  # blocks of inner loops, in which lanes do not reconverge within an iteration
+        left = 0  # basic blocks of inner loops, in which lanes do not reconverge within an iteration
         for loop in [*sorted(inside, key=lambda first: loops[first].bit_count()), None]:
             found = candidates(loop)[number]
             while found < end and left >> found & 1:
@@ -48,14 +49,14 @@ def reconvergence_points(onward: list[list[int]], loops: dict[int, int]) -> tupl
     return tuple(map(nearest, range(end)))
 
 
-def forward_edges(graph: tuple[Block, ...]) -> list[list[int]]:
-    """The successors of each block without exits, except the main exit: the one that most blocks lead to.
+def forward_edges(graph: tuple[BasicBlock, ...]) -> list[list[int]]:
+    """The successors of each basic block, without exits but the main one, which most of them lead to.
 
-    A branch to a block that only exits counts as an exit.
+    A branch to a basic block that only exits counts as an exit.
     """
     end = len(graph)
-    edges = [[target for target in block.successors if not _only_ends(graph[target])] for block in graph]
-    leaving = [n for n, block in enumerate(graph) if block.leaves or len(edges[n]) < len(block.successors)]
+    edges = [[target for target in node.successors if not _only_ends(graph[target])] for node in graph]
+    leaving = [n for n, node in enumerate(graph) if node.leaves or len(edges[n]) < len(node.successors)]
     reaching = {number: _reaching(edges, number) for number in leaving}
     entrances = Counter(target for onward in edges for target in onward)
     main = max(leaving, key=lambda n: (len(reaching[n]), entrances[n], n), default=end)
@@ -68,12 +69,12 @@ def forward_edges(graph: tuple[Block, ...]) -> list[list[int]]:
     return edges
 
 
-def _only_ends(block: Block) -> bool:
-    return block.leaves and not block.successors and block.end == block.start + 1
+def _only_ends(node: BasicBlock) -> bool:
+    return node.leaves and not node.successors and node.end == node.start + 1
 
 
 def _reaching(edges: list[list[int]], target: int) -> set[int]:
-    """The blocks from which `target` can be reached, itself included."""
+    """The basic blocks from which `target` can be reached, itself included."""
     before: dict[int, list[int]] = {}
     for number, onward in enumerate(edges):
         for one in onward:
@@ -120,9 +121,9 @@ def immediate_post_dominators(edges: list[list[int]]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Lanes that diverge at the end of a block reconverge at block `point`.
+    """Lanes that diverge at the end of a basic block reconverge at basic block `point`.
 
-    The convergence barrier is set (BSSY) at the end of block `setter` or, if they diverge in a loop and
+    The convergence barrier is set (BSSY) at the end of `setter` or, if they diverge in a loop and
     reconverge behind it, on entry to the loop's header, `setter`. others: lanes that did not set the barrier
     may reach the point, too.
     """
@@ -135,13 +136,13 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class BranchesAndLoops:
-    """The divergent branches of a function, and the blocks of each loop, as bit sets, by its header."""
+    """The divergent branches of a function, and the basic blocks of each loop, as bit sets, by its header."""
 
     divergences: tuple[Divergence, ...]
     loops: dict[int, int]
 
 
-def flow_of(graph: tuple[Block, ...]) -> BranchesAndLoops:
+def flow_of(graph: tuple[BasicBlock, ...]) -> BranchesAndLoops:
     """Where lanes diverge and reconverge.
 
     A branch whose lanes reconverge at the same point as those of a dominating branch needs no barrier of its
@@ -182,12 +183,12 @@ def _covers(one: int, setter: int, point: int, dominators: list[int], loops: dic
     )
 
 
-def _dominators(graph: tuple[Block, ...]) -> tuple[list[int], list[list[int]]]:
-    """(dominators of each block as bit sets, predecessors of each block)."""
+def _dominators(graph: tuple[BasicBlock, ...]) -> tuple[list[int], list[list[int]]]:
+    """(dominators of each basic block as bit sets, predecessors of each)."""
     end = len(graph)
     before: list[list[int]] = [[] for _ in graph]
-    for number, block in enumerate(graph):
-        for target in block.successors:
+    for number, node in enumerate(graph):
+        for target in node.successors:
             before[target].append(number)
     # They are the post-dominators of the reversed graph.
     reversed_edges = [[end, *ways] if not number or not ways else ways for number, ways in enumerate(before)]
@@ -196,11 +197,11 @@ def _dominators(graph: tuple[Block, ...]) -> tuple[list[int], list[list[int]]]:
     return post_dominators(reversed_edges, range(end)), before
 
 
-def _loops(graph: tuple[Block, ...], dominators: list[int], before: list[list[int]]) -> dict[int, int]:
-    """The blocks of each natural loop, as bit sets, by its header."""
+def _loops(graph: tuple[BasicBlock, ...], dominators: list[int], before: list[list[int]]) -> dict[int, int]:
+    """The basic blocks of each natural loop, as bit sets, by its header."""
     found: dict[int, int] = {}
-    for number, block in enumerate(graph):
-        for first in block.successors:
+    for number, node in enumerate(graph):
+        for first in node.successors:
             if not dominators[number] >> first & 1:
                 continue
             inside = found.get(first, 1 << first)

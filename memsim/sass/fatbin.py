@@ -66,7 +66,7 @@ def _image(data: bytes, entry: int, own: int, stored: int) -> bytes | None:
     return _unpack_lz4(image[:compressed], size) if flags & LZ4 else image
 
 
-def _unpack_lz4(block: bytes, size: int) -> bytes | None:
+def _unpack_lz4(packed: bytes, size: int) -> bytes | None:
     """An LZ4 block (without a frame) of `size` bytes; None if it is damaged.
 
     The format: https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
@@ -74,15 +74,15 @@ def _unpack_lz4(block: bytes, size: int) -> bytes | None:
     out = bytearray()
     place = 0
     try:
-        while place < len(block):
-            token = block[place]
-            literals, place = _length(block, place + 1, token >> 4)
-            out += block[place : place + literals]
+        while place < len(packed):
+            token = packed[place]
+            literals, place = _length(packed, place + 1, token >> 4)
+            out += packed[place : place + literals]
             place += literals
-            if place >= len(block):
+            if place >= len(packed):
                 break
-            back = block[place] | block[place + 1] << 8
-            repeat, place = _length(block, place + 2, token & 15)
+            back = packed[place] | packed[place + 1] << 8
+            repeat, place = _length(packed, place + 2, token & 15)
             repeat += 4
             begin = len(out) - back
             if back == 0 or begin < 0 or len(out) + repeat > size:
@@ -94,11 +94,11 @@ def _unpack_lz4(block: bytes, size: int) -> bytes | None:
     return bytes(out) if len(out) == size else None
 
 
-def _length(block: bytes, place: int, value: int) -> tuple[int, int]:
+def _length(packed: bytes, place: int, value: int) -> tuple[int, int]:
     """(a length whose first four bits are `value`, the position after it)."""
     if value == 15:
         while True:
-            more = block[place]
+            more = packed[place]
             place += 1
             value += more
             if more != 255:

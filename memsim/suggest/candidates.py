@@ -77,8 +77,8 @@ def _swizzles(tile: Tile, rows: list[int]) -> Iterator[XorSwizzle]:
     lowest = max(tile.width.bit_length() - 1, tile.element.bit_length() - 1, WORD_BITS)
     for base in range(lowest, LINE_BITS):
         for bits in range(1, LINE_BITS - base + 1):
-            block = 1 << base + bits
-            if tile.size % block == 0:
+            period = 1 << base + bits
+            if tile.size % period == 0:
                 for row in rows:
-                    if row % block == 0 and row < tile.size:
+                    if row % period == 0 and row < tile.size:
                         yield XorSwizzle(row, bits, base)

@@ -187,9 +187,9 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
     """The last index is XORed with bits of the row or with higher bits of itself."""
     assert isinstance(change, XorSwizzle)
     shape = writing.declaration.shape
-    row, block = shape.extents[-1] * shape.element, 1 << change.base + change.bits
+    row, period = shape.extents[-1] * shape.element, 1 << change.base + change.bits
     to = change.base - (shape.element.bit_length() - 1)
-    if not writing.elements or row % block or to < 0 or change.every % shape.element:
+    if not writing.elements or row % period or to < 0 or change.every % shape.element:
         return None
     found = []
     for use in writing.uses:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsim.ptx.basic_blocks import BRANCHES, Block, blocks
+from memsim.ptx.basic_blocks import BRANCHES, BasicBlock, basic_blocks
 from memsim.ptx.post_dominators import flow_of, forward_edges, immediate_post_dominators, reconvergence_points
 from memsim.ptx.used_registers import defs, uses
 from tests.ptx.snippets import kernel, only
@@ -16,7 +16,7 @@ from tests.ptx.snippets import kernel, only
 
 
 def shape(body: str) -> list[tuple[int, int, tuple[int, ...], bool]]:
-    return [(b.start, b.end, b.successors, b.leaves) for b in blocks(kernel(body))]
+    return [(b.start, b.end, b.successors, b.leaves) for b in basic_blocks(kernel(body))]
 
 
 def test_blocks() -> None:
@@ -43,14 +43,14 @@ def test_blocks() -> None:
 # --- where lanes meet ---------------------------------------------------------------------
 
 
-def meeting(graph: tuple[Block, ...]) -> tuple[int, ...]:
+def meeting(graph: tuple[BasicBlock, ...]) -> tuple[int, ...]:
     return reconvergence_points(forward_edges(graph), flow_of(graph).loops)
 
 
 def meets(body: str) -> dict[int, int | None]:
     """For each branch that may part lanes the instruction where they are together again."""
     function = kernel(body)
-    graph = blocks(function)
+    graph = basic_blocks(function)
     starts = [*(block.start for block in graph), None]
     return {
         block.end - 1: starts[place]
@@ -140,7 +140,7 @@ def test_post_dominators_equal_those_of_networkx(edges: list[list[int]]) -> None
 def test_reconvergence_points_exist_in_any_graph(edges: list[list[int]]) -> None:
     end = len(edges)
     graph = tuple(
-        Block(2 * n, 2 * n + 2, tuple(t for t in targets if t != end), end in targets)
+        BasicBlock(2 * n, 2 * n + 2, tuple(t for t in targets if t != end), end in targets)
         for n, targets in enumerate(edges)
     )
     found = meeting(graph)
@@ -154,7 +154,7 @@ def test_reconvergence_points_are_post_dominators_where_nobody_leaves_early(edge
     """With one way out, a block that every other leads to; in a loop it may be a later one."""
     end = len(edges)
     joined = [[*targets] for targets in edges] + [[]]
-    graph = tuple(Block(2 * n, 2 * n + 2, tuple(targets), n == end) for n, targets in enumerate(joined))
+    graph = tuple(BasicBlock(2 * n, 2 * n + 2, tuple(targets), n == end) for n, targets in enumerate(joined))
     expected = immediate_post_dominators([*joined[:-1], [end + 1]])
     loops = nx.DiGraph([(a, b) for a, targets in enumerate(joined) for b in targets])
     together = {node: members for members in nx.strongly_connected_components(loops) for node in members}

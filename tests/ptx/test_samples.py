@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.ptx.basic_blocks import blocks
+from memsim.ptx.basic_blocks import basic_blocks
 from memsim.ptx.inline import inline_calls
 from memsim.ptx.lowering.lower import lower
 from memsim.ptx.parser import parse
@@ -211,7 +211,7 @@ def all_functions() -> list[tuple[str, Function]]:
 
 def test_blocks_of_every_function() -> None:
     for name, function in all_functions():
-        found = blocks(function)
+        found = basic_blocks(function)
         assert [b.start for b in found[1:]] == [b.end for b in found[:-1]], name
         assert (found[0].start, found[-1].end) == (0, len(function.instructions))
 

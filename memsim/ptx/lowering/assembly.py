@@ -10,7 +10,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from memsim.isa.op import Barrier, Form, Label
-from memsim.ptx.basic_blocks import blocks
+from memsim.ptx.basic_blocks import basic_blocks
 from memsim.ptx.lowering.assembler import REFUSED, RZ, Assembler, Emitted, lower_one
 from memsim.ptx.post_dominators import flow_of
 from memsim.ptx.program import PtxInstruction
@@ -37,15 +37,15 @@ class Assembly:
 
     def __init__(self, asm: Assembler) -> None:
         self.asm = asm
-        self.graph = blocks(asm.function)
-        self.starts = [block.start for block in self.graph]
+        self.graph = basic_blocks(asm.function)
+        self.starts = [node.start for node in self.graph]
         self.gates: dict[int, Gate] = {}
         self.sets: dict[int, list[Barrier]] = {}
         self._barriers()
 
-    def gate(self, block: int) -> Gate:
-        """What is inserted in front of a block."""
-        return self.gates.setdefault(self.graph[block].start, Gate())
+    def gate(self, number: int) -> Gate:
+        """What is inserted in front of a basic block."""
+        return self.gates.setdefault(self.graph[number].start, Gate())
 
     def _barriers(self) -> None:
         """A barrier for each branch at which lanes may diverge and later reconverge."""
@@ -71,7 +71,7 @@ class Assembly:
                 asm.begin(code[0])
                 asm.guard = None
                 asm.emit("BMOV.32", barrier, RZ)
-        ends = {block.end - 1: number for number, block in enumerate(self.graph)}
+        ends = {node.end - 1: number for number, node in enumerate(self.graph)}
         for index, instruction in enumerate(code):
             gate = self.gates.setdefault(index, Gate())
             asm.begin(instruction)
@@ -107,10 +107,10 @@ class Assembly:
         label = emitted.label
         index = label if isinstance(label, int) else self.asm.function.labels[label or ""]
         gate = self.gates[index]
-        return gate.again if gate.inside >> self.block_of(emitted.index) & 1 else gate.entry
+        return gate.again if gate.inside >> self._number_of(emitted.index) & 1 else gate.entry
 
-    def block_of(self, index: int) -> int:
-        """The block that an instruction is in."""
+    def _number_of(self, index: int) -> int:
+        """The number of the basic block that an instruction is in."""
         return bisect_right(self.starts, index) - 1
 
 
