@@ -225,7 +225,6 @@ def trace_job(
         layouts={},
         resources=kernel.code.resources,
         blocks_alike=recorder.executions.blocks_alike,
-        footprint=recorder.marks.footprint,
         **columns,
     )
 

@@ -170,6 +170,8 @@ class Recorder:
             return
         if site.space == "global":
             self.marks.sectors(site.op, made.addresses[made.active] >> SECTOR_BITS)
+        elif made.partner is not None:
+            self.marks.sectors(site.op, made.partner[made.partner >= 0] >> SECTOR_BITS)
         tally = self.counted(record, made, np.ones(len(made), np.int64))
         record.requests += tally.requests
         record.rows.made(tally.rows, tally.counts)
@@ -364,6 +366,7 @@ class Recorder:
             "partner": joined([one.partners for one in made], np.int64, (WARP,)),
             "block": joined([one.block for one in made], np.int64),
             "warp": joined([one.warp for one in made], np.int32),
+            "footprint": self.marks.footprint,
         }
 
 

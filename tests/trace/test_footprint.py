@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from memsim.kernels import catalog, compiled
 from memsim.state.registers import Part, Sum
 from memsim.trace import footprint
 from memsim.trace.footprint import READS, WRITES, Footprint, Marks
+from memsim.trace.record import Recorder
+from memsim.trace.requests import SiteRequests
 from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
 
 BLOCKS, THREADS = 3, 4
@@ -114,6 +117,17 @@ def test_what_a_launch_wrote_itself_is_not_read_from_dram(tmp_path: Path) -> Non
     assert trace.footprint == Footprint(32, 64)
 
 
+@dataclass(frozen=True)
+class CopySite:
+    """What the recorder needs of the site of a copy."""
+
+    index: int = 0
+    instruction: Any = None
+    op: str = "cp_async_cg"
+    space: str = "shared"
+    width: int = 16
+
+
 FEW = ("kernel_v4", "opt_6_double_buffer", "transpose_naive")
 #: What was recorded of the catalogue with DRAM's counters.
 RECORDED = [
@@ -129,3 +143,28 @@ def test_dram_delivered_at_least_these(launch: RateLaunch) -> None:
     found = catalog()[launch.name].trace().footprint
     assert found is not None
     assert found.read <= launch.counters["dram__sectors_read.sum"]
+
+
+def test_index_math_has_the_footprint_of_its_kernel() -> None:
+    def transpose(t: memsim.Thread) -> None:
+        tile = memsim.SharedArray("tile", (32, 32), "f32")
+        a, c = memsim.GlobalArray("A", (64, 64)), memsim.GlobalArray("C", (64, 64))
+        row, column = t.blockIdx.y * 32, t.blockIdx.x * 32
+        a[row + t.y, column + t.x].load()
+        tile[t.y, t.x].store()
+        t.sync()
+        tile[t.x, t.y].load()
+        c[column + t.y, row + t.x].store()
+
+    sketched = memsim.analyze(transpose, grid=(2, 2), block=(32, 32)).trace.footprint
+    assert sketched == catalog()["transpose_naive"].trace((64, 64)).footprint == Footprint(512, 512)
+
+
+def test_copies_that_are_written_out_read_their_other_side() -> None:
+    recorder = Recorder()
+    addresses = np.arange(32)[None, :] * 16
+    partner = np.where(np.arange(32) < 16, addresses + 4096, -1)
+    one = np.zeros(1, np.int64)
+    made = SiteRequests(addresses, np.ones((1, 32), bool), partner, one, one)
+    recorder.requests(CopySite(), made)
+    assert recorder.marks.footprint == Footprint(8, 0)
