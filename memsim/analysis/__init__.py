@@ -1,0 +1,7 @@
+"""What a launch costs: a row for each source line and kind of access, totals, and the answer in a line."""
+
+from memsim.analysis.analysis import SCHEMA, Analysis, analyze_trace
+from memsim.analysis.counts import InstructionCounts, SiteCounts
+from memsim.analysis.verdict import BADLY_COALESCED
+
+__all__ = ["BADLY_COALESCED", "SCHEMA", "Analysis", "InstructionCounts", "SiteCounts", "analyze_trace"]

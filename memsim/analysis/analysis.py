@@ -1,0 +1,244 @@
+"""The analysis of a launch: plain records that every view shows.
+
+Left out on purpose: how it is shown (`memsim.views`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts, known
+from memsim.analysis.sites import rows_of_trace, site_counts, totals_of, undecided_counters
+from memsim.analysis.verdict import verdict_of
+from memsim.arch import Arch, arch_of_code, get_arch
+from memsim.bound import Bound, bound_of
+from memsim.errors import MemsimError
+from memsim.trace.trace import Origin, Trace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from memsim.suggest import Suggestions
+    from memsim.views.plot import Plots
+    from memsim.views.shown import Shown
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The cost of one launch, predicted from its addresses.
+
+    trace: what it was worked out from. arch: whose rules. sites: rows by file, line and first
+    instruction. totals: ncu metric name -> predicted value; None where an access that would count
+    in it could not be analyzed, or counts by more than its addresses. verdict: the answer in one line.
+    undecided: ncu metric name -> why it is not known although every access is analyzed.
+    """
+
+    trace: Trace
+    arch: Arch
+    sites: tuple[SiteCounts, ...]
+    totals: dict[str, int | None]
+    verdict: str
+    undecided: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def excess_wavefronts(self) -> int:
+        """Shared wavefronts that are no conflicts, but that another arrangement of the lanes could save.
+
+        Wavefronts less conflicts less ideal, over the rows that could be analyzed.
+        """
+        return sum(
+            known(site.wavefronts) - site.wavefronts_of_conflicts - known(site.ideal_wavefronts)
+            for site in self.sites
+        )
+
+    @cached_property
+    def bound(self) -> Bound:
+        """How many cycles the launch takes at least, and what bounds it (docs/bounds.md)."""
+        return bound_of(self.trace, self.sites, self.arch)
+
+    @cached_property
+    def requests_of_sites(self) -> tuple[np.ndarray, ...]:
+        """For each row of `sites`, its rows of the trace: int64 indices."""
+        return tuple(requests for _, requests in rows_of_trace(self.trace))
+
+    @cached_property
+    def instructions(self) -> tuple[tuple[InstructionCounts, ...], ...]:
+        """For each row of `sites`, its machine instructions by address; none where PTX was read."""
+        trace = self.trace
+        found = []
+        for members, requests in rows_of_trace(trace):
+            rows = [
+                InstructionCounts(
+                    trace.sites[i].address,
+                    trace.sites[i].instruction,
+                    site_counts(trace, [trace.sites[i]], requests[trace.site[requests] == i], self.arch),
+                )
+                for i in members
+                if trace.sites[i].address >= 0
+            ]
+            found.append(tuple(sorted(rows, key=lambda row: row.address)))
+        return tuple(found)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`, `.layout(array)`, `.flow()`.
+
+        Raises:
+            MemsimError: by each picture, if matplotlib is not installed.
+        """
+        from memsim.views.plot import Plots
+
+        return Plots(self)
+
+    def suggest(self, *arrays: str) -> Suggestions:
+        """Other layouts of the shared arrays, or only of those named, that take fewer wavefronts; best first.
+
+        They are counted on the recorded requests, and not compiled; `memsim suggest` does both.
+
+        Raises:
+            MemsimError: there is no shared array of that name.
+        """
+        from memsim.suggest import suggest
+
+        return suggest(self, arrays=arrays)
+
+    def heatmap(self, compare: Analysis | None = None) -> Shown:
+        """How each access to shared memory uses the 32 banks; with `compare`, of both. It shows itself.
+
+        Raises:
+            MemsimError: none of the kernels touches shared memory.
+        """
+        from memsim.views import shown
+
+        return shown.heatmap([self] if compare is None else [self, compare])
+
+    def explain(self, line: int | str | None = None, site: int | None = None) -> Shown:
+        """One request taken apart, lane by lane: the worst of an access. It shows itself.
+
+        line: of the source, `"FILE:LINE"` where several files have it. site: the access's index in `sites`.
+        The worst access if both are left out.
+
+        Raises:
+            MemsimError: no such access, or it could not be analyzed.
+        """
+        from memsim.views import shown
+
+        return shown.explain(self, line, site)
+
+    def report(self, path: str | Path) -> None:
+        """Writes everything about the launch as one page, which needs no network.
+
+        Raises:
+            MemsimError: the file cannot be written.
+        """
+        from memsim.views.report import report_page
+
+        try:
+            Path(path).write_text(report_page(self), encoding="utf-8")
+        except OSError as error:
+            raise MemsimError(f"cannot write it: {error.strerror}", file=str(path)) from None
+
+    def to_pandas(self) -> DataFrame:
+        """The rows as a `pandas.DataFrame`, a column for each field of `SiteCounts`; NA: does not apply.
+
+        Raises:
+            MemsimError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MemsimError("pandas is not installed", hint="pip install 'memsim[pandas]'") from None
+        columns = {
+            field.name: [getattr(site, field.name) for site in self.sites]
+            for field in dataclasses.fields(SiteCounts)
+        }
+        counts = [
+            name for name, kind in SiteCounts.__annotations__.items() if kind.startswith(("int", "Natural"))
+        ]
+        return pandas.DataFrame(columns).astype(dict.fromkeys(counts, "Int64"))
+
+    def __repr__(self) -> str:
+        return f"<Analysis {self.verdict}>"
+
+    def __str__(self) -> str:
+        """The text that `memsim analyze` prints."""
+        from memsim.views.analyze.terminal import render
+
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the verdict, the bank heatmap, the rows."""
+        from memsim.views.report import fragment
+
+        return fragment(self)
+
+    def to_dict(self, *, sass: bool = False) -> dict[str, Any]:
+        """The records as plain dicts, lists and numbers: what `--json` prints.
+
+        sass: each of `sites` gets its machine instructions.
+        """
+        launch = self.trace.launch
+        sites = [dataclasses.asdict(site) for site in self.sites]
+        for site, instructions in zip(sites, self.instructions if sass else ()):
+            site["sass"] = [_instruction_dict(instruction) for instruction in instructions]
+        return {
+            "schema": SCHEMA,
+            "kernel": self.trace.kernel,
+            "arch": self.arch.name,
+            "code": None if self.trace.origin is None else _origin_dict(self.trace.origin),
+            "launch": {
+                "grid": list(launch.grid),
+                "block": list(launch.block),
+                "shared_bytes": launch.shared_bytes,
+                "blocks": launch.blocks,
+                "blocks_replayed": self.trace.blocks_replayed,
+            },
+            "verdict": self.verdict,
+            "bound": self.bound.to_dict(),
+            "sites": sites,
+            "totals": dict(self.totals),
+            "undecided": dict(self.undecided),
+            "notes": list(self.trace.notes),
+            "unsure": list(self.trace.unsure),
+        }
+
+
+def _origin_dict(origin: Origin) -> dict[str, Any]:
+    lists = {"lacks": list(origin.lacks), "files": list(map(list, origin.files)), "newer": list(origin.newer)}
+    return {**dataclasses.asdict(origin), **lists}
+
+
+def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:
+    counts = dataclasses.asdict(instruction.counts)
+    kept = {
+        name: counts[name]
+        for name in ("instructions", "requests", *NO_WAVEFRONTS, "sectors", "lines", "unresolved")
+    }
+    return {"address": instruction.address, "text": instruction.text, **kept}
+
+
+def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
+    """Counts what the accesses of `trace` cost on `arch`, a chip or its name; else on that it was made for.
+
+    An access of a kind that was not measured on `arch` keeps its row and is `unresolved`.
+
+    Raises:
+        MemsimError: nothing was measured on `arch`, or an address is not aligned to its width.
+    """
+    made_for = "" if trace.origin is None else trace.origin.arch
+    chip = arch_of_code(made_for) if arch is None else get_arch(arch)
+    sites = tuple(
+        site_counts(trace, [trace.sites[i] for i in members], requests, chip)
+        for members, requests in rows_of_trace(trace)
+    )
+    reasons = undecided_counters(trace, chip)
+    return Analysis(trace, chip, sites, totals_of(sites, reasons), verdict_of(trace, sites, chip), reasons)

@@ -1,0 +1,147 @@
+"""From the requests of a trace to the counts of its access sites, and to the totals by ncu's names.
+
+Left out on purpose: how a cost is worked out (`memsim.model`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from memsim.analysis.counts import NO_WAVEFRONTS, SiteCounts, known
+from memsim.arch import Arch
+from memsim.model import COUNTERS, totals
+from memsim.model.choice import global_cost, group_wavefronts, shared_cost, why_no_cost
+from memsim.model.constant import constant_access
+from memsim.model.counters import QUANTITIES
+from memsim.model.local import local_access
+from memsim.model.operations import operation
+from memsim.model.undecided import undecided
+from memsim.trace.trace import AccessSite, Trace
+
+
+def undecided_counters(trace: Trace, arch: Arch) -> dict[str, str]:
+    """Metric -> why it depends on more than the addresses of the kernel's copies."""
+    found: dict[str, str] = {}
+    for number, site in enumerate(trace.sites):
+        asked = operation(site.space, site.op)
+        if asked.is_copy and asked.space == "shared":
+            rows = trace.site == number
+            found |= undecided(asked, site.width, trace.active[rows], trace.partner[rows], arch)
+    return found
+
+
+def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
+    """(its sites, its rows of the trace) for each row of the analysis, in its order."""
+    rows = _rows_of_sites(trace.sites)
+    row_of_site = np.zeros(len(trace.sites), np.int64)
+    for row, members in enumerate(rows):
+        row_of_site[members] = row
+
+    row_of_request = row_of_site[trace.site]
+    by_row = np.argsort(row_of_request, kind="stable")
+    ends = np.searchsorted(row_of_request[by_row], np.arange(len(rows)), side="right")
+    return list(zip(rows, np.split(by_row, ends), strict=False))
+
+
+def _rows_of_sites(sites: Sequence[AccessSite]) -> list[list[int]]:
+    """Which sites share a row; rows by file, line and first site."""
+    rows: dict[tuple[object, ...], list[int]] = {}
+    for i, site in enumerate(sites):
+        key = (site.file, site.line, site.op, site.space, site.width, site.array)
+        rows.setdefault(key, []).append(i)
+    return sorted(rows.values(), key=lambda members: (sites[members[0]].file, sites[members[0]].line))
+
+
+def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, chip: Arch) -> SiteCounts:
+    """One row: `members` are its sites, `requests` its rows of the trace."""
+    first = members[0]
+    unresolved = next((site.unresolved for site in members if site.unresolved is not None), None)
+    if unresolved is None:
+        lanes = trace.active[requests], trace.partner[requests]
+        unresolved = why_no_cost(first.width, first.op, first.space, *lanes, chip)
+    return SiteCounts(
+        file=first.file,
+        line=first.line,
+        column=first.column,
+        source=_source_line(trace.sources.get(first.file, ""), first.line),
+        op=first.op,
+        space=first.space,
+        width=first.width,
+        array=first.array,
+        instructions=sum(site.instructions for site in members),
+        unresolved=unresolved,
+        **(_costs(trace, first, requests, chip) if unresolved is None else {}),
+    )
+
+
+def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> dict[str, int]:
+    """The counts of `SiteCounts` that apply to the site's space, each distinct request times its count."""
+    addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
+    asked = addresses, site.width, site.op, active, trace.partner[requests], chip
+    made = int(times @ active.any(axis=1))
+    if not operation(site.space, site.op).is_counted:
+        return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}
+    if operation(site.space, site.op).grouped:
+        wavefronts = made * group_wavefronts(site.width)
+        return {
+            "requests": made,
+            "wavefronts": wavefronts,
+            "conflicts": 0,
+            "ideal_wavefronts": wavefronts,
+            "max_ways": int(made > 0),
+        }
+    if site.space == "shared" and not operation(site.space, site.op).remote:
+        shared = shared_cost(*asked)
+        return {
+            "requests": made,
+            "wavefronts": int(times @ shared.wavefronts),
+            "conflicts": int(times @ shared.conflicts),
+            "ideal_wavefronts": int(times @ shared.ideal),
+            "max_ways": int(shared.ways.max(initial=0)),
+        }
+    if site.space == "constant":
+        return {"requests": int(times @ constant_access(addresses, site.width, site.op, active, chip))}
+    if site.space == "local":
+        local = local_access(addresses, site.width, site.op, active, chip)
+        return {
+            "requests": int(times @ local.requests),
+            "sectors": int(times @ local.sectors),
+            "ideal_sectors": int(times @ local.ideal_sectors),
+        }
+    cost = global_cost(*asked)
+    return {
+        "requests": made,
+        "sectors": int(times @ cost.sectors),
+        "ideal_sectors": int(times @ cost.ideal_sectors),
+        "lines": int(times @ cost.lines),
+    }
+
+
+def _source_line(text: str, line: int) -> str:
+    lines = text.splitlines()
+    return lines[line - 1].strip() if 1 <= line <= len(lines) else ""
+
+
+def totals_of(sites: Sequence[SiteCounts], undecided: Collection[str]) -> dict[str, int | None]:
+    """ncu metric -> predicted value; None if an access that counts in it is unresolved or not settled."""
+    sums: dict[tuple[str, str], dict[str, int]] = {}
+    for site in sites:
+        of_op = sums.setdefault((site.space, site.op), dict.fromkeys(QUANTITIES[site.space], 0))
+        for quantity in of_op:
+            of_op[quantity] += known(getattr(site, quantity))
+    sure = totals(sums, undecided)
+    short = {
+        (site.space, op)
+        for site in sites
+        if site.unresolved is not None
+        for op in site.operation.counted_as or (site.op,)
+    }
+    return {
+        counter.metric: None
+        if any((counter.space, op) in short for op in counter.ops)
+        else sure.get(counter.metric)
+        for counter in COUNTERS
+        if counter.is_reported(sums)
+    }

@@ -1,0 +1,109 @@
+"""The first line of every report: what is worst, how much of the whole it wastes, and what is not certain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from memsim.analysis.counts import SiteCounts, known
+from memsim.arch import ASSUMED, PUBLISHED, SM_90, Arch, plain_name
+from memsim.trace.trace import Trace
+
+# The first line speaks of global memory beside shared only if this share of the sectors is not needed.
+BADLY_COALESCED = 0.25
+
+
+def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
+    """The first line of every report: what is worst, and how much of the whole it wastes."""
+    unresolved = sum(site.unresolved is not None for site in sites)
+    parts = [_shared_answer(sites, certain=not unresolved), _global_answer(sites), _local_answer(sites)]
+    if not any(parts):
+        parts = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
+    if unresolved:
+        parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
+    if trace.unsure:
+        parts.append("some counts are not certain")
+    if trace.origin is not None and trace.origin.is_estimate:
+        parts.append("estimated from PTX; ptxas may generate different accesses")
+    if trace.origin is not None and trace.origin.doubt:
+        parts.append(trace.origin.doubt)
+    if trace.origin is not None and plain_name(trace.origin.arch) not in ("", chip.name):
+        parts.append(f"made for {trace.origin.arch}, counted by the rules of {chip}")
+    parts.append(_worth_of_rules(sites, chip))
+    if trace.blocks_replayed < trace.launch.blocks:
+        parts.append(f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks replayed")
+    return f"{trace.kernel}: " + "; ".join(part for part in parts if part)
+
+
+def _worth_of_rules(sites: Sequence[SiteCounts], chip: Arch) -> str:
+    """Which rules of these were not measured on the chip; "" if all were."""
+    by_rules = (site for site in sites if site.unresolved is None and site.operation.is_counted)
+    worth = {chip.basis(site.space, site.op, site.width) for site in by_rules}
+    if ASSUMED in worth:
+        return f"rules of {chip} are assumed to equal {SM_90}'s"
+    return f"rules of {chip} are published, not measured" if PUBLISHED in worth else ""
+
+
+def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
+    """Bank conflicts: the site that wastes most; "" if no shared wavefront was counted."""
+    wavefronts = sum(known(site.wavefronts) for site in sites)
+    conflicts = sum(known(site.conflicts) for site in sites)
+    if not wavefronts:
+        return ""
+    if conflicts:
+        worst = max(sites, key=lambda site: site.badness)
+        return (
+            f"worst is {_place(worst)}: {worst.max_ways}-way bank conflict; conflicts are "
+            f"{conflicts:,} of {wavefronts:,} shared wavefronts ({_percent(conflicts, wavefronts)})"
+        )
+    if certain:
+        return f"conflict-free: {wavefronts:,} shared wavefronts, none wasted by bank conflicts"
+    return f"no bank conflict in the {wavefronts:,} shared wavefronts that could be counted"
+
+
+def _global_answer(sites: Sequence[SiteCounts]) -> str:
+    """Coalescing: all of it where no shared memory is used, else only what is bad."""
+    uses_shared = any(known(site.wavefronts) for site in sites)
+    sites = [site for site in sites if site.space == "global"]
+    sectors = sum(known(site.sectors) for site in sites)
+    excess = sectors - sum(known(site.ideal_sectors) for site in sites)
+    if not sectors or (uses_shared and excess < BADLY_COALESCED * sectors):
+        return ""
+    if not excess:
+        return f"coalesced: {sectors:,} global sectors, all needed"
+    worst = max((site for site in sites if site.sectors), key=lambda site: site.badness)
+    requests = known(worst.requests)
+    return (
+        f"{'global accesses are not coalesced: ' if uses_shared else ''}worst is {_place(worst)}: "
+        f"{known(worst.sectors) / requests:.1f} sectors per request instead of "
+        f"{known(worst.ideal_sectors) / requests:.1f}; {excess:,} of {sectors:,} "
+        f"global sectors are not needed ({_percent(excess, sectors)})"
+    )
+
+
+def _local_answer(sites: Sequence[SiteCounts]) -> str:
+    """Spills and arrays of a thread; "" where there are none."""
+    sites = [site for site in sites if site.space == "local"]
+    sectors = sum(known(site.sectors) for site in sites)
+    excess = sectors - sum(known(site.ideal_sectors) for site in sites)
+    if not sectors:
+        return ""
+    what = (
+        "registers spill to local memory" if all(site.is_spill for site in sites) else "local memory is used"
+    )
+    wasted = f", {excess:,} of them not needed" if excess else ""
+    return f"{what}: {sectors:,} sectors{wasted}"
+
+
+def _place(site: SiteCounts) -> str:
+    return f"the {site.op.replace('_', '.')} at {PurePath(site.file).name}:{site.line}"
+
+
+def _percent(part: int, whole: int) -> str:
+    """One decimal, and neither 0.0 nor 100.0 for what is only near."""
+    percent = f"{100 * part / whole:.1f}"
+    if percent == "0.0" and part:
+        return "under 0.1 %"
+    if percent == "100.0" and part < whole:
+        return "over 99.9 %"
+    return f"{percent} %"
