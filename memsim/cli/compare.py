@@ -28,11 +28,11 @@ from memsim.targets.revision import files_at, is_revision, targets_at, with_head
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
 from memsim.trace.trace import Trace
 from memsim.trace.trace_source import is_trace
-from memsim.views.compare import terminal
+from memsim.views.compare import json, markdown, terminal
 
 FORMATS: dict[str, Callable[[Comparisons], str]] = {
-    "json": terminal.as_json,
-    "markdown": terminal.as_markdown,
+    "json": json.render,
+    "markdown": markdown.render,
 }
 PRESENT = "."
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import PurePath
 
@@ -98,3 +99,21 @@ def percent(share: float) -> str:
     """`50 %`: a share of 0 to 1, whole percents, and never 100 for what is only near."""
     text = f"{100 * share:.0f}"
     return "over 99 %" if text == "100" and share < 1 else f"{text} %"
+
+
+def amount(value: Fraction | None, percent: bool = False) -> str:
+    """`65,536`, `4.5`, `12.5 %`; `~` before what was rounded."""
+    if value is None:
+        return "-"
+    text = f"{float(value):,.2f}".rstrip("0").rstrip(".")
+    if value.denominator == 1:
+        text = f"{int(value):,}"
+    rounded = "" if Fraction(text.replace(",", "")) == value else "~"
+    return f"{rounded}{text}{' %' if percent else ''}"
+
+
+def json_number(value: Fraction | None) -> int | float | None:
+    """A number for JSON: an integer wherever it is one."""
+    if value is None:
+        return None
+    return int(value) if value.denominator == 1 else float(value)

@@ -23,7 +23,8 @@ from memsim.errors import MemsimError
 from memsim.guard.outcome import HARMLESS, Checked, Finding, Outcome, Problem, QuantityChange
 from memsim.views.check import github, junit, markdown, sarif, terminal
 from memsim.views.check import json as check_json
-from memsim.views.check.findings import TITLES, amount
+from memsim.views.check.findings import TITLES
+from memsim.views.labels import amount
 from tests.guard.conftest import Folder
 from tests.guard.test_select import SITE
 

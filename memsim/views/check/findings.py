@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from memsim.guard import outcome
 from memsim.guard.outcome import Finding, QuantityChange
-from memsim.views.labels import access
+from memsim.views.labels import access, amount
 
 # (kernel, file of one of its accesses, "" for the kernel's own) -> the path that the reader knows it by.
 Locate = Callable[[str, str], str]
@@ -82,21 +81,3 @@ def limit(figure: QuantityChange) -> str:
     if figure.limit is None:
         return "-"
     return f"{figure.relation} {amount(figure.limit, figure.percent)}"
-
-
-def amount(value: Fraction | None, percent: bool = False) -> str:
-    """`65,536`, `4.5`, `12.5 %`; `~` before what was rounded."""
-    if value is None:
-        return "-"
-    text = f"{float(value):,.2f}".rstrip("0").rstrip(".")
-    if value.denominator == 1:
-        text = f"{int(value):,}"
-    rounded = "" if Fraction(text.replace(",", "")) == value else "~"
-    return f"{rounded}{text}{' %' if percent else ''}"
-
-
-def plain(value: Fraction | None) -> int | float | None:
-    """A number for JSON: an integer wherever it is one."""
-    if value is None:
-        return None
-    return int(value) if value.denominator == 1 else float(value)

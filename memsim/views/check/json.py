@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from memsim.guard.outcome import Checked, Finding, Outcome, Problem, QuantityChange
-from memsim.views.check.findings import Locate, place, plain
+from memsim.views.check.findings import Locate, place
+from memsim.views.labels import json_number
 
 SCHEMA = 1
 
@@ -58,9 +59,9 @@ def _finding(finding: Finding, locate: Locate) -> dict[str, Any]:
 def _figure(figure: QuantityChange) -> dict[str, Any]:
     return {
         "quantity": figure.quantity,
-        "was": plain(figure.was),
-        "is": plain(figure.now),
-        "limit": plain(figure.limit),
+        "was": json_number(figure.was),
+        "is": json_number(figure.now),
+        "limit": json_number(figure.limit),
         "relation": figure.relation,
         "percent": figure.percent,
     }

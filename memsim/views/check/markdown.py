@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from memsim.guard.outcome import VANISHED, Finding, Outcome, QuantityChange
 from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
 from memsim.views.labels import access
+from memsim.views.markdown_text import code, escaped, longest_run
 from memsim.views.plain import plain
 
 MOST_ROWS = 60
-LONGEST_CODE = 80
 LONGEST_PROBLEM = 600
 
 HEAD = (
@@ -89,31 +89,3 @@ def _problem(error: str) -> str:
     cut = plain(cut)
     fence = "`" * max(3, longest_run(cut) + 1)
     return f"{fence}text\n{cut}\n{fence}"
-
-
-def code(text: str) -> str:
-    """Source in a cell, cut where it is long."""
-    text = plain(" ".join(text.split()))
-    if not text:
-        return ""
-    cut = text if len(text) <= LONGEST_CODE else text[: LONGEST_CODE - 3] + "..."
-    fence = "`" * (longest_run(cut) + 1)
-    pad = " " if cut.startswith("`") or cut.endswith("`") else ""
-    return f"{fence}{pad}{cut}{pad}{fence}".replace("|", "\\|")
-
-
-def longest_run(text: str) -> int:
-    """How many backticks stand side by side at most."""
-    most = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        most = max(most, run)
-    return most
-
-
-def escaped(text: str) -> str:
-    """Text in a cell: nothing in it is Markdown or HTML."""
-    text = plain(text)
-    for character in "\\`*_[]<>|":
-        text = text.replace(character, f"\\{character}")
-    return " ".join(text.split())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from memsim.analysis import Analysis
 from memsim.guard.comparison import compare, side_of
 from memsim.views.analyze.costs import COST, NAMES, cost, wasted
-from memsim.views.compare.terminal import changed_rows
+from memsim.views.compare.compared_rows import changed_rows
 
 
 @dataclass(frozen=True, slots=True)
