@@ -50,7 +50,7 @@ class PtxKernel:
         from memsim.trace.trace import Origin
 
         compiler = compiler_of(self.module.text) or ""
-        digest = sha256(self.module.text.encode()).hexdigest()
+        digest = sha256(self.module.text.encode("utf-8", "surrogateescape")).hexdigest()
         return Origin("PTX", self.module.target, f"NVVM {compiler}" if compiler else "", digest)
 
     @property

@@ -5,6 +5,7 @@ Bytes of a cubin keep the true paths in its line tables; `Names` maps them.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +28,20 @@ class Names:
         if path.endswith("/" + BUILTIN_HEADER):  # NVRTC places its built-in header in the current folder
             return BUILTIN_HEADER
         for true_name, name in self.pairs:
-            path = rename(path, true_name, name)
+            path = rename(_unescaped(path, true_name), true_name, name)
         return path
+
+
+def _unescaped(path: str, true_name: str) -> str:
+    """`path`, if it is that of `true_name` or lies in its folder, with the characters that it has.
+
+    NVRTC writes a byte that is not ASCII as `\\303`, and takes that backslash for a separator.
+    """
+    for begin in (true_name, true_name.rpartition("/")[0] + "/"):
+        written = "".join(chr(b) if 32 <= b < 127 else f"/{b:03o}" for b in os.fsencode(begin))
+        if path.startswith(written):
+            return begin + path[len(written) :]
+    return path
 
 
 def rename(text: str, true_name: str, name: str) -> str:

@@ -81,7 +81,7 @@ def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[n
         if rows is not None and rows.shape[0] > 1:
             residues.append(rows[:, 0].astype(np.int64))
         if isinstance(address, Sum) and address.u is not None:
-            residues.append((address.u.array[:, 0] + address.s) % period)
+            residues.append((address.u.array[:, 0] + address.s % period) % period)  # `s` may be of more bits
     own = sides[0][1]
     if isinstance(own, Part) and own.array.shape[0] > 1:
         inside = inside[own.array[:, 0]]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import memsim
 from memsim.compile import compile_cubin, compile_cuda, compiler_of
 from memsim.errors import MemsimError
 
@@ -74,6 +75,27 @@ def test_a_file_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.Mon
     assert f'.file\t1 "{(tmp_path / "mine" / "scale.cu").as_posix()}"' in compile_cuda(
         tmp_path / "mine" / "scale.cu"
     )
+
+
+@pytest.mark.parametrize("name", ["plain/k.cu", "é.cu", "jos\u00e9/k.cu", "n\udcff.cu", "a\x1b[2Jb/日本.cu"])
+@pytest.mark.parametrize("code", ["sass", "ptx"])
+def test_a_name_of_any_characters_is_found_again(name: str, code: str, tmp_path: Path) -> None:
+    """NVRTC escapes what is not ASCII, and cuts names at the backslashes of that."""
+    path = tmp_path / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.with_name("twice.cuh").write_text(
+            "__device__ inline float twice(const float *x) { return *x * 2.0f; }\n"
+        )
+        path.write_text('#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)"))
+    except OSError:
+        pytest.skip("no file can have that name here")
+    kernel = memsim.load(path, code=code)["scale"]
+    sites = memsim.analyze(kernel, 1, 32, [memsim.ArrayArg((32,)), 32]).sites
+    assert {site.file for site in sites} <= {path.as_posix(), path.with_name("twice.cuh").as_posix()}
+    assert ("x[i] = twice(x + i);", path.as_posix()) in {
+        (site.source.strip()[-20:], site.file) for site in sites
+    }
 
 
 def test_ptx_does_not_depend_on_the_folder(tmp_path: Path) -> None:
