@@ -10,8 +10,7 @@ import click
 
 import memsim
 from memsim.doctor import Tool, examine
-from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED
+from memsim.views.screen import open_console
 
 
 @click.command()
@@ -35,8 +34,7 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
 def _write(parts: tuple[Tool, ...], missing: list[Tool]) -> None:
     from rich.text import Text
 
-    console = plain_console(sys.stdout)
-    console.width = UNLIMITED
+    console, _ = open_console(sys.stdout)
     names = " and ".join(part.name for part in missing)
     answer = f"cannot count without {names}" if missing else "ready to count"
     console.print(Text(f"memsim {memsim.__version__}: {answer}", style="bold"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -66,31 +68,32 @@ def probe(
     if rates and hopper:
         raise click.UsageError("--rates and --hopper are two probes; run one at a time", ctx)
     folder = folder_of_recordings(ctx, live, record, gpu, traces)
-    if rates:
-        ctx.exit(_probe_rates(folder, live, record, gpu, as_json))
-    if hopper:
-        ctx.exit(_probe_hopper(folder, live, record, gpu, as_json))
-    if live:
-        with progress_bar("probing") as progress:
-            recording = run_probe(progress)
-        found = judge_probe(recording)
-        if record:
-            path = recording.save(folder)
-            say(f"recorded: {path}", err=True)
-            say(f"recorded: {write_rules(recording, found, path.parent)}", err=True)
-    else:
-        recording = newest_probe(folder, gpu)
-        found = judge_probe(recording)
-
+    chosen = _rates if rates else _hopper if hopper else _rules
+    recording, found, view = chosen(folder, live, record, gpu)
     if as_json:
-        click.echo(json.dumps(terminal.to_dict(recording, found), indent=2))
+        click.echo(json.dumps(view.to_dict(recording, found), indent=2))
     else:
-        terminal.write(recording, found, sys.stdout)
+        view.write(recording, found, sys.stdout)
     ctx.exit(0 if all(held.holds for held in found) else FAILED)
 
 
-def _probe_hopper(folder: Path, live: bool, record: bool, gpu: str | None, as_json: bool) -> int:
-    """The same for Hopper's own instructions; the exit code."""
+def _rules(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
+    """The recording of the rules for instructions, what held of it, and the module that shows it."""
+    if not live:
+        recording = newest_probe(folder, gpu)
+        return recording, judge_probe(recording), terminal
+    with progress_bar("probing") as progress:
+        recording = run_probe(progress)
+    found = judge_probe(recording)
+    if record:
+        path = recording.save(folder)
+        say(f"recorded: {path}", err=True)
+        say(f"recorded: {write_rules(recording, found, path.parent)}", err=True)
+    return recording, found, terminal
+
+
+def _hopper(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
+    """The same for Hopper's own instructions."""
     if live:
         with progress_bar("probing Hopper") as progress:
             recording = run_hopper(newest_hopper(data_folder("traces")), progress)
@@ -98,28 +101,16 @@ def _probe_hopper(folder: Path, live: bool, record: bool, gpu: str | None, as_js
             say(f"recorded: {recording.save(folder)}", err=True)
     else:
         recording = newest_hopper(folder, gpu)
-
-    found = judge_hopper(recording)
-    if as_json:
-        click.echo(json.dumps(hopper_rules.to_dict(recording, found), indent=2))
-    else:
-        hopper_rules.write(recording, found, sys.stdout)
-    return 0 if all(held.holds for held in found) else FAILED
+    return recording, judge_hopper(recording), hopper_rules
 
 
-def _probe_rates(folder: Path, live: bool, record: bool, gpu: str | None, as_json: bool) -> int:
-    """The same for the rates of the pipes; the exit code."""
+def _rates(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
+    """The same for the rates of the pipes."""
     if live:
         with progress_bar("probing rates") as progress:
             recording = run_rates(progress)
         if record:
-            click.echo(f"recorded: {recording.save(folder)}", err=True)
+            say(f"recorded: {recording.save(folder)}", err=True)
     else:
         recording = newest_rates(folder, gpu)
-
-    found = judge_rates(recording)
-    if as_json:
-        click.echo(json.dumps(rates_view.to_dict(recording, found), indent=2))
-    else:
-        rates_view.write(recording, found, sys.stdout)
-    return 0 if all(rated.holds for rated in found) else FAILED
+    return recording, judge_rates(recording), rates_view

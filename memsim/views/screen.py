@@ -1,11 +1,11 @@
-"""What the terminal pictures share: a console that cuts nothing, and coloured cells.
+"""What terminals are given: a console that cuts nothing, and coloured cells.
 
 A stream in, a rich console out; and cells with the colours of `memsim.views.colours`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.views.colours import ink_on
 from memsim.views.plain import plain_console
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-def open_console(stream: TextIO) -> tuple[Console, int]:
-    """A console that leaves text as it is, and how many columns a reader can see."""
-    console = plain_console(stream, soft_wrap=True)
+def open_console(stream: TextIO, **options: Any) -> tuple[Console, int]:
+    """A console that cuts nothing, and how many columns a reader can see; `options` are rich's."""
+    console = plain_console(stream, **options)
     room = room_of(console)
     console.width = UNLIMITED
     return console, room

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from memsim.analysis import Analysis, SiteCounts
 from memsim.views.analyze.costs import cost, heading
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
-from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+from memsim.views.screen import open_console
+from memsim.views.tables import Column, Row, fitted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -72,9 +72,7 @@ def write(
     """
     from rich.text import Text
 
-    console = plain_console(stream, force_terminal=colours)
-    room = room_of(console)
-    console.width = UNLIMITED
+    console, room = open_console(stream, force_terminal=colours)
 
     console.print(Text(analysis.verdict, style="bold"))
     if analysis.bound.has_instructions:

@@ -11,8 +11,7 @@ from typing import Any, TextIO
 from memsim.analysis import Analysis
 from memsim.bound import Bound, percent
 from memsim.views.labels import number
-from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED
+from memsim.views.screen import open_console
 
 LEFT_OUT = "Not modelled: latencies, arbitration between warps, sectors that DRAM delivers more than once."
 
@@ -22,8 +21,7 @@ def write(analysis: Analysis, stream: TextIO) -> None:
     from rich.table import Table
 
     bound = analysis.bound
-    console = plain_console(stream)
-    console.width = UNLIMITED
+    console, _ = open_console(stream)
     console.print(f"{analysis.trace.kernel}: {bound.verdict}", style="bold")
     if bound.units:
         console.print()

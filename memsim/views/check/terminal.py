@@ -14,11 +14,10 @@ from memsim.guard.outcome import Finding, Outcome
 from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
 from memsim.views.check.verdict_line import write_passed
 from memsim.views.labels import access
-from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+from memsim.views.screen import open_console
+from memsim.views.tables import Column, Row, fitted
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
 
 COLUMNS = (
@@ -40,7 +39,7 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "
         return
     from rich.text import Text
 
-    console, room = _console(stream)
+    console, room = open_console(stream)
     for problem in outcome.problems:
         who = f"{problem.kernel}: " if problem.kernel else ""
         console.print(Text(f"error: {who}{problem.error}", style="red"))
@@ -63,7 +62,7 @@ def text(findings: Sequence[Finding], locate: Locate) -> str:
     from io import StringIO
 
     stream = StringIO()
-    console, room = _console(stream)
+    console, room = open_console(stream)
     for group in _groups(findings):
         console.print(f"{group[0].kernel}: {TITLES[group[0].kind]}: {group[0].budget}")
         console.print(table(group, locate, room))
@@ -98,14 +97,6 @@ def remarks(findings: Iterable[Finding], locate: Locate) -> list[str]:
 def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Findings of one kernel, budget and kind, as they come."""
     return [list(group) for _, group in groupby(findings, lambda f: (f.kernel, f.budget, f.kind))]
-
-
-def _console(stream: TextIO) -> tuple[Console, int]:
-    """A console that cuts nothing, and how wide a table may be."""
-    console = plain_console(stream)
-    room = room_of(console)
-    console.width = UNLIMITED
-    return console, room
 
 
 def _hint(findings: Iterable[Finding]) -> str:

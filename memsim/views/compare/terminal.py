@@ -15,8 +15,8 @@ from memsim.views.compare.compared_rows import (
     total_rows,
 )
 from memsim.views.labels import count
-from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+from memsim.views.screen import open_console
+from memsim.views.tables import Column, Row, fitted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,9 +38,7 @@ def write(comparisons: Comparisons, stream: TextIO) -> None:
     """Prints the comparison on `stream`; the first line is the answer."""
     from rich.text import Text
 
-    console = plain_console(stream)
-    room = room_of(console)
-    console.width = UNLIMITED
+    console, room = open_console(stream)
     console.print(Text(comparisons.verdict, style="bold"))
     for pair in comparisons.pairs:
         alone = len(comparisons.pairs) == 1

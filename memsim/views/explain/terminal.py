@@ -29,7 +29,7 @@ def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
     """Prints the request."""
     from rich.text import Text
 
-    console, _ = open_console(stream)
+    console, _ = open_console(stream, soft_wrap=True)
     origin, row = request.origin, request.origin.row
     answer, *story = sentences(request)
     console.print(Text(answer, style="bold"))

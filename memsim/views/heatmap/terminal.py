@@ -37,7 +37,7 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
     """
     from rich.text import Text
 
-    console, room = open_console(stream)
+    console, room = open_console(stream, soft_wrap=True)
     panels = heat_panels(analyses)
     texts = [_left(row) for panel in panels for row in panel]
     widths = [max(map(len, column)) for column in zip(LEFT, *texts, strict=True)]

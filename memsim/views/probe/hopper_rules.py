@@ -8,8 +8,9 @@ from typing import Any, TextIO
 
 from memsim.validate.hopper.hopper_recording import HopperRecording
 from memsim.validate.hopper.judge_hopper import HopperHeld
-from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+from memsim.views.probe.answer import answer
+from memsim.views.screen import open_console
+from memsim.views.tables import Column, Row, fitted
 
 SCHEMA = 1
 COLUMNS = (Column("rule"), Column("launches equal", keep=1), Column(""))
@@ -20,17 +21,16 @@ TOLD = 10
 def headline(recording: HopperRecording, found: Sequence[HopperHeld]) -> str:
     """How many of the rules hold, and which do not."""
     fails = [held.name for held in found if not held.holds]
-    answer = f"{len(found) - len(fails)} of {len(found)} rules for Hopper's own instructions hold"
-    return f"{recording.about['gpu']}: {answer}" + (f", not for {', '.join(fails)}" if fails else "")
+    return answer(
+        recording.about["gpu"], "{} of {} rules for Hopper's own instructions hold", len(found), fails
+    )
 
 
 def write(recording: HopperRecording, found: Sequence[HopperHeld], stream: TextIO) -> None:
     """The answer, a row for each rule, and the counters that differ."""
     from rich.text import Text
 
-    console = plain_console(stream)
-    room = room_of(console)
-    console.width = UNLIMITED
+    console, room = open_console(stream)
     console.print(Text(headline(recording, found), style="bold"))
     console.print()
     rows = [

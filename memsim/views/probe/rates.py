@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from memsim.validate.rates.judge_loops import Rated
 from memsim.validate.rates.rates_recording import RateRecording
+from memsim.views.probe.answer import answer
 
 SCHEMA = 1
 
@@ -18,8 +19,7 @@ SCHEMA = 1
 def headline(recording: RateRecording, found: Sequence[Rated]) -> str:
     """For how many launches the bounds hold, and which are the others."""
     fails = [rated.launch.name for rated in found if not rated.holds]
-    answer = f"the bounds hold for {len(found) - len(fails)} of {len(found)} launches"
-    return f"{recording.device.gpu}: {answer}" + (f", not for {', '.join(fails)}" if fails else "")
+    return answer(recording.device.gpu, "the bounds hold for {} of {} launches", len(found), fails)
 
 
 def write(recording: RateRecording, found: Sequence[Rated], stream: TextIO) -> None:

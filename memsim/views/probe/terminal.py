@@ -12,8 +12,9 @@ from typing import Any, TextIO
 
 from memsim.validate.probe.judge_rules import Held
 from memsim.validate.probe.probe_recording import ProbeRecording
-from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
+from memsim.views.probe.answer import answer
+from memsim.views.screen import open_console
+from memsim.views.tables import Column, Row, fitted
 
 SCHEMA = 1
 COLUMNS = (
@@ -28,17 +29,14 @@ COLUMNS = (
 def headline(recording: ProbeRecording, found: Sequence[Held]) -> str:
     """For how many instructions the rules hold, and which are the others."""
     fails = [held.name for held in found if not held.holds]
-    answer = f"the rules hold for {len(found) - len(fails)} of {len(found)} instructions"
-    return f"{recording.device.gpu}: {answer}" + (f", not for {', '.join(fails)}" if fails else "")
+    return answer(recording.device.gpu, "the rules hold for {} of {} instructions", len(found), fails)
 
 
 def write(recording: ProbeRecording, found: Sequence[Held], stream: TextIO) -> None:
     """The answer, a row for each instruction, and what was compared of those where something differs."""
     from rich.text import Text
 
-    console = plain_console(stream)
-    room = room_of(console)
-    console.width = UNLIMITED
+    console, room = open_console(stream)
     console.print(Text(headline(recording, found), style="bold"))
     console.print()
     rows = []

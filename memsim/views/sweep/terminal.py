@@ -29,7 +29,7 @@ COUNTS = {
 
 def write(results: Sequence[VariantResult], stream: TextIO) -> None:
     """Prints the table; columns in which nothing is known are left out."""
-    console, _ = open_console(stream)
+    console, _ = open_console(stream, soft_wrap=True)
     best = frontier(results)
     console.print(headline(results, best), style="bold")
     console.print()

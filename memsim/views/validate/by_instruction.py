@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.validate.compare_instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
 from memsim.validate.compare_lines import DIFFERENT, UNMODELLED, VERDICTS
-from memsim.views.plain import plain_console
+from memsim.views.screen import open_console
 from memsim.views.validate.by_line import (
-    UNLIMITED,
     add_figure,
     figure_table,
     figure_to_dict,
@@ -81,8 +80,7 @@ def write(
     """Prints the counters, and the instructions that differ or have no rule; `everything`: all of them."""
     from rich.text import Text
 
-    console = plain_console(stream)
-    console.width = UNLIMITED
+    console, _ = open_console(stream)
     console.print(Text(headline(subject, comparison), style="bold"))
     if comparison.totals:
         console.print()

@@ -23,7 +23,7 @@ from memsim.validate.compare_lines import (
     RecordingComparison,
 )
 from memsim.validate.predict import WAVEFRONTS
-from memsim.views.plain import plain_console
+from memsim.views.screen import open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,6 @@ NOT_OURS = (
     f"*{IDEAL} is the profiler's formula: it counts the same bytes once for each lane that asks for them. "
     "The ideal of memsim analyze counts them once, and can be another number (docs/model.md)."
 )
-UNLIMITED = 1_000_000
 
 
 def headline(comparison: RecordingComparison) -> str:
@@ -64,8 +63,7 @@ def write(comparison: RecordingComparison, stream: TextIO) -> None:
     """Prints the whole comparison."""
     from rich.text import Text
 
-    console = plain_console(stream)
-    console.width = UNLIMITED
+    console, _ = open_console(stream)
     console.print(Text(headline(comparison), style="bold"))
     console.print()
     console.print(_line_table(comparison))
