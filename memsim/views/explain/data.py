@@ -296,17 +296,12 @@ def _global_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> G
     trace, row = analysis.trace, analysis.sites[site]
     asked = trace.addresses[rows], row.width, row.op, trace.active[rows], trace.partner[rows], analysis.arch
     cost = global_cost(*asked)
-    seen = -trace.block[rows], -trace.warp[rows]
-    worst = _last(cost.sectors - cost.ideal_sectors, cost.sectors, trace.count[rows], *seen)
-    chosen = rows[worst]
-    addresses, active = trace.addresses[chosen], trace.active[chosen]
-    touched = np.unique(addresses[active][:, None] + np.arange(row.width))
-    lines = np.unique(touched // LINE) * LINE
-    used = np.zeros((len(lines), LINE), np.bool_)
-    used[np.searchsorted(lines, touched // LINE * LINE), touched % LINE] = True
+    worst = _worst(trace, rows, cost.sectors, cost.ideal_sectors)
+    addresses, active = trace.addresses[rows[worst]], trace.active[rows[worst]]
     steps = np.unique(np.diff(addresses[active]))
+    lines, used = _bytes_of_lines(addresses[active][:, None] + np.arange(row.width))
     return GlobalRequest(
-        origin=_origin(analysis, site, rows, chosen),
+        origin=_origin(analysis, site, rows, rows[worst]),
         addresses=addresses,
         active=active,
         lines=lines,
@@ -320,20 +315,14 @@ def _global_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> G
 def _local_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> GlobalRequest:
     trace, row = analysis.trace, analysis.sites[site]
     cost = local_access(trace.addresses[rows], row.width, row.op, trace.active[rows], analysis.arch)
-    seen = -trace.block[rows], -trace.warp[rows]
-    worst = _last(cost.sectors - cost.ideal_sectors, cost.sectors, trace.count[rows], *seen)
-    chosen = rows[worst]
-    own, active = trace.addresses[chosen], trace.active[chosen]
+    worst = _worst(trace, rows, cost.sectors, cost.ideal_sectors)
+    own, active = trace.addresses[rows[worst]], trace.active[rows[worst]]
     lane = np.arange(WARP)
-    addresses = own // WORD * LINE + WORD * lane
     wanted = own[active][:, None] + np.arange(row.width)
-    touched = np.unique(wanted // WORD * LINE + WORD * lane[active][:, None] + wanted % WORD)
-    lines = np.unique(touched // LINE) * LINE
-    used = np.zeros((len(lines), LINE), np.bool_)
-    used[np.searchsorted(lines, touched // LINE * LINE), touched % LINE] = True
+    lines, used = _bytes_of_lines(wanted // WORD * LINE + WORD * lane[active][:, None] + wanted % WORD)
     return GlobalRequest(
-        origin=_origin(analysis, site, rows, chosen),
-        addresses=addresses,
+        origin=_origin(analysis, site, rows, rows[worst]),
+        addresses=own // WORD * LINE + WORD * lane,
         active=active,
         lines=lines,
         used=used,
@@ -341,6 +330,20 @@ def _local_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> Gl
         ideal_sectors=int(cost.ideal_sectors[worst]),
         stride=None,
     )
+
+
+def _worst(trace: Trace, rows: NDArray[np.int64], sectors: Any, ideal: Any) -> int:
+    """Which of these rows of the trace is the worst: most sectors that nobody needs, then most sectors."""
+    return _last(sectors - ideal, sectors, trace.count[rows], -trace.block[rows], -trace.warp[rows])
+
+
+def _bytes_of_lines(touched: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The lines of touched bytes, by address, and which bytes of each are touched."""
+    touched = np.unique(touched)
+    lines = np.unique(touched // LINE) * LINE
+    used = np.zeros((len(lines), LINE), np.bool_)
+    used[np.searchsorted(lines, touched // LINE * LINE), touched % LINE] = True
+    return lines, used
 
 
 def _last(*keys: NDArray[np.int64]) -> int:
