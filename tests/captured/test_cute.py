@@ -67,13 +67,13 @@ def test_a_function_that_was_compiled_before_is_refused() -> None:
         pytest.raises(MemsimError, match="compiled before the capture") as refused,
     ):
         compiled(from_dlpack(x), from_dlpack(out), 2.0)
-    assert "within the block" in str(refused.value.hint)
+    assert "inside the capture" in str(refused.value.hint)
     assert not found
 
 
 def test_a_tensor_that_was_made_before_is_refused() -> None:
     x, out = from_dlpack(np.zeros(256, np.float32)), from_dlpack(np.zeros(128, np.float32))
-    with memsim.capture("sm_90") as found, pytest.raises(MemsimError, match="x was made a tensor"):
+    with memsim.capture("sm_90") as found, pytest.raises(MemsimError, match="x became a CuTe tensor"):
         cute_kernels.scale(x, out, 2.0)
     assert not found
 

@@ -11,6 +11,7 @@ import pytest
 
 import memsim
 from memsim.captured.launched import Launched
+from memsim.captured.session import PACKAGES
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
@@ -181,7 +182,7 @@ def test_an_unknown_type_is_said(triton: Any, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_without_any_package_there_is_nothing_to_capture(monkeypatch: pytest.MonkeyPatch) -> None:
-    for package in ("triton", "numba"):
+    for package in PACKAGES:
         monkeypatch.delitem(sys.modules, package, raising=False)
     with pytest.raises(MemsimError, match="there is nothing to capture"), memsim.capture():
         pass

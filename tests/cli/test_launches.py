@@ -129,7 +129,7 @@ def test_scratch_that_triton_asks_for_is_there(memsim: Run, cache: Path) -> None
     assert "global_scratch" in done.out
     (cache / "add.json").write_text("{}")
     done = memsim("analyze", cache, "--grid", "4")
-    assert done.code == 2 and "this is no description of Triton's" in done.err
+    assert done.code == 2 and "this is not a Triton kernel description" in done.err
 
 
 def test_a_folder_that_is_no_cache_is_none(memsim: Run, tmp_path: Path) -> None:
