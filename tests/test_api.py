@@ -73,7 +73,7 @@ def test_a_kernel_is_chosen_by_name(module: Module) -> None:
         ({"blocks": 0}, {"blocks": 9}, "blocks must be an integer of at least 1, not 0"),
         ({"shared_bytes": "1"}, {"shared_bytes": 1}, "dynamic shared memory cannot be '1' bytes"),
         ({"args": None}, {}, "the arguments must be a list with one for each parameter, not None"),
-        ({"args": np.zeros(1)}, {}, r"the arguments are a list, .* not an array float64\[1\]"),
+        ({"args": np.zeros(1)}, {}, r"the arguments must be a list .* not an array float64\[1\]"),
     ],
 )
 def test_a_launch_of_the_wrong_types(
@@ -115,8 +115,8 @@ def test_a_source_can_be_taken_to_hold_another_text(tmp_path: Path) -> None:
 def test_a_size_is_several_numbers(size: Any) -> None:
     spec = memsim.catalog()["kernel_v4"]
     assert spec.sizes((128, 128, 16)) == spec.sizes("128,128,16")
-    assert "takes a size M,N,K of 3 positive integers, and not" in refusal(spec.analyze, size=size)
-    assert "takes a size M,N,K of 3 positive integers, and not" in refusal(
+    assert "takes a size M,N,K of 3 positive integers, not" in refusal(spec.analyze, size=size)
+    assert "takes a size M,N,K of 3 positive integers, not" in refusal(
         memsim.catalog()["sgemm"].analyze, size=size
     )
 

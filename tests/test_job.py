@@ -194,9 +194,9 @@ def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.
     assert analyze_trace(trace, replace(SM_90, name="sm_91")).to_dict()["arch"] == "sm_91"
 
     small = replace(job, arch=replace(SM_90, shared_block_bytes=1024))
-    with pytest.raises(MemsimError, match="it can have 1024"):
+    with pytest.raises(MemsimError, match="the limit is 1024"):
         running.trace_job(small)
-    with pytest.raises(MemsimError, match="which sm_88 does not run"):
+    with pytest.raises(MemsimError, match="which sm_88 cannot run"):
         running.trace_job(replace(job, kernel=job.loaded, arch=replace(SM_90, name="sm_88")))
     monkeypatch.setitem(ARCHS, "sm_90a", replace(SM_90, name="sm_90a"))
     assert read_job("scale.cu", {**SAID, "arch": "sm_90a"}).loaded.origin.arch == "sm_90a"

@@ -1,1 +1,1 @@
-"""What machine instructions are: one record for each opcode, and programs of decoded instructions."""
+"""The instruction set: a record for each opcode, and programs of decoded instructions."""

@@ -1,8 +1,7 @@
-"""What instructions that access memory share: forms, addresses, and the frame that they run in.
+"""Common parts of instructions that access memory: forms, addresses, and their execution frame.
 
-In: an instruction's form. Out: what its address is made of, and a function that tells the machine which
-addresses are touched and, where the data is wanted, moves it. What a request costs is not known here
-(`memsim.model`). Source: compiled CUDA code, run on an H100 and an H200.
+They report the accessed addresses to the machine and, if data is wanted, move it. Costs are in
+`memsim.model`. Source: compiled CUDA code, run on an H100 and an H200.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from memsim.state.sums import Int, low_bits
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The other end of a copy: its address in the other state space, and the lanes that read there."""
+    """The source of a copy: its address in the other state space, and the lanes that read there."""
 
     address: Int
     active: Any
@@ -65,10 +64,10 @@ class MemoryMachine(Protocol):
     def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None: ...
 
 
-#: Runs an instruction: (machine, op, lanes that execute it, whether the data is wanted).
+#: Executes an instruction: (machine, op, executing lanes, whether data is wanted).
 Run = Callable[[MemoryMachine, Op, Any, bool], None]
 
-#: Modifiers that change no address: cache policies, scopes, orders.
+#: Modifiers that do not affect addresses: cache policies, scopes, memory orders.
 HINTS = frozenset(
     {
         "E",
@@ -111,15 +110,15 @@ _ELEMENTS: dict[str, tuple[type, int]] = {
     "32": (np.int32, 1),
 }
 SPACES = {"G": "global", "S": "shared", "L": "local", "": "generic"}
-#: Where a generic address may lie that is not known.
+#: Spaces that an unknown generic address may refer to.
 GENERIC = ("global", "shared", "local")
 
 
 def shape_of(form: Form) -> tuple[type, int, int]:
-    """(element, registers, bytes) of what a lane loads or stores.
+    """(element, registers, bytes) of a lane's load or store.
 
     Raises:
-        Unsupported: a modifier that is not known to leave the address alone.
+        Unsupported: a modifier that may affect the address.
     """
     sized = [name for name in form.modifiers if name in _ELEMENTS]
     if len(sized) > 1 or any(name not in HINTS and name not in _ELEMENTS for name in form.modifiers):
@@ -129,12 +128,12 @@ def shape_of(form: Form) -> tuple[type, int, int]:
 
 
 def register_count(form: Form) -> int:
-    """Registers that the data takes."""
+    """Registers that hold the data."""
     return 4 if "128" in form.modifiers else 2 if "64" in form.modifiers else 1
 
 
 def address_of(form: Form) -> tuple[int, Address]:
-    """The address operand and its place."""
+    """The address operand and its index."""
     for place, operand in enumerate(form.operands):
         if isinstance(operand, Address):
             return place, operand
@@ -142,7 +141,7 @@ def address_of(form: Form) -> tuple[int, Address]:
 
 
 def effective(form: Form, operand: Operand, binder: Binder, wide: bool) -> Callable[[list[Any]], Int]:
-    """Works out `[base + uniform + offset]`: 64 bits (`wide`), or 32."""
+    """Computes `[base + uniform + offset]` in 64 bits (`wide`) or 32."""
     if not isinstance(operand, Address):
         raise Unsupported(form.name)
     base, uniform, offset, scale = operand.base, operand.uniform, operand.offset, operand.scale
@@ -189,11 +188,11 @@ def framed(
     lanes: int = WARP,
     generic_kind: str | None = None,
 ) -> Run:
-    """The frame that memory instructions share.
+    """The execution frame of memory instructions.
 
     move: (machine, op, the bytes of the space, address, lanes): moves the data. forget: (machine, op, why,
-    lanes, spaces): it is not known what was accessed. lanes: only so many of a warp give an address.
-    generic_kind: what the access is called where a generic address lies in shared memory.
+    lanes, spaces): the accessed addresses are unknown. lanes: only so many of a warp supply an address.
+    generic_kind: the kind of the access if a generic address is in shared memory.
     """
     read = effective(form, operand or address_of(form)[1], binder, space in ("global", "generic"))
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
@@ -234,18 +233,18 @@ def framed(
     return run
 
 
-#: Why a value is not known that was read where no array is.
+#: Why a value is unknown that was read outside of every array.
 OUTSIDE = "it reads outside of every array"
 
 
 def own_shared(address: Int) -> Int:
-    """A shared address without the rank of the block in its cluster, which stands in bits 24 and up."""
+    """A shared address without the rank of the block in its cluster, which is in bits 24 and up."""
     return low_bits(address, 24)
 
 
 def forget_memory(
     machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]
 ) -> None:
-    """Nobody knows where something was written: nothing in these spaces is known any more."""
+    """Something was written to an unknown address: all of these spaces becomes unknown."""
     for name in spaces:
         machine.memory.spoil(name, poison)

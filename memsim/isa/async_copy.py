@@ -1,7 +1,5 @@
-"""Copies from global to shared memory: `LDGSTS`, which is `cp.async`.
-
-In: an instruction's form. Out: a function that tells the machine which addresses are touched at both ends
-and, where the data is wanted, moves it. Source: PTX ISA, `cp.async`.
+"""Asynchronous copies from global to shared memory: `LDGSTS`, which is `cp.async`. Source: PTX ISA,
+`cp.async`.
 """
 
 from __future__ import annotations
@@ -39,10 +37,10 @@ from memsim.state.sums import Int, low_bits
 
 @opcode("LDGSTS", results="", effect=Effect.MEMORY, touches=(("cp_async", "global"), ("cp_async", "shared")))
 def build_copy(form: Form, binder: Binder) -> Run:
-    """`cp.async`: `.BYPASS` is `.cg`; where the operand's predicate is false, zeros are written and nothing
-    read.
+    """`cp.async`: `.BYPASS` is `.cg`; lanes with a false predicate operand write zeros and read nothing.
 
-    `.ZFILL`: the last bits of the global address count the bytes at the end that are not read, but are zero.
+    `.ZFILL`: the low bits of the global address are the number of bytes at the end that are zero-filled
+    instead of read.
     """
     if any(name not in HINTS | {"BYPASS", "64", "128", "ACCESS", "ZFILL"} for name in form.modifiers):
         raise Unsupported(form.name)

@@ -1,9 +1,9 @@
-"""Stores and reductions in shared memory of the cluster that complete at an mbarrier: `STAS REDAS`.
+"""Asynchronous stores and reductions in distributed shared memory, completed at an mbarrier: `STAS REDAS`.
 
-They are done when they are issued, one legal order. Source: PTX ISA, `st.async` and `red.async`, and what
-ptxas 13.0 makes of them for sm_90:
+They complete when they are issued, which is one legal order. Source: PTX ISA, `st.async` and `red.async`, and
+the code that ptxas 13.0 generates for sm_90:
 
-    STAS[.64, .128] [R4.64], R2       R4 where to, in shared memory of a block of the cluster; R5 the mbarrier
+    STAS[.64, .128] [R4.64], R2       R4 destination, in any block of the cluster; R5 the mbarrier
     REDAS.ADD[.S32, .64] [R4.64], R2
 """
 

@@ -1,9 +1,8 @@
 """Atomics and reductions: `ATOM ATOMG ATOMS RED REDG REDS`.
 
-In: an instruction's form. Out: a function that tells the machine which addresses are touched and, where the
-data is wanted, updates memory in the order of thread and block numbers: the hardware promises none, this one
-is legal. A number of 16 bits is its own element: of a pair each half is updated by itself.
-Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`atom`, `red`).
+If data is wanted, memory is updated in the order of thread and block numbers: the hardware guarantees none,
+this one is legal. The halves of a packed 16-bit pair are updated separately. Source: compiled CUDA code, run
+on an H100 and an H200; PTX ISA (`atom`, `red`).
 """
 
 from __future__ import annotations
@@ -65,9 +64,8 @@ Change = Callable[[Any, Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class AtomicOperand:
-    """What an atomic works on: `count` elements in `registers` registers.
-
-    How their bits are floats, if they are.
+    """The operand of an atomic: `count` elements in `registers` registers, and their floating-point format,
+    if any.
     """
 
     element: type
@@ -95,10 +93,10 @@ _ATOMIC_HINTS = HINTS | {"FTZ", "RN", "POPC", "SPIN"}
 
 
 def atomic_shape(form: Form) -> tuple[str | None, AtomicOperand]:
-    """(operation, what it works on).
+    """(operation, operand shape).
 
     Raises:
-        Unsupported: a modifier that is not known.
+        Unsupported: an unknown modifier.
     """
     operation = next((_OPERATIONS[name] for name in form.modifiers if name in _OPERATIONS), None)
     kinds = [name for name in form.modifiers if name in _KINDS]
@@ -122,11 +120,11 @@ def _atomic_widths(form: Form) -> dict[int, int]:
     return {i: shape.registers for i in range(len(form.operands)) if i != place}
 
 
-# --- what an update does --------------------------------------------------------------------
+# --- update functions --------------------------------------------------------------------
 
 
 def flushing_sum(old: Array, b: Array, c: Any) -> Array:
-    """A float32 sum with subnormal numbers as zeros, before and after."""
+    """A float32 sum with subnormal inputs and results flushed to zero."""
     return flushed(flushed(old) + flushed(b))
 
 
@@ -150,15 +148,15 @@ HALF_CHANGES: dict[tuple[str, str], Change] = {
     for kind, read, write in (("f16", _half, half_bits), ("bf16", _brain, to_bf16))
     for operation in ("add", "min", "max")
 }
-#: Sums of such numbers, and of zeros, are never subnormal.
+#: Sums of numbers of at least this size, and of zeros, are never subnormal.
 _NEVER_TINY = np.float32(2.0**-100)
 
 
 def change_of(form: Form, operation: str, shape: AtomicOperand) -> Change | None:
-    """How an element changes, where numpy's own operation is not it.
+    """The update of an element, unless it is numpy's own operation.
 
     Raises:
-        Unsupported: the operation is not executed on such elements.
+        Unsupported: the operation is not supported for such elements.
     """
     if shape.float:
         if (shape.float, operation) not in HALF_CHANGES:
@@ -242,10 +240,10 @@ def build_reduction(form: Form, binder: Binder) -> Run:
 
 
 def atomic(form: Form, binder: Binder, returns: bool) -> Run:
-    """Read, change and write: of several lanes at one place each sees what those before it left.
+    """Read-modify-write: of several lanes with the same address each sees what those before it left.
 
-    With a predicate as a result, a generic address in shared memory is left alone: the predicate says whether
-    it was done, and where it was not, a loop does it.
+    With a predicate result, an atomic on shared memory through a generic address is not performed: the
+    predicate tells whether it was, and if not, a loop performs it.
     """
     named, shape = atomic_shape(form)
     place, _ = address_of(form)
@@ -256,7 +254,7 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
     space = {"ATOMG": "global", "ATOMS": "shared", "ATOM": "generic", "REDS": "shared"}.get(
         form.opcode, "global"
     )
-    spins = "CAST" in form.modifiers  # part of a loop: it may have to be done again
+    spins = "CAST" in form.modifiers  # part of a loop: it may have to be retried
     operation = "add" if counts_up and named == "inc" else named
     if operation is None:
         raise Unsupported(form.name)
@@ -321,16 +319,17 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
     if space == "shared":
         kind = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else kind
         loops = spins or (operation not in ("exch", "cas") and shape not in (_KINDS["32"], _KINDS["S32"]))
-        kind = "atomic_loop" if loops else kind  # of PTX too: other types have no instruction of their own
+        kind = "atomic_loop" if loops else kind  # also for PTX: other types have no instruction of their own
     return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic_kind="atomic_generic")
 
 
 def spread(
     store: SpaceBytes, address: Int, shape: AtomicOperand, active: Any, known: Any, why: Poison
 ) -> tuple[Any, Poison]:
-    """(lanes whose words are not known, why): these words, and all that lanes without a known operand change.
+    """(lanes whose words are unknown, why): these words, and all that lanes with an unknown operand change.
 
-    Of several lanes at one word, none knows what it finds if one is unknown. known: lanes whose operands are.
+    If one of several lanes on a word is unknown, so are the results of all of them. known: lanes with known
+    operands.
     """
     element = shape.element
     places = [plus(address, i * np.dtype(element).itemsize) for i in range(shape.count)]
@@ -366,7 +365,7 @@ def updated(
     values: list[list[Array]],
     returns: bool,
 ) -> list[Array]:
-    """Update memory; gives the elements as each lane found them."""
+    """Update memory; returns the elements as each lane found them."""
     if shape.registers == 4 and shape.count == 2:
         return exchanged(store, address, active, operation, values)
     size = np.dtype(shape.element).itemsize
@@ -385,7 +384,7 @@ def updated(
 def exchanged(
     store: SpaceBytes, address: Int, active: Any, operation: str, values: list[list[Array]]
 ) -> list[Array]:
-    """Exchange, or compare and exchange, of 16 bytes, lane by lane."""
+    """16-byte exchange, or compare and swap, lane by lane."""
     for word in (address, plus(address, 8)):
         store.check(word, np.uint64, active)
     view = store.view(np.uint64)

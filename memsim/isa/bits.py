@@ -1,7 +1,6 @@
-"""Single bits of a word: `FLO POPC BREV BMSK SGXT` and their uniform twins.
+"""Bit operations on words: `FLO POPC BREV BMSK SGXT` and their uniform forms.
 
-In: words as registers hold them. Out: the same.
-Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ Registers = list[Any]
 
 
 def highest_bit(array: np.ndarray) -> np.ndarray:
-    """The number of the highest set bit of unsigned words, -1 where there is none."""
+    """The index of the highest set bit of unsigned words, -1 if there is none."""
     _, exponent = np.frexp(array.astype(np.float64))
     return np.where(array == 0, -1, exponent - 1).astype(np.int64)
 

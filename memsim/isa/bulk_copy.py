@@ -1,18 +1,17 @@
-"""Copies by the engine beside the threads (TMA): `UBLKCP UTMALDG UTMASTG`.
+"""Bulk copies by TMA: `UBLKCP UTMALDG UTMASTG`.
 
-In: a form. Out: a function that moves bytes, completes them at an mbarrier, and tells the machine which bytes
-were asked for. A warp makes one copy, by the uniform registers behind each address. Copies are done when they
-are issued, one legal order: so the instructions that wait for them (`UTMACMDFLUSH`, `DEPBAR`) do nothing.
-Reductions are in bulk_reductions.py. Left out: im2col. Source: PTX ISA, `cp.async.bulk` and
-`cp.async.bulk.tensor`, and what ptxas 13.0 makes of them for sm_90a:
+A warp makes one copy, described by consecutive uniform registers. Copies complete when they are issued, which
+is one legal order: so instructions that wait for them (`UTMACMDFLUSH`, `DEPBAR`) do nothing. Reductions are in
+bulk_reductions.py; im2col is not supported. Source: PTX ISA, `cp.async.bulk` and `cp.async.bulk.tensor`, and
+the code that ptxas 13.0 generates for sm_90a:
 
-    UTMALDG.2D[.MULTICAST] [UR8], [UR6][, UR4]   UR8 where to, UR9 the mbarrier, UR10... coordinates; UR6 and
-                                                 UR7 the map's address; UR4 the blocks, from bit 16
-    UTMASTG.2D [UR4], [UR8]                      UR4 from where, UR5... coordinates; UR8 and UR9 the map's
-    UBLKCP.S.G[.MULTICAST] [UR8], [UR4], UR10    UR8 where to, UR9 the mbarrier; UR4 and UR5 from where; UR10
-                                                 the number of 16 bytes, and from bit 16 the blocks
-    UBLKCP.G.S [UR4], [UR8], UR10                UR4 and UR5 where to, UR8 from where
-    UBLKCP.S.S [UR12], [UR8], UR10               UR12 where to, UR13 the mbarrier, UR8 from where
+    UTMALDG.2D[.MULTICAST] [UR8], [UR6][, UR4]   UR8 destination, UR9 the mbarrier, UR10... coordinates; UR6
+                                                 and UR7 the map's address; UR4 the blocks, from bit 16
+    UTMASTG.2D [UR4], [UR8]                      UR4 source, UR5... coordinates; UR8 and UR9 the map's
+    UBLKCP.S.G[.MULTICAST] [UR8], [UR4], UR10    UR8 destination, UR9 the mbarrier; UR4 and UR5 source; UR10
+                                                 size / 16, and from bit 16 the blocks
+    UBLKCP.G.S [UR4], [UR8], UR10                UR4 and UR5 destination, UR8 source
+    UBLKCP.S.S [UR12], [UR8], UR10               UR12 destination, UR13 the mbarrier, UR8 source
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))
 STORES: Touches = (("bulk_store", "global"), ("bulk_load", "shared"))
 INSIDE: Touches = (("bulk_store", "shared"), ("bulk_load", "shared"))
 UNIT = 16
-MULTICAST = "a copy to several blocks counts sectors by a rule that is not known"
+MULTICAST = "a multicast copy counts sectors by an unknown rule"
 
 
 def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
-    """Of a tensor: `2D`. also: other modifiers that are known.
+    """Of a tensor, from the modifier `2D`.
 
     Raises:
-        Unsupported: it says none, or more than is known.
+        Unsupported: none, or an unsupported number.
     """
     sizes = [re.fullmatch(r"([1-5])D", name) for name in form.modifiers]
     found = [int(match[1]) for match in sizes if match]
@@ -54,10 +53,10 @@ def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
 
 
 def slot_of(form: Form, place: int) -> int:
-    """The first of the uniform registers that an operand names.
+    """The first of the consecutive uniform registers of an operand.
 
     Raises:
-        Unsupported: it names none.
+        Unsupported: the operand is not a uniform register.
     """
     operand = form.operands[place]
     register = operand.uniform if isinstance(operand, Address) else operand
@@ -69,7 +68,7 @@ def slot_of(form: Form, place: int) -> int:
 
 
 def behind(counts: Callable[[Form], tuple[int, ...]]) -> Callable[[Form], list[int]]:
-    """The registers that stand behind each operand, which the form does not name."""
+    """The registers after each named one, which the form does not name."""
 
     def slots(form: Form) -> list[int]:
         try:
@@ -84,7 +83,7 @@ def behind(counts: Callable[[Form], tuple[int, ...]]) -> Callable[[Form], list[i
 
 @dataclass(frozen=True)
 class Issue:
-    """Warps that make a copy, as columns [m]: the block's number in the chunk, the warp, the registers."""
+    """Warps that make a copy, as columns [m]: the block's index in the chunk, the warp, the registers."""
 
     block: np.ndarray
     warp: np.ndarray
@@ -92,10 +91,10 @@ class Issue:
 
 
 def issued(machine: Any, active: Any, slots: list[int], binder: Binder) -> Issue:
-    """One copy for each warp with a lane that executes; words are unsigned.
+    """One copy for each warp with an executing lane; words are unsigned.
 
     Raises:
-        Poisoned: a register is not known.
+        Poisoned: a register is unknown.
     """
     on = machine.by_warp(machine.full(active))
     block, warp = np.nonzero(on.any(2))
@@ -108,13 +107,13 @@ def issued(machine: Any, active: Any, slots: list[int], binder: Binder) -> Issue
 
 
 def wide(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Two words as one address."""
+    """Two words as a 64-bit address."""
     found: np.ndarray = low | high << 32
     return found
 
 
 def several(form: Form) -> bool:
-    """Does the copy go to several blocks of the cluster?"""
+    """Is it a multicast to several blocks of the cluster?"""
     return "MULTICAST" in form.modifiers
 
 
@@ -126,7 +125,7 @@ def copies(
     act: Callable[[Any, Op, Issue, bool], None],
     mbarrier: int | None,
 ) -> Any:
-    """The frame of all of them. mbarrier: which of the words is its address."""
+    """The execution frame of bulk copies. mbarrier: the index of the word with its address."""
 
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         if active is False:
@@ -147,14 +146,14 @@ def copies(
 
 
 def lost(machine: Any, op: Op, touches: Touches, active: Any, poison: Poison) -> None:
-    """Nobody knows what was copied."""
+    """A copy with unknown operands."""
     for kind, space in touches:
         machine.lose(op, kind, space, UNIT, poison, active)
     machine.memory.spoil(touches[0][1], poison)
 
 
 def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder, poison: Poison) -> None:
-    """How many bytes will arrive is not known: the mbarrier waits for none."""
+    """The number of bytes to arrive is unknown: the mbarrier expects none."""
     try:
         (address,) = issued(machine, active, [slot], binder).words
         issue = issued(machine, active, [slot], binder)
@@ -172,7 +171,9 @@ def complete(machine: Any, blocks: np.ndarray, addresses: np.ndarray, count: np.
 def targets(
     machine: Any, issue: Issue, place: np.ndarray, ranks: np.ndarray | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """(which copies, their blocks, their addresses there) of an address in each block that a copy goes to."""
+    """(indices of the copies, their blocks, their addresses there) of an address in each
+    destination block.
+    """
     every = np.arange(len(place))
     if ranks is None:
         yield (every, *machine.in_cluster(issue.block, place))
@@ -187,10 +188,10 @@ def targets(
 def cut(
     start: np.ndarray, length: np.ndarray, place: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Copies [m] in pieces within a line of 128 bytes of shared memory: (start, length, whose) [k].
+    """Copies [m] split at 128-byte lines of shared memory: (start, length, index of the copy) [k].
 
-    place: where they lie in shared memory. Each piece counts the sectors of global memory that it has: so
-    does an H200, whatever the addresses on both sides.
+    place: their addresses in shared memory. Each piece counts its sectors of global memory, as on an H200,
+    whatever the addresses on both sides.
     """
     first = LINE - place % LINE
     counts = 1 + np.maximum(0, -(-(length - first) // LINE))
@@ -205,7 +206,7 @@ def cut(
 
 
 def move(to: SpaceBytes, row: int, at: np.ndarray, of: SpaceBytes, from_row: int, source: np.ndarray) -> None:
-    """Bytes at addresses `source` go to `at`; what is not known stays so."""
+    """Copy bytes from addresses `source` to `at`; unknown bytes stay unknown."""
     to.put(row, at, *of.get(from_row, source))
 
 
@@ -279,7 +280,7 @@ def _bulk_store(form: Form, binder: Binder, slots: list[int]) -> Any:
 
 
 def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()) -> tuple[int, ...]:
-    """Registers behind the operands: so many and the coordinates, and the map's address."""
+    """The registers after the operands: so many and the coordinates, and the map's address."""
     try:
         return (before + dimensions(form, also), 2)
     except Unsupported:
@@ -356,18 +357,18 @@ def _unknown(machine: Any, op: Op, issue: Issue, data: bool) -> None:
 
 
 def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
-    """The tensor whose map lies at an address.
+    """The tensor of the map at an address.
 
     Raises:
-        Poisoned: it is none that an argument of the launch is.
+        Poisoned: the map is not an argument of the launch.
     """
     found = machine.memory.tensors.get(int(low) | int(high) << 32)
     if found is None:
-        raise Poisoned(Poison("a tensor map that is no argument of the launch", op))
+        raise Poisoned(Poison("a tensor map that is not an argument of the launch", op))
     if isinstance(found, Poison):
         raise Poisoned(found)
     if len(found.box) != count:
-        raise MemsimError(f"a tensor map of {len(found.box)} dimensions where {count} are copied")
+        raise MemsimError(f"the tensor map has {len(found.box)} dimensions, but {count} are copied")
     tensor: Tensor = found
     return tensor
 
@@ -375,9 +376,9 @@ def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
 def tell_boxes(
     machine: Any, op: Op, kind: str, issue: Issue, tensors: list[Tensor], corners: np.ndarray
 ) -> None:
-    """The stretches of global memory that the boxes have.
+    """Report the stretches of global memory that the boxes contain.
 
-    Of a load also what is outside of the tensor: an H200 counts a sector for each 32 bytes of it.
+    For a load including what is outside of the tensor: an H200 counts a sector for each 32 bytes of it.
     """
     starts, lengths, owners = [], [], []
     loads = kind == "bulk_load"
@@ -385,8 +386,8 @@ def tell_boxes(
         begin, width = int(corner[0]) * one.element, one.box[0] * one.element
         if begin % UNIT or (not loads and (corner < 0).any()):
             raise MemsimError(
-                f"a box at {corner.tolist()} (the innermost first): an H200 refuses boxes that begin at no "
-                "multiple of 16 bytes of a row, and stores that begin before the tensor"
+                f"a box at {corner.tolist()} (innermost first): an H200 rejects boxes that do not start at a "
+                "multiple of 16 bytes of a row, and stores that start before the tensor"
             )
         address, first, last = one.rows(tuple(corner.tolist()))
         begins = address + first
@@ -418,7 +419,9 @@ def tell_boxes(
 
 
 def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(address in shared memory, address in global memory, is it in the tensor) of each byte of a box [n]."""
+    """(address in shared memory, address in global memory, is it in the tensor) for each byte of
+    a box [n].
+    """
     address, start, end = one.rows(corner)
     column = np.arange(one.box[0] * one.element)
     inside = (column >= start[:, None]) & (column < end[:, None])
@@ -430,7 +433,7 @@ def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.nda
 def load_box(
     to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
 ) -> None:
-    """A box of global memory to shared memory from `first` on; zeros for what is outside of the tensor."""
+    """Copy a box of global memory to shared memory at `first`; zeros for what is outside of the tensor."""
     there, here, inside = box_places(one, first, corner)
     move(to, block, there[inside], of, 0, here[inside])
     outside = there[~inside]
@@ -440,9 +443,9 @@ def load_box(
 def store_box(
     to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
 ) -> None:
-    """A box of shared memory from `first` on to global memory; what is outside of the tensor is dropped.
+    """Copy a box of shared memory at `first` to global memory; what is outside of the tensor is dropped.
 
-    Units of 16 bytes are written whole, also where the tensor ends in the midst of one: so an H200 does.
+    Units of 16 bytes are written whole even if the tensor ends inside one, as on an H200.
     """
     there, here, inside = box_places(one, first, corner)
     inside = np.repeat(inside.reshape(-1, UNIT).any(1), UNIT)

@@ -1,11 +1,11 @@
-"""Reductions by the engine beside the threads (TMA): `UBLKRED UTMAREDG`.
+"""Bulk reductions by TMA: `UBLKRED UTMAREDG`.
 
-As copies from shared memory (`memsim.isa.bulk_copy`), but each element is combined with the one that is
-there. Where a row of a tensor ends within 16 bytes, it is not known what becomes of the rest of them. Source:
-PTX ISA, `cp.reduce.async.bulk` and `cp.reduce.async.bulk.tensor`, and what ptxas 13.0 makes of them:
+As copies from shared memory (`memsim.isa.bulk_copy`), but each element is combined with the one at its
+destination. If a tensor's row ends within 16 bytes, the rest of these becomes unknown. Source: PTX ISA,
+`cp.reduce.async.bulk` and `cp.reduce.async.bulk.tensor`, and the code that ptxas 13.0 generates:
 
-    UBLKRED.G.S.ADD[.F32.RN] [UR6], [UR4], UR5   UR6 and UR7 where to, UR4 from where, UR5 how many 16 bytes
-    UBLKRED.S.S.ADD [UR10], [UR4], UR6           UR10 where to, UR11 the mbarrier
+    UBLKRED.G.S.ADD[.F32.RN] [UR6], [UR4], UR5   UR6 and UR7 destination, UR4 source, UR5 size / 16
+    UBLKRED.S.S.ADD [UR10], [UR4], UR6           UR10 destination, UR11 the mbarrier
     UTMAREDG.2D.ADD [UR4], [UR10]                as UTMASTG; the type of the elements is the map's
 """
 
@@ -64,7 +64,9 @@ _OF_DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """How two elements become one. doubt: another way that the chip may take, where it was not measured."""
+    """How two elements are combined. doubt: another possible behaviour of the chip, where it was not
+    measured.
+    """
 
     element: type
     change: Callable[[Any, Any, Any], Any]
@@ -72,7 +74,7 @@ class Combine:
 
 
 def combine(name: str, operation: str) -> Combine | None:
-    """The operation on elements of a type; None if there is none: floats have no bits, and so on."""
+    """The operation on elements of a type; None if there is none, such as a bitwise operation on floats."""
     element, floats = _ELEMENTS[name]
     key = operation.lower()
     if floats in ("f16", "bf16"):
@@ -225,6 +227,6 @@ def reduce_box(
     reduce(to, 0, here[inside], of, block, there[inside], how, op)
     beyond = np.repeat(inside.reshape(-1, UNIT).any(1), UNIT) & ~inside
     if beyond.any():
-        why = Poison("whether a reduction changes what lies behind the end of a row of a tensor", op)
+        why = Poison("whether a reduction changes bytes after the end of a tensor's row", op)
         places = here[beyond]
         to.put(0, places, to.get(0, places)[0], (np.ones(len(places), bool), why))

@@ -1,7 +1,6 @@
-"""Comparisons of integers: `ISETP UISETP`.
+"""Integer comparisons: `ISETP UISETP`; decided by bounds where possible.
 
-In: words as registers hold them. Out: predicates, decided by bounds wherever these suffice.
-Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 
 
 def compare(a: Int, b: Int, how: str) -> bool | Part:
-    """`a how b`, decided by bounds where they can."""
+    """`a how b`, decided by bounds if possible."""
     if how == "F":
         return False
     if how == "T":
@@ -78,10 +77,10 @@ class Combined:
         return self.compute(r)
 
     def decided(self, r: Registers) -> tuple[bool | Part, bool]:
-        """(lanes in which the results do not depend on the comparison, what both are there).
+        """(lanes in which the results do not depend on the comparison, both results there).
 
         Raises:
-            Poisoned: the predicate is not known.
+            Poisoned: the predicate is unknown.
         """
         if self.name == "OR":
             return self.other(r), True
@@ -112,7 +111,7 @@ def build_isetp(form: Form, binder: Binder) -> Compute:
 
 
 def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:
-    """A comparison of high words, with what that of the low words gave."""
+    """A comparison of high words, given the result for the low words."""
     if how == "EQ":
         return both(found, below)
     if how == "NE":

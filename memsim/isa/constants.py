@@ -1,8 +1,4 @@
-"""Loads of constants: `LDC LDCU ULDC`, where all lanes read the same word, and at a lane's own index.
-
-In: an instruction's form. Out: the constant itself, or a function that tells the machine which addresses of
-the constant bank are read.
-"""
+"""Loads of constants: `LDC LDCU ULDC`, at a fixed address or indexed by a lane."""
 
 from __future__ import annotations
 
@@ -26,13 +22,13 @@ from memsim.state.registers import (
 
 
 def is_indexed(form: Form) -> bool:
-    """Does it read a constant bank at a lane's own index?"""
+    """Does it read a constant bank at an index that may differ between lanes?"""
     source = form.operands[1] if len(form.operands) > 1 else None
     return isinstance(source, Constant) and source.register is not None and source.register.slot is not None
 
 
 def constant_effect(form: Form) -> Effect:
-    """A read at a lane's own index is an access; any other is a constant."""
+    """An indexed load is a memory access; any other is a constant."""
     return Effect.MEMORY if is_indexed(form) else Effect.ALU
 
 

@@ -1,4 +1,4 @@
-"""Opcodes that decide where lanes go and who waits for whom, and those without an effect that matters here.
+"""Opcodes of control flow and synchronization, and those without a relevant effect.
 
 Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters of an H100 and an H200
 (docs/model.md).
@@ -30,7 +30,7 @@ control("KILL", "JMP", "JMX", "JMXU", "BRXU", "RTT", "RPCMOV", "SETLMEMBASE", "S
 
 
 def flow_of(form: Form, flow: Flow) -> Flow | None:
-    """What a control instruction does, by its modifiers; None where this form decides nothing."""
+    """What a control-flow instruction does, by its modifiers; None if this form has no effect."""
     modifiers = form.modifiers
     if flow is Flow.WAIT_PHASE:
         return flow if is_wait(form) else None
@@ -45,8 +45,8 @@ def flow_of(form: Form, flow: Flow) -> Flow | None:
     return flow
 
 
-# Order, caches, time and power: no value, address or branch depends on them here. This list is the only way
-# to be silent; tests/isa/test_silent.py holds it against NVIDIA's table.
+# Memory order, caches, time and power: no value, address or branch depends on them here. Only opcodes in this
+# list are silent; tests/isa/test_silent.py checks it against NVIDIA's table.
 silent("NOP", "PMTRIG", "PREEXIT", "ACQBULK", "SETMAXREG", "WARPGROUP", "WARPGROUPSET")
 silent("DEPBAR", "LDGDEPBAR", "MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR")
 silent("CCTLL", "CCTLT", "UTMACCTL", "UTMACMDFLUSH", "UTMAPF", "UBLKPF")
@@ -54,7 +54,7 @@ silent("CCTLL", "CCTLT", "UTMACCTL", "UTMACMDFLUSH", "UTMAPF", "UBLKPF")
 
 @opcode("USETMAXREG", results="P?")
 def build_set_registers(form: Form, binder: Binder) -> Compute:
-    """Registers of a warp are given back, or asked for until there are some: here there always are."""
+    """A warp releases registers, or waits until more are available: here they always are."""
     if form.modifiers not in (("TRY_ALLOC", "CTAPOOL"), ("DEALLOC", "CTAPOOL")):
         raise Unsupported(form.name)
     return lambda r: True
@@ -62,7 +62,7 @@ def build_set_registers(form: Form, binder: Binder) -> Compute:
 
 @opcode("BMOV", results="R?", effect=Effect.LANES)
 def build_move_barrier(form: Form, binder: Binder) -> Compute:
-    """A convergence barrier's lanes to a register or back."""
+    """Moves a convergence barrier's lanes to a register or back."""
     if set(form.modifiers) - {"32", "64", "CLEAR", "PQUAD"}:
         raise Unsupported(form.name)
     source = form.operands[1]

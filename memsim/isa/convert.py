@@ -1,7 +1,4 @@
-"""Conversions: `I2F I2FP F2I F2IP F2F F2FP FRND I2I`.
-
-In: words, floats or pairs of words. Out: the same, rounded, cut and saturated as the form says.
-"""
+"""Conversions: `I2F I2FP F2I F2IP F2F F2FP FRND I2I`, rounded, truncated and saturated as the form says."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _INTEGRAL: dict[str, Callable[[Array], Array]] = {
 
 
 def types(form: Form, default_to: str, default_from: str) -> tuple[str, str]:
-    """(to, from): the types that the form names, in its order; what it leaves out is F32 and S32."""
+    """(to, from): the types named in the form, in its order; defaults are F32 and S32."""
     named = [name for name in form.modifiers if name in _INTEGERS or name in _FLOATS]
     if form.opcode in ("I2F", "I2FP"):
         floats = [name for name in named if name in _FLOATS]
@@ -58,12 +55,12 @@ def _i2f_widths(form: Form) -> dict[int, int]:
 
 
 def direction(form: Form) -> str:
-    """How it rounds to a float."""
+    """The rounding mode of a conversion to float."""
     return next((_DIRECTIONS[name] for name in form.modifiers if name in _DIRECTIONS), "rn")
 
 
 def written(array: Array, name: str, mode: str) -> Any:
-    """float64 numbers as a register, or a pair, holds them in another type."""
+    """float64 numbers converted to another type, as a register or a pair."""
     if name == "F64":
         return from_double(array)
     if name == "F32":
@@ -88,7 +85,7 @@ def _to_tf32(array: Array, mode: str) -> Array:
 
 
 def reader(binder: Binder, operand: Any, name: str, flush: bool) -> Callable[[Registers], Array]:
-    """A float operand of a type as float64."""
+    """Reads a floating-point operand as float64."""
     if name == "F64":
         return binder.double(operand)
     if name in ("F16", "BF16"):
@@ -115,7 +112,7 @@ def build_int_to_float(form: Form, binder: Binder) -> Compute:
             array = to_array(value) if signed else u64(to_array(value))
         else:
             array = to_array(value if signed else unsigned(value, bits))
-            return written(array.astype(np.float64), to, mode)  # which holds all of them exactly
+            return written(array.astype(np.float64), to, mode)  # exact
         total, error = integer_sum(array)
         if to == "F64":
             return from_double(total if mode == "rn" else directed(total, error, mode))
@@ -168,13 +165,15 @@ def build_float_to_float(form: Form, binder: Binder) -> Compute:
     mode = direction(form)
     if (to, of) == ("F16", "F64"):
         return lambda r: half_of_double(read(r), mode)
-    if (to, of) == ("F32", "F64"):  # NaN keeps its upper bits here too
+    if (to, of) == ("F32", "F64"):  # NaN keeps its upper bits here, too
         return lambda r: narrow(read(r), np.float32, mode)
     return lambda r: written(read(r), to, mode)
 
 
 def half_of_double(array: Array, mode: str) -> Int:
-    """float64 as float16; NaN keeps its sign and the upper bits of its mantissa, unlike other conversions."""
+    """float64 as float16; NaN keeps its sign and the upper bits of its mantissa, unlike in other
+    conversions.
+    """
     bits = narrow(array, np.float16, mode).view(np.uint16).astype(np.int64)
     return from_array(np.where(np.isnan(array), bits | 0x200, bits))
 
@@ -191,7 +190,9 @@ def build_round(form: Form, binder: Binder) -> Compute:
 
 @opcode("F2FP")
 def build_pack(form: Form, binder: Binder) -> Compute:
-    """Two numbers in one register: the first operand is the upper half. Or one TF32, or two of 8 bits."""
+    """Two numbers packed in one register, the first operand in the upper half; or one TF32, or two 8-bit
+    floats.
+    """
     given = set(form.modifiers)
     if given & {"E4M3", "E5M2"}:
         return pack_bytes(form, binder)
@@ -215,12 +216,12 @@ def build_pack(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-#: Of 8-bit floats: bits of the exponent, of the mantissa, the largest number's code.
+#: 8-bit floats: bits of the exponent, of the mantissa, the code of the largest number.
 _BYTES = {"E4M3": (4, 3, 0x7E), "E5M2": (5, 2, 0x7B)}
 
 
 def byte_values(name: str) -> Array:
-    """The numbers of all 256 codes; NaN where a code is none."""
+    """The values of all 256 codes; NaN for invalid codes."""
     exponent_bits, bits, largest = _BYTES[name]
     code = np.arange(256)
     exponent, mantissa = (code & 127) >> bits, code & ((1 << bits) - 1)
@@ -233,7 +234,7 @@ def byte_values(name: str) -> Array:
 
 
 def to_byte(array: Array, name: str) -> Array:
-    """Codes of float64 numbers, rounded to nearest even; too large ones become the largest, NaN 0x7f."""
+    """Codes of float64 numbers, rounded to nearest even and saturated; NaN becomes 0x7f."""
     _, _, largest = _BYTES[name]
     sizes = byte_values(name)[: largest + 1]
     size = np.minimum(np.abs(array), sizes[-1])
@@ -244,7 +245,7 @@ def to_byte(array: Array, name: str) -> Array:
 
 
 def pack_bytes(form: Form, binder: Binder) -> Compute:
-    """Two numbers to 8-bit floats and back: `.PACK_AB_MERGE_C`, `.UNPACK_B_MERGE_C`, `.UNPACK_B`."""
+    """Two numbers to and from 8-bit floats: `.PACK_AB_MERGE_C`, `.UNPACK_B_MERGE_C`, `.UNPACK_B`."""
     given = set(form.modifiers)
     name = "E4M3" if "E4M3" in given else "E5M2"
     operands = form.operands[1:]
@@ -278,10 +279,7 @@ def pack_bytes(form: Form, binder: Binder) -> Compute:
 
 @opcode("F2IP")
 def build_pack_integers(form: Form, binder: Binder) -> Compute:
-    """Two float32 as integers of 8 bits, the first operand in the upper byte.
-
-    Nothing is kept of the third.
-    """
+    """Two float32 as 8-bit integers, the first operand in the upper byte; the third operand is ignored."""
     kept = form.operands[3]
     if set(form.modifiers) - {"U8", "S8", "F32", "NTZ", *_INTEGRAL} or getattr(kept, "slot", 0) is not None:
         raise Unsupported(form.name)

@@ -1,7 +1,4 @@
-"""float64: `DADD DMUL DFMA DSETP DMNMX`.
-
-In: pairs of words. Out: pairs of words, rounded as the instruction says.
-"""
+"""float64 arithmetic on register pairs: `DADD DMUL DFMA DSETP DMNMX`."""
 
 from __future__ import annotations
 
@@ -63,7 +60,7 @@ def build_dsetp(form: Form, binder: Binder) -> Compute:
 
 
 def larger_operand(form: Form, binder: Binder) -> Compute:
-    """DSETP.MAX and .MIN: whether maximum or minimum picks the first operand; and whether both are NaN."""
+    """DSETP.MAX and .MIN: whether the maximum or minimum is the first operand; and whether both are NaN."""
     a, b = (binder.double(operand) for operand in form.operands[2:4])
     largest = form.modifiers[0] == "MAX"
 

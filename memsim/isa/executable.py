@@ -1,7 +1,6 @@
-"""A kernel as a front end hands it on: its program, and what a launch must know about it.
+"""A kernel as front ends produce it: its program, and what a launch needs to know about it.
 
-In: nothing; `memsim.sass` and `memsim.ptx` fill it. Sizes and offsets are in bytes. Left out on purpose:
-addresses of arrays and variables, which whoever lays out memory chooses.
+Sizes and offsets are in bytes. Addresses of arrays and variables are assigned when memory is laid out.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """8 bytes that hold the address of a symbol, and a number added to it."""
+    """8 bytes that hold the address of a symbol plus an addend."""
 
     offset: int
     symbol: str
@@ -42,7 +41,7 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable in global memory; `init` is None if it starts as zeros."""
+    """A variable in global memory; `init` is None if it is zero-initialized."""
 
     name: str
     size: int
@@ -56,16 +55,16 @@ class Executable:
     """One kernel.
 
     Attributes:
-        parameters: in order; they begin at `parameter_base` of constant bank 0 and take `parameter_size`.
-        shared: (name, address, size) of static shared arrays; "" as a name where it is not known.
-        static_shared: bytes of them all. shared_base: the first byte's address, behind what the system keeps.
-        dynamic_name: what the source calls dynamic shared memory; dynamic: it is sure that it uses some.
-        local_bytes: stack of a thread; more where a function that is called needs it.
+        parameters: in order; they start at `parameter_base` of constant bank 0 and take `parameter_size`.
+        shared: (name, address, size) of static shared arrays; the name is "" if unknown.
+        static_shared: bytes of all of them. shared_base: address of the first byte, after the reserved part.
+        dynamic_name: name of the dynamic shared array; dynamic: whether it certainly uses one.
+        local_bytes: stack of a thread; called functions may need more.
         constants: by bank; pointers: by bank, addresses in it.
         variables: the module's.
-        functions: other functions within the code by name, as their offset in it.
-        made_for: the chip that it is for; "" where it is for any.
-        max_threads, required_threads, cluster: of `__launch_bounds__`, `.reqntid`, `__cluster_dims__`.
+        functions: other functions in the code: offset by name.
+        made_for: the chip that it was compiled for; "" if for any.
+        max_threads, required_threads, cluster: from `__launch_bounds__`, `.reqntid`, `__cluster_dims__`.
     """
 
     name: str

@@ -1,9 +1,9 @@
-"""Integer instructions that PTX has and no chip: compilers make several of them.
+"""Integer instructions of PTX without a machine instruction, which compilers expand to several.
 
-`IDIV IREM IMULLO IMULHI ISHL ISHR IMIN IMAX IDISTANCE IBFE IBFI IPOPC ICLZ IBFIND`,
-each with the type that it works on: U16, S16, U32, S32, U64 or S64. In: words, and pairs of them for 64
-bits. Out: the same; sums stay in parts where they can (`memsim.state.sums`). Of 16 bits the upper half of a
-register does not count. Source of what each instruction means: PTX ISA, "Integer Arithmetic Instructions".
+`IDIV IREM IMULLO IMULHI ISHL ISHR IMIN IMAX IDISTANCE IBFE IBFI IPOPC ICLZ IBFIND`, each with the type that
+it works on: U16, S16, U32, S32, U64 or S64. 64-bit operands are pairs; of 16-bit operands the upper half of
+the register is ignored. Sums keep their parts where possible (`memsim.state.sums`). Semantics: PTX ISA,
+"Integer Arithmetic Instructions".
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Work = Callable[..., Int]
 
 @dataclass(frozen=True, slots=True)
 class Expanded:
-    """What an opcode does. `work`: (signed, bits, *sources) -> result, all in their signed reading.
+    """An opcode. `work`: (signed, bits, *sources) -> result, all as signed integers.
 
     sources: T for one of the form's type, W for a word. counts: the result is a word.
     """
@@ -64,7 +64,7 @@ def _widths(form: Form) -> dict[int, int]:
 
 
 def reader(binder: Binder, operand: Operand, bits: int) -> IntReader:
-    """An integer of so many bits, in its signed reading."""
+    """Reads an integer of so many bits, as a signed one."""
     if isinstance(operand, Immediate) and isinstance(operand.value, int):
         number = wrap_int(operand.value, bits)
         return lambda r: number
@@ -86,7 +86,7 @@ def _build(form: Form, binder: Binder) -> Compute:
 
 
 def expanded(name: str, sources: str, counts: bool = False) -> Callable[[Work], Work]:
-    """Register an opcode by what it does."""
+    """Register an opcode by its function."""
 
     def register(work: Work) -> Work:
         EXPANDED[name] = Expanded(work, sources, counts)
@@ -97,7 +97,7 @@ def expanded(name: str, sources: str, counts: bool = False) -> Callable[[Work], 
 
 
 def readings(x: Int, y: Int, signed: bool, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two numbers as arrays that numpy orders and divides as the type says."""
+    """Two numbers as arrays that numpy compares and divides as the type requires."""
     if bits == 64 and not signed:
         return u64(to_array(x)), u64(to_array(y))
     both = (x, y) if signed else (unsigned(x, bits), unsigned(y, bits))
@@ -105,11 +105,11 @@ def readings(x: Int, y: Int, signed: bool, bits: int) -> tuple[np.ndarray, np.nd
 
 
 def pattern(x: Int, bits: int) -> np.ndarray:
-    """The bits of an integer, the upper ones zero, as uint64."""
+    """The bits of an integer, zero-extended to uint64."""
     return u64(to_array(unsigned(x, bits) if bits < 64 else x))
 
 
-# --- products, division, order --------------------------------------------------------------
+# --- products, division, min and max --------------------------------------------------------------
 
 
 @expanded("IMULLO", "TT")
@@ -138,18 +138,18 @@ def multiply_high(signed: bool, bits: int, a: Int, b: Int) -> Int:
 
 @expanded("IDIV", "TT")
 def quotient(signed: bool, bits: int, a: Int, b: Int) -> Int:
-    """Rounded towards zero."""
+    """Division, rounded towards zero."""
     return divide(a, b, False, signed, bits)
 
 
 @expanded("IREM", "TT")
 def remainder(signed: bool, bits: int, a: Int, b: Int) -> Int:
-    """What a division leaves."""
+    """The remainder of a division."""
     return divide(a, b, True, signed, bits)
 
 
 def divide(x: Int, y: Int, leaves: bool, signed: bool, bits: int) -> Int:
-    """Quotient or what it `leaves`; by zero all ones, as measured on an H100."""
+    """Quotient, or the remainder if `leaves`; all ones for a division by zero, as measured on an H100."""
     if type(y) is int and y > 0 and non_negative(x):
         if y & (y - 1) == 0:
             return and_mask(x, y - 1) if leaves else shift_right(x, y.bit_length() - 1, False, bits)
@@ -178,7 +178,7 @@ def larger(signed: bool, bits: int, a: Int, b: Int) -> Int:
 
 
 def ordered(x: Int, y: Int, least: bool, signed: bool, bits: int) -> Int:
-    """The smaller or else the larger; decided by bounds where they do not overlap."""
+    """The minimum or else the maximum; decided by bounds if they do not overlap."""
     (x_low, x_high), (y_low, y_high) = bounds(x), bounds(y)
     if signed or (x_low >= 0 and y_low >= 0):
         if x_high <= y_low:
@@ -191,7 +191,7 @@ def ordered(x: Int, y: Int, least: bool, signed: bool, bits: int) -> Int:
 
 @expanded("IDISTANCE", "TT")
 def distance(signed: bool, bits: int, a: Int, b: Int) -> Int:
-    """How far apart two numbers are."""
+    """The absolute difference."""
     p, q = readings(a, b, signed, bits)
     return from_array(s64(np.maximum(p, q) - np.minimum(p, q)))
 
@@ -206,13 +206,13 @@ def shifted(array: np.ndarray, amount: np.ndarray, ufunc: np.ufunc) -> np.ndarra
 
 
 def ones(length: np.ndarray) -> np.ndarray:
-    """The `length` lowest bits set, as uint64."""
+    """A uint64 with the `length` lowest bits set."""
     return ~shifted(u64(np.full_like(length, -1)), length, np.left_shift)
 
 
 @expanded("ISHL", "TW")
 def left(signed: bool, bits: int, a: Int, by: Int) -> Int:
-    """A shift to the left; by the width and more gives 0."""
+    """Left shift; by the width or more gives 0."""
     amount = unsigned(by, 32)
     if type(amount) is int:
         return shift_left(a, amount, bits)
@@ -221,7 +221,7 @@ def left(signed: bool, bits: int, a: Int, by: Int) -> Int:
 
 @expanded("ISHR", "TW")
 def right(signed: bool, bits: int, a: Int, by: Int) -> Int:
-    """A shift to the right, filled up with the sign or zeros."""
+    """Right shift, arithmetic or logical."""
     amount = unsigned(by, 32)
     if type(amount) is int:
         return shift_right(a, amount, signed, bits)
@@ -233,7 +233,7 @@ def right(signed: bool, bits: int, a: Int, by: Int) -> Int:
 
 @expanded("IBFE", "TWW")
 def extract(signed: bool, bits: int, a: Int, b: Int, c: Int) -> Int:
-    """A field shifted down; what lies beyond the top is the sign of the field, or zero."""
+    """Bit field extract; bits beyond the top are the sign of the field, or zero."""
     start, length = low_bits(b, 8), low_bits(c, 8)
     if type(start) is int and type(length) is int and 0 < length <= bits - start:
         field = fit(low_bits(shift_right(a, start, False, bits), length), bits)
@@ -249,7 +249,7 @@ def extract(signed: bool, bits: int, a: Int, b: Int, c: Int) -> Int:
 
 @expanded("IBFI", "TTWW")
 def insert(signed: bool, bits: int, a: Int, b: Int, c: Int, d: Int) -> Int:
-    """The low bits of a as a field of b."""
+    """Bit field insert: the low bits of a as a field of b."""
     start, length = low_bits(c, 8), low_bits(d, 8)
     if type(start) is int and type(length) is int and start + length < bits:
         field = shift_left(low_bits(a, length), start, bits)
@@ -263,7 +263,7 @@ def insert(signed: bool, bits: int, a: Int, b: Int, c: Int, d: Int) -> Int:
 
 
 def highest_bit(array: np.ndarray) -> np.ndarray:
-    """Position of the highest bit set of a uint64, -1 where there is none."""
+    """Index of the highest set bit of a uint64, -1 if there is none."""
     position = np.where(array == 0, -1, 0)
     for step in (32, 16, 8, 4, 2, 1):
         above = array >> np.uint64(step)
@@ -274,7 +274,7 @@ def highest_bit(array: np.ndarray) -> np.ndarray:
 
 @expanded("IPOPC", "T", counts=True)
 def count_ones(signed: bool, bits: int, a: Int) -> Int:
-    """How many bits are set."""
+    """The number of set bits."""
     count = pattern(a, bits)
     for width, mask in enumerate((0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F)):
         lower = np.uint64(mask)
@@ -284,12 +284,12 @@ def count_ones(signed: bool, bits: int, a: Int) -> Int:
 
 @expanded("ICLZ", "T", counts=True)
 def leading_zeros(signed: bool, bits: int, a: Int) -> Int:
-    """Zeros above the highest bit set."""
+    """The number of zeros above the highest set bit."""
     return from_array(bits - 1 - highest_bit(pattern(a, bits)))
 
 
 @expanded("IBFIND", "T", counts=True)
 def find_highest(signed: bool, bits: int, a: Int) -> Int:
-    """Position of the highest bit that is not the sign, -1 where there is none."""
+    """Index of the highest non-sign bit, -1 if there is none."""
     x = to_array(a)
     return from_array(highest_bit(u64(np.where(x < 0, ~x, x)) if signed else pattern(a, bits)))

@@ -1,8 +1,7 @@
-"""Float instructions that PTX has and no chip: quotients, roots and functions.
+"""Floating-point instructions of PTX without a machine instruction: quotients, roots and functions.
 
-`FDIV FRCP FSQRT FRSQ FEX2 FLG2 FSIN FCOS` and `DDIV DRCP DSQRT DRSQ`. In: float32, or pairs of words. Out:
-the same, rounded as IEEE 754 says. With `.APPROX` the chip's result may differ in the last bits. Compilers
-make sequences of them around MUFU, or calls of functions.
+`FDIV FRCP FSQRT FRSQ FEX2 FLG2 FSIN FCOS` and `DDIV DRCP DSQRT DRSQ`, rounded as in IEEE 754. With `.APPROX`
+the chip's result may differ in the last bits. Compilers expand them to sequences around MUFU, or calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Two 16-bit floats in a register: `HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2`.
+"""Packed 16-bit floats: `HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2`.
 
-In: words. Out: words, each half rounded to nearest; NaN is 0x7fff. Arithmetic is done in float64 and rounded
-once.
+Each half is rounded to nearest; NaN is 0x7fff. Computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ def packed(low: Array, high: Array, bf16: bool) -> Any:
 
 
 def flushed(value: Array) -> Array:
-    """Subnormal numbers of float16 as zeros of their sign."""
+    """Subnormal float16 numbers flushed to zero, keeping the sign."""
     return np.where(np.abs(value) < TINY, np.copysign(0.0, value), value)
 
 
 def flushed_result(value: Array) -> Array:
-    """What would be subnormal if it were rounded with exponents without end, as zeros."""
+    """Results that would be subnormal if rounded with unbounded exponents, flushed to zero."""
     size = np.abs(narrow(value / TINY, np.float16))
     return np.where(size < 1, np.copysign(0.0, value), value)
 
@@ -56,7 +55,7 @@ def finished(value: Array, given: frozenset[str]) -> Array:
 
 
 def on_halves(form: Form, binder: Binder, count: int, operation: Callable[..., Array]) -> Compute:
-    """An operation on both halves of `count` sources."""
+    """Apply an operation to both halves of `count` sources."""
     given = frozenset(form.modifiers)
     if given - {"MMA", "BF16_V2", "F32", "SAT", "RELU", "FTZ"}:
         raise Unsupported(form.name)

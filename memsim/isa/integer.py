@@ -1,8 +1,7 @@
-"""Integer arithmetic: `IADD3 IMAD LEA VIADD IABS` and their uniform twins.
+"""Integer arithmetic: `IADD3 IMAD LEA VIADD IABS` and their uniform forms.
 
-In: words as registers hold them. Out: the same. Sums of a block's and a thread's part stay such
-(`memsim.state.sums`), carries included wherever bounds decide them.
-Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+Sums keep their block and thread parts (`memsim.state.sums`), including carries that bounds decide. Semantics:
+compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ WORD = 1 << 32
 
 
 def known(form: Form, *modifiers: str) -> frozenset[str]:
-    """The form's modifiers; all of them have to be among these."""
+    """The form's modifiers; raises if one is not among `modifiers`."""
     found = frozenset(form.modifiers)
     if not found <= set(modifiers):
         raise Unsupported(form.name)
@@ -44,7 +43,7 @@ def known(form: Form, *modifiers: str) -> frozenset[str]:
 
 
 def parted(form: Form) -> tuple[list[Operand], list[Operand]]:
-    """(predicates that are written behind or before the register, the operands that are read)."""
+    """(destination predicates next to the destination register, source operands)."""
     operands = list(form.operands)
     written: list[Operand] = []
     if isinstance(operands[0], Predicate):
@@ -63,7 +62,7 @@ def as_int(condition: bool | Part) -> Int:
 
 
 def at_least(value: Int, bound: int) -> bool | Part:
-    """`value >= bound`, decided by bounds where they can."""
+    """`value >= bound`, decided by bounds if possible."""
     low, high = bounds(value)
     if low >= bound:
         return True
@@ -78,14 +77,14 @@ def _sum_widths(form: Form) -> dict[int, int]:
 
 @opcode("IADD", "UIADD", widths=_sum_widths)
 def build_iadd(form: Form, binder: Binder) -> Compute:
-    """Of 64 bits, as of sm_120."""
+    """With 64 bits, from sm_120 on."""
     if form.modifiers != ("64",) or len(form.operands) != 3:
         raise Unsupported(form.name)
     for source in form.operands[1:]:
         if isinstance(source, Immediate) and not (
             isinstance(source.value, int) and -(1 << 31) <= source.value < 1 << 31
         ):
-            raise Unsupported(form.name)  # whether the upper half of such a number is its sign is not known
+            raise Unsupported(form.name)  # whether such a number is sign-extended is unknown
     a, b = (binder.pair(source) for source in form.operands[1:])
     return lambda r: halved(plus(a(r), b(r)))
 
@@ -129,7 +128,7 @@ def build_iadd3(form: Form, binder: Binder) -> Compute:
 
 
 def carry_word(binder: Binder, operand: Operand, extended: bool) -> Callable[[Registers], Int]:
-    """A source of a sum that gives a carry: -R is ~R + 1, each in its unsigned reading."""
+    """A source of a sum with carry out: -R is ~R + 1, each as unsigned."""
     if isinstance(operand, Register) and operand.negated and not extended:
         read = binder.word(Register(operand.slot, part=operand.part))
         return lambda r: plus(times(unsigned(read(r), 32), -1), WORD)  # (2**32 - 1 - R) + 1
@@ -196,7 +195,7 @@ def build_imad(form: Form, binder: Binder) -> Compute:
 
 
 def narrow_product(x: Int, y: Int) -> Int:
-    """A product of which only the low 32 bits count."""
+    """A product of which only the low 32 bits are needed."""
     return product(x, y)
 
 
@@ -224,7 +223,7 @@ def wide_product(
 
 
 def carry_of_64(a: Int, b: Int, c: Int) -> bool | Part:
-    """Whether the unsigned 64-bit sum of three goes beyond 64 bits."""
+    """Whether the unsigned sum of three overflows 64 bits."""
     if bounds(a)[0] >= 0 and bounds(b)[0] >= 0:
         return False
     x, y = (to_array(value).astype(np.uint64, copy=False).view(np.uint64) for value in (a, b))
@@ -308,7 +307,7 @@ def build_abs(form: Form, binder: Binder) -> Compute:
 
 
 def fields(value: Int, signed: bool, size: int) -> list[np.ndarray]:
-    """The numbers in a word, the lowest first."""
+    """The numbers packed in a word, lowest first."""
     array = to_array(value)
     picked = [(array >> shift) & ((1 << size) - 1) for shift in range(0, 32, size)]
     sign = 1 << (size - 1)

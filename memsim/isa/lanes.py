@@ -1,9 +1,7 @@
-"""Instructions that look at other lanes of the warp, or at who a lane is: `SHFL VOTE MATCH REDUX R2UR S2R
-...`.
+"""Warp-level instructions and special registers: `SHFL VOTE MATCH REDUX R2UR S2R ...`.
 
-In: words and predicates, and `Warps`: which lanes take part. Out: the same. A uniform register holds one
-value for a warp, and so the same value in each of its lanes.
-Source of what each instruction does: PTX ISA (`shfl`, `vote`, `match`, `redux`, `elect`), and compiled code.
+A uniform register has one value per warp, stored as the same value in each lane. Semantics: PTX ISA (`shfl`,
+`vote`, `match`, `redux`, `elect`), and compiled code.
 """
 
 from __future__ import annotations
@@ -36,18 +34,18 @@ LANES = np.arange(WARP)
 
 
 class Warps(Protocol):
-    """Who executes an instruction: the lanes of each warp."""
+    """The lanes that execute an instruction, by warp."""
 
     threads: int
 
     def active(self) -> np.ndarray:
-        """The lanes that execute it, bool (rows, warps, 32)."""
+        """The executing lanes, bool (rows, warps, 32)."""
 
     def special(self, name: str) -> Any:
-        """What a special register holds."""
+        """The value of a special register."""
 
     def barrier_members(self, slot: int) -> Any:
-        """The lanes that a convergence barrier register names, as a mask in each lane."""
+        """The lanes in a convergence barrier register, as a mask in each lane."""
 
 
 def by_warp(array: np.ndarray, warps: Warps) -> np.ndarray:
@@ -63,7 +61,7 @@ def flat(array: np.ndarray) -> np.ndarray:
 
 
 def per_warp(array: np.ndarray) -> Any:
-    """int64 (rows, warps, 1) as a value; one int where all are equal."""
+    """int64 (rows, warps, 1) as a value; an int if all are equal."""
     if array.size and (array == array.flat[0]).all():
         return int(fit(int(array.flat[0]), 32))  # type: ignore[arg-type]
     return fit(from_array(flat(array)), 32)
@@ -79,7 +77,7 @@ lanes = {"effect": Effect.LANES}
 
 
 def only(form: Form, *modes: str) -> str:
-    """The form's one modifier, of these."""
+    """The form's single modifier, which must be one of `modes`."""
     if len(form.modifiers) != 1 or form.modifiers[0] not in modes:
         raise Unsupported(form.name)
     return form.modifiers[0]
@@ -111,7 +109,7 @@ def build_shuffle(form: Form, binder: Binder) -> Compute:
 def source_lane(
     mode: str, lane: np.ndarray, b: np.ndarray, clamp: np.ndarray, segment: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The lane that each lane reads from, and whether it lies in the lane's segment (PTX ISA, `shfl`)."""
+    """The lane that each lane reads from, and whether it is inside the lane's segment (PTX ISA, `shfl`)."""
     lowest = lane & segment
     limit = lowest | (clamp & ~segment)
     if mode == "UP":
@@ -121,7 +119,7 @@ def source_lane(
 
 
 def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
-    """Each lane's value of lane `source` of its warp."""
+    """Each lane's value from lane `source` of its warp."""
     if type(value) is int:
         return value
     if isinstance(value, Partial):
@@ -228,7 +226,7 @@ def build_redux(form: Form, binder: Binder) -> Compute:
 
 @opcode("R2UR", results="P?R", effect=Effect.LANES)
 def build_to_uniform(form: Form, binder: Binder) -> Compute:
-    """A warp's value from the first lane that is active; with a predicate, which lanes have that value."""
+    """The value of the first active lane of a warp; with a predicate, which lanes have that value."""
     known(form)
     tests = isinstance(form.operands[0], Predicate)
     read = binder.word(form.operands[-1])
@@ -271,7 +269,7 @@ def build_elect(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-# --- who a lane is --------------------------------------------------------------------------
+# --- special registers --------------------------------------------------------------------------
 
 
 def _special_widths(form: Form) -> dict[int, int]:

@@ -1,7 +1,6 @@
-"""Logic and shifts: `LOP3 PLOP3 SHF` and their uniform twins.
+"""Logic and shifts: `LOP3 PLOP3 SHF` and their uniform forms.
 
-In: words and predicates as registers hold them. Out: the same.
-Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ Registers = list[Any]
 ALL = 0xFFFFFFFF
 
 
-#: Truth tables that keep sums in their parts: as functions of a, b, c.
+#: Truth tables that preserve the parts of sums, as functions of a, b, c.
 _TABLES: dict[int, Any] = {
     0x00: lambda a, b, c: 0,
     0xFF: lambda a, b, c: -1,
@@ -133,7 +132,7 @@ def build_lop3(form: Form, binder: Binder) -> Compute:
 
 
 def is_not_zero(value: Int) -> bool | Part:
-    """Where any bit is set."""
+    """Whether any bit is set."""
     low, high = bounds(value)
     if low > 0 or high < 0:
         return True
@@ -170,7 +169,7 @@ def predicate_by_table(table: int, a: bool | Part, b: bool | Part, c: bool | Par
 
 @opcode("SHF", "USHF")
 def build_funnel(form: Form, binder: Binder) -> Compute:
-    """A 64-bit shift of {third, first} by the second operand; one of the two words is kept."""
+    """A 64-bit shift of {third, first} by the second operand; the result is one of the two words."""
     given = known(form, "L", "R", "W", "U32", "S32", "U64", "S64", "HI")
     low, amount, high = form.operands[1:4]
     left, wraps, takes_high = "L" in given, "W" in given, "HI" in given
@@ -214,7 +213,7 @@ def shifted_right(lo: Int, hi: Int, by: int, takes_high: bool, signed: bool) -> 
 
 
 def by_many(lo: Int, hi: Int, by: np.ndarray, left: bool, takes_high: bool, signed: bool) -> Int:
-    """The same with an amount that differs between lanes."""
+    """As above, with an amount that differs between lanes."""
     joined = to_array(unsigned(lo, 32)) | (to_array(hi) << 32)
     count = np.minimum(by, 63)
     if left:

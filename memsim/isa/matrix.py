@@ -1,9 +1,9 @@
 """Matrix instructions on registers: `HMMA IMMA DMMA MOVM`.
 
-In: fragments in registers, as PTX ISA lays them out for `mma`. Out: the product's fragment, bit for bit as an
-H200 gives it for numbers that are not subnormal: HMMA cuts all products and the addend off two bits below the
-float32 of the largest exponent, adds them up and rounds, to float32 towards zero; DMMA is a chain of fused
-operations in the order of k. Left out: sparse, binary and 8-bit float products.
+Fragments are laid out as in PTX ISA for `mma`. Results are bit-identical to those of an H200 for numbers that
+are not subnormal: HMMA truncates all products and the addend two bits below the float32 precision of the
+largest exponent, adds them and rounds, to float32 towards zero; DMMA is a chain of fused operations in the
+order of k. Sparse, binary and 8-bit float products are not supported.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _SHAPES = {
     "DMMA": {"8x8x4": (8, 4), "16x8x4": (16, 4), "16x8x8": (16, 8), "16x8x16": (16, 16)},
 }
 _TYPES = {"HMMA": {"F16", "F32", "BF16", "TF32"}, "IMMA": {"S8", "U8", "SAT"}, "DMMA": set()}
-#: Numbers in a register, by type; a float64 takes two.
+#: Numbers per register, by type; a float64 takes two registers.
 _IN_REGISTER = {"F16": 2, "BF16": 2, "TF32": 1, "F32": 1, "S8": 4, "U8": 4, "S32": 1, "F64": 1}
 #: An exponent below all others.
 _NONE = -10000
 
 
 class FragmentLayout:
-    """Where the fragments of an instruction lie: types, places, and registers of A, B and C.
+    """The fragments of an instruction: types, positions, and registers of A, B and C.
 
     Raises:
-        Unsupported: a shape or a type that is not executed.
+        Unsupported: an unsupported shape or type.
     """
 
     def __init__(self, form: Form) -> None:
@@ -70,7 +70,7 @@ class FragmentLayout:
         self.place_c = rows[:, :count], columns[:, :count]
 
     def registers(self, numbers: int, name: str) -> int:
-        """Registers that so many numbers take."""
+        """Registers for so many numbers."""
         return numbers // _IN_REGISTER[name] * (2 if name == "F64" else 1)
 
 
@@ -113,10 +113,10 @@ def build_product(form: Form, binder: Binder) -> Compute:
 def tensor_product(
     a: Array, b: Array, c: Array, bits: int = 25, least: tuple[int, int, int] = (_NONE, _NONE, _NONE)
 ) -> Array:
-    """`a @ b.T + c` as tensor cores of Hopper add up: each term is cut off before.
+    """`a @ b.T + c` as Hopper's tensor cores compute it: each term is truncated before the addition.
 
-    bits: that are kept behind the first of the largest exponent. least: exponents of subnormal numbers of a,
-    b and c, which are not normalised.
+    bits: that are kept after the first of the largest exponent. least: exponents of subnormal numbers of a, b
+    and c, which are not normalized.
     """
     if _nothing_is_cut(a, b, c, bits, least):
         return integer_product(a, b, c)
@@ -138,14 +138,14 @@ def tensor_product(
 
 
 def _nothing_is_cut(a: Array, b: Array, c: Array, bits: int, least: tuple[int, int, int]) -> bool:
-    """Are the last bits of all terms within what is kept? Then float64 adds them up exactly in any order."""
+    """Are the last bits of all terms kept? Then float64 adds them exactly in any order."""
     (high_a, low_a), (high_b, low_b), (high_c, low_c) = (_range(array) for array in (a, b, c))
     top = max(max(high_a, least[0]) + max(high_b, least[1]), max(high_c, least[2]))
     return min(low_a + low_b, low_c) >= top - bits
 
 
 def _range(array: Array) -> tuple[int, int]:
-    """(highest, lowest) exponent of a bit that is set in some number, all of them of at most 53 bits."""
+    """(highest, lowest) exponent of a set bit in any number, all of them of at most 53 bits."""
     numbers = array[array != 0]
     if not np.isfinite(numbers).all():
         return 0, _NONE
@@ -158,7 +158,7 @@ def _range(array: Array) -> tuple[int, int]:
 
 
 def cut(array: Array, bits: int = 24) -> Array:
-    """Rounded towards zero to so many bits."""
+    """Truncated to so many bits."""
     fraction, exponent = np.frexp(array)
     found: Array = np.ldexp(np.trunc(np.ldexp(fraction, bits)), exponent - bits)
     return found
@@ -181,7 +181,7 @@ def double_product(a: Array, b: Array, c: Array) -> Array:
 
 
 def elements(form: Form, operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
-    """A fragment's numbers as float64 (rows, warps, 32, numbers of a lane)."""
+    """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
     if not isinstance(operand, Register) or operand.negated or operand.part not in ("", "ROW", "COL"):
         raise Unsupported(form.name)
     slot = operand.slot
@@ -211,7 +211,7 @@ def elements(form: Form, operand: Any, count: int, name: str) -> Callable[[Regis
 
 
 def unpacked(words: Array, name: str) -> list[Array]:
-    """The numbers in a register, the lowest first, as float64."""
+    """The numbers in a register, lowest first, as float64."""
     if name == "S32":
         return [words.astype(np.float64)]
     if name in ("S8", "U8"):
@@ -239,8 +239,8 @@ def written(found: Array, name: str) -> tuple[Any, ...]:
 def places(k: int, packed: int, rows: int) -> Place:
     """(row, column) of each lane's numbers of A, or of B (no rows: its 8 columns as rows), int [32, numbers].
 
-    PTX ISA, figures of `mma.m16n8k16` and its like: a register covers 4 * packed columns; of 16 rows, A's
-    second register is 8 rows below the first, then come the next columns.
+    PTX ISA, figures of `mma.m16n8k16` and others: a register covers 4 * packed columns; with 16 rows, A's
+    second register is 8 rows below the first, followed by the next columns.
     """
     row, column = [], []
     above = 2 if rows == 16 else 1
@@ -259,7 +259,7 @@ def places_c() -> Place:
 
 
 def matrix(values: Array, place: Place, shape: tuple[int, int]) -> Array:
-    """Fragments put together, float64 (rows, warps, *shape)."""
+    """Fragments assembled to matrices, float64 (rows, warps, *shape)."""
     whole = np.zeros((*values.shape[:2], *shape))
     whole[..., place[0], place[1]] = values
     return whole
@@ -267,7 +267,7 @@ def matrix(values: Array, place: Place, shape: tuple[int, int]) -> Array:
 
 @opcode("MOVM", effect=Effect.LANES)
 def build_transpose(form: Form, binder: Binder) -> Compute:
-    """An 8 x 8 matrix of 16-bit elements, two in each lane, transposed."""
+    """Transposes an 8 x 8 matrix of 16-bit elements, two in each lane."""
     if form.modifiers != ("16", "MT88"):
         raise Unsupported(form.name)
     read = binder.word(form.operands[1])

@@ -1,7 +1,5 @@
-"""Matrices between registers and shared memory: `LDSM STSM`, which are `ldmatrix` and `stmatrix`.
-
-In: an instruction's form. Out: a function that tells the machine which addresses are touched and, where the
-data is wanted, moves it. Source: PTX ISA, `ldmatrix`.
+"""Matrix loads and stores in shared memory: `LDSM STSM`, which are `ldmatrix` and `stmatrix`. Source: PTX
+ISA, `ldmatrix`.
 """
 
 from __future__ import annotations
@@ -41,9 +39,9 @@ def _stsm_widths(form: Form) -> dict[int, int]:
 def matrix_pieces(
     machine: MemoryMachine, address: Int, matrix: int, transposed: bool
 ) -> list[tuple[Int, int]]:
-    """Where each lane's two 16-bit elements of a matrix lie, as (address, which half of the register).
+    """Where each lane's two 16-bit elements of a matrix are, as (address, half of the register).
 
-    PTX ISA, `ldmatrix`: row i of matrix m begins at the address of lane 8 m + i; lane l holds elements 2 (l %
+    PTX ISA, `ldmatrix`: row i of matrix m starts at the address of lane 8 m + i; lane l holds elements 2 (l %
     4) and the next of row l // 4, or of the transposed matrix.
     """
     rows = to_array(address)

@@ -1,9 +1,9 @@
-"""Objects in shared memory that lanes wait for: `SYNCS` and `ARRIVES` (mbarriers).
+"""mbarriers, synchronization objects in shared memory: `SYNCS` and `ARRIVES`.
 
-In: a form. Out: what it does to the object, and what it gives back. A wait that may block
-(`SYNCS.PHASECHK.TRANS64.TRYWAIT`) is a control instruction (`memsim.simt.phase_waits`); here is one that asks
-once. Requests to the objects are told beside the rows. Left out: `.noComplete` (`TMASK`).
-Source: PTX ISA, `mbarrier`, and what ptxas 13.0 makes of each of its forms for sm_90a:
+A potentially blocking wait (`SYNCS.PHASECHK.TRANS64.TRYWAIT`) is a control-flow instruction
+(`memsim.simt.phase_waits`); a non-blocking test is here. Requests to the objects are reported as uncounted.
+`.noComplete` (`TMASK`) is not supported. Source: PTX ISA, `mbarrier`, and the code that ptxas 13.0 generates
+for each of its forms for sm_90a:
 
     init                            SYNCS.EXCH.64 URZ, [a], pair    the object's 64 bits
     arrive                          SYNCS.ARRIVE.TRANS64.A1T0 R2, [a], RZ
@@ -11,14 +11,14 @@ Source: PTX ISA, `mbarrier`, and what ptxas 13.0 makes of each of its forms for 
     arrive.expect_tx                SYNCS.ARRIVE.TRANS64 R2, [a], bytes
     expect_tx, complete_tx          SYNCS.ARRIVE.TRANS64.RED.A0TR, .A0TX RZ, [a], bytes
     arrive_drop                     .OPTOUT beside those of arrive
-    of another block                .RED: nothing is given back
+    of another block                .RED: no result
     cp.async.mbarrier.arrive        SYNCS.ARRIVE.TRANS64.RED.A0T1, then ARRIVES.LDGSTSBAR.64.TRANSCNT
     ... .noinc                      ARRIVES.LDGSTSBAR.64.ARVCNT
     test_wait, try_wait             SYNCS.PHASECHK.TRANS64[.TRYWAIT] P0, [a], parity in bit 31
     inval                           SYNCS.CCTL.IV [a]
 
-An arrival gives back the upper word of the object as it was before all lanes of the instruction, and 0 below
-it: so does an H200.
+An arrival returns the upper word of the object as it was before all lanes of the instruction, and 0 in the
+lower word, as an H200 does.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from memsim.isa.written_operands import targets_of
 from memsim.state.mbarriers import Mbarriers, upper_word
 from memsim.state.registers import Part, Poison, Poisoned, from_array, from_bools, to_array
 
-#: What the operand of an arrival counts, (arrivals, bytes): "R" stands for the operand.
+#: What an arrival counts, (arrivals, bytes): "R" stands for the operand.
 _COUNTS: dict[str, tuple[Any, Any]] = {
     "": (1, "R"),
     "A1T0": (1, 0),
@@ -51,7 +51,7 @@ Reader = Callable[[list[Any]], Any]
 
 
 def is_wait(form: Form) -> bool:
-    """May lanes be held there until a phase is over?"""
+    """May it block lanes until a phase completes?"""
     return form.modifiers == ("PHASECHK", "TRANS64", "TRYWAIT")
 
 
@@ -67,7 +67,7 @@ def effect(form: Form) -> Effect:
 
 @opcode("SYNCS", results="P?R?", widths=_widths, effect_of=effect, flow=Flow.WAIT_PHASE, steers=True)
 def build_mbarrier(form: Form, binder: Binder) -> Any:
-    """What it does to the object."""
+    """The operation on the object."""
     names = form.modifiers
     if form.opcode == "SYNCS" and "TRANS64" not in names and names[:1] != ("EXCH",) and "CCTL" not in names:
         return _of_ptx(form)
@@ -89,7 +89,7 @@ def build_mbarrier(form: Form, binder: Binder) -> Any:
 
 @opcode("ARRIVES", results="", effect=Effect.MEMORY, steers=True)
 def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
-    """Copies of the lane are done when they are issued, one legal order: so is the arrival."""
+    """Copies of the lane complete when they are issued, which is one legal order: so does the arrival."""
     counts = {("LDGSTSBAR", "64", "TRANSCNT"): (0, -1), ("LDGSTSBAR", "64", "ARVCNT"): (1, 0)}
     if form.modifiers not in counts:
         raise Unsupported(form.name)
@@ -104,7 +104,7 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
 
 
 class MbarrierLanes:
-    """The lanes that execute, as columns: which block's object [m] and at which address [m], and a mask."""
+    """The executing lanes, as columns: block [m] and address [m] of the object, and a mask."""
 
     def __init__(self, machine: Any, address: Any, active: bool | Part) -> None:
         self.active = active
@@ -117,13 +117,13 @@ class MbarrierLanes:
         return array
 
     def spread(self, column: np.ndarray) -> np.ndarray:
-        """The column in the places of all lanes, 0 in others."""
+        """The column at the positions of its lanes, 0 in others."""
         found = np.zeros(self.mask.shape, column.dtype)
         found[self.mask] = column
         return found
 
 
-#: What an operation does, and the values that it gives back, by slot, where they are known.
+#: Performs an operation; returns the results by slot, if known.
 Act = Callable[[Any, Op, MbarrierLanes], "dict[int, Any] | None"]
 
 
@@ -202,7 +202,7 @@ def _arrive(read: Reader, counts: str, drops: bool) -> Act:
 
 
 def _of_ptx(form: Form) -> Any:
-    """As PTX is lowered: a wait says yes, and nothing else is known."""
+    """As PTX is lowered: a wait succeeds, and nothing else is known."""
     waits = "PHASECHK" in form.modifiers
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:

@@ -1,8 +1,6 @@
 """Loads and stores: `LDG LDS LDL LD STG STS STL ST`, and `QSPC`.
 
-In: an instruction's form. Out: a function that tells the machine which addresses are touched and, where the
-data is wanted, moves it. Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`ld`, `st`,
-`isspacep`).
+Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`ld`, `st`, `isspacep`).
 """
 
 from __future__ import annotations
@@ -128,7 +126,7 @@ def storing(
             store.begin_words(address, active)
         for i, slot in enumerate(slots):
             at = plus(address, i * size)
-            # Padding and pieces that are never used are stored without ever being set.
+            # Padding and unused parts are stored without ever being set.
             value = 0 if slot is None else or_zero(machine.slots[slot])
             try:
                 store.store(at, to_store(value, element), active)
@@ -144,7 +142,7 @@ def storing(
 
 @opcode("QSPC", results="P?R", widths=lambda form: {2: 2}, effect=Effect.LANES)
 def build_query_space(form: Form, binder: Binder) -> Any:
-    """Whether a generic address lies in shared (`.S`), local (`.L`) or global (`.G`) memory."""
+    """Whether a generic address is in shared (`.S`), local (`.L`) or global (`.G`) memory."""
     kinds = [name for name in form.modifiers if name in ("S", "L", "G")]
     if len(kinds) != 1 or not isinstance(form.operands[0], Predicate):
         raise Unsupported(form.name)

@@ -1,7 +1,6 @@
-"""The lesser or greater of integers: `VIMNMX IMNMX VIMNMX3 VIADDMNMX` and their uniform twins.
+"""Integer minimum and maximum: `VIMNMX IMNMX VIMNMX3 VIADDMNMX` and their uniform forms.
 
-In: words as registers hold them. Out: the same, and which one it was.
-Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
 
 from __future__ import annotations
@@ -108,10 +107,9 @@ def on_pairs(
     adds: bool = True,
     asked: int = 0,
 ) -> Compute:
-    """Minimum or maximum of two 16-bit numbers in a word; of a + b and c, or of all three where it does not
-    add.
+    """Minimum or maximum of packed 16-bit numbers; of a + b and c, or of all three if it does not add.
 
-    asked: of how many halves, the lower first, it also tells whether a was picked.
+    asked: for how many halves, lower first, it also returns whether a was picked.
     """
     signed, relu = "S16x2" in form.modifiers, "RELU" in form.modifiers
 

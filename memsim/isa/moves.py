@@ -1,7 +1,6 @@
-"""Selection and moves: `SEL FSEL MOV PRMT P2R R2P` and their uniform twins.
+"""Selection and moves: `SEL FSEL MOV PRMT P2R R2P` and their uniform forms.
 
-In: words and predicates as registers hold them. Out: the same.
-Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ _PICKS = {
 
 
 def kept_word(binder: Binder, operand: Operand) -> IntReader:
-    """A word of which a piece may be kept though nobody wrote it: compilers set 16-bit halves one by one.
+    """A word of which a part may be undefined: compilers set 16-bit halves one by one.
 
-    No program can depend on what was never written; it is taken as 0.
+    No program can depend on undefined bits; they are taken as 0.
     """
     read = binder.word(operand)
     slot = operand.slot if isinstance(operand, Register) else None
@@ -179,7 +178,7 @@ def build_move(form: Form, binder: Binder) -> Compute:
     source = form.operands[1]
     if "64" in given:
         if isinstance(source, Immediate) and isinstance(source.value, int):
-            number = halved(source.value)  # all 64 bits of it are in the instruction
+            number = halved(source.value)  # the instruction contains all 64 bits
             return lambda r: number
         pair = binder.pair(source)
         return lambda r: halved(pair(r))
@@ -216,13 +215,13 @@ def build_predicates_to_register(form: Form, binder: Binder) -> Compute:
 
 
 def part_number(operand: Any) -> int:
-    """Which byte a register operand names; 0 without."""
+    """The byte that a register operand names; 0 if none."""
     part = getattr(operand, "part", "")
     return int(part[1]) if part.startswith("B") and part[1:].isdigit() else 0
 
 
 def _predicates_written(form: Form) -> list[int]:
-    """The predicates that R2P's mask names."""
+    """The predicates in R2P's mask."""
     mask = form.operands[2]
     bits = mask.value if isinstance(mask, Immediate) and isinstance(mask.value, int) else 0x7F
     return [PREDICATE + number for number in range(7) if bits >> number & 1]

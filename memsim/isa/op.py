@@ -1,7 +1,6 @@
-"""A decoded program: instructions with the registers they read and write, and what they do.
+"""A decoded program: instructions with the registers they read and write, and their effects.
 
-In: what a front end decodes. Out: `Program` and `Op`, which the slice, the control flow and the
-emulator read without ever asking for an opcode's name. Left out on purpose: where a program came from.
+Front ends produce `Program` and `Op`; dataflow analysis and the emulator never look at opcode names.
 
 Registers are numbered slots: R0-R254 at 0, UR0-UR62 at 256, P0-P6 at 320, UP0-UP6 at 328, and the
 convergence barriers B0-B15 at 336. RZ, URZ, PT and UPT are constants and have no slot.
@@ -19,44 +18,44 @@ SLOTS = 352
 
 
 class Effect(Enum):
-    """What an instruction does beyond writing registers."""
+    """The effect of an instruction beyond writing registers."""
 
-    ALU = "alu"  # its results depend on the lane's own registers alone
+    ALU = "alu"  # its results depend only on the lane's own registers
     LANES = "lanes"  # its results depend on other lanes of the warp
     MEMORY = "memory"  # it accesses memory
-    CONTROL = "control"  # it decides where lanes go next, or who waits for whom
-    NONE = "none"  # nothing that values, addresses or control depend on
+    CONTROL = "control"  # control flow or synchronization
+    NONE = "none"  # no effect on values, addresses or control flow
 
 
 class Flow(Enum):
-    """What a control instruction does."""
+    """What a control-flow instruction does."""
 
-    BRANCH = "branch"  # lanes for which it holds go to the target
-    BRANCH_ANY = "branch any"  # all lanes go if it holds for one of them
-    BRANCH_DIVERGED = "branch diverged"  # all lanes go if a lane of the mask is elsewhere
-    INDEXED = "indexed"  # each lane goes where its register says
+    BRANCH = "branch"  # lanes for which it holds branch
+    BRANCH_ANY = "branch any"  # all lanes branch if it holds for one of them
+    BRANCH_DIVERGED = "branch diverged"  # all lanes branch if a lane of the mask is elsewhere
+    INDEXED = "indexed"  # each lane branches to the address in its register
     CALL = "call"
     RETURN = "return"
     EXIT = "exit"
-    SET_BARRIER = "set barrier"  # BSSY: these lanes will meet
-    WAIT_BARRIER = "wait barrier"  # BSYNC: wait for those who were to come
-    LEAVE_BARRIER = "leave barrier"  # BREAK: do not wait for these lanes any more
-    WARP_SYNC = "warp sync"  # lanes of the mask wait for each other, and go on together
+    SET_BARRIER = "set barrier"  # BSSY: these lanes will reconverge
+    WAIT_BARRIER = "wait barrier"  # BSYNC: wait for the lanes in the barrier
+    LEAVE_BARRIER = "leave barrier"  # BREAK: remove these lanes from the barrier
+    WARP_SYNC = "warp sync"  # lanes of the mask wait for each other and continue together
     BLOCK_BARRIER = "block barrier"
     WAIT_PHASE = "wait phase"  # of an mbarrier
     ARRIVE_CLUSTER = "arrive cluster"
     WAIT_CLUSTER = "wait cluster"
     TRAP = "trap"
     YIELD = "yield"
-    SLEEP = "sleep"  # for a time; barriers of the warp may not wait for it
-    UNKNOWN = "unknown"  # not executed: a kernel that comes here cannot go on
+    SLEEP = "sleep"  # for a time; convergence barriers may not wait for it
+    UNKNOWN = "unknown"  # not executed: a kernel that gets here cannot continue
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A source line; `callers` are the lines it was inlined at, the innermost first.
+    """A source line; `callers` are the lines into which it was inlined, innermost first.
 
-    file: "" for PTX that names no source, whose own line it is then.
+    file: "" for PTX without line information, whose own line it is then.
     """
 
     file: str
@@ -67,9 +66,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """A general register, of a lane or of a warp. `slot` is None for RZ and URZ, which are zero.
+    """A general or uniform register. `slot` is None for RZ and URZ, which are zero.
 
-    part: a piece of it that is read ("H0_H0", "B1", ...). wide: it names a pair.
+    part: a part of it that is read ("H0_H0", "B1", ...). wide: it names a pair.
     """
 
     slot: int | None
@@ -90,10 +89,10 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class Immediate:
-    """A constant in the instruction: an int, or a float where the listing prints one."""
+    """A constant in the instruction: an int, or a float if the listing prints one."""
 
     value: int | float
-    second: float | None = None  # of two halves the lower one
+    second: float | None = None  # for two halves the lower one
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +110,9 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`[base + uniform + offset]`; a lane's base and a warp's uniform register, either may be missing.
+    """`[base + uniform + offset]`, of a lane's base and a uniform register; either may be missing.
 
-    pair: the base is 64 bits wide, and so is `uniform` (`uniform_pair`). scale: what the base is multiplied
-    by.
+    pair: the base has 64 bits, and so has `uniform` (`uniform_pair`). scale: factor of the base.
     """
 
     base: Register | None
@@ -127,7 +125,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place in the program, by the address of an instruction."""
+    """A place in the program, by instruction address."""
 
     name: str
     address: int | None
@@ -142,7 +140,7 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Symbolic:
-    """A word of a symbol's address, which whoever loads the program fills in."""
+    """A word of a symbol's address, filled in when the program is loaded."""
 
     symbol: str
     high: bool
@@ -160,9 +158,9 @@ Operand = Register | Predicate | Immediate | Constant | Address | Label | Specia
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An instruction as it is written, without where: opcode, modifiers, operands.
+    """An instruction without its place: opcode, modifiers, operands.
 
-    results: how many of the operands are written; the others are read.
+    results: the number of operands that are written; the others are read.
     """
 
     opcode: str
@@ -179,13 +177,11 @@ class Form:
 class Op:
     """One instruction of a program.
 
-    index: its number in the program; address: its first byte, counted from the kernel's first.
-    reads, writes: slots, as bit sets. A guarded write leaves the register as it was in lanes whose guard is
-    false.
-    addresses: those read for an address, a predicate or the guard, and not as data.
-    targets: of a branch, call or barrier, the indices that it names. record: what is known of the opcode
-    (`memsim.isa.registry`). called: the instruction of the source program that it is a part of, if that is
-    not its form.
+    index: its number in the program; address: its offset from the kernel's first byte. reads, writes: slots,
+    as bit sets. A guarded write leaves the register unchanged in lanes whose guard is false. addresses: slots
+    read for an address, a predicate or the guard, not as data. targets: indices of the targets of a branch,
+    call or barrier. record: what is known of the opcode (`memsim.isa.registry`). called: the instruction of
+    the source program that it is a part of, if that is not its form.
     """
 
     index: int
@@ -210,18 +206,18 @@ class Op:
 
     @property
     def touches(self) -> tuple[tuple[str, str], ...]:
-        """(kind, state space) of what it accesses."""
+        """(kind, state space) of its accesses."""
         record = self.record
         return tuple(record.touches_of(self.form) if record.touches_of else record.touches)
 
     @property
     def line(self) -> int:
-        """The source line, 0 if it is not known."""
+        """The source line, 0 if unknown."""
         return self.source.line if self.source else 0
 
     @property
     def column(self) -> int:
-        """The column in the source line; machine code does not say."""
+        """The column in the source line; unknown for machine code."""
         return self.source.column if self.source else 0
 
     @property
@@ -234,10 +230,10 @@ class Op:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A kernel's instructions in order. `functions`: device functions in it, by name, and where they begin.
+    """A kernel's instructions in order. `functions`: start of device functions in it, by name.
 
-    branches: targets of indexed branches are found by address: `at` maps addresses to indices.
-    slots: how many there are; predicates, barriers: which of them hold those, as bit sets.
+    branches: targets of indexed branches are looked up by address: `at` maps addresses to indices. slots:
+    their number; predicates, barriers: which of them hold these, as bit sets.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Which state spaces an instruction may read and write.
 
-In: an `Op`, executed or not. Out: sets of state spaces. A kind of access that is not said here to leave
-memory alone reads and writes: that is the one rule by which memory becomes unknown.
+A kind of access that is not listed here as read-only or write-only does both; this is the only rule by which
+memory becomes unknown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from memsim.isa.registry import Touches
 
 SHARED, GLOBAL, LOCAL = "shared", "global", "local"
 ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
-#: Kinds of access that do not write, and that do not read.
+#: Kinds of access that only read, and that only write.
 ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "surface_load"))
 ONLY_WRITE = frozenset(
     (
@@ -22,7 +22,7 @@ ONLY_WRITE = frozenset(
 
 
 def spaces_read(op: Op) -> frozenset[str]:
-    """The state spaces that an instruction may read, for values that others see."""
+    """The state spaces that an instruction may read, for values visible to other threads."""
     return _spaces(op.touches, ONLY_WRITE, SHARED)
 
 

@@ -1,7 +1,6 @@
-"""Operands read from the register file of a launch.
+"""Readers of operands: functions `registers -> value`, with the operand's sign, inversion or part applied.
 
-In: operands (`memsim.isa.op`) and the launch's constant banks. Out: functions `registers -> value`, with
-the sign, inversion or piece that the operand asks for. Values are those of `memsim.state.registers`.
+Values are those of `memsim.state.registers`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ Reader = TypeVar("Reader")
 
 
 def sources(read: Callable[[Operand], Reader], form: Form, count: int) -> list[Reader]:
-    """Readers of so many operands, behind the first, which is written.
+    """Readers of so many operands after the first, which is written.
 
     Raises:
         Unsupported: there are fewer.
@@ -58,10 +57,10 @@ def sources(read: Callable[[Operand], Reader], form: Form, count: int) -> list[R
 
 
 class Binder:
-    """Makes readers.
+    """Creates readers.
 
-    banks: constant banks by number, their bytes. symbols: addresses by name. holes: ranges of bank 0 whose
-    bytes are not known. parameters: the bytes of the kernel's, which generic addresses reach, too.
+    banks: bytes of constant banks by number. symbols: addresses by name. holes: ranges of bank 0 that are
+    unknown.
     """
 
     def __init__(
@@ -82,18 +81,18 @@ class Binder:
         """Bytes of a constant bank as a number.
 
         Raises:
-            Poisoned: nobody has said what is there.
+            Poisoned: they are unknown.
         """
         content = self.banks.get(bank, b"")
         hidden = bank == 0 and any(offset < hole.stop and hole.start < offset + size for hole in self.holes)
         if hidden or offset < 0 or offset + size > len(content):
-            raise Poisoned(Poison(f"c[{bank:#x}][{offset:#x}] is not known", None))
+            raise Poisoned(Poison(f"c[{bank:#x}][{offset:#x}] is unknown", None))
         return int.from_bytes(content[offset : offset + size], "little", signed=signed)
 
     # --- integers -----------------------------------------------------------------------
 
     def word(self, operand: Operand) -> IntReader:
-        """A 32-bit integer, in its signed reading, with its sign and inversion (perhaps one bit wider)."""
+        """A 32-bit integer, signed, with sign and inversion applied (possibly one bit wider)."""
         if isinstance(operand, Register):
             return _changed(self._bits(operand), operand)
         if isinstance(operand, Constant):
@@ -109,19 +108,19 @@ class Binder:
         """
         address = self.symbols.get(operand.symbol)
         if address is None:
-            raise Poisoned(Poison(f"the address of {operand.symbol} is not known", None))
+            raise Poisoned(Poison(f"the address of {operand.symbol} is unknown", None))
         return wrap_int(address >> 32 if operand.high else address, 32)
 
     def unsigned_word(self, operand: Operand) -> IntReader:
-        """A 32-bit integer, in its unsigned reading."""
+        """A 32-bit unsigned integer."""
         read = self.word(operand)
         return lambda r: unsigned(read(r), 32)
 
     def literal(self, operand: Operand) -> int:
-        """A number that stands in the instruction, as 32 bits.
+        """An immediate, as 32 bits.
 
         Raises:
-            Unsupported: it is none.
+            Unsupported: it is not an immediate.
         """
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
             return wrap_int(operand.value, 32)
@@ -142,7 +141,7 @@ class Binder:
         if operand.register is not None and operand.register.slot is not None:
             raise Unsupported("a constant with an index")
         if operand.part:
-            raise Unsupported(f"a piece {operand.part} of a constant")
+            raise Unsupported(f"part {operand.part} of a constant")
         try:
             value = self.constant(operand.bank, operand.offset, 4)
         except Poisoned as unknown:
@@ -150,7 +149,7 @@ class Binder:
         return lambda r: value
 
     def pair(self, operand: Operand, signed: bool = True) -> IntReader:
-        """A 64-bit integer: a register and the next, a constant's 8 bytes, or a number."""
+        """A 64-bit integer: a register pair, a constant's 8 bytes, or an immediate."""
         if isinstance(operand, Register):
             if operand.slot is None:
                 return _changed(lambda r: 0, operand)
@@ -192,12 +191,12 @@ class Binder:
                 half = self.halves(operand)
                 return lambda r: half(r)[0].astype(np.float32)
             if operand.part:
-                raise Unsupported(f"a piece {operand.part} of a float")
+                raise Unsupported(f"part {operand.part} of a float")
             return _signed(lambda r: floats(r[slot], np.float32), operand)
         raise Unsupported(f"operand {operand}")
 
     def double(self, operand: Operand) -> FloatReader:
-        """A float64: a register and the next; of a number in the instruction, the float64 nearest to it."""
+        """A float64: a register pair, or the float64 nearest to an immediate."""
         if isinstance(operand, Immediate):
             value = operand.value
             number = (
@@ -217,7 +216,7 @@ class Binder:
     def halves(
         self, operand: Operand, bf16: bool = False
     ) -> Callable[[Registers], tuple[np.ndarray, np.ndarray]]:
-        """Two 16-bit floats (low, high) as float32 arrays that hold them exactly.
+        """Two 16-bit floats (low, high) as float32 arrays, exactly.
 
         `.H0_H0` and `.H1_H1` read one of them twice.
         """
@@ -234,7 +233,7 @@ class Binder:
             raise Unsupported(f"operand {operand}")
         part = operand.part
         if part not in ("", "H0_H0", "H1_H1", "H1_H0"):
-            raise Unsupported(f"a piece {part} of two halves")
+            raise Unsupported(f"part {part} of two halves")
         if isinstance(operand, Register):
             bits = self._bits(Register(operand.slot))
         else:
@@ -255,7 +254,7 @@ class Binder:
     # --- predicates ---------------------------------------------------------------------
 
     def predicate(self, operand: Operand) -> PredicateReader:
-        """A predicate, perhaps negated; of `R2.SIGN`, the sign of a register."""
+        """A predicate, possibly negated; for `R2.SIGN`, the sign of a register."""
         if isinstance(operand, Register) and operand.part == "SIGN":
             read = self._bits(Register(operand.slot))
             return lambda r: invert(is_negative(read(r))) if operand.inverted else is_negative(read(r))
@@ -269,14 +268,14 @@ class Binder:
         return lambda r: predicate(r[slot])
 
     def guard(self, operand: Predicate | None) -> PredicateReader | None:
-        """A guard; None where it is always true."""
+        """A guard; None if it is always true."""
         if operand is None or (operand.slot is None and not operand.negated):
             return None
         return self.predicate(operand)
 
 
 def is_negative(value: Int) -> bool | Part:
-    """The sign of a word, decided by bounds where they can."""
+    """The sign of a word, decided by bounds if possible."""
     low, high = bounds(value)
     return high < 0 if (low < 0) == (high < 0) else from_bools(to_array(value) < 0)
 
@@ -289,7 +288,7 @@ def _raising(poison: Poison) -> Callable[[Registers], Any]:
 
 
 def _changed(read: IntReader, operand: Register | Constant) -> IntReader:
-    """With the operand's sign or inversion."""
+    """With the operand's sign or inversion applied."""
     if operand.absolute:
         raise Unsupported("the absolute value of an integer operand")
     if operand.negated:
@@ -300,7 +299,7 @@ def _changed(read: IntReader, operand: Register | Constant) -> IntReader:
 
 
 def _signed(read: FloatReader, operand: Register | Constant) -> FloatReader:
-    """With the operand's absolute value and sign, in that order."""
+    """With the operand's absolute value and sign applied, in that order."""
     if operand.inverted:
         raise Unsupported("an inverted float operand")
     if operand.absolute and operand.negated:
@@ -322,15 +321,15 @@ _PIECES = {
 
 
 def _piece(slot: int, part: str) -> IntReader:
-    """A byte or a half of a register, unsigned."""
+    """A byte or half of a register, unsigned."""
     if part not in _PIECES:
-        raise Unsupported(f"a piece {part} of a register")
+        raise Unsupported(f"part {part} of a register")
     start, bits = _PIECES[part]
     return lambda r: low_bits(shift_right(unsigned(ints(r[slot], 32), 32), start, False, 32), bits)
 
 
 def _unpacked(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The low and the high 16 bits of int64 words as the float32 of their float16 or bfloat16."""
+    """The low and high 16 bits of int64 words, as float16 or bfloat16, converted to float32."""
     halves = (words & 0xFFFF, (words >> 16) & 0xFFFF)
     if bf16:
         low, high = ((half << 16).astype(np.uint32).view(np.float32) for half in halves)
@@ -340,7 +339,7 @@ def _unpacked(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def joined(low: Int, high: Int) -> Int:
-    """Two 32-bit words, in their signed reading, as one 64-bit integer."""
+    """Two signed 32-bit words as one 64-bit integer."""
     return plus(unsigned(low, 32), times(high, WORD))
 
 
@@ -360,7 +359,7 @@ def from_double(array: np.ndarray) -> tuple[Int, Int]:
     return halved(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
 
 
-#: The NaN that float32 operations give.
+#: The NaN that float32 operations return.
 NAN = np.uint32(0x7FFFFFFF).view(np.float32)
 
 

@@ -1,7 +1,6 @@
-"""The table of opcodes: one record for each, by decorator.
+"""The table of opcodes, `RECORDS`, filled by decorators.
 
-In: functions that build what an instruction computes. Out: `RECORDS`, which decoding looks opcodes up in.
-An opcode or a form that is not here poisons what it writes (`memsim.sass.decode`).
+An opcode or a form that is not in it poisons what it writes (`memsim.sass.decode`).
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from typing import Any
 
 from memsim.isa.op import Effect, Flow, Form
 
-#: What an instruction computes from the register file: one value for each slot that it writes.
+#: Computes an instruction's results from the register file: one value for each slot that it writes.
 Compute = Callable[..., Any]
 Builder = Callable[..., Any]
-#: Of a form, how many registers an operand spans, by its place; one where it is not said.
+#: For a form, how many registers an operand spans, by its index; default one.
 Widths = Callable[[Form], dict[int, int]]
 #: What an instruction accesses, as (kind, state space).
 Touches = tuple[tuple[str, str], ...]
 
 
 class Unsupported(Exception):
-    """This form of the instruction is not executed."""
+    """This form of the instruction is not supported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,10 @@ class OpcodeRecord:
     """What is known of one opcode.
 
     results: which of the leading operands are written: R a register, P a predicate, `?` if it may be missing.
-    effect_of: of opcodes whose effect depends on the form. written: slots written that no operand names.
-    touches: (kind, space) of what it accesses; touches_of: of opcodes of which the form says so.
-    known: False for an opcode that no table of instructions has, which may do anything.
-    steers: who waits for whom depends on all that it reads, though no register says so.
-    also_read: slots read that no operand names.
+    effect_of: if the effect depends on the form. written: slots written that no operand names. touches:
+    (kind, space) of its accesses; touches_of: if these depend on the form. known: False for an opcode that is
+    not in the table, which may do anything. steers: control flow depends on all that it reads, though no
+    register says so. also_read: slots read that no operand names.
     """
 
     opcode: str
@@ -62,7 +60,7 @@ def single(form: Form) -> dict[int, int]:
 
 
 def enter(record: OpcodeRecord) -> None:
-    """Put a record into the table; each opcode has one."""
+    """Add a record to the table; each opcode has one."""
     assert record.opcode not in RECORDS, record.opcode
     RECORDS[record.opcode] = record
 
@@ -94,9 +92,9 @@ def not_executed(
     touches_of: Callable[[Form], Touches] | None = None,
     written: Callable[[Form], list[int]] | None = None,
 ) -> None:
-    """Register opcodes that are known and not executed.
+    """Register opcodes that are known but not executed.
 
-    What they write is unknown, and so is what they touch. Of an opcode with `touches_of`, a form that touches
+    What they write, and the memory they may write, becomes unknown. With `touches_of`, a form that touches
     nothing has no effect at all.
     """
     effect = Effect.MEMORY if touches or touches_of else Effect.ALU
@@ -121,6 +119,6 @@ def _effect_by(touches_of: Callable[[Form], Touches]) -> Callable[[Form], Effect
 
 
 def control(*names: str, flow: Flow, results: str = "", widths: Widths = single) -> None:
-    """Register opcodes that decide where lanes go."""
+    """Register control-flow opcodes."""
     for name in names:
         enter(OpcodeRecord(name, Effect.CONTROL, results, widths, None, flow))

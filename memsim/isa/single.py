@@ -1,8 +1,7 @@
-"""float32: `FADD FMUL FFMA FMNMX FSETP FSET FCHK MUFU`.
+"""float32 arithmetic: `FADD FMUL FFMA FMNMX FSETP FSET FCHK MUFU`.
 
-In: float32 arrays as registers hold them. Out: the same, rounded as the instruction says. MUFU gives the
-float64 function rounded to float32; the chip's result may differ in the last bits. NaN has no payload that
-programs could rely on.
+MUFU returns the float64 function rounded to float32; the chip's result may differ in the last bits. NaN
+payloads are not modelled.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ TINY = np.float32(2.0**-126)
 
 
 def mode_of(form: Form) -> str:
-    """How the instruction rounds."""
+    """The rounding mode."""
     return next((MODES[name] for name in form.modifiers if name in MODES), "rn")
 
 
 def known(form: Form, *modifiers: str) -> frozenset[str]:
-    """The form's modifiers; all of them have to be among these."""
+    """The form's modifiers; raises if one is not among `modifiers`."""
     found = frozenset(form.modifiers)
     if not found <= {*modifiers, *MODES, "FTZ", "SAT", "RN"}:
         raise Unsupported(form.name)
@@ -43,7 +42,7 @@ def known(form: Form, *modifiers: str) -> frozenset[str]:
 
 
 def flushed(array: Array) -> Array:
-    """Subnormal numbers as zeros of their sign."""
+    """Subnormal numbers flushed to zero, keeping the sign."""
     small = np.abs(array) < TINY
     return np.where(small, np.copysign(np.float32(0), array), array) if small.any() else array
 
@@ -51,10 +50,10 @@ def flushed(array: Array) -> Array:
 def finish(
     form: Form, compute: Callable[..., Array], *sources: Any, exact: Callable[..., Array] | None = None
 ) -> Compute:
-    """`compute` with the form's `.FTZ` before and after, and `.SAT`.
+    """`compute` with the form's `.FTZ` on inputs and results, and `.SAT`.
 
-    exact: the result in float64, rounded to odd, of operations whose results may be too small by less than a
-    rounding: they are flushed where they would be subnormal if exponents had no end.
+    exact: the result in float64, rounded to odd, for operations whose results may be subnormal only before
+    rounding: these are flushed if they would be subnormal with unbounded exponents.
     """
     flush, saturate = "FTZ" in form.modifiers, "SAT" in form.modifiers
     if not flush and not saturate:
@@ -124,7 +123,7 @@ def build_fma(form: Form, binder: Binder) -> Compute:
 
 
 def pick(x: Array, y: Array, least: bool | Part, given: frozenset[str]) -> Array:
-    """The lesser or the greater of two numbers; with `.NAN`, NaN where one of them is."""
+    """The minimum or maximum of two numbers; with `.NAN`, NaN if one of them is."""
     if isinstance(least, bool):
         found = lower(x, y) if least else higher(x, y)
     else:
@@ -133,7 +132,7 @@ def pick(x: Array, y: Array, least: bool | Part, given: frozenset[str]) -> Array
 
 
 def signed(operand: Operand) -> Operand:
-    """An operand without its absolute value, for `.XORSIGN`, which takes the signs from there."""
+    """An operand without its absolute value, for `.XORSIGN`, which takes the signs from it."""
     return replace(operand, absolute=False) if isinstance(operand, (Register, Constant)) else operand
 
 
@@ -174,7 +173,7 @@ _ORDERED: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def ordering(name: str, form: Form) -> Callable[[Array, Array], Array]:
-    """A comparison by its name; with a U behind it, it also holds where one side is NaN."""
+    """A comparison by name; with the suffix U it also holds if one side is NaN."""
     if name in _ORDERED:
         return _ORDERED[name]
     if name.endswith("U") and name[:-1] in _ORDERED:
@@ -186,7 +185,7 @@ def ordering(name: str, form: Form) -> Callable[[Array, Array], Array]:
 def comparison(
     form: Form, read: Callable[[Any], Any], binder: Binder, flush: bool
 ) -> Callable[[Registers], tuple[bool | Part, bool | Part]]:
-    """What FSETP and DSETP share: a comparison, combined with a predicate, and its inverse likewise."""
+    """Common part of FSETP and DSETP: a comparison combined with a predicate, and optionally its inverse."""
     how, *rest = form.modifiers
     name = next((name for name in rest if name in COMBINE), None)
     if name is None or set(rest) - {"FTZ", name}:
@@ -230,7 +229,7 @@ def _all_ones(found: np.ndarray) -> Any:
 
 @opcode("FCHK", results="P")
 def build_check(form: Form, binder: Binder) -> Compute:
-    """Whether a / b needs the slow path: an exponent so large or small that the fast one loses bits.
+    """Whether a / b needs the slow path: an exponent so large or small that the fast path loses bits.
 
     Measured on an H200 for all pairs of exponents and eight pairs of mantissas.
     """
@@ -248,7 +247,7 @@ def build_check(form: Form, binder: Binder) -> Compute:
 
 
 def turned(x: Array, quarter: int) -> Array:
-    """The sine of x whole turns and a quarter or none; the fraction is exact, and so are the zeros."""
+    """The sine of x full turns, plus a quarter turn or not; the fraction is exact, and so are the zeros."""
     part = np.where(x == 0, x, x - np.rint(x))
     quarters = np.rint(part * 4)
     rest = (part - quarters / 4) * (2 * np.pi)
@@ -262,7 +261,7 @@ def _turns(quarter: int) -> Callable[[Array], Array]:
     return lambda x: np.where(np.isfinite(x), turned(np.where(np.isfinite(x), x, 0.0), quarter), np.nan)
 
 
-#: In float64; SIN and COS take whole turns.
+#: In float64; the argument of SIN and COS is in full turns.
 _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "RCP": lambda x: 1.0 / x,
     "RSQ": lambda x: 1.0 / np.sqrt(x),
@@ -276,7 +275,7 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def is_approximate(op: Op) -> bool:
-    """Does it approximate, other than as the first step of an exact division or root?"""
+    """Is it an approximation, other than as the first step of an exact division or root?"""
     return "APPROX" in op.form.modifiers or (
         op.form.opcode == "MUFU" and not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers)
     )
@@ -295,7 +294,7 @@ def build_function(form: Form, binder: Binder) -> Compute:
     if set(rest) - {"FTZ"}:
         raise Unsupported(form.name)
     a = binder.single(form.operands[1])
-    if name == "TANH":  # the only one that reads and gives subnormal numbers
+    if name == "TANH":  # the only one that reads and returns subnormal numbers
         return lambda r: function(a(r).astype(np.float64)).astype(np.float32)
     return lambda r: flushed(function(flushed(a(r)).astype(np.float64)).astype(np.float32))
 
@@ -318,7 +317,7 @@ def of_half(form: Form, binder: Binder, function: Callable[[Array], Array]) -> C
 
 
 def no_subnormals(array: Array) -> Array:
-    """Subnormal float64 numbers as zeros of their sign."""
+    """Subnormal float64 numbers flushed to zero, keeping the sign."""
     return np.where(np.abs(array) < 2.0**-1022, np.copysign(0.0, array), array)
 
 

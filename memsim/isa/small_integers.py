@@ -1,7 +1,6 @@
-"""Dot products and distances of integers of 8, 16 and 32 bits: `IDP VABSDIFF VABSDIFF4`.
+"""Dot products and absolute differences of integers of 8, 16 and 32 bits: `IDP VABSDIFF VABSDIFF4`.
 
-In: words as registers hold them. Out: the same.
-Source of what each instruction does: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
+Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What a kernel keeps in local memory, by how its instructions get there.
+"""Names the contents of a kernel's local memory, from how its instructions address it.
 
-In: a program of machine code. Out: a name for its local memory. ptxas keeps the stack pointer in R1: a
-register that is spilled has a fixed place behind it, an element of an array does not, nor has what a pointer
-leads to.
-Source: compiled CUDA code.
+ptxas keeps the stack pointer in R1: a spilled register is at a fixed offset from it, an element of an array
+is not, nor is the target of a pointer. Source: compiled CUDA code.
 """
 
 from __future__ import annotations
@@ -16,19 +14,19 @@ FRAMES, ANYTHING = "stack", "local memory"
 
 
 def local_name(program: Program) -> str:
-    """`spills`: nothing but spilled registers; `stack`: those and what functions save."""
+    """`spills`: only spilled registers; `stack`: also what functions save."""
     if any(_leads_away(op) for op in program.ops):
         return ANYTHING
     return FRAMES if any(op.flow is Flow.CALL for op in program.ops) else SPILLS
 
 
 def _leads_away(op: Op) -> bool:
-    """Is the place in local memory worked out, or the stack pointer known to others than spills?"""
+    """Is the address in local memory computed, or the stack pointer used for other than spills?"""
     slots = [one.slot for one in op.form.operands if isinstance(one, Register)]
     if op.effect is Effect.MEMORY and any(space == "local" for _, space in op.touches):
         at = next(one for one in op.form.operands if isinstance(one, Address))
         fixed = at.base is not None and at.base.slot == STACK_POINTER and at.uniform is None
         return not fixed or STACK_POINTER in slots
     reads = bool(op.reads >> STACK_POINTER & 1 or op.addresses >> STACK_POINTER & 1)
-    moves = op.writes >> STACK_POINTER & 1  # R1 = R1 + the size of a frame
+    moves = op.writes >> STACK_POINTER & 1  # R1 = R1 + frame size
     return reads and not moves

@@ -1,7 +1,4 @@
-"""Results of block barriers: `B2R`.
-
-In: a form. Out: what it gives.
-"""
+"""Results of block barriers: `B2R`."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from memsim.isa.registry import opcode
 
 @opcode("B2R", results="RP?", effect=Effect.LANES)
 def build_barrier_result(form: Form, binder: Binder) -> Any:
-    """What the last block barrier with a reduction gave: a count, and whether it is not zero."""
+    """The result of the last block barrier with a reduction: a count, and whether it is not zero."""
     with_predicate = len(form.operands) > 1
 
     def compute(r: list[Any], warps: Any) -> Any:

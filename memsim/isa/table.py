@@ -1,7 +1,4 @@
-"""The whole table of opcodes: importing this registers every one.
-
-Out: `RECORDS`, and the record of an opcode that is in no table.
-"""
+"""The complete table of opcodes: importing this registers all of them."""
 
 from __future__ import annotations
 
@@ -37,10 +34,10 @@ import memsim.isa.warpgroup  # noqa: F401
 from memsim.isa.op import Effect
 from memsim.isa.registry import RECORDS, OpcodeRecord
 
-#: Everything that may be accessed.
+#: All state spaces.
 ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local"))
 
-#: What an opcode is that is in no table: it may do anything, to all memory and all registers that it names.
+#: The record of an unknown opcode: it may do anything to all memory and to all registers that it names.
 STRANGER = OpcodeRecord(
     "?", Effect.MEMORY, "P?R?P?", lambda form: {0: 4, 1: 4}, None, touches=ANY_ACCESS, known=False
 )

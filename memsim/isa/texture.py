@@ -1,7 +1,7 @@
-"""Texture fetches: `TLD.LZ` of a 1-D texture in linear memory, which `tex1Dfetch<float4>` becomes.
+"""Texture fetches: `TLD.LZ` of a 1-D texture in linear memory, compiled from `tex1Dfetch<float4>`.
 
-In: a handle and an index. Out: four floats of a `memsim.launch.Texture1D`, zeros outside. What a fetch costs
-is not modelled: it goes through the texture pipe.
+Returns four floats of a `memsim.launch.Texture1D`, zeros out of bounds. Its cost is not modelled: it uses the
+texture pipe.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def build_fetch(form: Form, binder: Binder) -> Any:
             inside = (place >= 0) & (place < len(texture.texels))
             texels = texture.texels[np.where(inside, place, 0)]
             found: list[Any] = [np.where(inside, texels[..., channel], np.float32(0)) for channel in channels]
-            found += [Poison("a texel's channel that was not asked for", op)] * (4 - len(found))
+            found += [Poison("a texel's channel that was not requested", op)] * (4 - len(found))
             values = [found[2], found[3], found[0], found[1]]
         for slot, value in zip(slots, values):
             if slot is not None:

@@ -1,7 +1,7 @@
-"""Opcodes that are known and not executed: what they write becomes unknown, and what they access is listed.
+"""Opcodes that are known but not executed: what they write becomes unknown, and their accesses are listed.
 
-In: nothing. Out: records. An opcode that is in no table at all is treated worse (`memsim.sass.decode`): it
-may do anything. Source of the names: CUDA Binary Utilities, Hopper instruction set.
+An opcode that is in no table may do anything (`memsim.sass.decode`). Source of the names: CUDA Binary
+Utilities, Hopper instruction set.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from memsim.isa.op import UNIFORM_PREDICATE, Form, Predicate
 from memsim.isa.registry import Touches, not_executed
 
-#: What CCTL may do to a line of a cache with no effect on what a load gives: drop, write back, fetch, age.
+#: Cache operations of CCTL that do not affect the value of a load: drop, write back, fetch, age.
 HARMLESS = frozenset(
     (
         *("E", "U", "C", "I", "IV", "IVALL", "IVALLP", "WB", "WBALL", "RS", "RSLB", "LTC64B", "LTC128B"),
@@ -40,7 +40,7 @@ def _texels(form: Form) -> dict[int, int]:
 
 
 def _discarded(form: Form) -> Touches:
-    """`CCTL.RML2` (PTX: `discard`) leaves in memory what nobody knows."""
+    """`CCTL.RML2` (PTX: `discard`) leaves undefined memory."""
     return () if HARMLESS.issuperset(form.modifiers) else (("discard", "global"),)
 
 
@@ -57,12 +57,12 @@ not_executed(
 not_executed("TEX", "TLD4", "TMML", "TXD", results="P?RR", widths=_texels, touches=(("load", "texture"),))
 not_executed("CCTL", touches_of=_discarded)
 
-# --- registers alone ------------------------------------------------------------------------
+# --- registers only ------------------------------------------------------------------------
 
 not_executed("BMMA", "QMMA", "OMMA", results="R", widths=_whole_fragment)
 not_executed("TXQ", results="P?RR", widths=_texels)
 not_executed("GETLMEMBASE", "AL2P", "ALD", "S2UR_CLUSTER", "IPA", "PIXLD", results="R")
-# Of older chips, or met in no compiled kernel.
+# Of older chips, or found in no compiled kernel.
 not_executed("FADD32I", "FMUL32I", "FFMA32I", "FSWZADD", "HADD2_32I", "HMUL2_32I", "HFMA2_32I", results="R")
 not_executed("IADD32I", "IMUL", "IMUL32I", "ISCADD", "ISCADD32I", "LOP", "LOP32I", results="P?RP?")
 not_executed("SHL", "SHR", "MOV32I", "IDP4A", "VHMNMX", "I2IP", "R2B", results="R")

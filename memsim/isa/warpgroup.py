@@ -1,11 +1,11 @@
-"""Products of a warpgroup (`wgmma`): `HGMMA QGMMA IGMMA`, whose operands four warps read from shared memory.
+"""Warpgroup matrix products (`wgmma`): `HGMMA QGMMA IGMMA`, whose operands four warps read from shared
+memory.
 
-In: a form. Out: a function that tells the machine how much the four warps read and, where the data is
-wanted, computes the product; each warp has 16 of its 64 rows. Where operands are read decides nothing that a
-chip counts (docs/model.md). A may be in registers. Results are bit for bit those of an H200, by the rule of
-HMMA (`memsim.isa.matrix`). Left out: `BGMMA`, sparse products. Source: PTX ISA, "Asynchronous warpgroup
-level matrix instructions", and what ptxas 13.0 makes of them: the descriptor of A is in URn and URn+1 of
-`gdesc[URn]`, that of B in the two behind, also where A is in registers.
+Each warp has 16 of the 64 rows. The operands' addresses do not affect any counter (docs/model.md). A may be
+in registers. Results are bit-identical to those of an H200, by the rule of HMMA (`memsim.isa.matrix`).
+`BGMMA` and sparse products are not supported. Source: PTX ISA, "Asynchronous warpgroup level matrix
+instructions", and the code that ptxas 13.0 generates: the descriptor of A is in URn and URn+1 of
+`gdesc[URn]`, that of B in the next two, also if A is in registers.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from memsim.state.descriptors import Descriptor, descriptor_of
 from memsim.state.registers import Poison, Poisoned, ints, to_array, to_bools
 from memsim.state.rounding import Array
 
-#: Bits of an element of A and B, by the modifiers behind the result's type.
+#: Bits of an element of A and B, by the modifiers after the result's type.
 _BITS = {"BF16": 16, "TF32": 32, "E4M3": 8, "E5M2": 8, "S8": 8, "U8": 8}
 _KNOWN = {"F32", "F16", "SAT", *_BITS}
 #: Exponents of their subnormal numbers.
 _LEAST = {"F16": -14, "E4M3": -6, "E5M2": -14, "BF16": -126, "TF32": -126, "F32": -126}
-#: Of the 64, a warp has so many rows.
+#: Rows of a warp, out of 64.
 _ROWS = 16
 
 
@@ -42,7 +42,7 @@ _ROWS = 16
 class MmaShape:
     """64 x columns x k, the types of A, B and the result, bits of an element of A and B.
 
-    registers: of a lane, which hold the result. saturates: integers stay within 32 bits.
+    registers: per lane, for the result. saturates: integer results saturate to 32 bits.
     """
 
     columns: int
@@ -59,7 +59,7 @@ def shape_of(form: Form) -> MmaShape:
     """The shape of a product.
 
     Raises:
-        Unsupported: a form that is not known.
+        Unsupported: an unknown form.
     """
     sizes = re.fullmatch(r"64x(\d+)x(\d+)", form.modifiers[0] if form.modifiers else "")
     names = form.modifiers[1:]
@@ -84,7 +84,7 @@ def _widths(form: Form) -> dict[int, int]:
 
 
 def _described(form: Form) -> tuple[int, frozenset[str]] | None:
-    """The first of the four uniform registers, and what is said of A and B: `tnspA`, `negB`, ..."""
+    """The first of the four uniform registers, and the flags of A and B: `tnspA`, `negB`, ..."""
     for operand in form.operands:
         if isinstance(operand, Special) and (match := re.match(r"gdesc\[UR(\d+)\]", operand.name)):
             return UNIFORM + int(match[1]), frozenset(operand.name[match.end() :].split(".")[1:])
@@ -100,7 +100,7 @@ def _read(form: Form) -> list[int]:
 
 
 def _of_memory(form: Form) -> bool:
-    """Is A in shared memory too?"""
+    """Is A in shared memory, too?"""
     return isinstance(form.operands[1], Special)
 
 
@@ -128,7 +128,7 @@ def build_group_product(form: Form, binder: Binder) -> Any:
     try:
         product = Product(form, shape, binder)
     except Unsupported:
-        product = f"the product of {form.name} is not worked out by the emulator"
+        product = f"the product of {form.name} is not computed by the emulator"
 
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         machine.operands(op, width, active)
@@ -152,10 +152,10 @@ def build_group_product(form: Form, binder: Binder) -> Any:
 
 
 class Product:
-    """What a form computes.
+    """Computes the product of a form.
 
     Raises:
-        Unsupported: a form that is not computed.
+        Unsupported: an unsupported form.
     """
 
     def __init__(self, form: Form, shape: MmaShape, binder: Binder) -> None:
@@ -194,8 +194,8 @@ class Product:
         """The registers of the result.
 
         Raises:
-            Poisoned: something that it depends on is not known.
-            MemsimError: a descriptor that names places outside of shared memory.
+            Poisoned: an input is unknown.
+            MemsimError: a descriptor that refers to addresses outside of shared memory.
         """
         shape = self.shape
         issue = issued(machine, active, self.slots, self.binder)
@@ -222,7 +222,7 @@ class Product:
         return written(results, shape.result)
 
     def _first(self, machine: Any, op: Op, issue: Issue) -> Callable[[int], Array]:
-        """Gives A of each warp, 16 x k."""
+        """Returns A of each warp, 16 x k."""
         if self.fragment is not None:
             whole = self.fragment(machine)
             whole = np.broadcast_to(whole, (machine.shape[0], *whole.shape[1:]))
@@ -251,7 +251,7 @@ class Product:
         total = tensor_product(a, b, c, kept, least)
         if self.shape.result == "F32":
             return cut(total, rounded)
-        return total.astype(np.float16).astype(np.float64) + 0.0  # what is rounded to zero has no sign
+        return total.astype(np.float16).astype(np.float64) + 0.0  # a result rounded to zero is +0
 
 
 def shared_bytes(
@@ -263,17 +263,19 @@ def shared_bytes(
     shape: MmaShape,
     side_by_side: bool,
 ) -> np.ndarray:
-    """The bytes of elements [rows, k] in a block's shared memory, uint8 [rows, k * bytes of one].
+    """The bytes of elements [rows, k] in a block's shared memory, uint8 [rows, k * bytes per element].
 
     Raises:
-        Poisoned: they are not known.
+        Poisoned: they are unknown.
         MemsimError: they are outside of shared memory.
     """
     size = shape.bits // 8
     places = matrix.places(rows, shape.k, size, side_by_side)[..., None] + np.arange(size)
     store = machine.memory.space("shared")
     if int(places.min()) < store.base or int(places.max()) >= store.base + store.data.shape[1]:
-        raise MemsimError(f"out-of-bounds {op.form.name}: a descriptor names places outside of shared memory")
+        raise MemsimError(
+            f"out-of-bounds {op.form.name}: a descriptor refers to addresses outside of shared memory"
+        )
     found, lost = store.get(block, places.reshape(-1))
     if lost is not None:
         raise Poisoned(lost[1])
@@ -281,7 +283,7 @@ def shared_bytes(
 
 
 def numbers_of(content: np.ndarray, name: str) -> Array:
-    """Elements side by side in the last dimension, uint8, as float64."""
+    """Elements stored contiguously in the last dimension, uint8, as float64."""
     content = np.ascontiguousarray(content)
     if name in ("E4M3", "E5M2"):
         return np.asarray(byte_values(name)[content])

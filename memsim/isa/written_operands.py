@@ -1,7 +1,4 @@
-"""Which operands of an instruction are written, and which are read.
-
-In: a form and its record. Out: how many of the leading operands are written, and the slots of all.
-"""
+"""Which operands of an instruction are written, and which are read."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from memsim.isa.registry import OpcodeRecord
 
 
 def result_count(form: Form, record: OpcodeRecord) -> int:
-    """How many of the leading operands are written."""
+    """The number of leading operands that are written."""
     place = 0
     for token in re.findall(r"[RP]\??", record.results):
         operand = form.operands[place] if place < len(form.operands) else None
@@ -65,13 +62,13 @@ def slots_of_form(form: Form, record: OpcodeRecord) -> tuple[int, int, int]:
 
 
 def is_narrow(record: OpcodeRecord, place: int) -> bool:
-    """Are the registers of an address single ones? Shared and local addresses have 32 bits."""
+    """Does an address use a single register? Shared and local addresses have 32 bits."""
     spaces = {space for _, space in record.touches}
     return spaces <= {"shared", "local"} or (record.opcode == "LDGSTS" and place == 0)
 
 
 def _address_slots(operand: Address, narrow: bool) -> int:
-    """The slots that an address is made of."""
+    """The slots that an address uses."""
     span = 1 if narrow else 2
     base = _slots(operand.base, span) if operand.base is not None else 0
     return base | (_slots(operand.uniform, span) if operand.uniform is not None else 0)
@@ -83,7 +80,7 @@ def _slots(operand: Operand, span: int) -> int:
 
 
 def _slots_read(operand: Operand, span: int) -> int:
-    """The slots that an operand is made of."""
+    """The slots that an operand uses."""
     if isinstance(operand, (Register, Predicate, Barrier)):
         return _slots(operand, span)
     if isinstance(operand, Constant) and operand.register is not None:

@@ -1,8 +1,9 @@
-"""Cooperative launches: all blocks of the grid run at once, and wait for each other in a workspace.
+"""Cooperative launches: all blocks of the grid run at once and synchronize in a workspace.
 
-A kernel that reads the address of the workspace (`cooperative_groups::this_grid()`) is one of them. The
-workspace is memory of the driver's: its size, and the word that the barrier of the grid counts in. Source:
-cooperative_groups/details/driver_abi.h and sync.h of CUDA 12.0, and code that ptxas 12.9 makes of %envreg1.
+A kernel that reads the address of the workspace (`cooperative_groups::this_grid()`) is cooperative. The
+driver allocates the workspace: its size, and the word in which the grid barrier counts. Source:
+cooperative_groups/details/driver_abi.h and sync.h of CUDA 12.0, and the code that ptxas 12.9 generates for
+%envreg1.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from memsim.ptx.demangle import demangle
 from memsim.simt.dataflow import PARAMETER_BITS
 from memsim.state.launch_memory import Memory
 
-#: What reports call the memory, and its size: two words.
+#: The buffer's name in reports, and its size: two words.
 WORKSPACE = "grid workspace"
 WORKSPACE_BYTES = 8
 
 
 @lru_cache(maxsize=256)
 def is_cooperative(kernel: Executable) -> bool:
-    """Does the kernel read where the workspace of its grid is?"""
+    """Does the kernel read the address of its grid's workspace?"""
     places = _places(kernel)
     return bool(places) and any(
         isinstance(operand, Constant)
@@ -39,13 +40,13 @@ def is_cooperative(kernel: Executable) -> bool:
 
 
 def _places(kernel: Executable) -> tuple[int, ...]:
-    """The bytes of constant bank 0 at which the halves of the address begin."""
+    """Offsets in constant bank 0 of the halves of the address."""
     first = arch_of_code(kernel.made_for).front.workspace
     return () if first is None else (first, first + 4)
 
 
 def place_workspace(kernel: Executable, memory: Memory) -> None:
-    """Give a cooperative launch its workspace: zeros, which is a barrier that nobody has come to."""
+    """Allocate the workspace of a cooperative launch: zeros, a barrier that no block has reached."""
     if is_cooperative(kernel):
         start = memory.layouts["global"].place(WORKSPACE, WORKSPACE_BYTES, GLOBAL_ALIGN, GLOBAL_ALIGN)
         memory.symbols[WORKSPACE] = ("global", start)
@@ -53,33 +54,30 @@ def place_workspace(kernel: Executable, memory: Memory) -> None:
 
 
 def workspace_of(memory: Memory) -> int:
-    """Where it lies; 0 where there is none."""
+    """Its address; 0 if there is none."""
     return memory.symbols.get(WORKSPACE, ("global", 0))[1]
 
 
 def workspace_roots(kernel: Executable) -> Iterator[int]:
-    """The roots (bits of `dataflow.roots_of`) of addresses that start from the workspace."""
+    """The roots (bits of `dataflow.roots_of`) of addresses derived from the workspace."""
     yield from (1 << (PARAMETER_BITS + place // 8) for place in _places(kernel))
 
 
 def check_grid(kernel: Executable, launch: Launch, blocks: int, shared_bytes: int, arch: Arch) -> None:
-    """Do all blocks run that wait for each other, and does the chip hold them at once?
+    """Raise unless all blocks of the grid are replayed and can be resident at once.
 
-    blocks: of the launch, that are replayed. shared_bytes: of a block. Registers may allow even fewer.
-
-    Raises:
-        MemsimError: they do not.
+    blocks: number of replayed blocks. shared_bytes: per block. Registers may allow even fewer.
     """
     name = demangle(kernel.name)
     if blocks < launch.blocks:
         raise MemsimError(
-            f"{name} waits for its whole grid, and only {blocks} of {launch.blocks} blocks are replayed",
-            hint="leave out --blocks (blocks)",
+            f"{name} synchronizes its whole grid, but only {blocks} of {launch.blocks} blocks are replayed",
+            hint="omit --blocks (blocks)",
         )
     room = arch.shared_multiprocessor_bytes // (shared_bytes + arch.shared_reserved_bytes)
     most = arch.multiprocessors * min(arch.resident_blocks, arch.resident_warps // launch.warps, room)
     if blocks > most:
         raise MemsimError(
-            f"{name} waits for its whole grid of {blocks:,} blocks; {arch.chip} holds {most:,} at once",
-            hint="a cooperative launch takes no larger grid",
+            f"{name} synchronizes its whole grid of {blocks:,} blocks; {arch.chip} holds {most:,} at once",
+            hint="a cooperative launch cannot have a larger grid",
         )

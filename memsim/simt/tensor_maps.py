@@ -1,7 +1,7 @@
-"""Where the tensor maps of a launch lie: parameters, parts of structs, and tables in global memory.
+"""The addresses of a launch's tensor maps: parameters, parts of structs, and tables in global memory.
 
-Copies by tensor name a map by its generic address. Its bytes are opaque; the emulator knows the map by where
-it lies.
+Tensor copies refer to a map by its generic address. Its bytes are opaque; the emulator identifies the map by
+its address.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from memsim.state.tensors import Tensor, tensor_of
 def place_tensor_maps(
     parameters: Sequence[Parameter], arguments: Sequence[Any], names: Sequence[str], memory: Memory
 ) -> None:
-    """Tell memory of every tensor map in checked arguments.
+    """Register every tensor map in checked arguments with memory.
 
     Raises:
-        MemsimError: no tensor map can be made of one.
+        MemsimError: an invalid tensor map.
     """
     addresses = iter(memory.argument_addresses)
     for parameter, argument, name in zip(parameters, arguments, names):
@@ -36,7 +36,7 @@ def place_tensor_maps(
 def _maps(
     parameter: Parameter, value: Any, place: int, addresses: Iterator[int]
 ) -> Iterator[tuple[int, TensorMap, int]]:
-    """(address of a map, the map, address of its array) in an argument that lies at `place`.
+    """(address of a map, the map, address of its array) in an argument at address `place`.
 
     addresses: those of its arrays come next.
     """
@@ -54,7 +54,7 @@ def _maps(
 
 
 def _tensor(argument: TensorMap, address: int, name: str) -> Tensor | Poison:
-    """The tensor behind a map; why it is not known where the map has no box."""
+    """The tensor of a map; the reason it is unknown if the map has no box."""
     if not argument.box:
         return Poison(f"the tensor map {name} has no box", None)
     try:

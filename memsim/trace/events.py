@@ -1,8 +1,7 @@
-"""Executions of an access, by many blocks at once: which are the same, and what requests they make.
+"""Executions of an access by many blocks: which are equal, and their requests.
 
-In: addresses that are sums of a block's part and a thread's part, and the threads that ask for them. Out:
-keys that are equal where two executions ask for the same, and the requests written out: of blocks whose part
-is the same modulo the period one stands for all.
+Addresses are sums of a block's part and a thread's part. Keys are equal if two executions make the same
+requests; when requests are expanded, one block represents all whose part is equal modulo the period.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from memsim.arch.units import WARP
 from memsim.state.registers import Part, Sum, to_array, to_bools, warp_words
 from memsim.trace.requests import NONE, SiteRequests
 
-#: Addresses and the threads that ask for them: one pair, or for a copy the site's own and the other side's.
+#: Addresses and active threads: one pair, or for a copy that of the site and that of the other side.
 Sides = list[tuple[int | Sum, Any]]
 
 
 def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:
-    """What two executions in a loop have in common if they ask for the same, a period further on or not."""
-    lanes = active.uid if isinstance(active, Part) else -int(active)  # no uid is 0 or below
+    """A key that is equal for executions in a loop with the same requests, up to a multiple of the period."""
+    lanes = active.uid if isinstance(active, Part) else -int(active)  # a uid is positive
     if not isinstance(address, Sum):
         return address % period, 0, 0, 0, lanes
     u, v, f = address.u, address.v, address.f
@@ -29,7 +28,7 @@ def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:
 
 
 def content(address: int | Sum, active: Any, period: int) -> Any:
-    """The same by content, for what differs between threads: loops make it anew. None: it is no use here."""
+    """As `identity`, by content, for values that loops recompute. None: not useful here."""
     if not isinstance(address, Sum) or address.v is None or address.f is not None:
         return None
     if isinstance(active, Part) and active.array.shape[0] != 1:
@@ -42,7 +41,7 @@ def content(address: int | Sum, active: Any, period: int) -> Any:
 def written_out(
     sides: Sides, periods: tuple[int, int], blocks: np.ndarray, warps: int, first_warps: np.ndarray
 ) -> tuple[SiteRequests, np.ndarray]:
-    """(the requests of an execution by blocks of so many warps, how many blocks each stands for)."""
+    """(the requests of an execution by blocks of so many warps, how many blocks each represents)."""
     chosen, weights = block_classes(sides, periods, len(blocks))
     lanes = _rows(to_bools(sides[0][1]), chosen, warps)
     used = warp_words(lanes)[:, 0] != 0
@@ -60,7 +59,7 @@ def written_out(
 
 
 def _rows(array: np.ndarray, chosen: np.ndarray, warps: int) -> np.ndarray:
-    """The chosen blocks' rows as (requests, 32)."""
+    """The selected blocks' rows as (requests, 32)."""
     rows = array[chosen] if len(chosen) < array.shape[0] else array
     return np.broadcast_to(rows, (len(chosen), warps * WARP)).reshape(-1, WARP)
 
@@ -70,7 +69,7 @@ def _chosen(rows: np.ndarray, some: np.ndarray | None) -> np.ndarray:
 
 
 def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of `count` blocks those that stand for others (by their place), and for how many each."""
+    """Of `count` blocks the representatives (by index), and how many blocks each represents."""
     inside = np.arange(count)
     residues = []
     for (address, active), period in zip(sides, periods):
@@ -92,5 +91,5 @@ def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[n
     else:
         classes = np.stack(residues, axis=1)[inside]
         _, first, counts = np.unique(classes, axis=0, return_index=True, return_counts=True)
-    order = np.argsort(first)  # blocks stay in order
+    order = np.argsort(first)  # keeps the order of blocks
     return inside[first[order]], counts[order]

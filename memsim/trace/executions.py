@@ -1,7 +1,4 @@
-"""How often a warp executed each instruction, and whether every block executed the same.
-
-In: stretches of instructions with the warps of each block that executed them, chunk by chunk. Out: counts.
-"""
+"""Counts how often warps executed each instruction, and whether all blocks executed the same."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ class Executions:
             self._chunk[start, stop] += warps
 
     def of(self, instructions: int) -> np.ndarray:
-        """How often a warp executed each of so many instructions, int64 [instructions]."""
+        """The number of warps that executed each instruction, int64 [instructions]."""
         found = np.zeros(instructions, np.int64)
         for (start, stop), warps in self.ran.items():
             found[start:stop] += warps
@@ -41,12 +38,12 @@ class Executions:
 
     @property
     def blocks_alike(self) -> bool:
-        """Every block was seen to execute each instruction as often as the others; False: maybe not."""
+        """Whether every block is known to have executed each instruction equally often."""
         self._compare()
         return self.alike
 
     def _compare(self) -> None:
-        """Do the blocks of the chunk that ends execute the same as those before?"""
+        """Compare the blocks of the chunk that ends with those before."""
         if not self._chunk or not self.alike:
             return
         each = {at: warps // self._blocks for at, warps in self._chunk.items() if warps}

@@ -1,4 +1,4 @@
-"""What the recorder needs to know of what it hears of: access sites, copies, blocks that run at once."""
+"""Interfaces that the recorder uses: access sites, copies, and chunks of blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from memsim.state.registers import Sum
 
 
 class SiteLike(Protocol):
-    """A place that accesses memory: its number, and what an access is."""
+    """A place that accesses memory: its number, and its kind of access."""
 
     @property
     def index(self) -> int: ...
@@ -29,7 +29,7 @@ class SiteLike(Protocol):
 
 
 class CopySourceLike(Protocol):
-    """The other end of a copy: the lanes' addresses there, and the lanes that read."""
+    """The other side of a copy: the lanes' addresses there, and the lanes that read."""
 
     @property
     def address(self) -> int | Sum: ...
@@ -39,9 +39,9 @@ class CopySourceLike(Protocol):
 
 
 class ChunkLike(Protocol):
-    """Blocks that run at once: their linear numbers [B], and the threads of each, padded to whole warps.
+    """Blocks that run together: their linear numbers [B], and the threads of each, padded to whole warps.
 
-    first: the number of the first of these threads in the block [B, 1]; not 0 where each warp is a row.
+    first: the number of the first of these threads in the block [B, 1]; not 0 if each warp is a row.
     """
 
     @property

@@ -1,11 +1,10 @@
-"""The recorder: listens to the emulator and keeps each distinct request once.
+"""The recorder: a listener that stores each distinct request once.
 
-In: calls of `Listener` (simt/listener.py). Out: sites and columns of a `Trace`.
-An address that is a sum of a block's part and a thread's part is never written out for all
-threads: blocks whose part is the same modulo 128 bytes ask for the same thing, so one of them
-stands for all. A loop that comes back with the same parts is only counted. What is kept does not grow with
-the launch: events are added up as soon as they are many, and where an access makes more different requests
-than can be kept, or hardly makes one twice, one of each kind that costs the same is (`Alike`).
+An address that is a sum of a block's part and a thread's part is never expanded for all threads: blocks whose
+part is equal modulo 128 bytes make the same requests, so one represents all. Loop iterations with the same
+parts are only counted. Memory does not grow with the launch: events are summed up as soon as they are many,
+and if an access makes too many different requests, or hardly repeats one, one of each kind that costs the
+same is kept (`Alike`).
 """
 
 from __future__ import annotations
@@ -30,29 +29,29 @@ from memsim.trace.rows import RequestRows, Tell
 from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
 
-#: Bytes that 32 lanes of 16 bytes each ask for.
+#: Bytes that 32 lanes of 16 bytes each access.
 PIECE = 512
 
-#: More than shared memory has, and than all memory has: requests are told apart by their addresses.
+#: Larger than shared memory, and than all memory: requests are distinguished by address.
 APART, APART_EVERYWHERE = 2**20, 2**47
 
-#: What may stand for what: (space, op, width, addresses, active, partner) of requests to numbers [n, k], the
-#: same for those that cost the same.
+#: Equivalence of requests: from (space, op, width, addresses, active, partner) to numbers [n, k] that are
+#: equal for requests that cost the same.
 Alike = Callable[[str, str, int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
-#: Distinct requests that are kept of a launch, 900 bytes each.
+#: Distinct requests kept per launch, 900 bytes each.
 MOST_ROWS = 1 << 17
-#: Distinct requests of a launch, and of one access, from which on it is looked at whether they come again.
+#: Distinct requests of a launch, and of one access, above which it is checked whether they repeat.
 MANY_ROWS, MANY_OF_SITE = 1 << 14, 1 << 8
-#: Bytes of events that are remembered, so that they are counted and not looked at again.
+#: Bytes of cached events, which are counted without being expanded again.
 MOST_REMEMBERED = 1 << 26
-#: Masks whose warps are counted once.
+#: Masks whose numbers of warps are cached.
 MOST_MASKS = 1 << 16
 
 
 @dataclass
 class Tally:
-    """One kind of event: the requests it makes (rows and how often), how many, and how often it came."""
+    """One kind of event: its requests (rows and how often), their number, and how often it occurred."""
 
     site: int
     rows: np.ndarray
@@ -75,17 +74,18 @@ class SiteRecord:
 
     @property
     def hardly_repeats(self) -> bool:
-        """Were more than half of its many requests new ones?"""
+        """Were more than half of its many requests new?"""
         many = len(self.rows)
         return many > MANY_OF_SITE and 2 * many > self.requests and not self.rows.folded
 
 
 class Recorder:
-    """A listener that keeps what the model needs, and nothing twice.
+    """A listener that stores what the model needs, without duplicates.
 
-    alike: tells requests that cost the same from others; such are kept once where there are too many. apart:
-    shared requests with a multiple of 128 bytes between them are rows of their own; everywhere: global too.
-    is_scattered: there is an access that hardly repeats, and so those that are new are costed at once.
+    alike: the equivalence of requests that cost the same; if there are too many, only one of each kind is
+    kept. apart: shared requests that differ by a multiple of 128 bytes are separate rows; everywhere: global
+    ones, too. is_scattered: there is an access that hardly repeats, so new requests are classified
+    immediately.
     """
 
     def __init__(self, alike: Alike | None = None, *, apart: bool = False, everywhere: bool = False) -> None:
@@ -112,10 +112,10 @@ class Recorder:
         self.is_scattered = False
         self.remembered = 0
 
-    # --- what is heard ------------------------------------------------------------------
+    # --- listener ------------------------------------------------------------------
 
     def start_chunk(self, engine: ChunkLike) -> None:
-        """A new chunk of blocks begins; keys of the last one are of no more use."""
+        """A new chunk of blocks starts; keys of the last one are no longer valid."""
         self.forget()
         self.chunks += 1
         self.blocks = engine.blocks
@@ -162,7 +162,7 @@ class Recorder:
         self.keep_bounded(record)
 
     def requests(self, site: SiteLike, requests: SiteRequests) -> None:
-        """Count requests that are written out."""
+        """Count expanded requests."""
         record = self.record(site)
         record.instructions += len(requests)
         made = requests[np.flatnonzero(requests.active.any(1))]
@@ -178,7 +178,7 @@ class Recorder:
         self.keep_bounded(record)
 
     def lost(self, site: SiteLike, requests: int, why: str) -> None:
-        """Count requests of which too little is known, and why."""
+        """Count requests that cannot be analyzed, with the reason."""
         record = self.record(site)
         record.instructions += requests
         record.unresolved_requests += requests
@@ -193,7 +193,7 @@ class Recorder:
         block: np.ndarray,
         warp: np.ndarray,
     ) -> None:
-        """Count stretches of bytes [m] that an engine copies, as requests of up to 512 bytes."""
+        """Count stretches of bytes [m] that TMA copies, as requests of up to 512 bytes."""
         record = self.record(site)
         record.arrays |= arrays
         if site.space == "global":
@@ -214,18 +214,18 @@ class Recorder:
         self.keep_bounded(record)
 
     def unknown(self, site: SiteLike, poison: Poison, mask: Any, active: Any) -> None:
-        """Count an execution whose addresses nobody knows."""
+        """Count an execution with unknown addresses."""
         record = self.record(site)
         record.instructions += self.count_warps(mask)
         record.unresolved_requests += self.count_warps(active)
         record.unresolved = record.unresolved or poison.story()
 
     def aside(self, what: str, active: Any) -> None:
-        """Count requests that go another way than through shared or global memory's pipe."""
+        """Count requests that do not use the pipe of shared and global memory."""
         self.requests_aside[what] += self.count_warps(active)
 
     def unsure(self, what: str) -> None:
-        """Keep what the compiler decides."""
+        """Record a reason why counts are uncertain."""
         self.not_sure.add(what)
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
@@ -235,7 +235,7 @@ class Recorder:
     # --- counting -----------------------------------------------------------------------
 
     def record(self, site: SiteLike) -> SiteRecord:
-        """What is known of a site."""
+        """The record of a site."""
         record = self.sites.get(site.index)
         if record is None:
             periods = self.periods(site)
@@ -244,12 +244,14 @@ class Recorder:
         return record
 
     def periods(self, site: SiteLike) -> tuple[int, int]:
-        """By how many bytes requests of one row differ: on the site's own side, on a copy's other one."""
+        """The periods in bytes by which requests of one row differ: on the site's own side, and on a copy's
+        other side.
+        """
         own, other = self.shared_period, self.global_period
         return (own, other) if site.space == "shared" else (other, own)
 
     def count_warps(self, mask: Any) -> int:
-        """How many warps have a thread in the mask."""
+        """The number of warps with a thread in the mask."""
         blocks = len(self.blocks)
         if mask is True:
             return blocks * self.warps
@@ -264,7 +266,7 @@ class Recorder:
         return self.warp_counts[mask.uid]
 
     def is_same_in_all(self, mask: Any) -> bool:
-        """Whether each block of the chunk has as many warps with a thread in the mask."""
+        """Whether all blocks of the chunk have equally many warps with a thread in the mask."""
         if isinstance(mask, bool) or mask.array.shape[0] == 1:
             return True
         if mask.uid not in self.same_in_all:
@@ -291,7 +293,7 @@ class Recorder:
         return tally
 
     def counted(self, record: SiteRecord, requests: SiteRequests, weights: np.ndarray) -> Tally:
-        """Requests that came `weights` times each, as rows of the site."""
+        """Requests that occurred `weights` times each, as rows of the site."""
         if self.is_scattered and not record.requests and not record.rows.folded:
             self.fold(record)  # before its first
         before = len(record.rows)
@@ -299,10 +301,10 @@ class Recorder:
         self.kept_rows += len(record.rows) - before
         return Tally(record.site.index, numbers, counts, int(weights.sum()))
 
-    # --- what is kept -------------------------------------------------------------------
+    # --- bounding memory -------------------------------------------------------------------
 
     def keep_bounded(self, record: SiteRecord) -> None:
-        """Make room where a site has just been counted, if what is kept has become too much."""
+        """Free memory after counting a site, if too much is stored."""
         if self.alike is not None and self.kept_rows > MANY_ROWS and record.hardly_repeats:
             self.is_scattered = True
             self.forget()
@@ -311,7 +313,7 @@ class Recorder:
             self.make_room()
 
     def forget(self) -> None:
-        """Adds up the events so far; those that come again are looked at again."""
+        """Sum up the events so far; if they recur, they are expanded again."""
         for tally in self.tallies:
             self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
         self.tallies = []
@@ -320,7 +322,7 @@ class Recorder:
         self.remembered = 0
 
     def make_room(self) -> None:
-        """Forgets, and folds the requests of the accesses that make most, as long as they are too many."""
+        """Forget events, and fold the accesses with most requests, as long as there are too many."""
         self.forget()
         unfolded = sorted(
             (record for record in self.sites.values() if not record.rows.folded),
@@ -330,13 +332,13 @@ class Recorder:
             self.fold(unfolded.pop())
 
     def fold(self, record: SiteRecord) -> None:
-        """Keeps of the site's requests one of each kind that costs the same: the one that was seen first."""
+        """Keep only the first of the site's requests of each kind that costs the same."""
         before = len(record.rows)
         record.rows = record.rows.fold(self.kinds(record.site))
         self.kept_rows -= before - len(record.rows)
 
     def kinds(self, site: SiteLike) -> Tell:
-        """What tells requests of a site apart that is folded."""
+        """What distinguishes requests of a folded site."""
         alike = self.alike
         assert alike is not None
         return lambda requests: alike(
@@ -347,13 +349,13 @@ class Recorder:
 
     @property
     def notes(self) -> list[str]:
-        """What was seen and is not in the trace."""
+        """What was seen but is not in the trace."""
         aside = [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
         places = [access_site(record) for record in self.sites.values() if record.rows.folded]
         return [*aside, *note_of_folded(places)]
 
     def columns(self) -> tuple[list[AccessSite], dict[str, Any]]:
-        """Everything heard, as the sites and columns of a `Trace`."""
+        """Everything recorded, as the sites and columns of a `Trace`."""
         self.forget()
         records = [self.sites[index] for index in sorted(self.sites)]
         made = [record.rows.requests() for record in records]
@@ -371,19 +373,19 @@ class Recorder:
 
 
 def joined(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:
-    """Blocks of rows of a shape as one array, also where there is none."""
+    """Arrays of rows of a shape concatenated, also if there are none."""
     return np.concatenate([np.zeros((0, *shape), dtype), *blocks]).astype(dtype, copy=False)
 
 
 def note_of_folded(sites: Iterable[AccessSite]) -> list[str]:
-    """What is missing of sites of whose requests one of each kind was kept; nothing if there is none."""
+    """A note about folded sites; none if there are none."""
     named = ", ".join(dict.fromkeys(f"{PurePath(site.file).name}:{site.line}" for site in sites))
-    what = "from pictures all but one of the requests that cost the same, where they are too many"
+    what = "from pictures all but one of the requests that cost the same, if there are too many"
     return [f"{what} ({named})"] if named else []
 
 
 def access_site(record: SiteRecord) -> AccessSite:
-    """A site as the trace names it."""
+    """A site's record as it appears in the trace."""
     instruction = record.site.instruction
     source = instruction.source
     return AccessSite(

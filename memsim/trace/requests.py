@@ -1,8 +1,4 @@
-"""Requests written out, lane by lane, and what tells them apart.
-
-In: addresses and active lanes. Out: `SiteRequests`, and rows of numbers that are equal where requests are the
-same but for where they begin.
-"""
+"""Expanded requests, lane by lane, and keys that are equal for requests that are the same up to a shift."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ import numpy as np
 
 from memsim.arch.units import LINE
 
-#: Nothing in the model changes when all addresses of a request move by this many bytes.
+#: The model is invariant if all addresses of a request move by this many bytes.
 PERIOD = LINE
 
 
@@ -22,9 +18,9 @@ NONE = -1
 
 @dataclass(frozen=True, slots=True)
 class SiteRequests:
-    """Requests of one site: addresses and active lanes [m, 32], the block and the warp that made each [m].
+    """Requests of one site: addresses and active lanes [m, 32], and the block and warp of each [m].
 
-    partner: of copies the addresses on the other side, -1 in lanes that have none [m, 32]; None for others.
+    partner: for copies the addresses on the other side, -1 in lanes without one [m, 32]; else None.
     """
 
     addresses: np.ndarray
@@ -37,7 +33,7 @@ class SiteRequests:
         return len(self.addresses)
 
     def __getitem__(self, chosen: np.ndarray | slice) -> SiteRequests:
-        """Some of them."""
+        """A subset."""
         partner = None if self.partner is None else self.partner[chosen]
         return SiteRequests(
             self.addresses[chosen], self.active[chosen], partner, self.block[chosen], self.warp[chosen]
@@ -45,11 +41,11 @@ class SiteRequests:
 
     @property
     def partners(self) -> np.ndarray:
-        """The other side's addresses, -1 in all lanes of what is no copy [m, 32]."""
+        """The other side's addresses, -1 in all lanes if it is not a copy [m, 32]."""
         return np.broadcast_to(NONE, self.addresses.shape) if self.partner is None else self.partner
 
     def relative(self, periods: tuple[int, int]) -> np.ndarray:
-        """Numbers that are equal where requests are the same but for a multiple of the period [m, 32 or 64].
+        """Numbers that are equal for requests that are the same up to a multiple of the period [m, 32 or 64].
 
         periods: bytes, of the site's own side and of the other one.
         """
@@ -60,6 +56,8 @@ class SiteRequests:
 
 
 def relative_to_lowest(addresses: np.ndarray, lanes: np.ndarray, period: int) -> np.ndarray:
-    """Addresses less the period that the lowest of `lanes` is in, -1 in the others; both [m, 32]."""
+    """Addresses relative to the period that contains the lowest of `lanes`, -1 in other lanes;
+    both [m, 32].
+    """
     lowest = np.where(lanes, addresses, np.iinfo(np.int64).max).min(1, keepdims=True)
     return np.where(lanes, addresses - lowest // period * period, NONE)

@@ -1,7 +1,6 @@
 """The distinct requests of one access site, and how often each was made.
 
-In: requests written out. Out: the number of the row that each is. Rows are found by a hash and compared as
-they are; where two have one hash, by their bytes.
+Rows are found by hash and compared in full; after a hash collision, by their bytes.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.trace.requests import SiteRequests
 
-#: What tells requests of a site apart: requests to numbers [m, k].
+#: What distinguishes requests of a site: from requests to numbers [m, k].
 Tell = Callable[[SiteRequests], np.ndarray]
 
-#: Requests that are looked at together, so that what is made of them stays in the processor's cache.
+#: Requests that are processed together, so that their keys stay in the processor's cache.
 SLICE = 1 << 12
 
 
 def _random_odd(count: int) -> np.ndarray:
-    """Odd 64-bit factors that have nothing to do with each other (SplitMix64, Steele et al. 2014), int64."""
+    """Independent odd 64-bit factors (SplitMix64, Steele et al. 2014), int64."""
     state = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         state = (state ^ (state >> np.uint64(shift))) * np.uint64(factor)
@@ -29,12 +28,12 @@ def _random_odd(count: int) -> np.ndarray:
     return factors.view(np.int64)
 
 
-#: One factor for each number that tells a request from others: of a copy, a lane on both sides.
+#: One factor for each number of a key: for a copy, each lane on both sides.
 HASH = _random_odd(2 * WARP)
 
 
 class GrowingColumn:
-    """An array that grows at its end, of rows of a shape."""
+    """A growable array of rows of a shape."""
 
     def __init__(self, dtype: type, shape: tuple[int, ...] = ()) -> None:
         self.room: np.ndarray = np.empty((0, *shape), dtype)
@@ -42,11 +41,11 @@ class GrowingColumn:
 
     @property
     def array(self) -> np.ndarray:
-        """What is in it."""
+        """Its contents."""
         return self.room[: self.size]
 
     def extend(self, values: np.ndarray) -> None:
-        """Put rows at the end."""
+        """Append rows."""
         size = self.size + len(values)
         if size > len(self.room):
             room = np.empty((max(size, 2 * len(self.room)), *self.room.shape[1:]), self.room.dtype)
@@ -57,10 +56,10 @@ class GrowingColumn:
 
 
 class RequestRows:
-    """Distinct requests in the order in which they came.
+    """Distinct requests in order of first occurrence.
 
-    tell: what tells them apart. folded: that is no more than what they cost. counts: how often each was made,
-    as far as `made` was told.
+    tell: what distinguishes them. folded: only by cost. counts: how often each was made, as far as `made` was
+    called.
     """
 
     def __init__(self, tell: Tell, *, folded: bool = False) -> None:
@@ -68,7 +67,7 @@ class RequestRows:
         self.folded = folded
         self.index: dict[int | bytes, int] = {}
         self.by_bytes = False
-        self.told: GrowingColumn | None = None
+        self.keys: GrowingColumn | None = None
         self.addresses = GrowingColumn(np.int64, (WARP,))
         self.active = GrowingColumn(np.bool_, (WARP,))
         self.partner: GrowingColumn | None = None
@@ -80,22 +79,22 @@ class RequestRows:
         return self.addresses.size
 
     def requests(self) -> SiteRequests:
-        """The rows, as requests."""
+        """The rows as requests."""
         partner = None if self.partner is None else self.partner.array
         columns = self.addresses.array, self.active.array
         return SiteRequests(*columns, partner, self.block.array, self.warp.array)
 
     def made(self, numbers: np.ndarray, times: np.ndarray) -> None:
-        """The rows of these numbers were asked for so often; one may stand there twice."""
+        """Add to the counts of these rows; a row may occur repeatedly."""
         missing = len(self) - len(self.counts)
         if missing > 0:
             self.counts = np.concatenate([self.counts, np.zeros(missing, np.int64)])
         np.add.at(self.counts, numbers, times)
 
     def number(self, requests: SiteRequests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(numbers of rows, how often each was made) of requests that came `weights` times each [m].
+        """(row numbers, how often each was made) of requests that occurred `weights` times each [m].
 
-        Those that are new are kept.
+        New ones are added.
         """
         parts = [
             self._number(requests[start : start + SLICE], weights[start : start + SLICE])
@@ -107,52 +106,52 @@ class RequestRows:
         return np.concatenate(numbers), np.concatenate(counts)
 
     def _number(self, requests: SiteRequests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        told = self.tell(requests)
-        first, inverse, numbers = self._find(told)
+        keys = self.tell(requests)
+        first, inverse, numbers = self._find(keys)
         fresh = np.flatnonzero(numbers < 0)
         if len(fresh):
-            fresh = fresh[np.argsort(first[fresh])]  # in the order in which they came
+            fresh = fresh[np.argsort(first[fresh])]  # in order of occurrence
             numbers[fresh] = len(self) + np.arange(len(fresh))
-            self._keep(requests[first[fresh]], told[first[fresh]])
+            self._keep(requests[first[fresh]], keys[first[fresh]])
         counts = np.zeros(len(first), np.int64)
         np.add.at(counts, inverse, weights)
         return numbers, counts
 
-    def _find(self, told: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(the first of each distinct row of numbers, which of them each is, its number or -1)."""
+    def _find(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(index of the first of each distinct key, which of them each is, its row number or -1)."""
         if not self.by_bytes:
-            first, inverse = distinct(hashes(told))
-            different = told[first]
+            first, inverse = distinct(hashes(keys))
+            different = keys[first]
             numbers = self._numbers(different)
             known = numbers >= 0
-            alike = self.told is None or (self.told.array[numbers[known]] == different[known]).all()
-            if alike and (len(first) == len(told) or (different[inverse] == told).all()):
+            alike = self.keys is None or (self.keys.array[numbers[known]] == different[known]).all()
+            if alike and (len(first) == len(keys) or (different[inverse] == keys).all()):
                 return first, inverse, numbers
             self._by_bytes()
-        first, inverse = distinct_rows(told)
-        return first, inverse, self._numbers(told[first])
+        first, inverse = distinct_rows(keys)
+        return first, inverse, self._numbers(keys[first])
 
-    def _numbers(self, told: np.ndarray) -> np.ndarray:
-        """The numbers of rows by their keys, -1 of those that are not there."""
+    def _numbers(self, keys: np.ndarray) -> np.ndarray:
+        """Row numbers of keys, -1 for those not found."""
         find = self.index.get
-        return np.array([find(key, -1) for key in self._keys(told)], np.int64)
+        return np.array([find(key, -1) for key in self._keys(keys)], np.int64)
 
-    def _keys(self, told: np.ndarray) -> list[int] | list[bytes]:
-        return [row.tobytes() for row in told] if self.by_bytes else hashes(told).tolist()
+    def _keys(self, keys: np.ndarray) -> list[int] | list[bytes]:
+        return [row.tobytes() for row in keys] if self.by_bytes else hashes(keys).tolist()
 
     def _by_bytes(self) -> None:
-        """Two rows have one hash: from now on they are told apart by their bytes."""
+        """After a hash collision, rows are identified by their bytes."""
         self.by_bytes = True
         self.index = {}
-        if self.told is not None:
-            self.index.update(zip(self._keys(self.told.array), range(len(self))))
+        if self.keys is not None:
+            self.index.update(zip(self._keys(self.keys.array), range(len(self))))
 
-    def _keep(self, requests: SiteRequests, told: np.ndarray) -> None:
-        """These are rows of their own, at the end."""
-        self.index.update(zip(self._keys(told), range(len(self), len(self) + len(told))))
-        if self.told is None:
-            self.told = GrowingColumn(np.int64, told.shape[1:])
-        self.told.extend(told)
+    def _keep(self, requests: SiteRequests, keys: np.ndarray) -> None:
+        """Append new rows."""
+        self.index.update(zip(self._keys(keys), range(len(self), len(self) + len(keys))))
+        if self.keys is None:
+            self.keys = GrowingColumn(np.int64, keys.shape[1:])
+        self.keys.extend(keys)
         self.addresses.extend(np.where(requests.active, requests.addresses, 0))
         self.active.extend(requests.active)
         self.block.extend(requests.block)
@@ -162,31 +161,31 @@ class RequestRows:
             self.partner.extend(requests.partner)
 
     def fold(self, tell: Tell) -> RequestRows:
-        """Those of them that `tell` tells apart, the first of each kind."""
+        """The rows that `tell` distinguishes, the first of each kind."""
         rows = RequestRows(tell, folded=True)
         if len(self):
             rows.made(*rows.number(self.requests(), self.counts))
         return rows
 
 
-def hashes(told: np.ndarray) -> np.ndarray:
-    """A number for each row of numbers [m, k]: equal rows have equal ones, others hardly ever; int64 [m]."""
-    found: np.ndarray = told @ HASH[: told.shape[1]]  # wraps: modulo 2**64
+def hashes(keys: np.ndarray) -> np.ndarray:
+    """A hash for each key [m, k]: equal keys have equal hashes, others hardly ever; int64 [m]."""
+    found: np.ndarray = keys @ HASH[: keys.shape[1]]  # wraps: modulo 2**64
     return found
 
 
 def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(where each distinct value stands first, which of them each value is)."""
+    """(index of the first of each distinct value, which of them each value is)."""
     if len(values) == 1:
         return np.zeros(1, np.int64), np.zeros(1, np.int64)
     _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
     return first, inverse
 
 
-def distinct_rows(told: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(where each distinct row of numbers stands first, which of them each row is)."""
-    first, inverse = distinct(hashes(told))
-    if (told[first][inverse] == told).all():
+def distinct_rows(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(index of the first of each distinct key, which of them each key is)."""
+    first, inverse = distinct(hashes(keys))
+    if (keys[first][inverse] == keys).all():
         return first, inverse
-    _, first, inverse = np.unique(told, axis=0, return_index=True, return_inverse=True)
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return first, inverse.reshape(-1)

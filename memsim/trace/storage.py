@@ -1,7 +1,6 @@
-"""A trace in one file: a versioned `.npz` with the columns and a JSON header.
+"""Saves a trace in one file: a versioned `.npz` with the columns and a JSON header.
 
-In: a `Trace` and a path, or a path alone. Out: a file, or the same `Trace` again. The file
-appears whole or not at all. Left out on purpose: pickles, so a file can be loaded from anybody.
+It is written atomically and contains no pickles, so files from anywhere can be loaded safely.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Resources, Trace
 FORMAT = "memsim trace"
 SCHEMA = 2
 
-# What a file may hold: what is read is looked at before it is unpacked, and takes less than a gigabyte.
+# Limits: headers are checked before anything is unpacked, and a trace takes less than a gigabyte.
 MOST_ROWS = 1 << 19
 MOST_HEADER = 1 << 26
 MOST_INSTRUCTIONS = 1 << 20
-MOST_SHARED = 1 << 20  # bytes; a block has less
-FIRST_BYTES = 1 << 14  # in front of a column
-MOST_TIMES = 1 << 55  # requests of a launch; with the wavefronts of each they are a number of 64 bits
+MOST_SHARED = 1 << 20  # bytes; more than a block can have
+FIRST_BYTES = 1 << 14  # before a column
+MOST_TIMES = 1 << 55  # requests of a launch; times the wavefronts of each this fits in 64 bits
 MOST_ADDRESS = 1 << 62
 
-# What a row holds; every column has one entry (or one row of 32) for each distinct request.
+# Columns, with one entry (or one row of 32) for each distinct request.
 COLUMNS: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
     "site": (np.int32, ()),
     "count": (np.int64, ()),
@@ -60,14 +59,14 @@ class LaunchHeader(msgspec.Struct):
 
 
 class Packed(msgspec.Struct):
-    """A listing with each file's name once: (address, text, place in `files`, line)."""
+    """A listing with unique file names: (address, text, index in `files`, line)."""
 
     files: list[str]
     rows: list[tuple[int, str, Natural, Natural]]
 
 
 class Header(msgspec.Struct):
-    """The JSON of a file: all of a trace but its columns."""
+    """The JSON header: all of a trace but its columns."""
 
     schema: int
     kernel: str
@@ -88,7 +87,7 @@ class Header(msgspec.Struct):
 
 
 def save(trace: Trace, path: str | Path) -> None:
-    """Writes `trace` to `path`, replacing a file that is there.
+    """Write `trace` to `path`, replacing an existing file.
 
     Raises:
         MemsimError: the file cannot be written.
@@ -124,7 +123,7 @@ def load(path: str | Path) -> Trace:
 
 
 def read(content: bytes, name: str) -> Trace:
-    """The trace in the bytes of a file; `name` is what errors call it.
+    """The trace in the bytes of a file; `name` is its name in errors.
 
     Raises:
         MemsimError: as `load`.
@@ -154,7 +153,7 @@ def read(content: bytes, name: str) -> Trace:
     except (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error,
             NotImplementedError, RecursionError, struct.error) as error:  # fmt: skip
         raise MemsimError(
-            f"this is not a whole memsim trace: {error}", file=name, hint="`--save-trace FILE` writes one"
+            f"this is not a complete memsim trace: {error}", file=name, hint="`--save-trace FILE` writes one"
         ) from None
     try:
         return _trace(msgspec.convert(header, Header, strict=True), columns, writers, executed, name)
@@ -165,7 +164,7 @@ def read(content: bytes, name: str) -> Trace:
 def _array(
     file: zipfile.ZipFile, name: str, dtype: type[np.generic], shape: tuple[int, ...], most: int
 ) -> np.ndarray:
-    """A column of at most so many rows; nothing is unpacked before its own header is found to be right."""
+    """A column of limited size; its own header is checked before anything is unpacked."""
     entry = file.getinfo(f"{name}.npy")
     if entry.file_size > FIRST_BYTES + most * int(np.prod(shape)) * np.dtype(dtype).itemsize:
         raise ValueError(f"{name} has {entry.file_size:,} bytes")
@@ -175,7 +174,7 @@ def _array(
             raise ValueError(f"column {name} is {kind} {found}")
         if found[0] > most:
             raise ValueError(f"{name} has {found[0]:,} rows")
-        content = packed.read()  # as much as the file says that there is, which was looked at
+        content = packed.read()  # of the declared size, which was checked
     if len(content) != int(np.prod(found)) * np.dtype(dtype).itemsize:
         raise ValueError(f"{name} is truncated")
     if dtype is np.bool_ and content.translate(None, b"\0\1"):
@@ -187,12 +186,12 @@ def _partner_of_schema_1(header: Header, rows: int, file: str) -> np.ndarray:
     """The column that schema 1 did not have.
 
     Raises:
-        MemsimError: an access whose cost cannot be told without what schema 1 left out.
+        MemsimError: an access whose cost depends on what schema 1 omitted.
     """
     ops = {(site.space, site.op.partition("_")[0]) for site in header.sites}
     if ops & {("shared", "atomic"), ("shared", "reduction"), ("shared", "cp")}:
         raise MemsimError(
-            "the trace has schema 1, which kept too little of cp.async and of atomics on shared memory",
+            "the trace has schema 1, which lacks data about cp.async and atomics on shared memory",
             file=file,
             hint="write it again with this version of memsim",
         )
@@ -222,7 +221,7 @@ def _header(trace: Trace) -> dict[str, Any]:
 
 
 def _packed(listing: tuple[tuple[int, str, str, int], ...]) -> dict[str, list[Any]]:
-    """A listing with each file's name once: a row's third entry is the name's place in `files`."""
+    """A listing with unique file names: a row's third entry is an index in `files`."""
     files = {file: number for number, file in enumerate(dict.fromkeys(file for _, _, file, _ in listing))}
     rows = [(address, text, files[file], line) for address, text, file, line in listing]
     return {"files": list(files), "rows": rows}
@@ -230,14 +229,14 @@ def _packed(listing: tuple[tuple[int, str, str, int], ...]) -> dict[str, list[An
 
 def _unpacked(packed: Packed) -> tuple[tuple[int, str, str, int], ...]:
     if any(file >= len(packed.files) for _, _, file, _ in packed.rows):
-        raise ValueError("the listing names a file that is not there")
+        raise ValueError("the listing refers to a missing file")
     return tuple((address, text, packed.files[file], line) for address, text, file, line in packed.rows)
 
 
 def _trace(
     header: Header, columns: dict[str, np.ndarray], writers: np.ndarray, executed: np.ndarray, name: str
 ) -> Trace:
-    """The trace, after a check that header and columns belong together."""
+    """The trace, after checking that header and columns are consistent."""
     rows = len(columns["site"])
     if "partner" not in columns:
         columns["partner"] = _partner_of_schema_1(header, rows, name)
@@ -286,7 +285,7 @@ def _trace(
 
 
 def _inside(column: np.ndarray, least: int, most: int) -> bool:
-    """Whether all is from `least` to `most`, that left out."""
+    """Whether all values are in [least, most)."""
     return not column.size or bool(least <= column.min() and column.max() < most)
 
 

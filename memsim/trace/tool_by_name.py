@@ -1,16 +1,13 @@
-"""Which tool wrote a file, by its name.
-
-In: a path. Out: whose trace it is. Here so that to ask costs no more than the question.
-"""
+"""Recognizes the tool that wrote a trace by the file's name; a separate module to keep imports cheap."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 ACCELSIM, NVBIT = (".traceg", ".trace"), (".txt", ".log", ".memtrace")
-#: What memsim writes.
+#: Suffixes that memsim writes.
 WRITTEN = ACCELSIM[0]
-#: Of compressed files.
+#: Suffixes of compressed files.
 COMPRESSED = (".gz", ".xz")
 
 
@@ -30,5 +27,5 @@ def is_foreign(path: Path) -> bool:
 
 
 def is_accelsim(path: Path) -> bool:
-    """Whether a file is called as the Accel-Sim traces are that memsim writes."""
+    """Whether a file has the name of an Accel-Sim trace that memsim can write."""
     return suffix_of(path) == WRITTEN

@@ -1,10 +1,8 @@
-"""The trace: which addresses each access site asked for, and how often.
+"""The trace: the requests of each access site, and how often each occurred.
 
-In: what the emulator (or another source) saw. Out: columns, one row for each *distinct*
-request of a site. Two requests are the same row when their addresses differ by a multiple
-of 128 bytes, the same on every active lane: banks, sectors and 128-byte lines cannot tell them apart.
-`addresses` holds the true addresses of the first such request, `count` how many there were.
-Left out on purpose: what a request costs.
+Columns have one row for each *distinct* request of a site. Two requests share a row if their addresses differ
+by a multiple of 128 bytes, the same in every active lane: they are equivalent for banks, sectors and 128-byte
+lines. `addresses` holds the true addresses of the first such request, `count` their number.
 """
 
 from __future__ import annotations
@@ -21,12 +19,11 @@ from memsim.trace.footprint import Footprint
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What was read to make a trace. `form`: "machine code", "PTX", "index math in Python" and others.
+    """What a trace was made from. `form`: "machine code", "PTX", "index math in Python" and others.
 
-    arch: the chip that it was made for, "" if it was made for none. compiler: who made it, "" if that is not
-    known. digest: SHA-256 of the cubin's code or of the text. lacks: what it does not tell, in words. files:
-    of a compiled file that was given, its digest and those of the sources beside it, by name. newer: which of
-    these were written after it.
+    arch: the chip that it was compiled for, "" if none. compiler: "" if unknown. digest: SHA-256 of the
+    cubin's code or of the text. lacks: what is missing, in words. files: of a compiled file, its digest and
+    those of the sources beside it, by name. newer: which of these were modified after it.
     """
 
     form: str
@@ -39,15 +36,15 @@ class Origin:
 
     @property
     def doubt(self) -> str:
-        """That it may not be of the sources that lie beside it, in words; "" if nothing says so."""
+        """A note that it may not match the sources beside it; "" if nothing indicates that."""
         if not self.newer:
             return ""
         are = "is" if len(self.newer) == 1 else "are"
-        return f"{', '.join(self.newer)} {are} newer than {self.files[0][0]}, which may be of an older text"
+        return f"{', '.join(self.newer)} {are} newer than {self.files[0][0]}, which may be out of date"
 
     @property
     def is_estimate(self) -> bool:
-        """PTX is what ptxas is given: it may merge, remove and reorder accesses."""
+        """PTX is the input of ptxas, which may merge, remove and reorder accesses."""
         return self.form == "PTX"
 
     def __str__(self) -> str:
@@ -58,9 +55,9 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What the code takes of a multiprocessor, as its cubin says and the driver gives it.
+    """The resources that the code needs, from its cubin.
 
-    registers: of a thread, of 32 bits. static_shared: bytes of a block. barriers: named ones of a block.
+    registers: per thread, of 32 bits. static_shared: bytes per block. barriers: named ones per block.
     """
 
     registers: Natural
@@ -70,7 +67,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class ArrayLayout:
-    """Where the elements of an array lie, from its first byte on. element: bytes of one."""
+    """The layout of an array from its first byte on. element: bytes per element."""
 
     layout: Layout
     element: int
@@ -81,12 +78,11 @@ class AccessSite:
     """One memory instruction of the kernel.
 
     `op`: load, store, atomic, reduction, ldmatrix, stmatrix, cp_async (`.ca`), cp_async_cg, or a shared
-    atomic of its own kind: atomic_inc, atomic_cas, atomic_loop. `space`: shared or global. `width`: bytes a
-    lane. `array`: the variable or parameter it touches (names joined by `|` if several; "" if unknown).
-    `instructions`: warp instructions executed, those with every lane predicated off included. `unresolved`:
-    why its addresses are not known, else None; then `instructions` still counts it and it has no rows, or not
-    all of them. `address`: of machine code, the instruction's first byte counted from the kernel's; -1 for
-    PTX.
+    atomic of its own kind: atomic_inc, atomic_cas, atomic_loop. `space`: shared or global. `width`: bytes per
+    lane. `array`: the variable or parameter it accesses (names joined by `|` if several; "" if unknown).
+    `instructions`: warp instructions executed, including those with all lanes predicated off. `unresolved`:
+    why its addresses are unknown, else None; then `instructions` is still counted, but rows are missing or
+    incomplete. `address`: of machine code, the instruction's offset from the kernel's first byte; -1 for PTX.
     """
 
     instruction: str
@@ -107,27 +103,21 @@ class AccessSite:
 class Trace:
     """All accesses of one launch. Columns have one row for each distinct request.
 
-    site: int32 [n], index into `sites`. count: int64 [n]. addresses: int64 [n, 32], bytes;
-    shared addresses are offsets in the block's shared memory. active: bool [n, 32].
-    partner: int64 [n, 32], for a copy the lane's address on the other side of it: in global memory in a row
-    of shared memory, and the other way round; -1 for a lane that has none (one that writes zeros).
-    block: int64 [n] and warp: int32 [n]: where the first such request was seen.
-    arrays: (name, space, first byte, size) of every buffer and shared variable.
-    sources: text of the source files that `sites` name, as far as they are known.
-    notes: what was seen and is not counted.
-    writers: int32, for each 4-byte word of the first replayed block's shared memory the thread that first
-    stored to it (linear number in the block), -1 for none; empty if that is not known.
-    origin: what was read to make the trace; None if that is not known.
-    unsure: why some counts are not certain, in words.
-    listing: (address, text, file, line) of every instruction of the kernel's machine code; file "" and
-    line 0 where they are not known. Empty for PTX, and in files of before.
-    executed: int64, how often a warp executed each instruction of `listing`, whether a lane was on or not;
-    empty where that is not known.
-    apart: whether shared requests with a multiple of 128 bytes between them are rows of their own.
-    layouts: of arrays by name, where they were said and need not be looked for in `sources`.
-    resources: what a block takes; None where no machine code was read, and in files of before.
-    blocks_alike: each replayed block was seen to execute every instruction as often as the others.
-    footprint: distinct sectors of global memory that the replayed blocks touch; None where that is not known.
+    site: int32 [n], index into `sites`. count: int64 [n]. addresses: int64 [n, 32], bytes; shared addresses
+    are offsets in the block's shared memory. active: bool [n, 32]. partner: int64 [n, 32], for a copy the
+    lane's address on its other side: in global memory in a row of shared memory, and vice versa; -1 for a
+    lane without one (it writes zeros). block: int64 [n] and warp: int32 [n]: where the first such request was
+    seen. arrays: (name, space, first byte, size) of every buffer and shared variable. sources: text of the
+    source files in `sites`, as far as known. notes: what was seen but is not counted. writers: int32, for
+    each 4-byte word of the first replayed block's shared memory the thread that first stored to it (linear
+    number in the block), -1 for none; empty if unknown. origin: what the trace was made from; None if
+    unknown. unsure: why some counts are uncertain, in words. listing: (address, text, file, line) of every
+    instruction of the kernel's machine code; file "" and line 0 if unknown. Empty for PTX, and in older
+    files. executed: int64, the number of warps that executed each instruction of `listing`, whether a lane
+    was active or not; empty if unknown. apart: whether shared requests that differ by a multiple of 128 bytes
+    are separate rows. layouts: of arrays by name, if given and not to be looked up in `sources`. resources:
+    that a block needs; None without machine code, and in older files. blocks_alike: every replayed block is
+    known to have executed every instruction equally often.
     """
 
     kernel: str
@@ -156,17 +146,17 @@ class Trace:
     footprint: Footprint | None = None
 
     def __repr__(self) -> str:
-        """Not the columns, which may have a million rows."""
+        """Without the columns, which may have a million rows."""
         return (
             f"<Trace of {self.kernel}: {len(self.sites)} sites, {len(self.count)} distinct requests, "
             f"{self.blocks_replayed} of {self.launch.blocks} blocks>"
         )
 
     def save(self, path: str | Path) -> None:
-        """Writes the trace to one file: `.npz` (see `memsim.trace.storage`), or Accel-Sim's `.traceg`.
+        """Write the trace to one file: `.npz` (see `memsim.trace.storage`), or Accel-Sim's `.traceg`.
 
         Raises:
-            MemsimError: the file cannot be written, or Accel-Sim has no word for an access.
+            MemsimError: the file cannot be written, or Accel-Sim cannot express an access.
         """
         from memsim.trace.foreign.write import write_accelsim
         from memsim.trace.storage import save
@@ -179,13 +169,13 @@ class Trace:
 
     @staticmethod
     def load(path: str | Path, kernel: str | None = None) -> Trace:
-        """Reads a trace that `save` wrote, or one of another tool: Accel-Sim's `.traceg`, NVBit's mem_trace.
+        """Read a trace written by `save`, or one of another tool: Accel-Sim's `.traceg`, NVBit's mem_trace.
 
         Args:
             kernel: which launch of an NVBit file that has several, by its name or number.
 
         Raises:
-            MemsimError: no such file, or not a whole trace of a known version.
+            MemsimError: no such file, or not a complete trace of a known version.
         """
         from memsim.trace.storage import load
         from memsim.trace.tool_by_name import is_foreign

@@ -1,7 +1,5 @@
-"""Where a trace comes from if no kernel is executed for it.
-
-In: a launch. Out: a `Trace`. Here is the one that is read from a file; that of index math in Python is
-`memsim.sketch.python_function`.
+"""Sources of traces without executing a kernel. A trace file is here; index math in Python is in
+`memsim.sketch.source`.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ SUFFIX = ".npz"
 
 
 class TraceSource(ABC):
-    """What gives a trace without a kernel. file: what it is read from, relative to `folder`."""
+    """Produces a trace without a kernel. file: its source, relative to `folder`."""
 
     folder: Path
     file: str
@@ -44,18 +42,18 @@ class TraceSource(ABC):
 
         Args:
             blocks: linear numbers of those to replay, None for all.
-            recorder: makes what keeps the requests.
+            recorder: creates the recorder of requests.
 
         Raises:
-            MemsimError: it cannot be read, or goes wrong.
+            MemsimError: it cannot be read, or fails.
         """
 
 
 @dataclass(frozen=True)
 class TraceFile(TraceSource):
-    """A trace that was saved, or that another tool wrote; it is of the launch that it was made of.
+    """A saved trace, or one of another tool; its launch is in the file.
 
-    kernel: which launch, of a file that has several.
+    kernel: which launch, if the file has several.
     """
 
     folder: Path
@@ -70,7 +68,7 @@ class TraceFile(TraceSource):
         progress: Callable[[float], None] | None,
         recorder: Callable[[], Recorder],
     ) -> Trace:
-        """What is in the file, whatever the launch.
+        """The trace in the file, whatever the launch.
 
         Raises:
             MemsimError: as `Trace.load`.
@@ -84,10 +82,10 @@ class TraceFile(TraceSource):
 
 
 def can_be_written(path: Path) -> bool:
-    """Whether a trace can be saved under a name: in memsim's own format, or in Accel-Sim's."""
+    """Whether a trace can be saved under a name: in memsim's own format or in Accel-Sim's."""
     return path.suffix == SUFFIX or is_accelsim(path)
 
 
 def is_trace(path: str | Path) -> bool:
-    """Whether a file is a trace, memsim's own or another tool's, by its name."""
+    """Whether a file's name is that of a trace, memsim's own or another tool's."""
     return Path(path).suffix == SUFFIX or is_foreign(Path(path))

@@ -1,7 +1,6 @@
-"""Who wrote each word of shared memory: the owner that a picture of an array shows.
+"""The thread that first wrote each word of shared memory, as shown in pictures of an array.
 
-In: the stores of the launch's first block, as the recorder hears of them. Out: a thread for each word.
-Left out on purpose: later writers of the same word, and atomics, which many threads share.
+Later writers of the same word, and atomics, which many threads share, are ignored.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ import numpy as np
 from memsim.arch.units import WORD
 from memsim.state.registers import Part, Sum
 
-#: Operations that give a word its owner.
+#: Operations that make a thread the owner of a word.
 OPS = ("store", "stmatrix", "cp_async", "cp_async_cg")
-#: Stores that are remembered, so that a loop's are looked at once.
+#: Cached stores, so that those of a loop are processed once.
 MOST_SEEN = 1 << 16
 
 
@@ -30,7 +29,7 @@ class Writers:
         self.seen: set[Any] = set()
 
     def wrote(self, address: int | Sum, width: int, active: bool | Part, threads: int) -> None:
-        """The block's `threads` threads, those that are `active`, wrote `width` bytes each."""
+        """Of the block's `threads` threads, those that are `active` wrote `width` bytes each."""
         if not isinstance(active, Part) and not active:
             return
         key = _identity(address), width, active.uid if isinstance(active, Part) else True
@@ -47,7 +46,7 @@ class Writers:
         writer = np.repeat(thread, max(1, width // WORD))
         self._grow(int(words.max(initial=-1)) + 1)
         free = self.threads[words] < 0
-        self.threads[words[free][::-1]] = writer[free][::-1]  # the first thread stays where several write
+        self.threads[words[free][::-1]] = writer[free][::-1]  # the first thread wins if several write
 
     def _grow(self, words: int) -> None:
         missing = words - len(self.threads)
@@ -63,7 +62,7 @@ def _identity(address: int | Sum) -> Any:
 
 
 def _of_first_block(address: int | Sum) -> Any:
-    """The address of each thread of the chunk's first block, or the one of all of them."""
+    """The address of each thread of the chunk's first block, or a common one."""
     if not isinstance(address, Sum):
         return address
     total: Any = address.s

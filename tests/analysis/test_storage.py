@@ -101,7 +101,7 @@ def test_a_file_cut_short_anywhere_is_an_error(saved: Path, tmp_path: Path) -> N
     for end in range(0, len(whole), 97):
         cut = tmp_path / "cut.npz"
         cut.write_bytes(whole[:end])
-        with pytest.raises(MemsimError, match="not a whole memsim trace"):
+        with pytest.raises(MemsimError, match="not a complete memsim trace"):
             Trace.load(cut)
     assert same(Trace.load(saved), TRACE)
 
@@ -149,7 +149,7 @@ def npy(array: np.ndarray) -> bytes:
 def test_another_file_is_an_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "other.npz"
     path.write_bytes(content)
-    with pytest.raises(MemsimError, match="not a whole memsim trace") as caught:
+    with pytest.raises(MemsimError, match="not a complete memsim trace") as caught:
         Trace.load(path)
     assert caught.value.file == str(path)
 
@@ -232,7 +232,7 @@ def test_a_column_whose_own_header_lies_is_an_error(tmp_path: Path, saved: Path,
                 new.writestr(entry, old.read(entry))
         column = b"\x93NUMPY\x02\x00" + len(head).to_bytes(4, "little") + head + bytes(16)
         new.writestr("count.npy", column)
-    with pytest.raises(MemsimError, match="not a whole memsim trace"):
+    with pytest.raises(MemsimError, match="not a complete memsim trace"):
         Trace.load(path)
 
 
@@ -243,7 +243,7 @@ def test_schema_1_is_read_if_it_kept_enough(saved: Path, tmp_path: Path) -> None
         Trace.load(rewritten(saved, tmp_path / "bad.npz", partner=None))
     for op in ("cp_async", "atomic", "reduction", "atomic_add_1"):
         sites = [dataclasses.asdict(site(op=op)), dataclasses.asdict(site())]
-        with pytest.raises(MemsimError, match="schema 1, which kept too little"):
+        with pytest.raises(MemsimError, match="schema 1, which lacks data"):
             Trace.load(rewritten(saved, tmp_path / "little.npz", schema=1, partner=None, sites=sites))
 
 

@@ -218,7 +218,7 @@ def test_every_key_of_a_file_is_used(tmp_path: Path) -> None:
     [
         ("[articles]", "[article]", "the file: articles missing"),
         ("[articles]", "[other]\n[articles]", "the file: other unknown"),
-        ("[families.transpose]", "[families.flip]", "families.flip: nothing says what it computes"),
+        ("[families.transpose]", "[families.flip]", "families.flip: it has no reference result"),
         ('["N", "M"]', '["N", "L"]', "families.transpose, shape of C: there is no 'L'; there are M, N"),
         ('story = "turns"\n', "", "kernels.turn: story missing"),
         ("story =", "storey =", "kernels.turn: story missing"),

@@ -184,7 +184,7 @@ def test_a_saved_trace_gives_the_same_report(memsim: Run, tmp_path: Path) -> Non
         assert not other.exists()
 
     path.write_bytes(path.read_bytes()[:100])
-    refused(memsim("analyze", path), "error: ", "not a whole memsim trace")
+    refused(memsim("analyze", path), "error: ", "not a complete memsim trace")
     refused(
         memsim("analyze", "kernel_v4", *SMALL, "--save-trace", tmp_path / "no" / "v4.npz"), "cannot write"
     )

@@ -136,7 +136,7 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
         ("f32(1,2)", INT, "x is u32 of 4 bytes, but its parts have 8", 1),
         ("1024", VIEW, "a number for x, which is a struct of 24 bytes", 1),
         ("f32[8]", VIEW, "x is a struct of 24 bytes, but its parts have 8", 1),
-        ("u8(1)+f64(1)", VIEW, "parts given make 9 one behind the other, 16 each at its alignment", 1),
+        ("u8(1)+f64(1)", VIEW, "its parts have 9 packed, 16 aligned", 1),
         ("f32[8]+i32(1)+float[8]", VIEW, "unknown type 'float'; known: f16", 15),
         ("i32(1)+f32[8]+", VIEW, "joined by +", 15),
         ("f32(1)f32(2)", STRUCT, "joined by +", 7),

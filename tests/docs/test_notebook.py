@@ -18,7 +18,7 @@ def test_every_cell_runs_and_its_outputs_are_those_of_now() -> None:
     cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
     shown = "".join(line for cell in cells for output in cell["outputs"] for line in output.get("text", ()))
     assert "conflict-free" in shown
-    assert "do not lie side by side" in shown
+    assert "are not contiguous" in shown
     assert len(cells) >= 10
 
 

@@ -111,7 +111,7 @@ def test_without_a_baseline_there_is_a_doubt(project: tuple[str, bool], run: Run
     code, said = run("check")
     assert code == 0 and "note:" not in said
     edit("k.cu", 20)
-    doubt = f"k.cu is newer than k.{project[0]}, which may be of an older text"
+    doubt = f"k.cu is newer than k.{project[0]}, which may be out of date"
     code, said = run("check")
     assert code == 0 and said.startswith(f"note: k: {doubt}")
     assert doubt in analyzed(project[0]).splitlines()[0]

@@ -272,7 +272,7 @@ def test_maps_in_global_memory(kernels: Any) -> None:
 def test_a_map_that_the_kernel_made_itself_is_not_known(kernels: Any) -> None:
     _, maps = two_tensors()
     arguments = [TensorMaps(maps), np.zeros(256, np.uint8), np.zeros(128, np.uint8), 256]
-    with pytest.raises(MemsimError, match="a tensor map that is no argument of the launch"):
+    with pytest.raises(MemsimError, match="a tensor map that is not an argument of the launch"):
         run(kernels["from_copy"], 1, 32, arguments)
 
 
@@ -283,7 +283,7 @@ def test_what_is_no_table_of_maps(kernels: Any) -> None:
     with pytest.raises(MemsimError, match="is an array") as caught:
         run(kernels["from_table"], 2, 32, [maps[0], np.zeros(512, np.uint8), 0, 256])
     assert "memsim.TensorMaps" in (caught.value.hint or "")
-    with pytest.raises(MemsimError, match=r"argument maps: .*no multiple of 16 bytes"):
+    with pytest.raises(MemsimError, match=r"argument maps: .*not a multiple of 16 bytes"):
         run(
             kernels["from_table"],
             1,

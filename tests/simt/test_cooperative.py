@@ -97,7 +97,7 @@ def test_counts_and_what_is_not_certain_of_them(kernels: Any) -> None:
     (loads,) = (site for site in analysis.sites if site.array == "in")
     assert (loads.requests, loads.sectors) == (128, 512)
     reasons = analysis.trace.unsure
-    assert any("what an atomic gives back decides where the lanes go" in reason for reason in reasons)
+    assert any("the result of an atomic decides the branch" in reason for reason in reasons)
 
 
 def test_other_kernels_are_no_cooperative_launches(kernels: Any) -> None:
@@ -108,7 +108,7 @@ def test_other_kernels_are_no_cooperative_launches(kernels: Any) -> None:
 
 def test_all_blocks_have_to_run(kernels: Any) -> None:
     arguments = (np.zeros(4, np.float32), np.zeros(8, np.float32), np.zeros(1, np.float32), 4)
-    with pytest.raises(MemsimError, match="waits for its whole grid, and only 2 of 8 blocks are replayed"):
+    with pytest.raises(MemsimError, match="synchronizes its whole grid, but only 2 of 8 blocks are replayed"):
         analyze(kernels["reduce"], 8, 128, arguments, blocks=2)
 
 
@@ -121,5 +121,5 @@ def test_the_chip_has_to_hold_the_whole_grid(kernels: Any) -> None:
 
 
 def test_a_block_that_leaves_is_waited_for_without_end(kernels: Any) -> None:
-    with pytest.raises(MemsimError, match="has not ended after 20,000 instructions"):
+    with pytest.raises(MemsimError, match="has not finished after 20,000 instructions"):
         run(kernels["leave"], 4, 32, (np.zeros(4, np.int32),), max_steps=20_000)

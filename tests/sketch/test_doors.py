@@ -84,7 +84,7 @@ def test_pictures_and_pages(folder: Path, run: Any) -> None:  # noqa: F811
         (("layouts.py:transpose", "--block", "33,31"), "layouts.py:8: index 32"),
         (
             ("layouts.py:transpose", "--block", "32,32", "-D", "layout=(8"),
-            "layouts.py:5: '(8': , or ) is missing",
+            "layouts.py:5: '(8': expected , or )",
         ),
         (("broken.py:f", "--block", "32"), "broken.py:1:"),
         (("raises.py:f", "--block", "32"), "raises.py:2: ZeroDivisionError"),

@@ -62,7 +62,7 @@ def test_what_a_trace_lacks_is_said() -> None:
     assert "Code: Accel-Sim trace transpose.traceg" in text
     assert "Not in the trace: names of arrays; source lines; how much of its shared memory" in text
     text = str(analyze_trace(Trace.load(NVBIT, "add")))
-    assert "which lanes take part" in text
+    assert "which lanes are active" in text
     analysis = analyze_trace(Trace.load(ACCELSIM))
     assert '"lacks"' in json.render(analysis)
 

@@ -52,7 +52,7 @@ def test_the_trace_equals_brute_force(
     kernel, (grid, block, arguments) = launched(module, name)
     found = trace(kernel, grid, block, arguments)
     if many == "few":
-        assert ("where they are too many" in "".join(found.notes)) == (name not in REPEATS)
+        assert ("if there are too many" in "".join(found.notes)) == (name not in REPEATS)
     brute = Patient()
     kernel.code.execute(found.launch, arguments, kernel.argument_names, brute, arch=SM_90, everything=False)
     assert by_line(found) == brute.counts

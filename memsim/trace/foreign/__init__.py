@@ -1,4 +1,5 @@
-"""Traces from and for other tools: NVBit's `mem_trace`, Accel-Sim's `.traceg` (docs/traces.md).
+"""Traces of other tools: reads NVBit's `mem_trace` and Accel-Sim's `.traceg`, and writes the latter
+(docs/traces.md).
 
-In: a file, compressed or not, read line by line. Out: a `Trace`; and an Accel-Sim trace of one.
+Files may be compressed and are read line by line.
 """

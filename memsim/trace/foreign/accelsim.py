@@ -1,7 +1,7 @@
-"""Accel-Sim's kernel traces: `.traceg`, as its tracer for NVBit writes them.
+"""Reads Accel-Sim's kernel traces: `.traceg`, as written by its NVBit tracer, versions 1 to 5, with and
+without line numbers.
 
-In: the numbered lines of a file. Out: a `Trace`. Read are versions 1 to 5 of the tracer, with and without
-line numbers. Source of the format: Accel-Sim, util/tracer_nvbit/README.md and gpu-simulator/trace-parser.
+Source of the format: Accel-Sim, util/tracer_nvbit/README.md and gpu-simulator/trace-parser.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 
 DIM = re.compile(r"\((\d+),(\d+),(\d+)\)")
-#: How addresses are written: all of them, the first and a stride, the first and differences.
+#: Encodings of addresses: all of them, base and stride, base and differences.
 LIST_ALL, BASE_STRIDE, BASE_DELTA = "0", "1", "2"
-#: Up to this version each instruction has block and warp in front.
+#: Up to this version each line of an instruction starts with block and warp.
 WITH_PLACES = 2
 
 LACKS = ("names of arrays", "source lines")
 
 
 class AccelSimReader:
-    """One kernel's trace while it is read."""
+    """Reads one kernel's trace."""
 
     def __init__(self, path: Path, recorder: Callable[[], Recorder] = Recorder) -> None:
         self.path = path
@@ -51,19 +51,19 @@ class AccelSimReader:
         """The trace of all lines.
 
         Raises:
-            MemsimError: a line that is none of the format's, with its number.
+            MemsimError: an invalid line, with its number.
         """
         try:
             return self.read_all(lines)
         except (IndexError, ValueError, OverflowError):
-            self.fail("this is no line of an Accel-Sim trace")
+            self.fail("this is not a line of an Accel-Sim trace")
         except MemsimError as error:
             if error.file is None:
                 error.file, error.line = str(self.path), self.number or None
             raise
 
     def read_all(self, lines: Iterator[tuple[int, str]]) -> Trace:
-        """As `read`, with errors of Python's for numbers that are none, are too large, or are missing."""
+        """As `read`, with Python's errors for missing, invalid or too large numbers."""
         inside = False
         for self.number, line in lines:
             if not line or line.isspace():
@@ -89,7 +89,7 @@ class AccelSimReader:
         return self.trace()
 
     def begin(self) -> None:
-        """All of the header was read."""
+        """End of the header."""
         shmem = self.header.get("shmem", "0")
         shared = int(shmem) if shmem.isdecimal() else 0
         self.launch = Launch(self.dim("grid dim"), self.dim("block dim"), shared)
@@ -99,7 +99,7 @@ class AccelSimReader:
         self.has_lines = self.header.get("enable lineinfo", "0") == "1"
         base = {name: self.header.get(f"{name} base_addr") for name in ("shmem", "local mem")}
         window, local = (None if text is None else int(text, 16) for text in base.values())
-        # A tool that writes no real base writes 0.
+        # Tools without a real base write 0.
         self.collector = Collector(self.recorder(), window or None, local or None)
 
     def instruction(self, fields: list[str]) -> None:
@@ -115,7 +115,7 @@ class AccelSimReader:
         opcode = fields[at]
         at += 2 + int(fields[at + 1])
         if fields[at] == "0":
-            return  # no access to memory
+            return  # not a memory access
         found = self.found(pc, opcode, line)
         if isinstance(found, TracedInstruction):
             batch = self.collector.batch(found, self.block, self.warp)
@@ -124,7 +124,7 @@ class AccelSimReader:
             self.collector.aside[found] += 1
 
     def found(self, pc: str, text: str, line: int) -> TracedInstruction | str:
-        """The memory instruction, or how a report calls what is none that is counted; remembered."""
+        """The memory instruction, or the name of one that is not counted; cached."""
         key = pc, text, line
         if key not in self.instructions:
             opcode = read_opcode(text)
@@ -137,7 +137,7 @@ class AccelSimReader:
         return self.instructions[key]
 
     def trace(self) -> Trace:
-        """What was read."""
+        """The resulting trace."""
         lacks: tuple[str, ...] = ("names of arrays", "source files") if self.has_lines else LACKS
         lacks = (*lacks, *(ALL_DYNAMIC if self.launch.shared_bytes else ()))
         name = demangle(self.header.get("kernel name", self.path.name))
@@ -146,7 +146,7 @@ class AccelSimReader:
         )
 
     def dim(self, key: str) -> tuple[int, int, int]:
-        """Three extents of the header."""
+        """Extents in the header."""
         found = DIM.search(self.header.get(key, ""))
         if found is None:
             self.fail(f"the header has no -{key} = (x,y,z)")
@@ -154,12 +154,12 @@ class AccelSimReader:
         return x, y, z
 
     def fail(self, message: str) -> NoReturn:
-        """The line is wrong."""
+        """Raise an error for the current line."""
         raise MemsimError(message, file=str(self.path), line=self.number or None)
 
 
 def _add(batch: Batch, mask: int, fields: list[str], at: int) -> None:
-    """Adds the request whose addresses are written from the mode on."""
+    """Add the request whose addresses start with the mode field."""
     lanes = mask.bit_count()
     if not lanes:
         batch.add_steps(0, 0, 0)

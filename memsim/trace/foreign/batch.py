@@ -1,7 +1,5 @@
-"""Requests of one instruction that wait to be counted, as a trace writes them, and all of them as arrays.
-
-In: one request after the other: mask, and addresses as the first and a stride or one for each lane. Out:
-addresses and active lanes [m, 32]. A batch is written out at once, many times faster than each alone.
+"""A batch of one instruction's requests, expanded to arrays at once, which is many times faster than one by
+one.
 """
 
 from __future__ import annotations
@@ -18,19 +16,19 @@ LANES = np.arange(WARP)
 
 
 class Batch:
-    """Requests in the order in which they came, and who made them.
+    """Requests in order, with the warps that made them.
 
-    A number that is too large for its column is an `OverflowError` when it is added.
+    A number that is too large for its column raises `OverflowError` when it is added.
     """
 
     def __init__(self) -> None:
         self.masks = array("I")
         self.blocks = array("q")
         self.warps = array("i")
-        self.in_steps = array("q")  # which requests have a stride
+        self.in_steps = array("q")  # requests given by a stride
         self.firsts = array("q")
         self.strides = array("q")
-        self.in_full = array("q")  # which have all addresses
+        self.in_full = array("q")  # requests with all addresses
         self.addresses = array("q")
 
     def __len__(self) -> int:
@@ -44,21 +42,21 @@ class Batch:
         self.strides.append(stride)
 
     def add_full(self, mask: int, addresses: Iterable[int]) -> None:
-        """An address for each active lane.
+        """One address for each active lane.
 
         Raises:
-            ValueError: another number of addresses than of active lanes.
+            ValueError: the numbers of addresses and active lanes differ.
         """
         before = len(self.addresses)
         self.addresses.extend(addresses)
         if len(self.addresses) - before != mask.bit_count():
             del self.addresses[before:]
-            raise ValueError("as many addresses as active lanes")
+            raise ValueError("the numbers of addresses and active lanes differ")
         self.in_full.append(len(self.masks))
         self.masks.append(mask)
 
     def requests(self) -> SiteRequests:
-        """All of them; the address of an idle lane is 0."""
+        """All of them; the address of an inactive lane is 0."""
         masks = np.array(self.masks, np.int64)[:, None]
         active = (masks >> LANES & 1).astype(np.bool_)
         addresses = np.zeros(active.shape, np.int64)

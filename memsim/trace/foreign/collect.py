@@ -1,7 +1,6 @@
-"""Requests of another tool's trace, gathered into a `Trace` a batch at a time.
+"""Collects the requests of another tool's trace into a `Trace`, a batch at a time.
 
-In: instructions with masks and addresses, in the order of the file. Out: sites and columns. What is held is a
-batch of requests, and the distinct ones seen so far.
+Only a batch and the distinct requests seen so far are held in memory.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ from memsim.trace.trace import Origin, Trace
 
 BATCH = 1 << 14
 
-#: Shared and local memory are windows of generic addresses that begin at multiples of this many bytes.
+#: The windows of shared and local memory start at multiples of this many bytes.
 WINDOW = 1 << 24
 
-#: The file that reports name: the memory instructions of the trace, a line for each.
+#: The source file in reports: the memory instructions of the trace, one per line.
 LISTING = "instructions"
 
-ALL_DYNAMIC = ("how much of its shared memory is dynamic (all of it is taken for that)",)
-NO_BASE = "its generic addresses may be of shared or of global memory, and the trace does not say"
-NO_SIDES = "which of its two addresses is in shared memory the trace does not say"
+ALL_DYNAMIC = ("how much of its shared memory is dynamic (all of it is assumed to be)",)
+NO_BASE = "its generic addresses may be in shared or global memory; the trace does not tell"
+NO_SIDES = "the trace does not tell which of its two addresses is in shared memory"
 
 
 @dataclass(frozen=True, slots=True)
 class TracedOpcode:
-    """An instruction as the trace names it. text: pc, if it is known, and opcode."""
+    """An instruction as the trace names it. text: pc, if known, and opcode."""
 
     text: str
     source: SourceLine | None = None
@@ -46,7 +45,7 @@ class TracedOpcode:
 
     @property
     def name(self) -> str:
-        """What it is called in a story."""
+        """Its name in explanations."""
         return self.text
 
 
@@ -63,7 +62,7 @@ class TracedSite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TracedInstruction:
-    """A memory instruction of the trace, one object for each. pc: -1 if that is not known."""
+    """A memory instruction of the trace, one object for each. pc: -1 if unknown."""
 
     pc: int
     text: str
@@ -72,11 +71,10 @@ class TracedInstruction:
 
 
 class Collector:
-    """Counts what another tool's trace tells.
+    """Counts the requests of another tool's trace.
 
-    recorder: keeps the distinct requests. shared_base, local_base: where the windows of shared and local
-    memory begin in generic addresses; None if the trace does not say. zero_is_idle: a lane with the address 0
-    takes no part.
+    recorder: stores the distinct requests. shared_base, local_base: start of the windows of shared and local
+    memory; None if the trace does not tell. zero_is_idle: a lane with address 0 is inactive.
     """
 
     def __init__(
@@ -96,9 +94,9 @@ class Collector:
         self.aside: Counter[str] = Counter()
 
     def batch(self, instruction: TracedInstruction, block: int, warp: int) -> Batch:
-        """Where the next request of an instruction goes; those before it may be counted now."""
+        """The batch for the next request of an instruction; earlier ones may be counted now."""
         batch = self.waiting.get(instruction)
-        # The two sides of a copy stand one behind the other, and are counted together.
+        # The two sides of a copy follow each other and are counted together.
         half = instruction.opcode.space == "copy" and batch is not None and len(batch) % 2 == 1
         if self.count >= BATCH and not half:
             self.flush()
@@ -111,7 +109,7 @@ class Collector:
         return batch
 
     def flush(self) -> None:
-        """Counts what waits."""
+        """Count pending requests."""
         for instruction, batch in self.waiting.items():
             self._count(instruction, batch.requests())
         self.waiting = {}
@@ -130,13 +128,13 @@ class Collector:
             self._record(instruction, opcode.space, requests)
 
     def _record(self, instruction: TracedInstruction, space: str, requests: SiteRequests) -> None:
-        """Requests to one space; what is shared is counted from the begin of its window."""
+        """Requests to one space; shared addresses are relative to the start of the window."""
         if space == "shared":
             requests = replace(requests, addresses=requests.addresses % WINDOW)
         self.recorder.requests(self._site(instruction, space), requests)
 
     def _generic(self, instruction: TracedInstruction, requests: SiteRequests) -> None:
-        """Requests through generic addresses, each to the space in whose window they are."""
+        """Requests through generic addresses, each to the space whose window contains it."""
         if self.shared_base is None:
             self.recorder.lost(self._site(instruction, "global"), len(requests), NO_BASE)
             return
@@ -150,7 +148,7 @@ class Collector:
                 self._record(instruction, space, here[made])
 
     def _copies(self, instruction: TracedInstruction, requests: SiteRequests) -> None:
-        """Pairs of lines: the one in the window of shared memory is written, the other read."""
+        """Pairs of lines: the one in the window of shared memory is the destination, the other the source."""
         rows = np.arange(0, len(requests) - 1, 2)
         shared, active = self._in_window(requests.addresses, self.shared_base), requests.active
         inside: NDArray[np.bool_] = np.asarray((shared | ~active).all(1) & active.any(1), np.bool_)
@@ -184,7 +182,7 @@ class Collector:
         return self.sites[key]
 
     def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> Trace:
-        """All that was counted. Its "source" is the list of the memory instructions that occur."""
+        """The resulting trace. Its "source" is the list of the memory instructions that occur."""
         self.flush()
         sites, columns = self.recorder.columns()
         order = sorted({instruction for instruction, _ in self.sites}, key=lambda each: (each.pc, each.text))
@@ -215,5 +213,5 @@ class Collector:
 
 
 def made_from(form: str, path: Path, lacks: tuple[str, ...]) -> Origin:
-    """The origin of a trace that was read from a file; `form`: whose format it has."""
+    """The origin of a trace read from a file; `form`: its format."""
     return Origin(f"{form} {path.name}", "", "", "", lacks)

@@ -1,7 +1,6 @@
-"""NVBit's tool `mem_trace`: what it prints, a line for each request.
+"""Reads the output of NVBit's `mem_trace` tool, one line per request.
 
-In: the numbered lines of a file. Out: the `Trace` of one launch. Lines that are no part of it (the program's
-own output) are passed over. Source of the format: NVBit, tools/mem_trace.
+Other lines (the program's own output) are skipped. Source of the format: NVBit, tools/mem_trace.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ LACKS = (
     "names of arrays",
     "source lines",
     "which instruction of an opcode it was",
-    "which lanes take part (an address of 0 is taken for a lane that does not)",
+    "which lanes are active (a lane with address 0 is assumed not to be)",
 )
 
 
 @dataclass
 class TracedLaunch:
-    """One launch: its name and shape as far as they are told."""
+    """One launch: its name and shape as far as known, and the warps that made requests."""
 
     number: int
     name: str = ""
@@ -69,21 +68,21 @@ def read_nvbit(
     kernel: str | None,
     recorder: Callable[[], Recorder],
 ) -> Trace:
-    """The trace of one launch of the file.
+    """The trace of one launch in the file.
 
     Args:
-        lines: reads the file from its beginning; it is read twice, so that no more than one launch is held.
+        lines: reads the file from its beginning; it is read twice, so that only one launch is held in memory.
         kernel: which launch, by the kernel's name or the launch's number; None if there is only one.
-        recorder: makes what keeps the distinct requests.
+        recorder: creates the recorder of distinct requests.
 
     Raises:
-        MemsimError: no request in the file, several launches and no choice, or a line that is cut short.
+        MemsimError: no request in the file, several launches and no choice, or a truncated line.
     """
     number = 0
 
     def numbered() -> Iterator[str]:
         nonlocal number
-        for number, line in lines():  # noqa: B007, the line that an error is about
+        for number, line in lines():  # noqa: B007, for errors
             yield line
 
     try:
@@ -95,7 +94,7 @@ def read_nvbit(
         collector = Collector(recorder(), zero_is_idle=True)
         _collect(chosen, blocks, numbered(), collector)
     except (ValueError, OverflowError):
-        message = f"a request has {WARP} addresses, and here are others"
+        message = f"a request must have {WARP} addresses"
         raise MemsimError(message, file=str(path), line=number) from None
     except MemsimError as error:
         if error.file is None:
@@ -133,7 +132,7 @@ def _collect(chosen: TracedLaunch, blocks: BlocksSeen, lines: Iterator[str], col
 
 
 def _launches(lines: Iterator[str]) -> tuple[dict[int, TracedLaunch], dict[int, ExtentsSeen]]:
-    """The launches that are told of, and what the requests of each show, by their numbers.
+    """The launches that have a header line, and the numbers of those that made requests.
 
     Versions of the tool differ in whether a launch's line has its number or the next one; the first launch of
     a process is number 0.
@@ -198,7 +197,7 @@ def _shape(kernel: TracedLaunch, seen: ExtentsSeen) -> Launch:
 def _trace(kernel: TracedLaunch, launch: Launch, blocks: int, path: Path, collector: Collector) -> Trace:
     lacks: tuple[str, ...] = LACKS
     if kernel.grid is None or kernel.block is None:
-        lacks = (*lacks, "grid and block (those that were seen are taken)")
+        lacks = (*lacks, "grid and block (those that were seen are used)")
     lacks = (*lacks, *(ALL_DYNAMIC if kernel.shared_bytes else ()))
     name = demangle(kernel.name) if kernel.name else path.name
     origin = made_from("NVBit mem_trace", path, lacks)

@@ -1,7 +1,6 @@
-"""What an opcode of machine code does to memory, as traces of other tools name it: `LDG.E.128`.
+"""Memory operations by opcode, as traces of other tools name it: `LDG.E.128`.
 
-In: an opcode with its modifiers. Out: operation, space, width. Source: CUDA Binary Utilities, "Instruction
-Set Reference"; which shared atomic is which: docs/model.md.
+Source: CUDA Binary Utilities, "Instruction Set Reference"; which shared atomic is which: docs/model.md.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SPACES = {
     **{"LD": "generic", "ST": "generic", "ATOM": "generic"},
     "LDGSTS": "copy",
 }
-#: What is no access to shared or global memory that is counted, and how a report calls it.
+#: Opcodes that are not counted as accesses to shared or global memory, with their names in reports.
 ASIDE = {
     **dict.fromkeys(("LDL", "STL"), "local memory"),
     **dict.fromkeys(("LDC", "LDCU", "ULDC"), "constant memory"),
@@ -35,7 +34,7 @@ DEFAULT_WIDTH = 4
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """What an opcode does. lanes: how many lanes, from 0 on, give an address that counts."""
+    """The memory operation of an opcode. lanes: how many lanes, from 0 on, supply an address."""
 
     op: str
     space: str
@@ -45,7 +44,7 @@ class Opcode:
 
 @lru_cache(maxsize=4096)
 def read_opcode(text: str) -> Opcode | str | None:
-    """What an opcode does to memory; a text: what it is instead; None: it is no known access."""
+    """The memory operation; a text: the name of an uncounted one; None: not a known access."""
     name, *modifiers = text.split(".")
     if name in ASIDE:
         return ASIDE[name]
@@ -66,7 +65,7 @@ def read_opcode(text: str) -> Opcode | str | None:
 
 
 def _width(modifiers: list[str]) -> int:
-    """Bytes a lane: the bits that a modifier names; 4 if none does."""
+    """Bytes per lane, from the modifier with a number of bits; default 4."""
     for modifier in modifiers:
         bits = BITS.fullmatch(modifier)
         if bits:

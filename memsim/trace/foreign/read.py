@@ -1,7 +1,4 @@
-"""The trace that is in another tool's file.
-
-In: a path. Out: a `Trace`.
-"""
+"""Reads a trace in another tool's format."""
 
 from __future__ import annotations
 
@@ -26,19 +23,19 @@ def read_foreign(path: Path, kernel: str | None = None, recorder: Callable[[], R
     Args:
         kernel: which launch of an NVBit file, by the kernel's name or the launch's number; None if it has
             only one. An Accel-Sim file has one.
-        recorder: makes what keeps the distinct requests.
+        recorder: creates the recorder of distinct requests.
 
     Raises:
-        MemsimError: it cannot be read, is none of them, or is damaged; with the line.
+        MemsimError: it cannot be read, has another format, or is damaged; with the line.
     """
     if suffix_of(path) in NVBIT:
         return read_nvbit(path, lambda: lines_of(path), kernel, recorder)
     if kernel is not None:
-        raise MemsimError("an Accel-Sim trace is of one kernel: none is to be chosen", file=str(path))
+        raise MemsimError("an Accel-Sim trace has one kernel: do not choose one", file=str(path))
     lines = lines_of(path)
     first = list(islice(lines, 1))
     if first and first[0][1].startswith("kernel"):
         raise MemsimError(
-            "this is a list of kernels", file=str(path), hint="give one of the .traceg it names"
+            "this is a list of kernels", file=str(path), hint="pass one of the .traceg files in it"
         )
     return AccelSimReader(path, recorder).read(chain(first, lines))

@@ -1,7 +1,4 @@
-"""Text files, compressed or not, line by line.
-
-In: a path. Out: its lines, numbered, without ever holding more than a few of them.
-"""
+"""Reads text files, compressed or not, line by line."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """(line number from 1, line without its end).
 
     Raises:
-        MemsimError: it cannot be read, is no such compressed file, or no text.
+        MemsimError: it cannot be read, is damaged, or is not text.
     """
     number = 0
     try:
@@ -40,6 +37,6 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise MemsimError(f"the file is damaged or truncated: {error}", file=str(path)) from None
     except UnicodeDecodeError:
-        raise MemsimError("this is no text", file=str(path), line=number + 1) from None
+        raise MemsimError("this is not text", file=str(path), line=number + 1) from None
     except OSError as error:
         raise MemsimError(f"cannot read it: {error.strerror or error}", file=str(path)) from None

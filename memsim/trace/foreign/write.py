@@ -1,9 +1,8 @@
 """Writes a trace as Accel-Sim's `.traceg`.
 
-In: a `Trace`. Out: a file, compressed if its name says so. Written are the requests to shared and global
-memory, as instructions of machine code without registers; a trace keeps each distinct request once, so one
-that came more often is written again with the addresses, in the block and the warp where it was seen first.
-Left out on purpose: all other instructions, of which a trace knows nothing.
+Only requests to shared and global memory are written, as machine instructions without registers. A trace has
+each distinct request once; a repeated one is written repeatedly with the addresses, block and warp where it
+was first seen.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from memsim.trace.foreign.stream import OPENERS
 from memsim.trace.tool_by_name import WRITTEN, is_accelsim, plain_name
 from memsim.trace.trace import AccessSite, Trace
 
-#: Where the windows of shared and local memory are said to begin: multiples of 16 MiB, as on the chip.
+#: The declared start of the windows of shared and local memory: multiples of 16 MiB, as on the chip.
 SHARED_BASE, LOCAL_BASE = 0x00007F0000000000, 0x00007F0002000000
 VERSION = 4
 
@@ -39,11 +38,10 @@ MATRICES = {"ldmatrix": "LDSM.16.M88", "stmatrix": "STSM.16.M88"}
 
 
 def write_accelsim(trace: Trace, path: str | Path) -> None:
-    """Writes `trace` to `path`, such as `kernel-1.traceg` or `kernel-1.traceg.xz`, replacing a file there.
+    """Write `trace` to `path`, such as `kernel-1.traceg` or `kernel-1.traceg.xz`, replacing an existing file.
 
     Raises:
-        MemsimError: the name is no Accel-Sim trace's, an access of the trace could not be resolved, or the
-            file cannot be written.
+        MemsimError: not a name of an Accel-Sim trace, an unresolved access, or the file cannot be written.
     """
     path = Path(path)
     if not is_accelsim(path):
@@ -51,7 +49,7 @@ def write_accelsim(trace: Trace, path: str | Path) -> None:
         raise MemsimError("a trace is written in Accel-Sim's format", file=str(path), hint=hint)
     lost = next((site for site in trace.sites if site.unresolved is not None), None)
     if lost is not None:
-        raise MemsimError(f"{lost.instruction} could not be analyzed, so the trace is not whole")
+        raise MemsimError(f"{lost.instruction} could not be analyzed, so the trace is incomplete")
     temporary = path.with_name(f".{os.getpid()}.{path.name}")
     try:
         with OPENERS.get(path.suffix, open)(temporary, "wt", encoding="utf-8", newline="\n") as file:
@@ -101,7 +99,7 @@ def _lines(trace: Trace) -> Iterator[str]:
 
 
 def _written_sites(trace: Trace) -> dict[int, int]:
-    """The sites that are written, with a pc for each; a copy is written from its side in shared memory."""
+    """The sites to write, with a pc for each; a copy is written from its shared side."""
     sites = [
         number
         for number, site in enumerate(trace.sites)
@@ -136,7 +134,7 @@ def _instruction(pc: int, site: AccessSite, active: NDArray[np.bool_], addresses
 
 
 def _opcode(site: AccessSite, active: NDArray[np.bool_]) -> str:
-    """What the chip would call the access."""
+    """The machine opcode of the access."""
     if site.op in MATRICES:
         count = -(-int(np.flatnonzero(active).max(initial=0) + 1) // 8)
         return MATRICES[site.op] + {1: "", 2: ".2"}.get(count, ".4")
