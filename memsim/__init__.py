@@ -1,9 +1,8 @@
-"""memsim counts what a CUDA kernel's memory accesses cost, from its own compiled code, without a GPU.
+"""memsim counts the cost of a CUDA kernel's memory accesses from its compiled code, without a GPU.
 
-In: kernels (`load`, `catalog`), launches (`analyze`, `run`), index math in Python (`SharedArray`,
-`GlobalArray`) or plain addresses (`shared_access`, `global_access`). Out: wavefronts, bank conflicts and
-sectors, exactly as the hardware counts them.
-Importing this does nothing: a name is looked up when it is first used.
+It analyzes kernels (`load`, `catalog`) and launches (`analyze`, `run`), index math in Python (`SharedArray`,
+`GlobalArray`) and plain addresses (`shared_access`, `global_access`), and counts wavefronts, bank conflicts
+and sectors exactly as the hardware does. Names are imported on first use.
 """
 
 from __future__ import annotations
@@ -75,10 +74,10 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # found at once from now on
+    globals()[name] = value  # cached for the next access
     return value
 
 
 def __dir__() -> list[str]:
-    """The public names, also those that were not used yet."""
+    """All public names, including those not yet imported."""
     return sorted(__all__)

@@ -1,8 +1,7 @@
-"""What an argument means that is given as text, by `--arg` or in a configuration.
+"""Parses arguments given as text, by `--arg` or in a configuration, according to the kernel's parameters.
 
-In: the texts in the kernel's order and the kernel's parameters, by whose types they are read. Out: numbers,
-`ArrayArg`s (made only when somebody reads them), arrays from `.npy` files, and structs by their parts.
-Left out: textures.
+The results are numbers, `ArrayArg`s, arrays from `.npy` files, and structs by their parts. Textures are not
+supported.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ def read_arguments(
     """One value for each parameter of the kernel.
 
     Args:
-        texts: in the kernel's order; what is no text is taken as it is.
+        texts: in the kernel's order; values that are not text are returned as they are.
         parameters: by name, in the same order.
-        folder: what the names of `.npy` files are relative to.
-        where: what errors call the place of the texts.
+        folder: the folder that names of `.npy` files are relative to.
+        where: the source of the texts, in errors.
 
     Raises:
         MemsimError: too few or too many, or one that its parameter cannot take.
@@ -58,7 +57,7 @@ def read_arguments(
     if len(texts) != len(parameters):
         takes = ", ".join(f"{name}: {_type(parameter)}" for name, parameter in parameters.items())
         raise MemsimError(
-            f"the kernel takes {len(parameters)} arguments ({takes}), and {where} gives {len(texts)}",
+            f"the kernel takes {len(parameters)} arguments ({takes}), but {where} has {len(texts)}",
             hint=f"one for each, in the kernel's order; {EXAMPLES}",
         )
     try:
@@ -83,7 +82,7 @@ ELEMENTS = {
 
 
 def element_of(declared: str) -> tuple[str, int] | None:
-    """("f" or "i", bytes) of what a C type such as `const float *` points to; None where it does not say."""
+    """("f" or "i", bytes) of the element type of a C type such as `const float *`; None if unknown."""
     base = " ".join(word for word in declared.replace("*", " ").split() if word not in ("const", "volatile"))
     return ELEMENTS.get(base) if declared.count("*") == 1 else None
 
@@ -91,11 +90,7 @@ def element_of(declared: str) -> tuple[str, int] | None:
 def check_elements(
     values: Sequence[Any], names: Sequence[str], types: Sequence[str], where: str = "--arg"
 ) -> None:
-    """Are the elements of arrays those that the kernel's parameters point to, as far as their C types say?
-
-    Raises:
-        MemsimError: floats where integers are read, or of another size.
-    """
+    """Raise a MemsimError unless the element types of arrays match the C types of the kernel's parameters."""
     for value, name, declared in zip(values, names, types):
         wanted = element_of(declared)
         if wanted is None or not isinstance(value, (np.ndarray, ArrayArg)):
@@ -105,14 +100,14 @@ def check_elements(
         if kind in "fi" and (kind, dtype.itemsize) != wanted:
             short = {1: "8", 2: "16", 4: "32", 8: "64"}[wanted[1]]
             raise MemsimError(
-                f"{name} is {declared}, and was given an array of {dtype.name}",
+                f"{name} is {declared}, but got an array of {dtype.name}",
                 file=where,
-                hint=f"give it one of {wanted[0]}{short}, such as '{wanted[0]}{short}[1024]'",
+                hint=f"pass an array of {wanted[0]}{short}, such as '{wanted[0]}{short}[1024]'",
             )
 
 
 def describe(argument: object) -> str:
-    """An argument as a text; of an array type and shape, and its content where it is a described one."""
+    """An argument as a text; an array by type and shape, and by content if it is described."""
     if isinstance(argument, str):
         return argument.replace(" ", "").removesuffix(f"={FILLS[0]}")
     if argument is None:
@@ -136,7 +131,7 @@ def describe(argument: object) -> str:
 
 
 def _place(array: np.ndarray | ArrayArg, dtype: np.dtype[Any]) -> str:
-    """Where a view lies in its allocation, empty if it is all of it: `@4` bytes, `@0/(8,)` with strides."""
+    """A view's place in its allocation, empty if it is all of it: `@4` bytes, `@0/(8,)` with strides."""
     first = array.start if isinstance(array, ArrayArg) else allocation(array)[1] if array.size else 0
     plain = array.strides in (None, c_strides(array.shape, dtype.itemsize))
     return f"@{first}" * bool(first or not plain) + f"/{array.strides}" * (not plain)
@@ -197,7 +192,7 @@ def _array(text: str, folder: Path) -> ArrayArg | np.ndarray:
 
 
 def _struct(text: str, folder: Path, name: str, parameter: Parameter) -> bytes | tuple[Part, ...]:
-    """`f16(1,1)` is a `__half2`, `f32[64]+i32(3)` a pointer and a number; bytes where there is no pointer."""
+    """`f16(1,1)` is a `__half2`, `f32[64]+i32(3)` a pointer and a number; bytes if there is no pointer."""
     if not _is_array(text) and "(" not in text:
         raise _error(text, 1, f"a number for {name}, which is a struct of {parameter.size} bytes")
     parts: list[Part] = []

@@ -1,10 +1,9 @@
-"""Arrays of other packages as arguments: torch (meta and fake too), CuPy, and whatever speaks a protocol.
+"""Arrays of other packages as arguments: torch (also meta and fake tensors), CuPy, and anything with an array
+protocol.
 
-In: anything. Out: a numpy array that lies as the other does in its allocation, an `ArrayArg` where there is
-no content to read, or the thing itself if it is no array. No package is imported: an array is known by what
-it can do. Left out on purpose: what a kernel does with it.
-
-Content is read from the GPU only where a package offers to copy it (`.get()`, `.cpu()`).
+Becomes a numpy array with the same layout in its allocation, or an `ArrayArg` if there is no content. No
+package is imported: arrays are recognized by their interface. Content is read from a GPU only if the package
+offers a copy (`.get()`, `.cpu()`).
 """
 
 from __future__ import annotations
@@ -30,17 +29,18 @@ from memsim.launch import (
 
 OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture1D, str, bytes, bytearray)
 PROTOCOLS = ("__cuda_array_interface__", "__array_interface__", "__dlpack__")
-MOST_STRUCTS = 64  # one in the other
+MOST_STRUCTS = 64  # nesting depth
 CPU = 1  # kDLCPU in dlpack.h
 
 
 def as_arguments(arguments: Sequence[Any], depth: int = 0) -> Sequence[Any]:
-    """Every argument as the emulator takes it; the parts of a struct too. What is no list stays as it is.
+    """Every argument as the emulator takes it, including parts of structs. Anything but a list is returned as
+    it is.
 
-    depth: structs around these.
+    depth: nesting depth of structs.
 
     Raises:
-        MemsimError: an array whose content cannot be had, or a struct in itself or in very many others.
+        MemsimError: an array whose content is inaccessible, or structs nested too deeply.
     """
     if not isinstance(arguments, (list, tuple)):
         return arguments
@@ -50,7 +50,7 @@ def as_arguments(arguments: Sequence[Any], depth: int = 0) -> Sequence[Any]:
 
 
 def as_argument(value: Any, depth: int = 0) -> Any:
-    """An array of whatever package as a numpy array or `ArrayArg`; anything else as it is.
+    """An array of any package as a numpy array or `ArrayArg`; anything else as it is.
 
     Raises:
         MemsimError: as `as_arguments`.
@@ -83,7 +83,7 @@ def is_foreign(value: Any) -> bool:
 
 
 def _of_torch(tensor: Any) -> np.ndarray | ArrayArg:
-    """A tensor in its storage; one of the devices `meta` and fake ones have no content."""
+    """A tensor in its storage; tensors on `meta` and fake ones have no content."""
     dtype = dtype_of(str(tensor.dtype).rpartition(".")[2])
     strides = tuple(int(step) * dtype.itemsize for step in tensor.stride())
     shape = tuple(int(extent) for extent in tensor.shape)
@@ -100,7 +100,7 @@ def _has_no_content(tensor: Any) -> bool:
 
 
 def _bytes_of(tensor: Any) -> np.ndarray:
-    """The whole storage of a tensor, in place where the CPU can reach it."""
+    """The whole storage of a tensor, without a copy if on the CPU."""
     storage = tensor.untyped_storage()
     if str(tensor.device).partition(":")[0] != "cpu":
         storage = storage.cpu()
@@ -114,7 +114,7 @@ def _bytes_of(tensor: Any) -> np.ndarray:
 
 
 def _on_the_gpu(value: Any) -> np.ndarray | ArrayArg:
-    """An array on a GPU: its content by `.get()`, at an address that is aligned as its own."""
+    """An array on a GPU: its content by `.get()`, with the alignment of its own address."""
     interface = value.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
     shape, strides = tuple(interface["shape"]), interface.get("strides")
@@ -130,7 +130,7 @@ def _on_the_gpu(value: Any) -> np.ndarray | ArrayArg:
 
 
 def _offset(interface: dict[str, Any], dtype: np.dtype[Any]) -> int:
-    """Where the first element lies behind a multiple of 256 bytes, with room in front for what lies there."""
+    """The offset of the first element from a multiple of 256 bytes, with room for what precedes it."""
     strides = interface.get("strides") or ()
     before = -sum((extent - 1) * step for extent, step in zip(interface["shape"], strides) if step < 0)
     past = (int(interface["data"][0]) - before) % GLOBAL_ALIGN
@@ -142,7 +142,7 @@ def _by_dlpack(value: Any) -> np.ndarray:
     if int(device) != CPU:
         raise MemsimError(
             f"the content of a {type(value).__name__} on a GPU cannot be read",
-            hint="give a copy on the CPU, or describe it: memsim.ArrayArg(shape, dtype)",
+            hint="pass a copy on the CPU, or describe it: memsim.ArrayArg(shape, dtype)",
         )
     return np.from_dlpack(value)
 
@@ -151,7 +151,7 @@ def _by_dlpack(value: Any) -> np.ndarray:
 
 
 def allocation(array: np.ndarray) -> tuple[np.ndarray, int]:
-    """The memory that an array is a view of, as bytes in place, and where its first element lies in it."""
+    """The memory that an array is a view of, as bytes without a copy, and the offset of its first element."""
     whole = owner(array)
     bounds = (*np.lib.array_utils.byte_bounds(whole), *np.lib.array_utils.byte_bounds(array))
     low, high = min(bounds), max(bounds)
@@ -160,7 +160,7 @@ def allocation(array: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _memory(start: int, size: int, keeper: Any) -> np.ndarray:
-    """The bytes at an address, which `keeper` keeps alive."""
+    """The bytes at an address, kept alive by `keeper`."""
     memory = (ctypes.c_uint8 * size).from_address(start)
     memory._keeper = keeper  # type: ignore[attr-defined]
     return np.ctypeslib.as_array(memory)

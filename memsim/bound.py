@@ -1,10 +1,9 @@
-"""How many cycles a launch takes at least, unit by unit: what bounds it, and what a cure could win.
+"""Lower bounds of a launch's cycles for each unit: what bounds it, and what removing conflicts could save.
 
-In: a `Trace`, its counts by row, a chip. Out: `Bound`. Each unit's work is divided evenly among all units of
-its kind that the launch can use, and nothing waits. Blocks that all execute the same are whole: the
-multiprocessor with most of them has the most to do. So every figure is a lower bound, and the largest one
-says which unit the kernel could at best keep busy all the time. Left out on purpose: latencies, arbitration
-between warps, and what DRAM delivers more than once.
+Each unit's work is divided evenly among all units of its kind that the launch can use, and nothing waits. If
+all blocks execute the same, blocks are not divided: the multiprocessor with most of them has the most work.
+So every number is a lower bound, and the largest one belongs to the unit that the kernel could at best keep
+busy all the time. Latencies, arbitration between warps, and repeated DRAM transfers are not modelled.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from memsim.model.pipes import EXECUTED, PipeUse, pipe_use
 from memsim.trace.footprint import Footprint
 from memsim.trace.trace import Trace
 
-#: Sectors of 32 bytes that a wavefront of the L1 data stage holds.
+#: 32-byte sectors per wavefront of the L1 data stage.
 SECTORS_OF_A_WAVEFRONT = 4
-#: Lines whose tags the L1 cache looks up in a cycle at most; of the same set, one.
+#: Maximum number of lines whose tags the L1 cache looks up per cycle; one of the same set.
 TAGS_A_CYCLE = 4
-#: What goes through that stage on its way from or to global memory; copies to shared memory do not.
+#: Global operations that use this stage; copies to shared memory do not.
 THROUGH_THE_DATA_STAGE = ("load", "store")
 
 _PIPES = {
@@ -45,14 +44,14 @@ _STAGES = {
     "l1_tags": (L1_TAGS, "memory_l1_tag_requests_global"),
     "dram": (DRAM, "dram__sectors_read.sum"),
 }
-#: What budgets call the units.
+#: Names of the units in budgets.
 UNITS = (*_PIPES, *_STAGES)
-#: Units below this share of the bound are not in the verdict.
+#: Units below this share of the bound are omitted in the verdict.
 WORTH_A_WORD = 0.25
 
 
 class CountedRow(Protocol):
-    """Counts of a row of an analysis, as far as they are known."""
+    """Counts of a row of an analysis, as far as known."""
 
     @property
     def op(self) -> str: ...
@@ -76,9 +75,9 @@ class CountedRow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One kind of unit. count: of ncu's `metric`; None where it is not known.
+    """One kind of unit. count: of ncu's `metric`; None if unknown.
 
-    key: what budgets call it. cycles: for which the busiest such unit is busy at least.
+    key: its name in budgets. cycles: for which the busiest such unit is busy at least.
     """
 
     key: str
@@ -90,10 +89,10 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """How the blocks of a launch share the multiprocessors.
+    """How the blocks of a launch are distributed over multiprocessors.
 
-    resident: blocks that one of them holds at once. most: blocks of the one that gets most. waves: how often
-    all of them are filled, the last time maybe not wholly.
+    resident: blocks per multiprocessor. most: blocks of the multiprocessor with most of them. waves: how
+    often all of them are filled, including a partial last wave.
     """
 
     resident: int
@@ -103,15 +102,15 @@ class Waves:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The least cycles of a launch.
+    """The lower bound of a launch's cycles.
 
-    units: those with work, the busiest first. has_instructions: how often each was executed is known; else
-    only accesses are counted. multiprocessors: how many the launch can use. whole_blocks: all
-    blocks execute the same, and the busiest multiprocessor's are what counts. unknown: opcodes whose work is
-    not in it. lacks: why it is less than a bound of the whole launch, or an estimate; empty if it is one.
-    occupancy: None where registers are not known. cliffs: the least that would have to go so that more
-    blocks fit. without_conflicts: cycles of the L1 data stage if no request had a bank conflict.
-    footprint: sectors of global memory that the launch touches; None where not all of it was replayed.
+    units: those with work, the busiest first. has_instructions: instruction counts are known; else only
+    accesses are counted. multiprocessors: how many the launch can use. whole_blocks: all blocks execute the
+    same, and the busiest multiprocessor's count. unknown: opcodes whose work is not included. lacks: why it
+    is not a bound of the whole launch, or an estimate; empty if it is one. occupancy: None if registers are
+    unknown. cliffs: the smallest reductions that make more blocks resident. without_conflicts: cycles of the
+    L1 data stage if no request had a bank conflict. footprint: sectors of global memory that the launch
+    touches; None unless all of it was replayed.
     """
 
     units: tuple[Unit, ...]
@@ -134,19 +133,19 @@ class Bound:
         return self.units[0].cycles if self.units else 0
 
     def cycles_of(self, key: str) -> int:
-        """Cycles of one unit by its key; 0 where it has no work."""
+        """Cycles of one unit by its key; 0 if it has no work."""
         return next((unit.cycles for unit in self.units if unit.key == key), 0)
 
     @property
     def gain(self) -> float:
-        """The share of the bound, 0 to 1, that goes away if no request has a bank conflict."""
+        """The share of the bound, 0 to 1, that is saved if no request has a bank conflict."""
         if not self.cycles:
             return 0.0
         others = max((unit.cycles for unit in self.units if unit.key not in ("l1_data", "shared")), default=0)
         return 1 - max(others, self.without_conflicts) / self.cycles
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """As plain values."""
         return {
             "verdict": self.verdict,
             "cycles": self.cycles,
@@ -167,7 +166,7 @@ class Bound:
     def verdict(self) -> str:
         """The answer in a line."""
         if not self.units:
-            return "the work of the launch is not known"
+            return "the work of the launch is unknown"
         first, *others = self.units
         estimate = "an estimate: " if self.lacks else ""
         parts = [f"{estimate}at least {self.cycles:,} cycles, bound by {first.name}"]
@@ -184,7 +183,7 @@ class Bound:
 
 
 def bound_of(trace: Trace, rows: Sequence[CountedRow], chip: Arch = SM_90) -> Bound:
-    """The lower bounds of a launch, of whose trace `rows` are the counts; what is not known is left out."""
+    """The lower bounds of a launch, whose trace has the counts `rows`; unknown parts are omitted."""
     launch, share = trace.launch, trace.blocks_replayed / trace.launch.blocks
     use = pipe_use(executed_forms(trace))
     whole = trace.blocks_alike and share == 1 and len(trace.executed) > 0
@@ -229,10 +228,10 @@ def units_of(
 ) -> tuple[Unit, ...]:
     """The units with work, the busiest first.
 
-    wavefronts: of the L1 data stage, in the whole launch, one a cycle and multiprocessor, `shared` of them
-    shared memory's; tags: look-ups of the L1 tag stage, up to four (traces/nvidia-h200/rates/, loops `lds_32`
-    and `ldg_lines`). whole_blocks: all execute the same. share: of the launch's blocks whose work this is.
-    dram: bytes of the whole launch that pass it.
+    wavefronts: of the L1 data stage in the whole launch, one per cycle and multiprocessor, `shared` of them
+    for shared memory; tags: look-ups of the L1 tag stage, up to four per cycle (traces/nvidia-h200/rates/,
+    loops `lds_32` and `ldg_lines`). whole_blocks: all execute the same. share: the share of the launch's
+    blocks. dram: bytes transferred for the whole launch.
     """
     multiprocessors = min(chip.multiprocessors, launch.blocks)
     of_busiest = _most_blocks(launch, chip)
@@ -259,10 +258,10 @@ def units_of(
 
 
 def least_wavefronts(trace: Trace, rows: Sequence[CountedRow]) -> int:
-    """The least wavefronts of the L1 data stage.
+    """The fewest wavefronts of the L1 data stage.
 
-    Those of shared memory, one for each shuffle (the same, `shfl`), and of loads and stores one for each
-    request, or as many as its distinct bytes fill.
+    Those of shared memory, one for each shuffle (loop `shfl`), and for loads and stores one per request, or
+    as many as its distinct bytes fill.
     """
     shared = sum(row.wavefronts or 0 for row in rows)
     forms = executed_forms(trace)
@@ -276,15 +275,16 @@ def least_wavefronts(trace: Trace, rows: Sequence[CountedRow]) -> int:
 
 
 def tag_lookups(rows: Sequence[CountedRow]) -> int:
-    """Look-ups of the L1 tag stage: a line of 128 bytes each."""
+    """Look-ups of the L1 tag stage, one per 128-byte line."""
     return sum(row.lines or 0 for row in rows if row.op in THROUGH_THE_DATA_STAGE and row.space == "global")
 
 
 def dram_bytes(footprint: Footprint | None, chip: Arch) -> int:
-    """Bytes that pass DRAM at least: all that is read, and what is written and has no room in the L2 cache.
+    """The fewest bytes transferred from and to DRAM: everything read, and what is written and does not fit
+    into the L2 cache.
 
-    The cache is empty before the launch, as ncu leaves it. What a launch writes may stay there; sectors that
-    are only fetched for a part of them to be written, or more than once, are not counted.
+    The cache is empty before the launch, as under ncu. What a launch writes may stay there; sectors fetched
+    only to be partly written, or repeatedly, are not counted.
     """
     if footprint is None:
         return 0
@@ -293,7 +293,7 @@ def dram_bytes(footprint: Footprint | None, chip: Arch) -> int:
 
 
 def executed_forms(trace: Trace) -> Mapping[str, int]:
-    """Opcode with modifiers -> how often a warp executed it; empty where that is not known."""
+    """Opcode with modifiers -> number of warps that executed it; empty if unknown."""
     found: Counter[str] = Counter()
     if len(trace.executed):
         for (_, text, _, _), times in zip(trace.listing, trace.executed.tolist(), strict=True):
@@ -308,11 +308,11 @@ def percent(share: float) -> str:
 
 
 def _lacks(trace: Trace, rows: Sequence[CountedRow], chip: Arch) -> tuple[str, ...]:
-    """Why it is no bound of the whole launch, in words."""
+    """Why it is not a bound of the whole launch, in words."""
     found = []
     if not len(trace.executed):
         found.append(
-            "instruction counts are not known, so only memory accesses are counted"
+            "instruction counts are unknown, so only memory accesses are counted"
             + (", as PTX has them" if _is_estimate(trace) else "")
         )
     if trace.blocks_replayed < trace.launch.blocks:
@@ -335,7 +335,7 @@ def _is_estimate(trace: Trace) -> bool:
 
 
 def _needs(trace: Trace) -> Needs:
-    """What a block of the launch takes."""
+    """The resources that a block of the launch needs."""
     assert trace.resources is not None
     held = trace.resources
     return Needs(
@@ -344,7 +344,7 @@ def _needs(trace: Trace) -> Needs:
 
 
 def _most_blocks(launch: Launch, chip: Arch) -> int:
-    """Blocks of the multiprocessor that gets most of them, at least."""
+    """The fewest blocks that the multiprocessor with most of them can have."""
     return ceil(launch.blocks / chip.multiprocessors)
 
 

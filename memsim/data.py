@@ -1,7 +1,4 @@
-"""Where the files that ship with memsim are: `kernels/` and `traces/`.
-
-In: a folder's name. Out: its path, in an installed wheel or in a checkout.
-"""
+"""The locations of the folders that ship with memsim, `kernels/` and `traces/`, in a wheel or a checkout."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is installed that memsim can use, and what is missing for what.
-
-Nothing in; a `Tool` for each tool, library or device out. Left out on purpose: installing anything.
-"""
+"""Lists what memsim can use on this machine, and what is missing for which feature."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from memsim.compile.toolkit import find_tool, header_folders, tool_release
 from memsim.errors import MemsimError
 from memsim.validate.profiler import find_profiler
 
-# Where the driver says whether only root may read the counters:
+# The driver's setting that restricts GPU counters to root:
 # https://developer.nvidia.com/nvidia-development-tools-solutions-err_nvgpuctrperm-permission-issue-performance-counters
 DRIVER_PARAMETERS = Path("/proc/driver/nvidia/params")
 ONLY_ROOT = "RmProfilingAdminOnly: 1"
@@ -27,10 +24,10 @@ ONLY_ROOT = "RmProfilingAdminOnly: 1"
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that memsim uses where it is there.
+    """Something that memsim uses if it is installed.
 
-    needed_for: what does not work without it. found: version and place; "" if it is missing. hint: how to get
-    it. required: whether memsim cannot count the accesses of a CUDA file without it.
+    needed_for: what does not work without it. found: version and path; "" if missing. hint: how to get it.
+    required: whether memsim cannot count the accesses of a CUDA file without it.
     """
 
     name: str
@@ -41,7 +38,7 @@ class Tool:
 
 
 def examine() -> tuple[Tool, ...]:
-    """Every part, those that counting needs first."""
+    """All tools, those required for counting first."""
     nvrtc, disassembler = "pip install nvidia-cuda-nvrtc-cu12", "pip install nvidia-cuda-nvdisasm"
     headers = ", ".join(map(str, header_folders()[:1]))
     assembler = _tool("ptxas") or _path(nvjitlink_path())

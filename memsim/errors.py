@@ -1,8 +1,5 @@
-"""The one error that memsim raises for a mistake in what it was given.
-
-In: what is wrong, where, and what to do about it.
-Out: a message for people; `exit_code` is what the command line exits with
-(1: a check failed, 2: bad input or a missing part).
+"""The one error that memsim raises for users' mistakes, with the command line's exit code (1: a check failed,
+2: bad input or a missing part).
 """
 
 from __future__ import annotations
@@ -12,11 +9,11 @@ class MemsimError(Exception):
     """What is wrong, where it is, and what to do.
 
     Args:
-        message: what is wrong, one sentence, no full stop needed.
+        message: what is wrong, in one sentence, without a full stop.
         file: the file at fault, if there is one.
         line: 1-based line in `file`.
         column: 1-based column in `line`.
-        source: the text of that line; shown with a caret under `column`.
+        source: the text of that line, shown with a caret under `column`.
         hint: what to do about it.
         exit_code: 1 if a check failed, 2 if the input is bad or a part is missing.
     """
@@ -43,7 +40,7 @@ class MemsimError(Exception):
 
     @property
     def location(self) -> str:
-        """`file:line:column`, as much of it as is known; empty if nothing is."""
+        """`file:line:column` as far as known; empty if nothing is."""
         parts = (self.file, self.line, self.column)
         return ":".join(str(part) for part in parts if part is not None)
 

@@ -1,7 +1,7 @@
-"""Reading and writing files: a file that is written appears whole or not at all.
+"""Reads and writes files; writes are atomic.
 
-Where a file cannot be written or read there is one `MemsimError` that says what was to be written. What is
-no file but a device or a pipe is written as it is; what is to be read must be a file.
+Failures are `MemsimError`s that name the purpose of the file. Devices and pipes are written in place; only
+regular files are read.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from memsim.reads import note_content, note_presence
 
 
 def write_text(path: Path, text: str, what: str) -> None:
-    """Writes text as UTF-8, with the line ends that it has; `what` is what errors call it.
+    """Write text as UTF-8 with its own line ends; `what` is its name in errors.
 
     Raises:
         MemsimError: the file cannot be written.
     """
     with writing(path, what) as file:
-        file.write(text.encode("utf-8", "backslashreplace"))  # a name that was no UTF-8 may be in it
+        file.write(text.encode("utf-8", "backslashreplace"))  # it may contain a name that is not UTF-8
 
 
 @contextmanager
 def writing(path: Path, what: str) -> Iterator[BinaryIO]:
-    """A file to write into, which takes its place when all is written.
+    """A file to write to, which replaces the old one when it is complete.
 
     Raises:
         MemsimError: the file cannot be written.
@@ -46,11 +46,11 @@ def writing(path: Path, what: str) -> Iterator[BinaryIO]:
 
 
 def read_bytes(path: Path, what: str = "it") -> bytes:
-    """What is in a file.
+    """The contents of a file.
 
     Raises:
         FileNotFoundError: there is none.
-        MemsimError: it cannot be read, or is no file: a pipe may never say anything.
+        MemsimError: it cannot be read, or is not a regular file: a pipe may block forever.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -68,7 +68,7 @@ def read_bytes(path: Path, what: str = "it") -> bytes:
 
 
 def read_text(path: Path, what: str = "it") -> str:
-    """What is in a file of UTF-8 text; as `read_bytes`, and an error where it is other text."""
+    """The contents of a UTF-8 text file; as `read_bytes`, and an error if it is not UTF-8."""
     try:
         return read_bytes(path, what).decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError:
@@ -76,9 +76,9 @@ def read_text(path: Path, what: str = "it") -> str:
 
 
 def read_json(path: Path, what: str = "it") -> Any:
-    """What a file of JSON holds; as `read_bytes`, and an error where it is none.
+    """The contents of a JSON file; as `read_bytes`, and an error if it is not JSON.
 
-    Half of a surrogate pair, which Python's own reader takes and cannot write, is none.
+    Lone surrogates, which Python's own reader accepts but cannot write, are rejected.
     """
     import msgspec
 
@@ -89,11 +89,11 @@ def read_json(path: Path, what: str = "it") -> Any:
         raise MemsimError(f"cannot read {what}: it is not valid JSON: {error}", file=str(path)) from None
 
 
-# `Path.is_file` and `Path.is_dir` raise where a name is too long.
+# `Path.is_file` and `Path.is_dir` raise if a name is too long.
 
 
 def file_exists(path: Path) -> bool:
-    """Whether there is a file of that name; of a name that no file can have there is none."""
+    """Whether there is a file of that name; False for an invalid name."""
     is_there = os.path.isfile(path)  # noqa: PTH113
     note_presence(path, is_there)
     return is_there
@@ -105,7 +105,7 @@ def folder_exists(path: Path) -> bool:
 
 
 def _is_special(path: Path) -> bool:
-    """A device or a pipe; a folder is none, and says so when it is written."""
+    """Is it a device or a pipe? (Writing to a folder fails by itself.)"""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -115,7 +115,7 @@ def _is_special(path: Path) -> bool:
 
 @contextmanager
 def _in_place(path: Path) -> Iterator[BinaryIO]:
-    # Without waiting: a pipe that nobody reads is an error.
+    # Non-blocking: a pipe without a reader is an error.
     with os.fdopen(os.open(path, os.O_WRONLY | getattr(os, "O_NONBLOCK", 0)), "wb") as file:
         os.set_blocking(file.fileno(), True)
         yield file

@@ -1,8 +1,8 @@
-"""A job: one launch of one kernel, all that decides its trace, and by whose rules it is counted.
+"""A job: one launch of one kernel, with everything that determines its trace, and the chip whose rules count
+it.
 
-In: which kernel, a launch, arguments as values or as texts. Out: a `Job`, which every verb takes, and which
-loads its kernel when somebody asks. Left out on purpose: what a user writes to name one
-(`memsim.targets.target`), and running it (`memsim.api`).
+Every verb takes a `Job`, which loads its kernel on demand. Parsing what a user writes is in
+`memsim.targets.target`, running it in `memsim.api`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from memsim.trace.trace_source import TraceSource
 
 
 class KernelProvider(Protocol):
-    """Where a kernel comes from: a file, the catalogue, or itself where it is loaded already."""
+    """Where a kernel comes from: a file, the catalogue, or a loaded kernel itself."""
 
     @property
     def folder(self) -> Path:
-        """What names of files are relative to."""
+        """The folder that file names are relative to."""
 
     @property
     def file(self) -> str:
-        """The file that the kernel is in, relative to `folder`."""
+        """The kernel's file, relative to `folder`."""
 
     def load(self, arch: Arch) -> Kernel:
-        """The kernel, compiled for a chip if it has to be.
+        """The kernel, compiled for a chip if necessary.
 
         Raises:
             MemsimError: no such file or kernel, or it does not compile.
@@ -45,21 +45,22 @@ class Job:
     """One launch of one kernel.
 
     Attributes:
-        kernel: what is launched, loaded or not; or what gives a trace without a kernel.
+        kernel: a loaded kernel or its provider, or a source of a trace without a kernel.
         launch: grid, block and dynamic shared memory.
-        args: in the kernel's order: values, or texts as `memsim.arguments` reads them.
+        args: in the kernel's order: values, or texts for `memsim.arguments`.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        part: (number, of how many): of those blocks replay only the ones of this part; None for all. The
-            counts of all parts together are those of the launch.
-        max_steps: instructions after which a chunk of blocks counts as endless; None for the usual limit. It
-            decides only whether there is a trace.
-        allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
+        part: (number, of how many): replay only this part of these blocks; None for all. The
+            counts of all parts add up to those of the launch.
+        max_steps: instructions after which a chunk of blocks counts as an endless loop; None for the default.
+            It
+            only decides whether there is a trace.
+        allow_out_of_bounds: count a load outside of every array, whose value is then unknown, instead of
             raising an error.
-        arch: the chip to compile for, and whose rules to count by.
-        name: what budgets, the baseline and reports call it.
-        size: of a kernel of the catalogue the problem's size by name, else empty.
-        where: what errors call the place that `args` are from.
-        unsure: what about the launch is only assumed, in words.
+        arch: the chip to compile for, and whose rules to use.
+        name: in budgets, the baseline and reports.
+        size: for a kernel of the catalogue the problem size by name, else empty.
+        where: the source of `args`, in errors.
+        unsure: assumptions about the launch, in words.
     """
 
     kernel: KernelProvider | TraceSource
@@ -80,14 +81,14 @@ class Job:
             if value is not None and not (is_integer(value) and value >= 1):
                 raise MemsimError(f"{name} must be an integer of at least 1, not {value!r}")
         if not isinstance(self.allow_out_of_bounds, bool):
-            raise MemsimError(f"allow_out_of_bounds is true or false, not {self.allow_out_of_bounds!r}")
+            raise MemsimError(f"allow_out_of_bounds must be true or false, not {self.allow_out_of_bounds!r}")
 
     @cached_property
     def loaded(self) -> Kernel:
-        """The kernel itself, loaded once.
+        """The kernel, loaded once.
 
         Raises:
-            MemsimError: as `Source.load`, or there is only a trace.
+            MemsimError: as `KernelProvider.load`, or there is only a trace.
         """
         if isinstance(self.kernel, TraceSource):
             raise MemsimError(f"{self.name or 'this'} has no machine code, only recorded accesses")
@@ -95,10 +96,10 @@ class Job:
 
     @cached_property
     def values(self) -> Sequence[Any]:
-        """The arguments, with texts read by the types of the kernel's parameters.
+        """The arguments, with texts parsed by the types of the kernel's parameters.
 
         Raises:
-            MemsimError: as `loaded`, or a text that is no value for its parameter.
+            MemsimError: as `loaded`, or a text that is not a value of its parameter.
         """
         values = self.args
         if isinstance(self.args, (list, tuple)) and any(isinstance(arg, str) for arg in self.args):
@@ -110,7 +111,7 @@ class Job:
 
     @property
     def given(self) -> str:
-        """What the kernel is given, in a line: the problem's size, or its arguments."""
+        """The problem size, or the arguments, in a line."""
         if self.size:
             return ", ".join(f"{name} {size}" for name, size in self.size.items())
         return ", ".join(map(describe, self.args))

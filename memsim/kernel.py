@@ -1,8 +1,4 @@
-"""A kernel that was loaded: its code, ready to be executed, and what its source says of it.
-
-In: PTX or machine code that was read. Out: `Kernel`. Left out on purpose: reading files (`memsim.api`), and
-how it is launched (`memsim.job`).
-"""
+"""A loaded kernel: its code, ready to be executed, and what its source tells about it."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PtxKernel:
-    """A kernel as PTX, the text that ptxas is given."""
+    """A kernel as PTX, the input of ptxas."""
 
     def __init__(self, module: program.PtxModule, name: str) -> None:
         self.module = module
@@ -33,7 +29,7 @@ class PtxKernel:
 
     @cached_property
     def function(self) -> program.Function:
-        """The kernel with its device functions spliced in."""
+        """The kernel with its device functions inlined."""
         from memsim.ptx.inline import inline_calls
 
         return inline_calls(self.module, self.name)
@@ -45,7 +41,7 @@ class PtxKernel:
 
     @cached_property
     def origin(self) -> Origin:
-        """What was read."""
+        """What was loaded."""
         from memsim.compile import compiler_of
         from memsim.trace.trace import Origin
 
@@ -55,21 +51,21 @@ class PtxKernel:
 
     @property
     def key(self) -> str:
-        """A name for all that a trace of it depends on."""
+        """A key of everything in it that determines a trace."""
         return self.origin.digest
 
     @property
     def static_shared(self) -> int:
-        """Shared memory that it declares, in bytes."""
+        """Its static shared memory, in bytes."""
         return self.executable.static_shared
 
     @property
     def resources(self) -> None:
-        """What ptxas would give it is not known."""
+        """Unknown, because ptxas allocates them."""
 
     @property
     def listing(self) -> tuple[tuple[int, str, str, int], ...]:
-        """No machine code is known of it."""
+        """Empty: there is no machine code."""
         return ()
 
     @cached_property
@@ -82,14 +78,14 @@ class PtxKernel:
     def execute(
         self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
     ) -> Any:
-        """Run it; as `memsim.simt.execute_program.execute_program`."""
+        """As `memsim.simt.execute_program.execute_program`."""
         from memsim.simt.execute_program import execute_program
 
         return execute_program(self.executable, launch, args, names, listener, **how)
 
 
 class SassKernel:
-    """A kernel as machine code, what the chip is given."""
+    """A kernel as machine code."""
 
     def __init__(self, machine: MachineKernel) -> None:
         self.machine = machine
@@ -102,7 +98,7 @@ class SassKernel:
 
     @cached_property
     def origin(self) -> Origin:
-        """What was read."""
+        """What was loaded."""
         from memsim.trace.trace import Origin
 
         module = self.machine.module
@@ -111,18 +107,18 @@ class SassKernel:
 
     @cached_property
     def key(self) -> str:
-        """A name for all that a trace of it depends on: what it does, and which lines it names."""
+        """A key of everything in it that determines a trace: its code, and the source lines in it."""
         lines = [(line.address, line.source) for line in self.machine.module.listings[self.name].lines]
         return sha256(repr((self.origin, self.machine.shared, lines)).encode()).hexdigest()
 
     @property
     def static_shared(self) -> int:
-        """Shared memory that it declares, in bytes."""
+        """Its static shared memory, in bytes."""
         return self.machine.image.static_shared - self.machine.image.reserved_shared
 
     @property
     def resources(self) -> Resources:
-        """What a block of it takes."""
+        """The resources that a block needs."""
         from memsim.trace.trace import Resources
 
         return Resources(self.machine.registers, self.static_shared, self.machine.image.barriers)
@@ -138,7 +134,7 @@ class SassKernel:
     def execute(
         self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
     ) -> Any:
-        """Run it; as `memsim.simt.execute_program.execute_program`."""
+        """As `memsim.simt.execute_program.execute_program`."""
         from memsim.simt.execute_program import execute_program
 
         return execute_program(self.machine.executable, launch, args, names, listener, **how)
@@ -148,10 +144,10 @@ class SassKernel:
 class Kernel:
     """A kernel of a loaded module, ready to be analyzed or run.
 
-    `name` is the entry's name as the compiler writes it. `code` is what is executed: machine code, or PTX.
-    `sources` maps a file that the code's line numbers name to its text. `notes`: of how it was compiled.
-    `names` are the parameters' where they are known; else they are looked for in the sources. `called`: what
-    people call it; left out, its demangled name. `given`: the compiled file that it is of.
+    `name` is the mangled name of the entry. `code` is what is executed: machine code, or PTX. `sources` are
+    texts by the file names in the code's line table. `notes`: about its compilation. `names`: of the
+    parameters; default: from the sources. `called`: its display name; default: its demangled name. `given`:
+    the compiled file that contains it.
     """
 
     name: str
@@ -167,7 +163,7 @@ class Kernel:
 
     @property
     def title(self) -> str:
-        """What reports call it."""
+        """Its name in reports."""
         from memsim.ptx.demangle import demangle
 
         return self.called or demangle(self.name)
@@ -179,7 +175,7 @@ class Kernel:
 
     @property
     def folder(self) -> Path:
-        """What `sources` and texts of arguments name files relative to."""
+        """The folder that file names in `sources` and arguments are relative to."""
         return Path()
 
     @property
@@ -188,19 +184,19 @@ class Kernel:
         return next(iter(self.sources), "")
 
     def load(self, arch: Arch) -> Kernel:
-        """Itself: as a `memsim.job.Source` it is loaded already."""
+        """Itself, as a `memsim.job.KernelProvider`."""
         return self
 
     @property
     def origin(self) -> Origin:
-        """What was read: machine code or PTX, for which chip, and made by whom."""
+        """What was loaded: machine code or PTX, for which chip, and by which compiler."""
         if self.given is None:
             return self.code.origin
         return replace(self.code.origin, files=self.given.files, newer=self.given.newer)
 
     @cached_property
     def argument_types(self) -> tuple[str, ...]:
-        """The parameters' C types in the source (`const float *`); empty where it is not known."""
+        """The parameters' C types in the source (`const float *`); empty if unknown."""
         from memsim.source import parameter_types
 
         count = len(self.parameters)
@@ -209,7 +205,7 @@ class Kernel:
 
     @cached_property
     def argument_names(self) -> tuple[str, ...]:
-        """The parameters' names in the source where it is known, else `arg0`, `arg1`, ..."""
+        """The parameters' names in the source if known, else `arg0`, `arg1`, ..."""
         from memsim.source import parameter_names
 
         count = len(self.parameters)

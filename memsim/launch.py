@@ -1,8 +1,7 @@
-"""A launch: grid, block and arguments, and which threads are the lanes of which warp.
+"""A launch: grid, block and arguments.
 
-In: what the user asks for. Out: `Launch` (checked shape), and what arguments can be beside numbers and numpy
-arrays: `ArrayArg` (an array that is described, and only made when somebody reads it), `Pointers`, `Texture1D`
-and `TensorMap`. Left out: addresses and memory.
+Besides numbers and numpy arrays, arguments can be `ArrayArg` (an array by description, created on demand),
+`Pointers`, `Texture1D`, `TensorMap` and `TensorMaps`.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 
-# What files may say, for msgspec: numbers that numpy can hold, and a memory that has a cost.
+# Limits on numbers in files, for msgspec: numbers that fit numpy, and a bounded amount of memory.
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Positive = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
 Space = Annotated[str, msgspec.Meta(pattern="^(shared|global|local|constant)$")]
-#: What local memory is called that holds spilled registers and nothing else.
+#: Name of local memory that holds only spilled registers.
 SPILLS = "spills"
 
-#: What an allocation's start is a multiple of, in bytes: cudaMalloc gives no less.
+#: Alignment of allocations in bytes, the minimum of cudaMalloc.
 GLOBAL_ALIGN = 256
 FILLS = ("random", "zeros", "ones", "iota")
 
@@ -38,12 +37,12 @@ MAX_CLUSTER = 16  # cudaFuncAttributeNonPortableClusterSizeAllowed; 8 without
 
 
 def is_integer(value: object) -> bool:
-    """Whether it is an integer, Python's or numpy's; True and False are none."""
+    """Whether it is an integer, Python's or numpy's, but not a bool."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]:
-    """`8`, `(8,)`, `(8, 8)` or `(8, 8, 1)` as three positive ints, as CUDA's `dim3` fills up.
+    """`8`, `(8,)`, `(8, 8)` or `(8, 8, 1)` as three positive ints, as CUDA's `dim3`.
 
     Raises:
         MemsimError: not one to three positive integers.
@@ -59,7 +58,7 @@ def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]
 class Launch:
     """A checked launch shape. `shared_bytes` is the dynamic shared memory per block, in bytes.
 
-    cluster: blocks of a cluster, where the launch says so; None leaves it to the code.
+    cluster: blocks of a cluster, if set by the launch; None leaves it to the code.
     """
 
     grid: tuple[int, int, int]
@@ -91,7 +90,7 @@ class Launch:
 
     @property
     def warps(self) -> int:
-        """Warps in a block, the last one perhaps not full."""
+        """Warps in a block, including a partial last one."""
         return -(-self.threads // WARP)
 
     @property
@@ -100,18 +99,18 @@ class Launch:
         return prod(self.grid)
 
 
-# Types of array elements by the names that people write, and numpy's.
+# Element types by short name, and numpy's names.
 NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
 DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
 DTYPES |= {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
-MOST_BYTES = 1 << 47  # what an address can tell apart
+MOST_BYTES = 1 << 47  # the size of the address space
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """A numpy type by its name; `bfloat16` and 8-bit floats (`float8_e4m3fn`, ...) are those of ml_dtypes.
+    """A numpy type by name; `bfloat16` and 8-bit floats (`float8_e4m3fn`, ...) are those of ml_dtypes.
 
     Raises:
-        MemsimError: there is no type of that name.
+        MemsimError: unknown type.
     """
     if name.startswith(("bfloat", "float8")):
         import ml_dtypes
@@ -129,17 +128,18 @@ def dtype_of(name: str) -> np.dtype[Any]:
 class ArrayArg:
     """An array argument by shape, type and content; `fill` is zeros, ones, iota or random.
 
-    Nothing is allocated until `make` is called, so that a trace of a large problem
-    costs no memory for arrays that no address depends on. Random are floats from -1 to 1, integers of
-    8 bits of any value, and wider ones from 0 to 127, so that they can be indices. `dtype` is numpy's name or
-    a short one: "float32" or "f32".
+    Nothing is allocated until `make` is called, so that a trace of a large problem needs no memory for arrays
+    that no address depends on. Random values are floats from -1 to 1, 8-bit integers of any value, and wider
+    integers from 0 to 127, so that they can be indices. `dtype` is numpy's name or a short one: "float32" or
+    "f32".
 
-    strides: bytes from one element to the next in each dimension, as numpy has them; None for C order.
-    offset: bytes from the start of the allocation to the first element; None for the least that keeps every
-        element inside, which is 0 unless a stride is negative. Allocations start at multiples of 256 bytes.
+    strides: bytes from one element to the next in each dimension, as in numpy; None for C order.
+
+    offset: bytes from the start of the allocation to the first element; None for the smallest that keeps
+    every element inside, which is 0 unless a stride is negative. Allocations start at multiples of 256 bytes.
 
     Raises:
-        MemsimError: a shape, type or content that no array has, or elements outside of the allocation.
+        MemsimError: an invalid shape, type or content, or elements outside of the allocation.
     """
 
     shape: tuple[int, ...]
@@ -157,7 +157,7 @@ class ArrayArg:
         object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
         object.__setattr__(self, "dtype", _dtype_name(self.dtype))
         if self.strides is not None and len(self.strides) != len(self.shape):
-            raise MemsimError(f"strides {self.strides} do not fit an array of shape {self.shape}")
+            raise MemsimError(f"strides {self.strides} do not match an array of shape {self.shape}")
         if self.offset is not None and self.offset < self._reach[0]:
             raise MemsimError(
                 f"some some elements of {self} lie before its allocation",
@@ -178,7 +178,7 @@ class ArrayArg:
 
     @property
     def start(self) -> int:
-        """Where its first element lies in the allocation, in bytes."""
+        """The offset of its first element in the allocation, in bytes."""
         return self._reach[0] if self.offset is None else self.offset
 
     @property
@@ -191,7 +191,7 @@ class ArrayArg:
         return before, sum(end for end in ends if end > 0) + dtype_of(self.dtype).itemsize
 
     def make(self) -> np.ndarray:
-        """The array itself; the same content every time."""
+        """Create the array; the same content every time."""
         content = self._content()
         if self.strides is None and not self.offset:
             return content
@@ -209,7 +209,7 @@ class ArrayArg:
         if self.fill == "iota":
             return np.arange(prod(self.shape)).astype(dtype).reshape(self.shape)
         rng = np.random.default_rng(self.seed)
-        if dtype.kind == "f" or dtype.isbuiltin == 2:  # 2: those of ml_dtypes
+        if dtype.kind == "f" or dtype.isbuiltin == 2:  # 2: a type of ml_dtypes
             return rng.uniform(-1.0, 1.0, self.shape).astype(dtype)
         if dtype.kind in "iu" and dtype.itemsize == 1:
             return rng.integers(0, 256, self.shape).astype(dtype)
@@ -226,16 +226,16 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def owner(array: np.ndarray) -> np.ndarray:
-    """The array that a view is a part of; itself if it is none."""
+    """The array that a view is a part of; the array itself if it is not a view."""
     found, base = array, array.base
     while base is not None:
         found = base if isinstance(base, np.ndarray) else found
-        base = getattr(base, "base", None)  # as_strided puts an object between a view and its array
+        base = getattr(base, "base", None)  # as_strided inserts an object between a view and its array
     return found
 
 
 class StructFields(tuple[Any, ...]):
-    """The parts of a struct with their names: reports call an array `p.x`, or `p` where its name is empty."""
+    """The parts of a struct with their names: an array is `p.x` in reports, or `p` if its name is empty."""
 
     names: tuple[str, ...]
 
@@ -247,7 +247,7 @@ class StructFields(tuple[Any, ...]):
 
 @dataclass(frozen=True)
 class Pointers:
-    """A table of pointers in global memory, one to each of the `arrays`; None is a null pointer."""
+    """A table of pointers in global memory to `arrays`; None is a null pointer."""
 
     arrays: Sequence[np.ndarray | ArrayArg | None]
 
@@ -258,12 +258,12 @@ class Pointers:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many there are."""
+        """The number of pointers."""
         return (len(self.arrays),)
 
     @property
     def dtype(self) -> str:
-        """As of the table itself."""
+        """The element type of the table."""
         return "uint64"
 
     @property
@@ -274,13 +274,13 @@ class Pointers:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """A `CUtensorMap` over an array: 128 bytes of a parameter that only the copy engine (TMA) reads.
+    """A `CUtensorMap` over an array: 128 bytes that only TMA reads.
 
-    As `cuTensorMapEncodeTiled` makes it, without interleave and with element strides of 1; its bytes are
+    As created by `cuTensorMapEncodeTiled` without interleave and with element strides of 1; its bytes are
     opaque, and zeros here.
 
-    box: elements of a copy in each dimension, the outermost first, as the array's shape. swizzle: 0, or
-    over how many bytes a row is swizzled: 32, 64 or 128.
+    box: elements of a copy in each dimension, outermost first, as the array's shape. swizzle: span in bytes,
+    0 (none), 32, 64 or 128.
 
     Raises:
         MemsimError: another swizzle.
@@ -300,10 +300,10 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class TensorMaps:
-    """Tensor maps side by side in global memory, for a parameter that is a `const CUtensorMap *`.
+    """A table of tensor maps in global memory, for a parameter `const CUtensorMap *`.
 
     Raises:
-        MemsimError: one is no `TensorMap`.
+        MemsimError: an element is not a `TensorMap`.
     """
 
     maps: Sequence[TensorMap]
@@ -315,17 +315,17 @@ class TensorMaps:
 
     @property
     def arrays(self) -> tuple[np.ndarray | ArrayArg, ...]:
-        """What each of them lies over."""
+        """Their arrays."""
         return tuple(one.array for one in self.maps)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many there are."""
+        """The number of maps."""
         return (len(self.maps),)
 
     @property
     def dtype(self) -> str:
-        """As of the table itself, whose elements are 128 bytes."""
+        """The element type of the table, of 128 bytes."""
         return "V128"
 
     @property
@@ -334,15 +334,15 @@ class TensorMaps:
         return TensorMap.nbytes * len(self.maps)
 
 
-#: Arguments that lie in global memory and lead to other arrays, `arrays`.
+#: Arguments in global memory that refer to other arrays, `arrays`.
 TABLES = (Pointers, TensorMaps)
 
 
 def _dtype_name(dtype: object) -> str:
-    """numpy's name of an element's type.
+    """numpy's name of an element type.
 
     Raises:
-        MemsimError: numpy has no such type, or it is no number.
+        MemsimError: unknown, or not a number.
     """
     try:
         found = dtype_of(DTYPES.get(dtype, dtype)) if isinstance(dtype, str) else np.dtype(dtype)  # type: ignore[call-overload]
@@ -356,10 +356,10 @@ def _dtype_name(dtype: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A value for a message, cut where it is long."""
+    """A value for a message, shortened if long."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or lists without end
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or recursive lists
         return f"this {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -368,9 +368,9 @@ def shown(value: object) -> str:
 class Texture1D:
     """A texture object over a float32 array in linear memory, for a `cudaTextureObject_t` parameter.
 
-    As CUDA makes it of `cudaResourceTypeLinear` with four 32-bit float channels: a texel is four
-    floats, numbered from 0, read as they are by `tex1Dfetch<float4>`; zeros outside the array. A
-    kernel that is run sees the array as it was before.
+    As created by CUDA from `cudaResourceTypeLinear` with four 32-bit float channels: a texel is four floats,
+    indexed from 0, read unfiltered by `tex1Dfetch<float4>`; zeros out of bounds. A kernel that is run sees
+    the array as it was before.
 
     Raises:
         MemsimError: not float32, or not whole texels.

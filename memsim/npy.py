@@ -1,7 +1,6 @@
-"""Arrays in numpy's own format, looked at before they are unpacked.
+"""Reads arrays in numpy's format, checking the header before unpacking.
 
-In: a stream and how many bytes it has. Out: the array, or a `ValueError`. Left out on purpose: objects, which
-would run code of others.
+Arrays of objects, which could run foreign code, are rejected.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ HEADERS = {
 }
 
 
-# What numpy raises of a header that is none, beside `ValueError`.
+# Errors that numpy raises for an invalid header, besides `ValueError`.
 DAMAGED = (SyntaxError, TokenError, TypeError, OverflowError, EOFError, MemoryError, RecursionError)
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether it is in Fortran's order, and type.
+    """Shape, whether it is in Fortran order, and type.
 
     Raises:
-        ValueError: it is no array, or one of objects.
+        ValueError: not an array, or one of objects.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the Python that a damaged header is
+            warnings.simplefilter("ignore")  # about Python syntax in a damaged header
             version = np.lib.format.read_magic(stream)
             if version not in HEADERS:
-                raise ValueError(f"format {version} is not known")
+                raise ValueError(f"format {version} is not supported")
             shape, in_columns, dtype = HEADERS[version](stream, max_header_size=MOST_OF_HEADER)
     except DAMAGED as error:
         raise ValueError(f"its header is damaged: {type(error).__name__}") from None
@@ -48,7 +47,7 @@ def read_array(stream: IO[bytes], size: int) -> np.ndarray:
     """The array in a stream of `size` bytes.
 
     Raises:
-        ValueError: it is no array, one of objects, or cut short.
+        ValueError: not an array, one of objects, or truncated.
     """
     shape, in_columns, dtype = read_header(stream)
     needed = prod(shape) * dtype.itemsize

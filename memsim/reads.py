@@ -1,7 +1,7 @@
-"""Which files a result came from: all that is read while somebody watches, as it was.
+"""Records which files a result depends on: everything read while recording.
 
-`memsim.files` notes what it reads and looks for, and `memsim.compile.kept` the tools that it knows by size
-and time. `Reads.hold` says later whether all of that is still so.
+`memsim.files` records what it reads and looks up, and `memsim.compile.kept` the tools, by size and time.
+`Reads.hold` checks later whether all of it is unchanged.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ ABSENT = "absent"
 
 
 class Reads:
-    """What was seen of files: (kind, path) -> how it was. is_steady: nothing changed while it was watched."""
+    """Observed files: (kind, path) -> state. is_steady: nothing changed while recording."""
 
     def __init__(self, seen: dict[tuple[str, str], str] | None = None) -> None:
         self.seen = seen or {}
         self.is_steady = True
 
     def note(self, kind: str, path: Path, found: str) -> None:
-        """It was so."""
+        """Record a state."""
         if self.seen.setdefault((kind, str(path.absolute())), found) != found:
             self.is_steady = False
 
     @property
     def hold(self) -> bool:
-        """Whether everything is as it was seen."""
+        """Whether everything is still as recorded."""
         return self.is_steady and all(LOOK[kind](path) == found for (kind, path), found in self.seen.items())
 
 
 def digest(content: bytes) -> str:
-    """How a file's content is told."""
+    """A digest of a file's content."""
     return sha256(content).hexdigest()
 
 
@@ -52,7 +52,7 @@ def _presence(path: str) -> str:
 
 
 def stamp(path: str | Path) -> str:
-    """A file by its size and time: of a tool, too large to be read each time."""
+    """A file's size and time, for tools that are too large to be hashed each time."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -66,7 +66,7 @@ _watched: ContextVar[Reads | None] = ContextVar("reads", default=None)
 
 @contextmanager
 def watching() -> Iterator[Reads]:
-    """Notes what this process reads meanwhile."""
+    """Records what this process reads meanwhile."""
     reads = Reads()
     token = _watched.set(reads)
     try:
@@ -76,21 +76,21 @@ def watching() -> Iterator[Reads]:
 
 
 def note_content(path: Path, content: bytes | None) -> None:
-    """This is in the file; None: there is no such file."""
+    """Record a file's content; None: there is no such file."""
     reads = _watched.get()
     if reads is not None:
         reads.note(CONTENT, path, ABSENT if content is None else digest(content))
 
 
 def note_presence(path: Path, is_there: bool) -> None:
-    """There is such a file, or there is none."""
+    """Record whether a file exists."""
     reads = _watched.get()
     if reads is not None:
         reads.note(PRESENCE, path, str(is_there))
 
 
 def note_stamp(path: Path) -> None:
-    """The file counts by its size and time."""
+    """Record a file by size and time."""
     reads = _watched.get()
     if reads is not None:
         reads.note(STAMP, path, stamp(path))

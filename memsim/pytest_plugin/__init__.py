@@ -13,8 +13,7 @@
         memsim.check(analysis, "ways <= 1", "excess < 40%")
 
 A broken budget fails the test with the table of the accesses that broke it. docs/ci.md has the options.
-In: markers, the fixture's arguments, ini options. Out: passed and failed tests. A project that uses none
-of it sees nothing of the plugin, and nothing heavy is imported until a kernel is analyzed.
+The plugin has no effect on projects that do not use it, and imports nothing heavy until a kernel is analyzed.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
 MARKER = "memsim"
 MARKER_HELP = (
-    "memsim(*budgets, kernel=, file=, target=, **launch): the kernel keeps within the budgets; "
-    "if it names no kernel: whatever the test analyzes by the fixture memsim does"
+    "memsim(*budgets, kernel=, file=, target=, **launch): check the kernel against the budgets; "
+    "without a kernel: check whatever the test analyzes with the memsim fixture"
 )
 # A marker with one of these names its kernel.
 NAMES = ("kernel", "file", "target")
@@ -38,14 +37,14 @@ NAMES = ("kernel", "file", "target")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The ini options."""
-    parser.addini("memsim_budgets", "budgets where a marker gives none", type="linelist", default=[])
+    parser.addini("memsim_budgets", "budgets for markers without any", type="linelist", default=[])
     parser.addini("memsim_config", "the configuration that has the targets and the baseline", default="")
     parser.addini("memsim_arch", "the chip whose rules to use", default="")
     parser.addini("memsim_cache", "keep traces between runs", type="bool", default=True)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the marker known, for --strict-markers."""
+    """Registers the marker, for --strict-markers."""
     config.addinivalue_line("markers", MARKER_HELP)
 
 
@@ -63,7 +62,7 @@ def memsim(request: pytest.FixtureRequest) -> Iterator[Guard]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> None:
-    """Judges the kernels that markers name, before the test itself runs."""
+    """Judges the kernels named by markers before the test runs."""
     for marker in item.iter_markers(MARKER):
         if names_kernel(marker):
             from memsim.pytest_plugin.fixture import Guard
@@ -76,5 +75,5 @@ def pytest_runtest_call(item: pytest.Item) -> None:
 
 
 def names_kernel(marker: pytest.Mark) -> bool:
-    """Whether the marker says itself which kernel it is about."""
+    """Whether the marker itself names a kernel."""
     return any(name in marker.kwargs for name in NAMES)

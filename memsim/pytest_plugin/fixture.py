@@ -1,7 +1,5 @@
-"""What the fixture `memsim` is, and what its marker does.
-
-In: a test, and the kernels and budgets that it names. Out: analyses; a failed test where a budget is broken
-or nothing could be judged, with a message and no traceback.
+"""The `memsim` fixture and marker. A broken budget, or nothing to judge, fails the test with a message and no
+traceback.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from memsim.views.check.terminal import text
 
 
 class Guard:
-    """Analyzes and checks kernels in a test. Files are relative to the folder of the test.
+    """Analyzes and checks kernels in a test. Files are relative to the test's folder.
 
     judged: whether a budget was checked.
     """
@@ -49,9 +47,9 @@ class Guard:
 
     @contextmanager
     def capture(self, arch: str | None = None) -> Iterator[list[Launched]]:
-        """Keeps launches of Triton, Numba, Warp and CuTe DSL within the block, as `memsim.capture` does.
+        """Captures launches of Triton, Numba, Warp and CuTe DSL inside the block, as `memsim.capture` does.
 
-        Behind the block the budgets of the test's marker, if it has one, judge each of them.
+        After the block each is judged by the budgets of the test's marker, if it has one.
         """
         chip = arch or self._item.config.getini("memsim_arch")
         with _plain_failures(), capture(chip) if chip else capture() as launches:
@@ -61,14 +59,14 @@ class Guard:
                 self.analyze(launched)
 
     def analyze(self, source: str | Path | Launched | Callable[..., object], **launch: Any) -> Analysis:
-        """What a kernel costs, judged by the budgets of the test's marker if it has one.
+        """The cost of a kernel, judged by the budgets of the test's marker if it has one.
 
         Args:
-            source: a kernel of the catalogue, a `.cu` or `.ptx` file, a launch that was captured, or index
+            source: a kernel of the catalogue, a `.cu` or `.ptx` file, a captured launch, or index
                 math in Python: a function, or its name as `layouts.py:transpose`.
             launch: `size` for the catalogue; `grid`, `block`, `args`, `kernel`, `options` and
                 `shared_bytes` for a file; `grid`, `block` and `args` for a function; `blocks`, `arch` and
-                `name` for all, and for a launch that was captured these alone.
+                `name` for all, and only these for a captured launch.
         """
         key = "file" if is_file(str(source)) else "kernel"
         with _plain_failures():
@@ -84,12 +82,12 @@ class Guard:
         return analysis
 
     def check(self, analysis: Analysis, *budgets: str, accept: Sequence[str] = ()) -> None:
-        """Fails the test if a budget is broken, with the table of the accesses that broke it."""
+        """Fail the test if a budget is broken, with a table of the accesses that broke it."""
         with _plain_failures():
             self._judge(analysis, budgets, accept)
 
     def judge_marker(self, marker: pytest.Mark) -> None:
-        """Analyzes the kernel that a marker names, and judges it."""
+        """Analyze the kernel that a marker names, and judge it."""
         launch = dict(marker.kwargs)
         accept = launch.pop("accept", ())
         with _plain_failures():
@@ -98,7 +96,7 @@ class Guard:
             else:
                 self._judge(self._analyze(self._job(launch)), marker.args, accept)
 
-    # --- what is analyzed
+    # --- analysis
 
     def _job(self, launch: dict[str, Any]) -> Job:
         said = self._said(launch)
@@ -125,7 +123,7 @@ class Guard:
             return read_project(self._item.config.rootpath / named)
         return read_project(find_project(self._item.path.parent))
 
-    # --- how it is judged
+    # --- judgement
 
     def _judge(self, analysis: Analysis, budgets: Sequence[str], accept: Sequence[str]) -> None:
         target = next((target for other, target in self._targets if other is analysis), None)
@@ -142,7 +140,7 @@ class Guard:
         return entries.get(name)
 
     def _judge_target(self, launch: dict[str, Any], budgets: Sequence[str], accept: Sequence[str]) -> None:
-        """A target of the configuration; by its own budgets if the marker gives none."""
+        """A target of the configuration, judged by its own budgets if the marker has none."""
         name = launch.pop("target")
         if launch:
             raise MemsimError(f"target {name!r} has its own launch: {', '.join(launch)} would change nothing")
@@ -176,12 +174,12 @@ def _acceptances(accept: Sequence[str], name: str) -> list[Acceptance]:
 
 @contextmanager
 def _plain_failures() -> Iterator[None]:
-    """Turns a `MemsimError` into a failure that shows its message and no traceback."""
+    """Turn a `MemsimError` into a failure with its message and no traceback."""
     try:
         yield
     except MemsimError as error:
         if error.file is None and error.source is not None:
-            error.file = "budget"  # a text of the test's own
+            error.file = "budget"  # the test's own text
         raise pytest.fail.Exception(f"error: {error}", pytrace=False) from None
 
 

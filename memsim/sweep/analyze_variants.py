@@ -1,7 +1,7 @@
-"""Analyzes variants: in processes of this machine, or on a cluster; what a file has of them is not done anew.
+"""Analyzes variants in local processes or on a cluster, except those already in the results file.
 
-In: variants. Out: `VariantResult`s in their order. A launch may be cut into parts by its blocks, so that one
-launch keeps many processes busy; the counts of the parts are added up.
+A launch may be split by blocks, so that one launch keeps many processes busy; the counts of the parts are
+added.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ def sweep(
     scheduler: str | None = None,
     cut: int = 1,
 ) -> list[VariantResult]:
-    """The results of all variants, in their order.
+    """The results of all variants, in order.
 
     Args:
-        path: the file of results, None for none. What was found is in it even if the sweep is interrupted.
-        jobs: processes; as many as there are processors if None.
-        scheduler: the address of a Dask scheduler whose workers do it instead.
-        cut: parts that each launch is cut into, at most as many as it has blocks.
+        path: the results file, None for none. It is complete even if the sweep is interrupted.
+        jobs: processes; None for as many as there are processors.
+        scheduler: the address of a Dask scheduler whose workers are used instead.
+        cut: number of parts of each launch, at most its number of blocks.
 
     Raises:
-        MemsimError: the file is of another sweep, or cannot be read or written; a saved trace is to be cut;
-            nobody answers at `scheduler`.
+        MemsimError: the file is of another sweep, or cannot be read or written; a saved trace cannot be
+            split;
+            `scheduler` does not respond.
     """
     file = None if path is None else kept_in(path, tuple(variants[0].values))
     kept = {} if file is None else {result.key: result for result in file.read()}
@@ -68,10 +69,10 @@ def sweep(
 
 
 def parts_of(job: Job, cut: int) -> list[Job]:
-    """The launch in parts of about as many blocks.
+    """The launch split into parts of about equally many blocks.
 
     Raises:
-        MemsimError: it is a trace that was saved, whole.
+        MemsimError: it is a saved trace.
     """
     if cut > 1 and isinstance(job.kernel, TraceFile):
         raise MemsimError(f"{job.kernel.file} is a saved trace, which is not replayed by blocks")
@@ -87,7 +88,7 @@ def _close(file: Kept | None) -> None:
 def _counted(
     jobs: Sequence[Job], processes: int | None, scheduler: str | None
 ) -> Iterator[tuple[int, Counts]]:
-    """(number of the job, its counts), as they come."""
+    """(number of the job, its counts), in order of completion."""
     if scheduler is not None:
         if jobs:
             yield from counted_by(scheduler, jobs)
@@ -100,6 +101,6 @@ def _counted(
 
 
 def _others(kept: Iterable[VariantResult], variants: Sequence[Variant]) -> list[VariantResult]:
-    """Kept results of other values; those of these values that were made of something else are stale."""
+    """Kept results of other values; those of these values with other keys are stale."""
     own = {tuple(variant.values.items()) for variant in variants}
     return [result for result in kept if tuple(result.values.items()) not in own]

@@ -1,7 +1,6 @@
-"""Jobs counted by the workers of a Dask scheduler.
+"""Counts jobs on the workers of a Dask scheduler.
 
-In: its address, and jobs. Out: their counts, as they come. Workers have memsim, and see the same files at the
-same paths. Needs distributed (`pip install 'memsim[dask]'`).
+Workers need memsim and the same files at the same paths. Needs distributed (`pip install 'memsim[dask]'`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PATIENCE = 10  # seconds to wait for the scheduler
 
 
 def count_job(job: Job) -> Counts:
-    """The counts of a job, or why there are none."""
+    """The counts of a job, or the reason why there are none."""
     try:
         return counts_of(analyze_job(job, None))
     except MemsimError as error:
@@ -26,10 +25,10 @@ def count_job(job: Job) -> Counts:
 
 
 def counted_by(address: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Counts]]:
-    """(number of the job, its counts), those first that are known first.
+    """(number of the job, its counts), in order of completion.
 
     Raises:
-        MemsimError: distributed is missing, nobody answers there, or a worker cannot do it.
+        MemsimError: distributed is missing, the scheduler does not respond, or a worker fails.
     """
     distributed = _distributed()
     try:
@@ -37,7 +36,7 @@ def counted_by(address: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Counts]
     except (OSError, ValueError, TimeoutError) as error:
         raise MemsimError(
             f"no Dask scheduler answers at {address}: {error}",
-            hint="such as tcp://10.0.0.1:8786; `dask scheduler` says its own",
+            hint="such as tcp://10.0.0.1:8786; `dask scheduler` prints its own",
         ) from None
     with client:
         futures = client.map(count_job, jobs, pure=False)
@@ -45,7 +44,7 @@ def counted_by(address: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Counts]
         for future in distributed.as_completed(futures):
             try:
                 counts = future.result()
-            except Exception as error:  # whatever went wrong there: memsim missing, a worker killed
+            except Exception as error:  # such as memsim missing, or a worker killed
                 raise MemsimError(
                     f"a worker of {address} could not analyze {jobs[numbers[future.key]].name}: {error}",
                     hint="its Python needs the same memsim, and the files at the same paths",

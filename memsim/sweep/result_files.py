@@ -1,7 +1,7 @@
-"""Files of results: CSV, to which each result is added as it is known, or Parquet, written every few seconds.
+"""Results files: CSV, appended to with each result, or Parquet, rewritten every few seconds.
 
-In: a path by its suffix, and results. Out: the results that are there; the file, whole after every write. The
-last line of a CSV file that was cut short is left out. Parquet needs pyarrow, the extra `parquet`.
+A file is complete after every write; an incomplete last line of a CSV file is ignored. Parquet needs pyarrow,
+the extra `parquet`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SAVE_EVERY = 5.0  # seconds
 
 
 class Kept(ABC):
-    """A file of results. labels: what varies; its first columns."""
+    """A results file. labels: what varies; its first columns."""
 
     def __init__(self, path: Path, labels: Sequence[str]) -> None:
         self.path, self.labels = path, tuple(labels)
@@ -35,10 +35,10 @@ class Kept(ABC):
         return [*self.labels, *NAMES, KEY]
 
     def read(self) -> list[VariantResult]:
-        """The results that are there, none if there is no file.
+        """The results in the file, none if there is no file.
 
         Raises:
-            MemsimError: it is no file of a sweep over these values, or cannot be read.
+            MemsimError: not a file of a sweep over these values, or it cannot be read.
         """
         if not file_exists(self.path):
             return []
@@ -48,14 +48,14 @@ class Kept(ABC):
             raise MemsimError(f"cannot read the results: {error}", file=str(self.path)) from None
         if header != self.header:
             raise MemsimError(
-                "this is no file of a sweep over the same values",
+                "this is not a file of a sweep over the same values",
                 file=str(self.path),
                 hint=f"choose another name; its columns would be {', '.join(self.header)}",
             )
         return [self._result(row) for row in rows]
 
     def write(self, results: Iterable[VariantResult]) -> None:
-        """Writes the file anew, whole or not at all.
+        """Rewrite the file atomically.
 
         Raises:
             MemsimError: it cannot be written.
@@ -72,11 +72,11 @@ class Kept(ABC):
 
     @abstractmethod
     def add(self, result: VariantResult) -> None:
-        """Another result. It is in the file now, or at the latest when it is closed."""
+        """Add a result, which is written now or when the file is closed at the latest."""
 
     @abstractmethod
     def close(self) -> None:
-        """All results are in the file."""
+        """Make sure that all results are written."""
 
     @abstractmethod
     def _read(self) -> tuple[list[str], list[list[Any]]]:
@@ -84,7 +84,7 @@ class Kept(ABC):
 
     @abstractmethod
     def _write(self, path: Path) -> None:
-        """All results into a file."""
+        """Write all results to a file."""
 
     def _result(self, row: Sequence[Any]) -> VariantResult:
         if len(row) != len(self.header):
@@ -93,7 +93,7 @@ class Kept(ABC):
         try:
             counts = {name: None if cells[name] in ("", None) else int(cells[name]) for name in COUNTS}
         except ValueError as problem:
-            raise MemsimError(f"a count is no number: {problem}", file=str(self.path)) from None
+            raise MemsimError(f"a count is not a number: {problem}", file=str(self.path)) from None
         return VariantResult(dict(zip(self.labels, row)), Counts(**counts, error=cells["error"]), row[-1])
 
     def _row(self, result: VariantResult) -> list[Any]:
@@ -104,10 +104,10 @@ class Kept(ABC):
 
 
 class CsvFile(Kept):
-    """Text, a line for each result."""
+    """Text, one line per result."""
 
     def add(self, result: VariantResult) -> None:
-        """The result as another line.
+        """Append the result as a line.
 
         Raises:
             MemsimError: it cannot be written.
@@ -119,7 +119,7 @@ class CsvFile(Kept):
             raise self._cannot_write(error) from None
 
     def close(self) -> None:
-        """Nothing to do: each result was written."""
+        """Nothing to do: each result is already written."""
 
     def _read(self) -> tuple[list[str], list[list[Any]]]:
         text = self.path.read_text(encoding="utf-8")
@@ -134,14 +134,14 @@ class CsvFile(Kept):
 
 
 class ParquetFile(Kept):
-    """Columns: texts, and integers that may be missing."""
+    """Columns of texts, and of nullable integers."""
 
     def __init__(self, path: Path, labels: Sequence[str]) -> None:
         super().__init__(path, labels)
         self.saved = monotonic()
 
     def add(self, result: VariantResult) -> None:
-        """The result; the file is written anew if that was not done for a while.
+        """Add the result; the file is rewritten if that was not done for a while.
 
         Raises:
             MemsimError: it cannot be written.
@@ -151,7 +151,7 @@ class ParquetFile(Kept):
             self.close()
 
     def close(self) -> None:
-        """Writes the file.
+        """Write the file.
 
         Raises:
             MemsimError: it cannot be written.
@@ -176,14 +176,14 @@ FORMATS: dict[str, type[Kept]] = {".csv": CsvFile, ".parquet": ParquetFile}
 
 
 def kept_in(path: Path, labels: Sequence[str]) -> Kept:
-    """The file of results at a path.
+    """The results file at a path.
 
     Raises:
-        MemsimError: its suffix is of no format, or pyarrow is missing.
+        MemsimError: unknown suffix, or pyarrow is missing.
     """
     if path.suffix not in FORMATS:
         names = " or ".join(f"{path.stem}{suffix}" for suffix in FORMATS)
-        raise MemsimError("results are a table", file=str(path), hint=f"call it {names}")
+        raise MemsimError("the suffix is not that of a results file", file=str(path), hint=f"name it {names}")
     if path.suffix == ".parquet":
         _pyarrow()
     return FORMATS[path.suffix](path, labels)
@@ -195,6 +195,6 @@ def _pyarrow() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise MemsimError(
-            "Parquet needs pyarrow", hint="pip install 'memsim[parquet]', or call the file .csv"
+            "Parquet needs pyarrow", hint="pip install 'memsim[parquet]', or use a .csv file"
         ) from None
     return pyarrow

@@ -1,7 +1,4 @@
-"""What a sweep found: the counts of each variant, and which variants are on the frontier.
-
-In: analyses. Out: `VariantResult`s. Left out on purpose: files of them (`memsim.sweep.result_files`).
-"""
+"""Results of a sweep: the counts of each variant, and the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -11,15 +8,16 @@ from typing import Any
 
 from memsim.analysis import Analysis
 
-#: Labels whose values change how much there is to do.
+#: Labels whose values change the amount of work.
 WORK = ("size", "grid", "blocks", "arg ")
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of one variant, sums over its accesses; `max_ways` the worst. None: not known, or no such.
+    """The counts of one variant, summed over its accesses; `max_ways` is the worst. None: unknown or not
+    applicable.
 
-    shared_bytes: that a block needs. error: why there are no counts, "" if there are.
+    shared_bytes: per block. error: why there are no counts, "" if there are.
     """
 
     wavefronts: int | None = None
@@ -38,7 +36,7 @@ COUNTS = NAMES[:-1]
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
-    """A variant's values and counts. key: as `Variant`'s."""
+    """A variant's values and counts. key: as in `Variant`."""
 
     values: Mapping[str, str]
     counts: Counts
@@ -62,7 +60,7 @@ def counts_of(analysis: Analysis) -> Counts:
 
 
 def together(parts: Sequence[Counts]) -> Counts:
-    """The counts of a launch by those of its parts."""
+    """The counts of a launch, from those of its parts."""
     failed = next((part for part in parts if part.error), None)
     if failed is not None:
         return failed
@@ -74,21 +72,21 @@ def together(parts: Sequence[Counts]) -> Counts:
 
 
 def cost_name(results: Sequence[VariantResult]) -> str:
-    """What the results are compared by: shared wavefronts, or sectors where nothing touches shared memory."""
+    """What results are compared by: shared wavefronts, or sectors if there are no shared accesses."""
     return "wavefronts" if any(result.counts.wavefronts for result in results) else "sectors"
 
 
 def frontier(results: Sequence[VariantResult]) -> list[int]:
-    """The results that no other of the same work beats: indices, group by group, by bytes.
+    """The Pareto-optimal results among those of the same work: indices, group by group, by bytes.
 
-    None costs less in as few bytes of shared memory, or as much in fewer.
+    No other costs less with as few bytes of shared memory, or as little with fewer.
     """
     name = cost_name(results)
     return [i for group in groups(results) for i in _frontier(results, group, name)]
 
 
 def groups(results: Sequence[VariantResult]) -> list[list[int]]:
-    """Which results are of the same work (size, grid, arguments). Of other work, less is not better."""
+    """Results of the same work (size, grid, arguments), which are comparable."""
     found: dict[tuple[str, ...], list[int]] = {}
     for i, result in enumerate(results):
         key = tuple(value for label, value in result.values.items() if label.startswith(WORK))

@@ -1,7 +1,7 @@
 """The variants of a sweep: every combination of the values that texts stand for.
 
-In: `0..8`, `0..64..8`, `16,16|32,32`, and names of the catalogue with `*`. Out: a `Job` for each combination,
-with the values that make it differ from the others, and a key that names all that decides its counts.
+Texts are such as `0..8`, `0..64..8`, `16,16|32,32`, and names of the catalogue with `*`. A variant has a
+`Job`, the values that distinguish it, and a key of everything that determines its counts.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from memsim.targets.target import catalogue, is_file, read_job
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
 BETWEEN = "|"
-#: Texts that are the extents of a launch, and those that are one integer.
+#: Keys whose texts are extents of a launch, and those whose text is one integer.
 EXTENTS, INTEGERS = ("grid", "block"), ("shared_bytes", "blocks")
-#: Beyond this a sweep is a mistake in its ranges.
+#: More variants than this are probably a mistake in a range.
 MOST = 100_000
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One combination. values: by what varies, in the order of the command line. key: of all that decides."""
+    """One combination. values: by what varies, in the order of the command line. key: of everything that
+    determines its counts.
+    """
 
     values: Mapping[str, str]
     job: Job
@@ -40,7 +42,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
-    """A text of the command line: what it is called, whose value it is, and what it stands for.
+    """An option of the command line: its label, its key, and the values that its text stands for.
 
     key: of `read_job`. name: of a macro or parameter, for `options`.
     """
@@ -52,10 +54,10 @@ class NamedValue:
 
 
 def alternatives(text: str) -> tuple[str, ...]:
-    """What a text stands for: `0..8` nine integers, `0..8..4` three, `a|b` two texts; itself otherwise.
+    """The values of a text: `0..8` nine integers, `0..8..4` three, `a|b` two texts; else itself.
 
     Raises:
-        MemsimError: a range with nothing in it.
+        MemsimError: an empty range.
     """
     found: list[str] = []
     for part in text.split(BETWEEN):
@@ -66,18 +68,16 @@ def alternatives(text: str) -> tuple[str, ...]:
         first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
         numbers = range(first, last + 1, step) if step else range(0)
         if not numbers:
-            raise MemsimError(
-                f"{part} is a range with nothing in it", hint="FIRST..LAST or FIRST..LAST..STEP"
-            )
+            raise MemsimError(f"{part} is an empty range", hint="FIRST..LAST or FIRST..LAST..STEP")
         found += map(str, numbers)
     return tuple(dict.fromkeys(found))
 
 
 def targets_of(text: str) -> tuple[str, ...]:
-    """The targets that a text names: files and names as they are, patterns from the catalogue.
+    """The targets that a text names: files and names, and patterns expanded from the catalogue.
 
     Raises:
-        MemsimError: a pattern that names none.
+        MemsimError: a pattern without a match.
     """
     found: list[str] = []
     for part in text.split(BETWEEN):
@@ -102,14 +102,14 @@ def variants(
     """Every combination.
 
     Args:
-        target: as every verb takes it; also several, `a|b`, and patterns of the catalogue.
-        texts: what is said of the launch, by the keys of `read_job`; `args` is a list.
+        target: as for every verb; also several, `a|b`, and patterns of the catalogue.
+        texts: the launch, by the keys of `read_job`; `args` is a list.
         options: `-DNAME=VALUE`, whose values may stand for several, and others.
-        spell: how the user writes a key.
-        one_will_do: a single combination is no mistake.
+        spell: how the user spells a key.
+        one_will_do: a single combination is allowed.
 
     Raises:
-        MemsimError: nothing varies, too much does, or what is said makes no sense for a target.
+        MemsimError: nothing varies, there are too many combinations, or an option does not apply to a target.
     """
     choices = [NamedValue("target", "target", targets_of(target)), *_choices(texts, options)]
     count = 1
@@ -150,7 +150,7 @@ def _choices(texts: Mapping[str, str | Sequence[str]], options: Sequence[str]) -
 
 
 def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[str, dict[str, Any]]:
-    """The target and what is said of it, as `read_job` takes them."""
+    """The target and its options, as `read_job` takes them."""
     target, said = "", dict[str, Any]()
     for choice, value in zip(choices, combination, strict=True):
         if choice.key == "target":
@@ -167,7 +167,7 @@ def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[st
 
 
 def _key(target: str, said: Mapping[str, Any], job: Job) -> str:
-    """A name for all that decides the counts: memsim itself, the launch, and the file's content."""
+    """A key of everything that determines the counts: memsim itself, the launch, and the file's content."""
     path = job.kernel.folder / job.kernel.file
     content = sha256(path.read_bytes()).hexdigest() if file_exists(path) else ""
     parts = [model_version(), target, dict(said), content]

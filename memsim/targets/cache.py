@@ -1,8 +1,8 @@
-"""Traces that were made before: nothing that decides a trace may change without another key for it.
+"""Cache of traces, keyed by everything that determines a trace.
 
-In: a `Job`. Out: its trace, from a store if it is there. Kept are traces and not counts: what they cost is
-worked out anew each time. Where all that is read is known before a compiler runs, the key is made of it, and
-a trace that is kept needs no compiler and no disassembler; elsewhere it is made of the compiled kernel.
+Traces are cached, not counts, which are computed each time. If all files that are read are known before a
+compiler runs, they make up the key, and a cached trace needs no compiler and no disassembler; otherwise the
+key is made from the compiled kernel.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from memsim.trace import storage
 from memsim.trace.trace import Trace
 from memsim.trace.trace_source import TraceSource
 
-_FILE = re.compile(r"@([^+]*)")  # an array from a file, in the text of an argument
+_FILE = re.compile(r"@([^+]*)")  # an array file in the text of an argument
 
 
 def trace_of(
     job: Job, folder: Path | None, progress: Progress | None = None, *, apart: bool = False
 ) -> Trace:
-    """The trace of a job; `folder` None makes it anew and keeps nothing. apart: as `trace_job`.
+    """The trace of a job; `folder` None: do not use the cache. apart: as in `trace_job`.
 
     Raises:
-        MemsimError: whatever goes wrong in the kernel.
+        MemsimError: an error in the kernel.
     """
-    if isinstance(job.kernel, TraceSource):  # a trace is there, or made at once
+    if isinstance(job.kernel, TraceSource):  # already a trace, or cheap to make
         return trace_job(job, progress, apart=apart)
     with kept_in(folder) as store:
         if store is None or (isinstance(job.kernel, KernelFile) and job.kernel.text is not None):
@@ -71,7 +71,7 @@ def trace_of(
 
 
 def notes_of(job: Job, folder: Path | None) -> tuple[str, ...]:
-    """What people should know of how a job's kernel was compiled, which is kept beside its trace.
+    """Notes about a job's compilation, cached beside its trace.
 
     Raises:
         MemsimError: as `trace_of`.
@@ -90,23 +90,23 @@ def notes_of(job: Job, folder: Path | None) -> tuple[str, ...]:
 
 
 def kept_trace(job: Job, folder: Path | None) -> Trace | None:
-    """The trace if it is there and no compiler is needed to know it."""
+    """The cached trace, if it can be identified without a compiler."""
     with kept_in(folder) as store:
         key = None if store is None else key_before(job)
         return None if store is None or key is None else _read(store, key)
 
 
 def is_known_before(job: Job, folder: Path | None) -> bool:
-    """Whether all that decides the trace is known without a compiler, and the trace is kept for it."""
+    """Whether there is a cached trace that can be identified without a compiler."""
     with kept_in(folder) as store:
         key = None if store is None else key_before(job)
         return store is not None and key is not None and store.has(key)
 
 
 def _is_read_by_nvrtc_alone(job: Job) -> bool:
-    """Whether what was read is what `key_before` says.
+    """Whether `key_before` covers everything that was read.
 
-    nvcc reads the system's headers as well, and with host code set aside those of other folders are found.
+    nvcc also reads the system's headers, and host code removal looks up headers in other folders.
     """
     if not isinstance(job.kernel, KernelFile) or _is_compiled(job.kernel):
         return True
@@ -117,12 +117,12 @@ def _is_read_by_nvrtc_alone(job: Job) -> bool:
 
 
 def key_before(job: Job, apart: bool = False) -> str | None:
-    """What decides the trace, known before anything is compiled; None if it is not known."""
+    """The key of the trace if known before anything is compiled; else None."""
     try:
         read = _what_is_read(job)
         arguments = _arguments(job.args, job.kernel.folder) if read is not None else []
     except (MemsimError, OSError):
-        return None  # making it tells why
+        return None  # compiling reports the reason
     return None if read is None else _key("before", job, read, arguments, apart)
 
 
@@ -165,7 +165,7 @@ def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
 
 
 def _names_key(job: Job, kernel: KernelFile) -> str | None:
-    """What decides which sources a compiled file names; None if that is not known."""
+    """The key of the source names in a compiled file; None if unknown."""
     from memsim.compile.assemble import nvjitlink_path
     from memsim.compile.kept import identity
 
@@ -173,7 +173,7 @@ def _names_key(job: Job, kernel: KernelFile) -> str | None:
     if Path(kernel.file).suffix == ".ptx" and kernel.code != "ptx":
         assemblers = [*find_tools("ptxas", wheels_first=False), nvjitlink_path()]
         if not any(assemblers):
-            return None  # the system's loader may find one
+            return None  # the system's loader may find another
         tools += assemblers
     content = _digest(read_bytes(kernel.folder / kernel.file))
     known = [identity(tool) for tool in tools if tool is not None]
@@ -181,7 +181,7 @@ def _names_key(job: Job, kernel: KernelFile) -> str | None:
 
 
 def _keep_names(job: Job, store: Store) -> bool:
-    """Keeps which sources a compiled file names; False if the job has no such file.
+    """Cache the source names in a compiled file; False if the job has no such file.
 
     Raises:
         MemsimError: the kernel cannot be loaded.
@@ -197,7 +197,7 @@ def _keep_names(job: Job, store: Store) -> bool:
 
 
 def key_of(job: Job, apart: bool = False) -> str:
-    """What decides the trace: code, sources, launch, arguments and memsim itself."""
+    """The key of the trace: code, sources, launch, arguments and memsim itself."""
     kernel = job.loaded
     read = [kernel.code.key, kernel.name, dict(kernel.sources)]
     read += [kernel.title, kernel.argument_names, repr(kernel.given)]
@@ -220,13 +220,13 @@ def _key(when: str, job: Job, read: list[Any], arguments: list[Any], apart: bool
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of numpy, and mappings, for JSON."""
+    """numpy numbers and mappings, for JSON."""
     return dict(value) if isinstance(value, Mapping) else value.item()
 
 
 @cache
 def model_version() -> str:
-    """A name for this memsim: a hash of its own code, and numpy's version, which fills random arrays."""
+    """A version of memsim: a hash of its code, and numpy's version, which generates random arrays."""
     root = Path(__file__).parents[1]
     digest = hashlib.sha256(np.__version__.encode())
     for path in sorted(root.rglob("*.py")):
@@ -235,14 +235,14 @@ def model_version() -> str:
 
 
 def _arguments(values: Sequence[Any], folder: Path) -> list[Any]:
-    """All arguments in words, and the contents of the memory that they are in."""
+    """All arguments in words, and the contents of their memory."""
     allocations: dict[str, str] = {}
     said = [_argument(value, folder, allocations) for value in as_arguments(values)]
     return [said, list(allocations.values())]
 
 
 def _argument(value: Any, folder: Path, allocations: dict[str, str]) -> str:
-    """An argument in words; of an array its place in its memory, whose content goes to `allocations`."""
+    """An argument in words; for an array its place in its memory, whose content is added to `allocations`."""
     if isinstance(value, str):
         files = [_digest(read_bytes(folder / name)) for name in _FILE.findall(value)]
         return f"text {value} {files}"

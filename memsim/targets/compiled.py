@@ -1,7 +1,6 @@
-"""The kernels in a file of machine code, and the command lines that analyze them.
+"""Lists the kernels in a file of machine code, with command lines to analyze them.
 
-In: a cubin, a library, a program, a wheel. Out: two lines for each kernel. Left out on purpose: what the code
-does; of parameters a file of machine code knows the sizes only.
+Only the sizes of parameters are known from machine code.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from memsim.sass.cubin import Image, read_cubin
 
 
 def lines(file: str, verb: str = "analyze", arch: str | None = None) -> list[str]:
-    """For each kernel the bytes of its parameters, and a command line.
+    """For each kernel the sizes of its parameters, and a command line.
 
     Raises:
-        MemsimError: there is no such file, or no machine code in it for the chip.
+        MemsimError: no such file, or no machine code in it for the chip.
     """
     images: dict[str, Image] = {}
     for name, content in loading.cubins_for(Path(file), arch):

@@ -1,8 +1,4 @@
-"""A configuration file as checked tables: every mistake has a place.
-
-In: a TOML file. Out: `ConfigTable`s, whose values have the type that was asked for, or one `MemsimError`
-with file, and line and column where they can be found. Left out on purpose: what the keys mean.
-"""
+"""A configuration file as typed tables; errors have file, line and column where possible."""
 
 from __future__ import annotations
 
@@ -24,23 +20,23 @@ import msgspec
 from memsim.errors import MemsimError
 from memsim.files import read_text
 
-# TOMLDecodeError says it in its message only.
+# TOMLDecodeError has the position only in its message.
 _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
-    """A file that was read; `text` is for finding the place of a mistake."""
+    """A configuration file; `text` is used to locate errors."""
 
     path: Path
     text: str
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
-        """Something is wrong with the file."""
+        """Raise an error about the file."""
         raise MemsimError(message, file=str(self.path), hint=hint)
 
     def locate(self, error: MemsimError) -> MemsimError:
-        """An error about a string of the file (its `source`), on the first line that has that string."""
+        """Locate an error about a string of the file (its `source`): the first line that contains it."""
         text, column = error.source or "", error.column or 1
         for number, line in enumerate(self.text.splitlines(), 1):
             for quoted in (f'"{text}"', f"'{text}'"):

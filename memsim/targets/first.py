@@ -1,7 +1,4 @@
-"""A first `memsim.toml`, from the CUDA files of a folder and the launches that they contain.
-
-A folder in; the text of the file out. Left out on purpose: writing it, and analyzing anything.
-"""
+"""Drafts a `memsim.toml` from the CUDA files in a folder and the launches in them."""
 
 from __future__ import annotations
 
@@ -19,16 +16,16 @@ SUFFIX = ".cu"
 HEAD = """\
 # What `memsim check` guards: each kernel below, against the counts in memsim-baseline.toml.
 # memsim baseline   writes that file
-# memsim check      fails when an access costs more than it did
+# memsim check      fails if an access costs more than before
 
 budgets = ["baseline"]
 """
 
 
 def first_project(folder: Path) -> tuple[str, int, int]:
-    """(text, targets, those of them that lack something) for all kernels in the `.cu` files below a folder.
+    """(text, number of targets, number of incomplete ones) for all kernels in the `.cu` files below a folder.
 
-    A target that lacks a value stands there as a comment, which says what it lacks.
+    An incomplete target is commented out, with what is missing.
 
     Raises:
         MemsimError: there is no kernel.
@@ -40,9 +37,9 @@ def first_project(folder: Path) -> tuple[str, int, int]:
     ]
     if not found:
         raise MemsimError(
-            f"there is no kernel in any {SUFFIX} file here",
+            f"no {SUFFIX} file here contains a kernel",
             file=str(folder),
-            hint="name the folder of your kernels: memsim init FOLDER",
+            hint="pass the folder of your kernels: memsim init FOLDER",
         )
     entries = [_entry(file, offer) for file, offer in found]
     lacking = sum(bool(offer.asked) for _, offer in found)
@@ -53,7 +50,7 @@ def _entry(file: str, offer: Offer) -> str:
     lines = ["[[targets]]", f"file = {json.dumps(file)}", *_keys(offer)]
     if not offer.asked:
         return "\n".join(lines) + "\n"
-    lacks = f"# Say the value of {', '.join(offer.asked)}, and take the # away:"
+    lacks = f"# Set {', '.join(offer.asked)} and uncomment:"
     return "\n".join([lacks, *(f"# {line}" for line in lines)]) + "\n"
 
 

@@ -1,6 +1,5 @@
-"""Where a file of a target is, as others call it: relative to the repository, or to the working folder.
-
-In: targets. Out: paths with slashes, absolute only where a file is somewhere else.
+"""Paths of a target's files for reports: relative to the repository or to the working folder, with slashes,
+absolute only for files elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from memsim.job import Job
 
 
 def repository_root(folder: Path) -> Path:
-    """The nearest folder, this one or above, that git has its own things in; the folder itself if none is."""
+    """The nearest enclosing folder of a git repository; else the folder itself."""
     return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
 
 

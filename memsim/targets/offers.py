@@ -1,8 +1,5 @@
-"""What a source says of its own kernels and launches: what `memsim analyze mine.cu` can do, and lacks.
-
-In: the text of a CUDA source, and what the user has said of a launch. Out: for each kernel its C parameters
-and a command line, with what the source's own launch says filled in; what is missing, all at once.
-Left out on purpose: compiling and analyzing it.
+"""What a CUDA source tells about its kernels and launches: command lines for `memsim analyze mine.cu`,
+completed from the source's own launches, and what is missing.
 """
 
 from __future__ import annotations
@@ -29,10 +26,10 @@ class Offer:
 
     Attributes:
         kernel: as the source defines it.
-        launch: how the source launches it; None if it does not, or not where it can be read.
-        name: what `--kernel` takes; of a template an instance.
-        command: the options that follow the file, each a word; what is to be replaced stands in it by name.
-        asked: names in it that only running can tell, or the user.
+        launch: how the source launches it; None if it does not, or if that cannot be determined.
+        name: for `--kernel`; an instance if it is a template.
+        command: the options after the file, one word each, with names as placeholders.
+        asked: these names, whose values are only known at run time or by the user.
     """
 
     kernel: KernelSource
@@ -48,7 +45,7 @@ class Offer:
 
 
 def offers(text: str) -> tuple[Offer, ...]:
-    """One for each kernel, and for each instance of it that the source launches."""
+    """One for each kernel, and for each instance that the source launches."""
     found: list[Offer] = []
     for kernel in kernels(text):
         own = [launch for launch in launches(text) if launch.plain == kernel.plain]
@@ -64,21 +61,22 @@ def offers(text: str) -> tuple[Offer, ...]:
 
 
 def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
-    """What is said, with the kernel, grid, block, shared bytes and arguments that the source's launch says.
+    """The launch options, completed with kernel, grid, block, shared bytes and arguments of the source's
+    launch.
 
-    Arguments only where the source says them all, and nothing is said of them.
+    Arguments only if the source has all of them and the user passed none.
 
     Raises:
-        MemsimError: what is missing still, all of it, with a command line to start from.
+        MemsimError: everything that is still missing, with a command line to start from.
     """
     known = offers(text)
     wanted = said.get("kernel")
     chosen = [offer for offer in known if _means(offer, wanted)]
-    if not chosen and wanted is not None and "<" in wanted:  # an instance that the source does not launch
+    if not chosen and wanted is not None and "<" in wanted:  # an instance not launched in the source
         chosen = [_offer(text, kernel, wanted, None) for kernel in kernels(text) if _makes(kernel, wanted)]
     if len(chosen) != 1:
         if said.get("grid") is not None and said.get("block") is not None:
-            return dict(said)  # the code says which kernels there are
+            return dict(said)  # the code tells which kernels there are
         raise _undecided(file, known, said, spell)
     (offer,) = chosen
     given = dict(said)
@@ -128,7 +126,7 @@ def lines(file: str, text: str, verb: str = "analyze") -> list[str]:
 
 
 def command_line(file: str, offer: Offer, verb: str = "analyze") -> str:
-    """`memsim analyze mine.cu --kernel ...`, to be typed."""
+    """`memsim analyze mine.cu --kernel ...`, ready to type."""
     return " ".join(["memsim", verb, shlex.quote(file), *map(_quoted, offer.command)])
 
 
@@ -147,14 +145,14 @@ def _instance(kernel: KernelSource, launch: LaunchSource) -> str:
 
 
 def _unnamed(kernel: KernelSource) -> str:
-    """A template's name with what it takes in place of arguments."""
+    """A template's name with its parameters in place of arguments."""
     if not kernel.template:
         return kernel.name
     return f"{kernel.name}<{', '.join(parameter.name or parameter.kind for parameter in kernel.template)}>"
 
 
 def _means(offer: Offer, wanted: str | None) -> bool:
-    """Is it the kernel that the user means?"""
+    """Does the user mean this kernel?"""
     if wanted is None:
         return True
     squeezed = re.sub(r"\s", "", wanted)
@@ -166,12 +164,12 @@ def _means(offer: Offer, wanted: str | None) -> bool:
 
 
 def _makes(kernel: KernelSource, instance: str) -> bool:
-    """Is it the template of an instance that the user names?"""
+    """Is it the template of the instance that the user names?"""
     return bool(kernel.template) and instance.partition("<")[0].strip() in (kernel.name, kernel.plain)
 
 
 def _is_open(offer: Offer) -> bool:
-    """Is it a template with no instance in the source?"""
+    """Is it a template without an instance in the source?"""
     return bool(offer.kernel.template) and offer.name == _unnamed(offer.kernel)
 
 
@@ -180,10 +178,10 @@ def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell
     if not known:
         return MemsimError(
             f"{file} needs {spell('grid')} and {spell('block')}",
-            hint="no kernel was found in its text: a macro may make them, or a header has them",
+            hint="its text contains no kernel: a macro may define them, or a header",
         )
     missing = [spell(key) for key in ("kernel", "grid", "block") if said.get(key) is None]
-    about = f"fits no kernel called {wanted}" if wanted else f"has {len(known)} kernels"
+    about = f"has no kernel {wanted}" if wanted else f"has {len(known)} kernels"
     return MemsimError(
         f"{about}, and needs {', '.join(missing)}" if missing else about,
         file=file,
@@ -219,7 +217,7 @@ def _offer(text: str, kernel: KernelSource, name: str, launch: LaunchSource | No
 
 
 def _written(size: Size, asked: list[str]) -> str:
-    """A number, or what the source writes, whose names are asked for."""
+    """A number, or the source's expression, whose names are added to `asked`."""
     if size.value is not None:
         return str(size.value)
     asked += _names(size.text)
@@ -260,7 +258,7 @@ def _argument(
 
 
 def _extent(text: str, passed: str, name: str, asked: list[str]) -> str:
-    """How many elements the source allocates for an array, else a name for it."""
+    """The number of elements that the source allocates for an array, else a name for it."""
     if re.fullmatch(r"\w+", passed):
         allocated = re.search(
             rf"\bcudaMalloc(?:Managed)?\s*\(\s*(?:\(\s*void\s*\*\*\s*\)\s*)?&\s*{passed}\s*,", text

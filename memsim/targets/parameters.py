@@ -1,7 +1,5 @@
-"""The parameters of a launch as the bytes that a driver is given.
-
-In: a kernel's parameters, arguments as `memsim.api.running.trace` takes them, and where arrays and textures
-lie on a GPU. Out: a buffer for each parameter. Left out on purpose: making arrays, and launching.
+"""The parameters of a launch as the bytes that the driver gets, given the GPU addresses of arrays and
+textures.
 """
 
 from __future__ import annotations
@@ -29,13 +27,13 @@ def parameter_bytes(
     """The bytes of every parameter.
 
     Args:
-        kernel: what errors call the kernel.
+        kernel: its name in errors.
         parameters: in the kernel's order, as the arguments `args`.
-        arrays: where the arrays of `arrays_of` lie, in that order.
+        arrays: addresses of the arrays of `arrays_of`, in that order.
         textures: handles of the textures, in order.
 
     Raises:
-        MemsimError: arguments that do not fit.
+        MemsimError: arguments that do not match.
     """
     check_arguments(kernel, parameters, args, [f"arg{i}" for i in range(len(parameters))])
     places, handles = iter(arrays), iter(textures)

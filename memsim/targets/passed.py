@@ -1,9 +1,9 @@
-"""Checks that passed, of which nothing has changed since: they pass again, and nothing is worked out.
+"""Cache of passed checks: if nothing has changed since, a check passes again without any computation.
 
-Kept is the verdict with all that was read on the way to it (`memsim.reads`): the configuration, the baseline,
-sources and headers, compiled kernels, files of arguments, and the tools by size and time. What decides beside
-these is in the key: memsim's own code, where and how it was asked, and where tools are looked for. Where a
-target is read by something that memsim does not see, such as nvcc, nothing is kept.
+The verdict is stored with everything that was read (`memsim.reads`): the configuration, the baseline, sources
+and headers, compiled kernels, argument files, and the tools by size and time. The key has everything else:
+memsim's own code, the working folder and options, and tool search paths. Nothing is cached if a target is
+read by something that memsim cannot observe, such as nvcc.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from memsim.data import data_folder
 from memsim.reads import CONTENT, Reads, digest, stamp
 from memsim.store import Store
 
-#: Variables that say where tools, libraries and headers are.
+#: Environment variables that locate tools, libraries and headers.
 PLACES = ("PATH", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
 
 
 def question(store: Store, config: Path | None, patterns: Sequence[str]) -> str:
-    """The key of a check of the targets that the patterns name, in the folder of the moment."""
+    """The key of a check of the targets that match the patterns, in the current folder."""
     wheels = [(str(folder), stamp(folder)) for folder in wheel_folders("nvidia")]
     places = [os.environ.get(name) for name in PLACES]
     asked = [str(Path.cwd()), str(config), list(patterns)]
@@ -35,7 +35,7 @@ def question(store: Store, config: Path | None, patterns: Sequence[str]) -> str:
 def own_code(store: Store) -> str:
     """A digest of memsim's code and of the catalogue's file.
 
-    Files of the same size and time as before are not read again: Python trusts these, too, for its bytecode.
+    Files of unchanged size and time are not read again, as Python does for its bytecode.
     """
     root = Path(__file__).parents[1]
     files = [*sorted(root.rglob("*.py")), data_folder("kernels") / "catalog.toml"]
@@ -51,7 +51,7 @@ def own_code(store: Store) -> str:
 
 
 def verdict_of(store: Store, asked: str) -> str | None:
-    """The verdict of a check that passed, if it still does; None if that has to be worked out."""
+    """The cached verdict of a passed check if it is still valid, else None."""
     kept = store.get(asked)
     if kept is None:
         return None
@@ -60,8 +60,8 @@ def verdict_of(store: Store, asked: str) -> str | None:
 
 
 def keep(store: Store, asked: str, verdict: str, reads: Reads) -> None:
-    """Keeps the verdict of a check that passed, unless something changed meanwhile."""
-    import numpy as np  # it fills random arrays
+    """Cache the verdict of a passed check, unless something changed meanwhile."""
+    import numpy as np  # it generates random arrays
 
     version = Path(np.__file__).with_name("version.py")
     reads.note(CONTENT, version, digest(version.read_bytes()))

@@ -1,7 +1,6 @@
-"""A project's configuration: which kernels it guards, and by which budgets.
+"""A project's configuration: the kernels that it guards, and their budgets.
 
-In: `memsim.toml`, or the table `[tool.memsim]` of `pyproject.toml`. Out: a `Project`, or one `MemsimError`
-with the place of the mistake. docs/ci.md describes the keys.
+Read from `memsim.toml`, or the table `[tool.memsim]` of `pyproject.toml`. docs/ci.md describes the keys.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ Parsed = TypeVar("Parsed")
 
 @dataclass(frozen=True)
 class Project:
-    """What a configuration says. path: of its file. baseline: the path of the baseline's file."""
+    """A configuration. path: of its file. baseline: path of the baseline file."""
 
     path: Path
     targets: tuple[Job, ...]
@@ -50,14 +49,14 @@ class Project:
 
     @property
     def folder(self) -> Path:
-        """What the names of files are relative to."""
+        """The folder that file names are relative to."""
         return self.path.parent
 
     def chosen(self, patterns: Sequence[str]) -> tuple[Job, ...]:
-        """The targets that the patterns name; all if there are no patterns.
+        """The targets that match the patterns; all if there are none.
 
         Raises:
-            MemsimError: a pattern names none.
+            MemsimError: a pattern without a match.
         """
         names = [target.name for target in self.targets]
         for pattern in patterns:
@@ -75,7 +74,7 @@ class Project:
 
 
 def find_project(start: Path) -> Path:
-    """The configuration that holds in a folder: its own, or the nearest one above.
+    """The configuration of a folder: its own, or the nearest one above.
 
     Raises:
         MemsimError: there is none, or a folder has two.
@@ -102,17 +101,17 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
 
     Args:
         path: the file.
-        kernels: the folder of another catalogue than ours.
-        tree: where the files are that it names, if not beside it; what is not there is left out.
+        kernels: folder of a catalogue other than ours.
+        tree: the folder of its files, if not the file's own; missing ones are skipped.
 
     Raises:
-        MemsimError: no such file, no TOML, nothing to guard, or an entry that is wrong.
+        MemsimError: no such file, not TOML, no targets, or an invalid entry.
     """
     path = path.absolute()
     file, document = read_toml(path)
     values = _memsim_table(document) if path.name == SHARED_FILE else document
     if not isinstance(values, dict):
-        file.fail("there is no table [tool.memsim]", EXAMPLE)
+        file.fail("the table [tool.memsim] is missing", EXAMPLE)
     project = ConfigTable(file, "the project", values)
     project.check_keys(PROJECT_KEYS)
 
@@ -124,7 +123,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
         for target in added:
             _check_name(entry, target.name)
             if targets.setdefault(target.name, target) != target:
-                entry.fail(f"another target is called {target.name!r} too", "give this one a name")
+                entry.fail(f"there is another target {target.name!r}", "give this one its own name")
         names = tuple(target.name for target in added)
         rules += _rules(entry, names)
         acceptances += _acceptances(entry, names)
@@ -136,21 +135,21 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     acceptances += _acceptances(project, everyone, general=True)
     ruled = {name for rule in rules for name in rule.kernels}
     rest = tuple(name for name in targets if name not in ruled)
-    if rest:  # what has no budget is held to the baseline
+    if rest:  # targets without a budget are checked against the baseline
         rules.append(DeclaredBudget(parse_budget(EVERY_COUNT), rest, general=True))
     baseline = path.parent / project.string("baseline", BASELINE)
     return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline)
 
 
 def _check_name(entry: ConfigTable, name: str) -> None:
-    """A name is in reports, in commands of a log and in the baseline: it is a line, and shows what it is.
+    """A name appears in reports, logs and the baseline: it must be a visible single line.
 
     Raises:
-        MemsimError: it is empty, or has a character that nobody sees.
+        MemsimError: it is empty, or has an invisible character.
     """
     hidden = next((character for character in name if not character.isprintable()), None)
     if hidden is not None:
-        entry.fail(f"the name {name!r} has a character that is not shown, U+{ord(hidden):04X}")
+        entry.fail(f"the name {name!r} contains the invisible character U+{ord(hidden):04X}")
     if not name.strip():
         entry.fail("the name is empty")
 
@@ -175,12 +174,12 @@ def _jobs(entry: ConfigTable, project: ConfigTable, kernels: Path | None, tree: 
             yield from _of_catalogue(entry, said, kernels, tree)
     except MemsimError as error:
         if error.file is not None:
-            raise  # it has its place
+            raise  # it already has a place
         entry.fail(error.message, error.hint)
 
 
 def _said(entry: ConfigTable, keys: Sequence[str]) -> dict[str, Any]:
-    """What an entry says of a launch; `memsim.targets.target` says what the values may be."""
+    """The launch options of an entry; `memsim.targets.target` validates them."""
     said: dict[str, Any] = {key: entry.values[key] for key in keys if key in entry.values}
     said |= {key: entry.string(key) for key in TEXTS if key in said}
     if "args" in said:
@@ -203,7 +202,7 @@ def _of_catalogue(
         hint = f"did you mean {' or '.join(near)}?" if near else "memsim list shows them all"
         entry.fail_at(pattern, f"no kernel of the catalogue is called {pattern!r}", hint)
     if "name" in said and len(names) > 1:
-        entry.fail(f"one name for {len(names)} kernels")
+        entry.fail(f"the name is for {len(names)} kernels")
     for name in names:
         yield catalogue_job(name, {"name": f"{name}@{size}" if size else name, **said}, kernels=kernels)
 

@@ -1,7 +1,4 @@
-"""Checks a project: analyzes its targets and judges them.
-
-In: a `Project` and which of its targets are meant. Out: an `Outcome`. Left out on purpose: printing.
-"""
+"""Checks a project: analyzes its targets and judges them."""
 
 from __future__ import annotations
 
@@ -30,10 +27,10 @@ def check_project(
     jobs: int | None = None,
     progress: Progress = None,
 ) -> Outcome:
-    """The outcome for the chosen targets; `cache` and `jobs` as in `memsim.targets.analyze_targets`.
+    """The outcome for the selected targets; `cache` and `jobs` as in `memsim.targets.analyze_targets`.
 
     Raises:
-        MemsimError: the baseline cannot be read, or is needed and not there.
+        MemsimError: the baseline cannot be read, or is required and missing.
     """
     some = len(chosen) < len(project.targets)
     names = [target.name for target in chosen]
@@ -59,16 +56,16 @@ def check_project(
 
 
 def restricted(rule: DeclaredBudget, names: Sequence[str]) -> DeclaredBudget:
-    """The rule for these targets only. Of those it was declared for, others may be what it is about."""
+    """The rule for these targets only, of those for which it was declared."""
     inside = [name for name in rule.kernels if name in names]
     return replace(rule, kernels=inside, general=rule.general or len(inside) < len(rule.kernels))
 
 
 def read_baseline(path: Path) -> dict[str, Entry] | None:
-    """The entries of a baseline's file, None if there is no file.
+    """The entries of a baseline file, None if there is no file.
 
     Raises:
-        MemsimError: it cannot be read, or is no baseline.
+        MemsimError: it cannot be read, or is not a baseline.
     """
     try:
         return baseline.parse(read_text(path, "the baseline"), str(path))
@@ -77,12 +74,12 @@ def read_baseline(path: Path) -> dict[str, Entry] | None:
 
 
 def _left_over(project: Project, entries: dict[str, Entry], names: Sequence[str]) -> list[Problem]:
-    """Kernels that were guarded when the baseline was written, and are no targets any more."""
+    """Kernels in the baseline that are no longer targets."""
     return [
         Problem(
             name,
             MemsimError(
-                f"{name} is in the baseline, and is no target any more",
+                f"{name} is in the baseline but is no longer a target",
                 file=str(project.baseline),
                 hint="memsim baseline removes it",
             ),

@@ -1,7 +1,6 @@
-"""A project as it was at a git revision.
+"""A project at a git revision: its files in a temporary folder, and its targets.
 
-In: a repository and a revision. Out: its files in a folder of their own, and the targets in there. The
-repository is only read: no checkout, no worktree, no lock. Left out on purpose: submodules.
+The repository is only read: no checkout, no worktree, no lock. Submodules are not supported.
 """
 
 from __future__ import annotations
@@ -25,27 +24,27 @@ from memsim.targets.project import Project, read_project
 
 
 def is_revision(repository: Path, name: str) -> bool:
-    """Whether git knows a commit by this name."""
+    """Whether git knows a commit of this name."""
     done = _git(repository, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
     return done is not None and done.returncode == 0
 
 
 @contextmanager
 def files_at(repository: Path, revision: str) -> Iterator[Path]:
-    """A temporary folder with the repository's files as they were.
+    """A temporary folder with the repository's files at a revision.
 
     Raises:
-        MemsimError: git is not installed, or has no such revision.
+        MemsimError: git is not installed, or there is no such revision.
     """
     done = _git(repository, "archive", "--format=tar", "--end-of-options", revision)
     if done is None:
-        raise MemsimError("git is not installed, or cannot be run")
+        raise MemsimError("git is not installed or cannot be run")
     if done.returncode != 0:
         said = done.stderr.decode(errors="replace").strip()
         raise MemsimError(f"git cannot read revision {revision!r}: {said}")
     with tempfile.TemporaryDirectory(prefix="memsim-") as folder:
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-            if hasattr(tarfile, "data_filter"):  # refuses what could land outside of the folder
+            if hasattr(tarfile, "data_filter"):  # rejects paths outside of the folder
                 archive.extraction_filter = tarfile.data_filter
             archive.extractall(folder)
         yield Path(folder)
@@ -54,11 +53,10 @@ def files_at(repository: Path, revision: str) -> Iterator[Path]:
 def targets_at(project: Project, repository: Path, tree: Path) -> tuple[Job, ...]:
     """The targets as the files in `tree` describe them.
 
-    If they have no configuration yet, the present one says how the kernels are launched, and what they do
-    not have is left out.
+    If they have no configuration yet, the present one describes the launches, and missing files are skipped.
 
     Raises:
-        MemsimError: the configuration of then is wrong, or the repository has nothing that could differ.
+        MemsimError: the old configuration is invalid, or the repository contains none of the kernels.
     """
     kernels = _catalogue_in(repository, tree)
     path = tree / project.path.relative_to(repository)
@@ -84,7 +82,7 @@ def _catalogue_in(repository: Path, tree: Path) -> Path | None:
 
 
 def with_headers_of(job: Job, folder: Path, repository: Path, tree: Path) -> Job:
-    """The job with its folders of headers as they are in `tree`; now they are relative to `folder`."""
+    """The job with its include folders, now relative to `folder`, moved to `tree`."""
     kernel = job.kernel
     if not isinstance(kernel, KernelFile):
         return job

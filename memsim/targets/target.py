@@ -1,7 +1,5 @@
-"""A target: from what a user writes, on a command line, in a configuration or in a test, to a `Job`.
-
-In: the name of a catalogue kernel or of a file, and what is said of its launch, by name. Out: a `Job`. There
-is no other place where one is read. Left out on purpose: analyzing it.
+"""Reads a target, from the command line, a configuration or a test, as a `Job`. All of them use
+this module.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of target, in words, and what can be said of it."""
+    """A kind of target, in words, and the keys that apply to it."""
 
     what: str
     keys: tuple[str, ...]
@@ -58,12 +56,12 @@ FILES = {
 
 
 def is_file(target: str) -> bool:
-    """Whether a target is a file, by its name, or a cache; else it is a kernel of the catalogue."""
+    """Whether a target is a file or cache, by its name; else it is a kernel of the catalogue."""
     return kind_of(target) is not CATALOGUE
 
 
 def kind_of(target: str) -> Kind:
-    """What a target is."""
+    """The kind of a target."""
     if split_target(target) is not None:
         return PYTHON
     if is_trace(target):
@@ -74,7 +72,7 @@ def kind_of(target: str) -> Kind:
 
 
 def split_target(target: str) -> tuple[str, str | None] | None:
-    """`layouts.py:transpose` as file and function (None if it is not named); None if it is no such target."""
+    """`layouts.py:transpose` as file and function (None if not named); None if it is not such a target."""
     file, colon, function = target.rpartition(":")
     if colon and Path(file).suffix == FUNCTIONS and function.isidentifier():
         return file, function
@@ -82,7 +80,7 @@ def split_target(target: str) -> tuple[str, str | None] | None:
 
 
 def file_of(target: str) -> str:
-    """The file of a target that is one: `layouts.py` of `layouts.py:transpose`."""
+    """The file of a target: `layouts.py` for `layouts.py:transpose`."""
     python = split_target(target)
     return target if python is None else python[0]
 
@@ -101,13 +99,13 @@ def read_job(
     Args:
         target: a kernel of the catalogue, or a file.
         said: values by the keys of its `Kind`.
-        folder: what file names are relative to.
-        kernels: the folder of another catalogue than the one that ships.
-        where: what errors call the place of the arguments.
-        spell: how the user writes a key.
+        folder: the folder that file names are relative to.
+        kernels: folder of a catalogue other than the one that ships.
+        where: the source of the arguments, in errors.
+        spell: how the user spells a key.
 
     Raises:
-        MemsimError: a key that makes no sense, a value that cannot be, no such kernel, or no launch.
+        MemsimError: a key that does not apply, an invalid value, no such kernel, or no launch.
     """
     if kind_of(target) is CACHED:
         return cached_job(target, said, folder=folder, where=where, spell=spell)
@@ -137,7 +135,7 @@ def file_job(
     where: str = "args",
     spell: Callable[[str], str] = str,
 ) -> Job:
-    """The job of a kernel of a file, whatever its suffix; as `read_job`."""
+    """The job of a kernel in a file with any suffix; as `read_job`."""
     kind = kind_of(file)
     check_keys(BINARY if kind is CATALOGUE else kind, said, spell)
     if kind is SAVED:
@@ -169,13 +167,13 @@ def file_job(
 
 
 def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]) -> Job:
-    """The job of a function in a file of Python; of its parameters, `options` names some: `-Dpad=3`."""
+    """The job of a function in a Python file; `options` set its parameters: `-Dpad=3`."""
     file, function = split_target(target) or (target, None)
     values = {}
     for option in said.get("options", ()):
         name, equals, value = option.removeprefix("-D").partition("=")
         if not option.startswith("-D") or not equals:
-            raise MemsimError(f"{option} is no parameter of a function", hint="write -D NAME=VALUE")
+            raise MemsimError(f"{option} does not set a parameter of a function", hint="write -D NAME=VALUE")
         values[name] = value
     name = said.get("kernel", function)
     from memsim.sketch.python_function import PythonFunction
@@ -187,7 +185,7 @@ def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Calla
 def function_job(
     function: Callable[..., object], said: Mapping[str, Any], spell: Callable[[str], str] = str
 ) -> Job:
-    """The job of a function that is there already; `said` as in `read_job`."""
+    """The job of a function object; `said` as in `read_job`."""
     check_keys(PYTHON, said, spell)
     name = getattr(function, "__name__", "function")
     from memsim.sketch.python_function import PythonFunction
@@ -205,7 +203,7 @@ def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell:
 def _completed(
     file: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]
 ) -> Mapping[str, Any]:
-    """What is said, and what a source's own launch says besides."""
+    """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
         from memsim.targets.offers import completed
@@ -215,7 +213,7 @@ def _completed(
         except MemsimError as error:
             if spell is not str:
                 raise
-            raise MemsimError(f"{file}: {error.message}") from None  # the place is the configuration's
+            raise MemsimError(f"{file}: {error.message}") from None  # the place is in the configuration
     raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 
@@ -238,13 +236,13 @@ def cached_job(
 
 
 def launched_job(launched: Launched, said: Mapping[str, Any], spell: Callable[[str], str] = str) -> Job:
-    """The job of a launch that was captured or read; as `read_job`."""
+    """The job of a captured or loaded launch; as `read_job`."""
     check_keys(LAUNCHED, said, spell)
     return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:
-    """The job with what is said of any target: `COMMON`, `code` and `allow_out_of_bounds`."""
+    """The job with options of any target applied: `COMMON`, `code` and `allow_out_of_bounds`."""
     kernel = job.kernel
     if said.get("code") and isinstance(kernel, (Spec, kernel_file.KernelFile)):
         kernel = replace(kernel, code=said["code"])
@@ -259,16 +257,12 @@ def vary(job: Job, said: Mapping[str, Any]) -> Job:
 
 
 def check_keys(kind: Kind, said: Mapping[str, Any], spell: Callable[[str], str] = str) -> None:
-    """Is all that is said one of its keys? What would change nothing is a mistake of the user's.
-
-    Raises:
-        MemsimError: it is not.
-    """
+    """Raise a MemsimError unless all options apply to this kind of target."""
     for key in said:
         if key not in kind.keys:
             near = get_close_matches(key, kind.keys, n=1)
             hint = f"did you mean {spell(near[0])}?" if near else None
-            raise MemsimError(f"{spell(key)} makes no sense with {kind.what}", hint=hint)
+            raise MemsimError(f"{spell(key)} does not apply to {kind.what}", hint=hint)
 
 
 @cache

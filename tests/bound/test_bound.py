@@ -100,7 +100,7 @@ def test_of_ptx_only_accesses_are_counted() -> None:
     assert found.occupancy is None
     assert found.verdict.startswith("an estimate: at least")
     assert found.lacks == (
-        "instruction counts are not known, so only memory accesses are counted, as PTX has them",
+        "instruction counts are unknown, so only memory accesses are counted, as PTX has them",
     )
 
 

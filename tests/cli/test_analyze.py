@@ -127,7 +127,7 @@ def test_a_ptx_file_takes_everything_but_macros(memsim: Run, scale: Path, tmp_pa
     assert from_ptx == from_source
     assert from_ptx["code"]["form"] == "PTX"
     assert "estimated from PTX" in from_ptx["verdict"]
-    refused(memsim("analyze", ptx, *LAUNCH, *MACROS), "-D makes no sense with a PTX file")
+    refused(memsim("analyze", ptx, *LAUNCH, *MACROS), "-D does not apply to a PTX file")
 
 
 def test_an_array_from_a_file_decides_addresses(memsim: Run, tmp_path: Path) -> None:
@@ -202,16 +202,16 @@ def test_arch_is_checked(memsim: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("kernel_v4", "--grid", "8"), "--grid makes no sense with a catalogue kernel"),
-        (("kernel_v4", "--block", "8"), "--block makes no sense with a catalogue kernel"),
-        (("kernel_v4", "--kernel", "k"), "--kernel makes no sense with a catalogue kernel"),
-        (("kernel_v4", "--arg", "1"), "--arg makes no sense with a catalogue kernel"),
-        (("kernel_v4", "-DN=1"), "-D makes no sense with a catalogue kernel"),
-        (("kernel_v4", "--shared-bytes", "0"), "--shared-bytes makes no sense with a catalogue kernel"),
-        (("any.cu", "--size", "8,8,8"), "--size makes no sense with a CUDA file"),
-        (("any.npz", "--size", "8,8,8"), "--size makes no sense with a saved trace"),
-        (("any.npz", "--blocks", "1"), "--blocks makes no sense with a saved trace"),
-        (("any.npz", "--max-steps", "1"), "--max-steps makes no sense with a saved trace"),
+        (("kernel_v4", "--grid", "8"), "--grid does not apply to a catalogue kernel"),
+        (("kernel_v4", "--block", "8"), "--block does not apply to a catalogue kernel"),
+        (("kernel_v4", "--kernel", "k"), "--kernel does not apply to a catalogue kernel"),
+        (("kernel_v4", "--arg", "1"), "--arg does not apply to a catalogue kernel"),
+        (("kernel_v4", "-DN=1"), "-D does not apply to a catalogue kernel"),
+        (("kernel_v4", "--shared-bytes", "0"), "--shared-bytes does not apply to a catalogue kernel"),
+        (("any.cu", "--size", "8,8,8"), "--size does not apply to a CUDA file"),
+        (("any.npz", "--size", "8,8,8"), "--size does not apply to a saved trace"),
+        (("any.npz", "--blocks", "1"), "--blocks does not apply to a saved trace"),
+        (("any.npz", "--max-steps", "1"), "--max-steps does not apply to a saved trace"),
         (("any.cu", "--block", "8"), "k() needs --grid"),
         (("any.cu", "--grid", "8,x", "--block", "8"), "'8,x' is not a list of integers"),
         (("any.cu", "--grid", "0", "--block", "8"), "grid must be one to three positive integers"),
@@ -263,7 +263,7 @@ def test_a_target_of_the_project_goes_by_its_name(
         in document(memsim("analyze", "double", "--blocks", "2", "--json"))["verdict"]
     )
     assert memsim("explain", "double", "--line", "4").code == 0
-    refused(memsim("analyze", "double", "--grid", "8"), "--grid makes no sense with a target of a project")
+    refused(memsim("analyze", "double", "--grid", "8"), "--grid does not apply to a target of a project")
     refused(memsim("analyze", "triple"), "there is no kernel 'triple'")
 
 

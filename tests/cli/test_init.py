@@ -38,7 +38,7 @@ def test_what_lacks_a_value_is_a_comment_that_says_so(memsim: Run, project: Path
     (project / "twice.cu").write_text(WHOLE)
     assert memsim("init").out.splitlines()[0] == "wrote memsim.toml: 2 targets, 1 of which lack a value"
     written = (project / "memsim.toml").read_text()
-    assert "# Say the value of GRID, BLOCK, data_SIZE, n, and take the # away:\n# [[targets]]" in written
+    assert "# Set GRID, BLOCK, data_SIZE, n and uncomment:\n# [[targets]]" in written
     assert memsim("baseline").code == 0  # of the other target
 
 

@@ -47,7 +47,7 @@ def test_a_launch_has_its_own_shape(
     assert memsim("analyze", scale, *launch, *OPTIONS, "--save-launch", tmp_path / "l").code == 0
     done = memsim("analyze", tmp_path / "l" / "launch.json", *option)
     assert (done.code, done.out) == (2, "")
-    assert f"{option[0]} makes no sense with a launch" in done.err
+    assert f"{option[0]} does not apply to a launch" in done.err
 
 
 def test_a_launch_that_reads_a_little_too_far(memsim: Run, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_folder_of_tritons_cache(memsim: Run, cache: Path) -> None:
     for wrong, message in (
         (launch[2:], "needs --grid"),
         (launch[:-2], "takes 3 arguments (x: u64, out: u64, n: u32)"),
-        ((*launch, "--block", "64"), "--block makes no sense with a folder of Triton's cache"),
+        ((*launch, "--block", "64"), "--block does not apply to a folder of Triton's cache"),
         ((*launch, "--kernel", "sub"), "there is no kernel 'sub' in it"),
     ):
         done = memsim("analyze", cache, *wrong)

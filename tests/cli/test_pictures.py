@@ -98,7 +98,7 @@ def test_size_and_arch_of_a_heatmap_count(memsim: Run) -> None:
         (("kernel_v4", *SMALL, "-o", "x"), "without a suffix"),
         (("kernel_v4", *SMALL, "-o", "no/x.png"), "cannot write"),
         (("kernel_v4", *SMALL, "-o", "no/x.html"), "cannot write"),
-        (("kernel_v4", "--grid", "8"), "--grid makes no sense with a catalogue kernel"),
+        (("kernel_v4", "--grid", "8"), "--grid does not apply to a catalogue kernel"),
     ],
 )
 def test_a_heatmap_that_cannot_be(

@@ -177,7 +177,7 @@ def test_mistakes(memsim: Memsim, tile: Path) -> None:
     done = memsim("suggest", tile, *LAUNCH, "--take", "7")
     assert (done.code, done.err) == (2, "error: there is no proposal 7\nhint: there are 2 proposals\n")
     assert memsim("suggest", tile).code == 2  # no launch
-    assert "--size makes no sense with a CUDA file" in memsim("suggest", tile, *LAUNCH, "--size", "3").err
+    assert "--size does not apply to a CUDA file" in memsim("suggest", tile, *LAUNCH, "--size", "3").err
 
 
 def test_without_a_compiler_the_catalogue_still_gets_proposals(

@@ -34,7 +34,7 @@ LD_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 LD_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 ST_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"
 ST_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
-NOT_CERTAIN = "some counts are not certain"
+NOT_CERTAIN = "some counts are uncertain"
 
 
 @pytest.fixture(scope="module")

@@ -246,7 +246,7 @@ def test_a_target_that_was_taken_out(folder: Folder) -> None:
     folder.write("memsim.toml", both.replace("write*", "write"))
     done = folder.run("check")
     assert done.code == 2
-    assert "permuted_write_fixed@64,64 is in the baseline, and is no target any more" in done.out
+    assert "permuted_write_fixed@64,64 is in the baseline but is no longer a target" in done.out
     folder.run("baseline")
     assert folder.run("check").code == 0
 
@@ -308,7 +308,7 @@ def test_a_ptx_file(tile: Tile) -> None:
     project.write("build/tile.ptx", ptx)
     target = TARGET.replace("tile.cu", "build/tile.ptx")
     project.write("memsim.toml", f"budgets = ['ways <= 0']\n{target}")
-    assert "options makes no sense with a PTX file" in project.run("check").out
+    assert "options does not apply to a PTX file" in project.run("check").out
     project.edit("memsim.toml", 'options = ["-DPAD=1"]', "")
     done = project.run("check", "--format", "json")
     assert done.code == 1

@@ -174,7 +174,7 @@ def test_the_fixture_captures(pytester: pytest.Pytester) -> None:
     for line in (
         "the marker memsim checked nothing: the test analyzed no kernel",
         "add: budget broken: sectors_per_request <= 4",
-        "error: grid= makes no sense with a launch",
+        "error: grid= does not apply to a launch",
     ):
         result.stdout.fnmatch_lines([line])
 
@@ -225,7 +225,7 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
         ),
         ('"way <= 1", kernel="transpose_xor"', False, "budget:1: there is no quantity 'way'"),
         ('"ways <= 1", kernel="transpose_xxx"', False, "there is no kernel 'transpose_xxx'"),
-        ('"ways <= 1", kernel="transpose_xor", sise="64,64"', False, "sise= makes no sense with a"),
+        ('"ways <= 1", kernel="transpose_xor", sise="64,64"', False, "sise= does not apply to a"),
         ('"ways <= 1", file="gone.cu", grid=1, block=1', False, "there is no such file"),
         ('"ways <= 1", file="gone.cu"', False, "gone.cu needs grid= and block="),
         ('"ways <= 1", target="gone"', False, "there is no memsim.toml"),

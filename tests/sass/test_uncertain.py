@@ -78,7 +78,7 @@ def analysis(folder: Path, body: str) -> Analysis:
 def test_what_does_not_depend_on_the_order_is_certain(name: str, tmp_path: Path) -> None:
     found = analysis(tmp_path, CERTAIN[name])
     assert found.trace.unsure == ()
-    assert "some counts are not certain" not in found.verdict
+    assert "some counts are uncertain" not in found.verdict
 
 
 @pytest.mark.parametrize("name", UNCERTAIN)
@@ -87,5 +87,5 @@ def test_what_depends_on_the_order_says_so(name: str, tmp_path: Path) -> None:
     found = analysis(tmp_path, body)
     assert any(reason in told for told in found.trace.unsure), found.trace.unsure
     assert all("k.cu:" in told for told in found.trace.unsure)
-    assert "some counts are not certain" in found.verdict
+    assert "some counts are uncertain" in found.verdict
     assert f"Not certain: {found.trace.unsure[0]}" in str(found)

@@ -160,7 +160,7 @@ def test_what_no_array_can_be() -> None:
     with pytest.raises(MemsimError, match="before its allocation"):
         ArrayArg((4,), strides=(-4,), offset=8)
     assert ArrayArg((4,), strides=(-4,)).start == 12
-    with pytest.raises(MemsimError, match="do not fit an array of shape"):
+    with pytest.raises(MemsimError, match="do not match an array of shape"):
         ArrayArg((4,), strides=(4, 4))
 
 

@@ -75,10 +75,10 @@ def test_pictures_and_pages(folder: Path, run: Any) -> None:  # noqa: F811
         (("layouts.py:nothing", "--block", "32"), "there is no function nothing in it"),
         (("none.py:transpose", "--block", "32"), "none.py: there is no such file"),
         (("layouts.py:transpose", "--block", "32,32", "-D", "pod=1"), "transpose has no parameter pod"),
-        (("layouts.py:transpose", "--block", "32,32", "-D", "pad"), "no parameter of a function"),
+        (("layouts.py:transpose", "--block", "32,32", "-D", "pad"), "does not set a parameter of a function"),
         (
             ("layouts.py:transpose", "--block", "32,32", "--size", "1"),
-            "--size makes no sense with a function",
+            "--size does not apply to a function",
         ),
         (("layouts.py:transpose", "--block", "32,33", "-D", "pad=0"), "has 1056 threads"),
         (("layouts.py:transpose", "--block", "33,31"), "layouts.py:8: index 32"),

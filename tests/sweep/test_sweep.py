@@ -164,7 +164,7 @@ def test_files_that_are_of_something_else(folder: Path, run: Any) -> None:  # no
     assert done.code == 2
     assert "no file of a sweep over the same values" in done.err
     assert (folder / "other.csv").read_text() == "a,b\n1,2\n"
-    assert "results are a table" in run(*launch, "-D", "pad=0..1", "-o", "r.txt").err
+    assert "the suffix is not that of a results file" in run(*launch, "-D", "pad=0..1", "-o", "r.txt").err
     assert "cannot write the results" in run(*launch, "-D", "pad=0..1", "-o", "none/r.csv").err
     assert "cannot be written as .gif" in run(*launch, "-D", "pad=0..1", "--plot", "f.gif").err
     assert "nothing varies" in run(*launch).err
