@@ -1,8 +1,7 @@
-"""What an ncu report says of machine code: counters of each launch, and figures of every instruction.
+"""Reads machine code profiles from an ncu report: counters of each launch, and metrics of every instruction.
 
-In: a report file. Out: `CodeProfile`s in the order of the launches, which know their code by its addresses.
-Read in a process of its own, as `memsim.validate.profiles` does. Left out on purpose: source lines, which the
-cubin's listing has.
+Instructions are identified by address. Reports are read in a separate process, as in
+`memsim.validate.profiles`. Source lines are taken from the cubin's listing instead.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from memsim.validate.profiles import (
 )
 from memsim.validate.sass import access_of, opcode
 
-EVERYWHERE = CODE_METRICS[:2]  # figures that every instruction has; the others are of memory accesses
-PADDING = ("NOP", "BRA")  # behind the last instruction that can run: a jump to itself, and nothing
+EVERYWHERE = CODE_METRICS[:2]  # metrics of every instruction; the others are of memory accesses only
+PADDING = ("NOP", "BRA")  # after the last reachable instruction: a jump to itself, and NOPs
 MOST_INSTRUCTIONS = 1 << 20
 AXES = ("x", "y", "z")
 Column = tuple[int | None, ...]
@@ -36,12 +35,12 @@ Column = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class CodeProfile:
-    """One launch as ncu measured it, in so many passes over the kernel.
+    """One launch as measured by ncu, in several passes over the kernel.
 
-    kernel: the name in the code. grid, block: of the launch, None where the report does not say.
-    addresses: bytes from the first instruction, ascending. sass: the instructions as ncu writes them.
-    figures: by the name in `CODE_METRICS`, a column as long as `addresses`; None where ncu has no figure.
-    A metric that was not collected has no column; without the section SourceCounters nothing has one.
+    kernel: the name in the code. grid, block: of the launch, None if not in the report. addresses: offsets
+    from the first instruction, ascending. sass: the instructions as ncu prints them. figures: by the name in
+    `CODE_METRICS`, a column as long as `addresses`; None where ncu has no value. A metric that was not
+    collected has no column; without the section SourceCounters there are none.
     """
 
     kernel: str
@@ -54,20 +53,20 @@ class CodeProfile:
     figures: Mapping[str, Column] = field(default_factory=dict)
 
     def figure(self, metric: str, row: int) -> int | None:
-        """The figure of an instruction; None if there is none."""
+        """The value of a metric for an instruction; None if there is none."""
         column = self.figures.get(metric)
         return None if column is None else column[row]
 
     @property
     def accesses(self) -> set[str | None]:
-        """Kinds of memory access in the code, as `memsim.validate.sass` calls them."""
+        """Kinds of memory access in the code, by their names in `memsim.validate.sass`."""
         return {access_of(text) for text in self.sass}
 
     def starting_at(self, opcodes: Mapping[int, str]) -> CodeProfile | None:
-        """The same with addresses counted from the kernel's first instruction; None if it is of other code.
+        """A copy with addresses relative to the kernel's first instruction; None if it is of other code.
 
-        `opcodes`: the code's, without modifiers, by address. ncu lists what can run, and not the padding
-        behind it; a function that the kernel calls may lie in front of the kernel.
+        `opcodes`: the code's, without modifiers, by address. ncu lists reachable instructions without the
+        padding after them; a function that the kernel calls may precede the kernel.
         """
         padded = [address for address, name in sorted(opcodes.items()) if name not in PADDING]
         needed = padded[-1] if padded else 0
@@ -89,7 +88,9 @@ class CodeProfile:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values in columns. Addresses as distances; figures of accesses only where there is one."""
+        """Plain values in columns: addresses as differences; metrics of accesses only where they
+        have values.
+        """
         rows = [row for row in range(len(self.sass)) if self._is_access(row)]
         return {
             "kernel": self.kernel,
@@ -180,7 +181,7 @@ def _base(text: str) -> str:
 
 
 def _runs(values: Sequence[int | None]) -> list[int | None]:
-    """How often and what, in turns: 16 16 16 4 as 3 16 1 4."""
+    """Run-length encoding: 16 16 16 4 as 3 16 1 4."""
     runs: list[int | None] = []
     for value in values:
         if runs and runs[-1] == value:
@@ -194,12 +195,12 @@ def _unrolled(runs: Sequence[Any]) -> list[Any]:
     """The inverse of `_runs`.
 
     Raises:
-        MemsimError: it says of more instructions than a kernel has.
+        MemsimError: more instructions than a kernel can have.
     """
     each = runs[::2]
     is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
     if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
-        raise MemsimError("not a recording: it says of more instructions than a kernel has")
+        raise MemsimError("not a recording: it has more instructions than a kernel can have")
     return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
 
 

@@ -1,8 +1,7 @@
-"""A recording of machine code: what a GPU counted for one launch, by instruction, and what it was made with.
+"""A recording of machine code: what a GPU counted for one launch, by instruction, and how it was made.
 
-In: profiles of a launch, or a file. Out: `CodeRecording`, and its file, which
-`documents.CodeRecording` describes. Recordings are never changed: a file that exists is never written again.
-Left out on purpose: the code itself, of which only the digest is kept, and what the figures mean.
+Its file format is `documents.CodeRecordingDocument`. Recordings are immutable: an existing file is never
+overwritten. Of the code only a digest is stored.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from memsim.validate.recording_files import check_record, read_record, write_rec
 
 SCHEMA = 1
 PLAIN = ("name", "size", "date", "ncu")
-LAUNCHED = ("kernel", "grid", "block")  # said once, and not in each profile
+LAUNCHED = ("kernel", "grid", "block")  # stored once, not in each profile
 
 
 @dataclass(frozen=True, slots=True)
 class CodeOrigin:
-    """What ran. compiler: "" if that is not known. digest: SHA-256 of the code, as in `Trace.origin`."""
+    """The code. compiler: "" if unknown. digest: SHA-256 of the code, as in `Trace.origin`."""
 
     compiler: str
     arch: str
@@ -34,7 +33,7 @@ class CodeOrigin:
 
 @dataclass(frozen=True, slots=True)
 class CodeLaunchRecord:
-    """What was launched. kernel: the name in the code. arguments: in words, in the kernel's order."""
+    """The launch. kernel: the name in the code. arguments: in words, in the kernel's order."""
 
     kernel: str
     grid: tuple[int, int, int]
@@ -47,9 +46,9 @@ class CodeLaunchRecord:
 class CodeRecording:
     """One launch of machine code on a GPU.
 
-    name: in the catalogue, or the kernel's own. size: the problem's, by name; None if it has none.
-    date: UTC, ISO 8601. result: the check of what was computed, in the same run; None without a reference.
-    profiles: each run of the profiler; the first has the figures of every instruction.
+    name: in the catalogue, or the kernel's own. size: the problem size by name; None if it has none. date:
+    UTC, ISO 8601. result: the check of the kernel's results in the same run; None without a reference.
+    profiles: each run of the profiler; the first has the metrics of every instruction.
     """
 
     name: str
@@ -73,7 +72,7 @@ class CodeRecording:
         return f"{self.name} {','.join(map(str, self.extents))}".rstrip()
 
     def to_dict(self) -> dict[str, Any]:
-        """The recording as its file holds it."""
+        """The contents of its file."""
         return {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in PLAIN},
@@ -92,7 +91,7 @@ class CodeRecording:
         """The inverse of `to_dict`.
 
         Raises:
-            MemsimError: not as the schema says.
+            MemsimError: it does not conform to the schema.
         """
         check_record(record, SCHEMA, documents.CodeRecordingDocument, file)
         launch = record["launch"]
@@ -101,7 +100,7 @@ class CodeRecording:
         for one in record["profiles"]:
             missing = {*one["collected"]} & {*EVERYWHERE} - {*one["instructions"]}
             if missing:
-                raise MemsimError(f"not a recording: there is no {', '.join(sorted(missing))}", file=file)
+                raise MemsimError(f"not a recording: {', '.join(sorted(missing))} missing", file=file)
         return CodeRecording(
             **{name: record[name] for name in PLAIN},
             device=Device(**record["device"]),
@@ -112,7 +111,7 @@ class CodeRecording:
         )
 
     def save(self, path: Path) -> None:
-        """Writes a new file: whole, or not at all.
+        """Write a new file atomically.
 
         Raises:
             MemsimError: the file exists, or cannot be written.
@@ -124,6 +123,6 @@ def load_code_recording(path: Path) -> CodeRecording:
     """The recording in a file.
 
     Raises:
-        MemsimError: no such file, not JSON, or not as the schema says.
+        MemsimError: no such file, not JSON, or not conforming to the schema.
     """
     return CodeRecording.from_dict(read_record(path), str(path))

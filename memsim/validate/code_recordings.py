@@ -1,7 +1,6 @@
-"""Where recordings of machine code are, and which one is wanted.
+"""Finds recordings of machine code in a folder: `<gpu>/code/<name>.json`.
 
-In: a folder of recordings, `<gpu>/code/<name>.json` and the like. Out: paths and recordings.
-The name of a file is for people, as in `memsim.validate.recordings`; what a recording is stands in it.
+File names are for people, as in `memsim.validate.recordings`; the contents identify a recording.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ FOLDER = "code"
 
 
 def code_paths(folder: Path, name: str = "*") -> list[Path]:
-    """All recordings of a kernel, whatever GPU, size and code."""
+    """All recordings of a kernel, for any GPU, size and code."""
     return sorted({*folder.glob(f"*/{FOLDER}/{name}.json"), *folder.glob(f"*/{FOLDER}/{name}.*.json")})
 
 
 def new_code_path(folder: Path, recording: CodeRecording, default_size: Sequence[int] = ()) -> Path:
-    """A path for a new recording, where nothing is yet."""
+    """An unused path for a new recording."""
     extents = recording.extents
     size = "" if extents == tuple(default_size) else "." + "x".join(map(str, extents))
     return free_path(folder / recording.device.slug / FOLDER, f"{recording.name}{size}")
@@ -31,7 +30,7 @@ def new_code_path(folder: Path, recording: CodeRecording, default_size: Sequence
 def newest_code(
     folder: Path, spec: Spec, size: Sequence[int], gpu: str | None = None
 ) -> CodeRecording | None:
-    """The newest recording of a kernel's code as it is now, on the GPU of that folder name or on any."""
+    """The newest recording of a kernel's present code, on the GPU of that folder name or on any."""
     digest = spec.kernel().origin.digest
     found = (load_code_recording(path) for path in code_paths(folder, spec.name))
     fitting = [

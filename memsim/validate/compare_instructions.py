@@ -1,8 +1,6 @@
-"""Predictions beside measurements, for each machine instruction and for the whole launch.
+"""Compares predictions with measurements for each machine instruction and for the whole launch.
 
-In: an analysis of a trace of machine code, and profiles of a launch of it. Out: `CodeComparison`: a row for
-each instruction that touches memory, the launch's counters, and one verdict.
-Left out on purpose: tolerance. A figure is equal, or a surplus of a counter is proven to be arbitration
+There is no tolerance: a value is equal, or a surplus is proven to be arbitration
 (`memsim.validate.compare_lines`), or there is no rule for it, or it differs.
 """
 
@@ -36,7 +34,7 @@ from memsim.validate.predict import (
 from memsim.validate.profiles import CODE_METRICS, counter_of
 from memsim.validate.sass import access_of
 
-# What a launch is, best first; "not certain" where something differs and the analysis says what may.
+# Verdicts on a launch, best first; "not certain" if something differs that the analysis marks as uncertain.
 EQUAL, ARBITRATION, PARTLY, UNSURE, DIFFERS = (
     "equal",
     "equal but for arbitration",
@@ -50,9 +48,9 @@ CODE_VERDICTS = (EQUAL, ARBITRATION, PARTLY, UNSURE, DIFFERS)
 
 @dataclass(frozen=True, slots=True)
 class InstructionRow:
-    """The figures of one instruction. `address`: its first byte, from the kernel's first one.
+    """The metrics of one instruction. `address`: its offset from the kernel's first byte.
 
-    `unresolved`: why some figures are not known.
+    `unresolved`: why some predictions are unknown.
     """
 
     address: int
@@ -62,7 +60,7 @@ class InstructionRow:
 
     @property
     def differs(self) -> bool:
-        """Whether a figure is not as predicted."""
+        """Whether a value differs from its prediction."""
         return any(figure.verdict == DIFFERENT for figure in self.figures)
 
     @property
@@ -73,9 +71,9 @@ class InstructionRow:
 
 @dataclass(frozen=True, slots=True)
 class CodeComparison:
-    """One launch beside the prediction for it.
+    """One launch compared with its prediction.
 
-    unsure: why the counts are not certain; "" if they are.
+    unsure: why the counts are uncertain; "" if they are not.
     """
 
     rows: tuple[InstructionRow, ...]
@@ -84,7 +82,7 @@ class CodeComparison:
 
     @property
     def figures(self) -> Iterator[MetricComparison]:
-        """All of them, instructions first."""
+        """All compared values, instructions first."""
         for row in self.rows:
             yield from row.figures
         yield from self.totals
@@ -101,7 +99,7 @@ class CodeComparison:
 
     @property
     def differences(self) -> dict[str, str]:
-        """Where something differs (an instruction, or a counter) -> what was predicted and what measured."""
+        """Instructions and counters that differ -> predicted and measured values."""
         found = {
             row.where: "; ".join(_said(figure) for figure in row.figures if figure.verdict == DIFFERENT)
             for row in self.rows
@@ -111,15 +109,15 @@ class CodeComparison:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why something is not compared, each once."""
+        """Why something is not compared, without duplicates."""
         return tuple(dict.fromkeys(row.unresolved for row in self.rows if row.unresolved))
 
 
 def compare_code(profiles: Sequence[CodeProfile], analysis: Analysis) -> CodeComparison:
-    """Sets a prediction beside profiles of the same launch of the same code.
+    """Compare a prediction with profiles of the same launch of the same code.
 
-    Addresses in the profiles are counted from the kernel's first instruction. The first profile has
-    the figures of the instructions. What was not collected is not compared.
+    Addresses in the profiles count from the kernel's first instruction. The first profile has the metrics of
+    instructions. What was not collected is not compared.
 
     Raises:
         MemsimError: the prediction is not for the whole grid, or not from machine code.
@@ -151,7 +149,7 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
         mine = accesses.get(address, [])
         found: Figures = {name: (row is not None and profile.figure(name, row)) or 0 for name in collected}
         if not mine and not found.get(THREADS):
-            continue  # no lane was ever on: it asked for nothing, and is not in the trace
+            continue  # no lane was ever active: it is not in the trace
         yield InstructionRow(
             address=address,
             sass=mine[0].site.instruction if mine or row is None else profile.sass[row],
@@ -161,7 +159,7 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
 
 
 def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> dict[str, int | None]:
-    """Totals that the profiler adds up from its instructions, where only the rows are known."""
+    """Totals that the profiler adds up from its instructions, of which only the rows are predicted."""
     sums: dict[str, int | None] = {}
     for figure in (figure for row in rows for figure in row.figures):
         if figure.metric in totals and totals[figure.metric] is None:
@@ -172,10 +170,10 @@ def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> d
 
 
 def _predicted(accesses: Sequence[PredictedAccess], arch: Arch) -> Figures:
-    """The figures of one instruction.
+    """The predictions for one instruction.
 
-    One that touches two spaces is one instruction. How often a generic access ran is not known then: the
-    trace has it for each space.
+    One that accesses two spaces is one instruction. The execution count of a generic access is then unknown:
+    the trace has it for each space.
     """
     figures = predict(accesses, arch).figures
     ops = {access_name(access.site) for access in accesses}
@@ -193,7 +191,7 @@ def _figures(collected: Iterable[str], predicted: Figures, measured: Figures) ->
 
 
 def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:
-    """The accesses of each machine instruction; of a copy both sides.
+    """The accesses of each machine instruction; for a copy both sides.
 
     Raises:
         MemsimError: the trace is not of machine code.
@@ -201,10 +199,10 @@ def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:
     found: dict[int, list[PredictedAccess]] = {}
     for access in accesses_of(trace):
         if access.site.address < 0:
-            raise MemsimError("PTX has no addresses to compare; instructions are of machine code")
+            raise MemsimError("PTX has no addresses to compare; machine code is needed")
         found.setdefault(access.site.address, []).append(access)
     return found
 
 
 def _said(figure: MetricComparison) -> str:
-    return f"{figure.metric} {figure.measured:,} and not {figure.predicted:,}"
+    return f"{figure.metric} {figure.measured:,}, not {figure.predicted:,}"

@@ -1,18 +1,16 @@
-"""Predictions beside measurements: for each source line, and for the whole launch.
+"""Compares predictions with measurements for each source line and for the whole launch.
 
-In: a `Recording`, the `Analysis` of the same launch, and which lines call which. Out: `RecordingComparison`.
-Left out on purpose: tolerance. A figure is equal, or a surplus is proven to be arbitration, or it is a
-difference. What ran was made of PTX, which does not say where ptxas switches lanes off in place of branching:
-how often an instruction is executed is compared by instruction (`memsim.validate.compare_instructions`), not
-here.
+There is no tolerance: a value is equal, or a surplus is proven to be arbitration, or it is a difference. The
+code that ran was compiled from PTX, which does not tell where ptxas uses predication instead of branches:
+execution counts are compared by instruction (`memsim.validate.compare_instructions`), not here.
 
-Arbitration. Where warps get in each other's way, shared accesses take more wavefronts. That is no property
-of addresses, comes out different in each run, and has a counter of its own,
-`l1tex__data_bank_conflicts_type_arbitration.sum`. A surplus is called arbitration only if
+Arbitration. If warps compete, shared accesses take more wavefronts. That does not depend on addresses,
+differs in each run, and has its own counter, `l1tex__data_bank_conflicts_type_arbitration.sum`. A surplus
+counts as arbitration only if
 
-1. the source counters, which know no arbitration, show the predicted figures for every access, and
-2. in one and the same pass over the kernel, wavefronts and conflicts are above their predictions by the same
-   number, and the arbitration counter is at least that number.
+1. the source counters, which exclude arbitration, show the predicted values for every access, and
+2. in the same pass over the kernel, wavefronts and conflicts exceed their predictions by the same number, and
+   the arbitration counter is at least that number.
 """
 
 from __future__ import annotations
@@ -42,18 +40,18 @@ UNMODELLED = "not modelled"
 DIFFERENT = "difference"
 VERDICTS = (EXACT, NOISE, UNMODELLED, DIFFERENT)
 
-#: Figures of a source line that are compared: of memory, and of the lanes that ask for it.
+#: Metrics of a source line that are compared: those of memory, and of active lanes.
 LINE_METRICS = tuple(metric for metric in SOURCE_METRICS if metric != EXECUTED)
-TOGETHER = "ncu shows what is inlined under its own line or under that of the call"
+TOGETHER = "ncu attributes inlined instructions to their own line or to that of the call"
 
 Calls = Mapping[tuple[str, int], Set[tuple[str, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
-    """One number, predicted and measured.
+    """One value, predicted and measured.
 
-    predicted: None if no rule is known. arbitration: how much of the measured number is proven to be that.
+    predicted: None if there is no rule. arbitration: the part of the measured value proven to be arbitration.
     """
 
     metric: str
@@ -74,9 +72,10 @@ class MetricComparison:
 
 @dataclass(frozen=True, slots=True)
 class LineComparison:
-    """The figures of one source line and kind of access, or of a few lines together.
+    """The metrics of one source line and kind of access, or of several lines together.
 
-    wavefronts: predicted for the hardware, where the figures are by the profiler's formula; None off shared.
+    wavefronts: predicted for the hardware, where the metrics follow the profiler's formula; None unless
+    shared.
     """
 
     places: tuple[LineAccess, ...]
@@ -85,17 +84,17 @@ class LineComparison:
 
     @property
     def differs(self) -> bool:
-        """Whether a figure is not as predicted."""
+        """Whether a value differs from its prediction."""
         return any(figure.verdict == DIFFERENT for figure in self.figures)
 
     @property
     def happened(self) -> bool:
-        """Whether anything was executed, or should have been."""
+        """Whether anything was, or should have been, executed."""
         return any(figure.predicted or figure.measured for figure in self.figures)
 
     @property
     def where(self) -> str:
-        """`kernels/kernel_v4.cu:53 shared load`; lines that are counted together joined by +."""
+        """`kernels/kernel_v4.cu:53 shared load`; lines that are counted together are joined by +."""
         by_file: dict[str, list[str]] = defaultdict(list)
         for place in self.places:
             by_file[place.file].append(str(place.line))
@@ -105,7 +104,7 @@ class LineComparison:
 
 @dataclass(frozen=True, slots=True)
 class RecordingComparison:
-    """One recording beside the prediction for it."""
+    """One recording compared with its prediction."""
 
     recording: Recording
     lines: tuple[LineComparison, ...]
@@ -114,7 +113,7 @@ class RecordingComparison:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Where something is not as predicted: source lines and accesses, and names of metrics."""
+        """Source lines with accesses, and metrics, that differ from their predictions."""
         lines = [line.where for line in self.lines if line.differs]
         return *lines, *(figure.metric for figure in self.totals if figure.verdict == DIFFERENT)
 
@@ -125,14 +124,14 @@ class RecordingComparison:
 
     @property
     def figures(self) -> Iterator[MetricComparison]:
-        """All of them, lines first."""
+        """All compared values, lines first."""
         for line in self.lines:
             yield from line.figures
         yield from self.totals
 
 
 def compare(recording: Recording, analysis: Analysis, calls: Calls) -> RecordingComparison:
-    """Sets a prediction beside a recording of the same launch.
+    """Compare a prediction with a recording of the same launch.
 
     `calls`: for a line (file, line) of an inlined function, the lines that call it.
 
@@ -164,11 +163,11 @@ def compare(recording: Recording, analysis: Analysis, calls: Calls) -> Recording
     totals = tuple(
         figure
         for figure in counter_figures(recording.profiles, analysis.totals, explained)
-        if counter_of(recording.profiles, figure.metric) is not None  # else it was not collected
+        if counter_of(recording.profiles, figure.metric) is not None  # if it was collected
     )
     notes = [f"{line.where}: {TOGETHER}" for line in lines if len(line.places) > 1]
     if fillers:
-        notes.append(f"{fillers} instructions that never run (@!PT) were put in by ptxas")
+        notes.append(f"ptxas inserted {fillers} instructions that never execute (@!PT)")
     return RecordingComparison(recording, lines, totals, tuple(notes))
 
 
@@ -201,7 +200,9 @@ def _compare_lines(
 
 
 def _connected(places: Sequence[LineAccess], calls: Calls) -> list[list[LineAccess]]:
-    """Lines of one kind of access that inlining connects: ncu puts an instruction under any of them."""
+    """Lines of one kind of access that are connected by inlining: ncu attributes an instruction to any of
+    them.
+    """
     import networkx
 
     graph: networkx.Graph[LineAccess] = networkx.Graph()
@@ -221,7 +222,7 @@ def counter_figures(
 ) -> Iterator[MetricComparison]:
     """The hardware's counters.
 
-    predicted: by ncu's names. explained: the source counters show the predicted figures for every access.
+    predicted: by ncu's names. explained: the source counters show the predicted values for every access.
     """
     one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
     for metric, expected in predicted.items():
@@ -235,7 +236,7 @@ def counter_figures(
 
 
 def _arbitration(together: Mapping[str, int | float], predicted: Mapping[str, int | None]) -> int:
-    """The surplus that is proven to be arbitration, by counters of one pass; else 0."""
+    """The surplus that is proven to be arbitration by counters of one pass; else 0."""
     expected = {metric: predicted.get(metric) for metric in together if metric != ARBITRATION}
     surplus = {together[metric] - count for metric, count in expected.items() if count is not None}
     proven = (

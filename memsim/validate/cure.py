@@ -1,7 +1,4 @@
-"""A change that was suggested, measured: the kernel as it is and the changed one, each beside its prediction.
-
-In: both jobs and their analyses. Out: `Verified`. Left out on purpose: which change, and printing.
-"""
+"""Measures a suggested change: the original and the changed kernel, each compared with its prediction."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from memsim.validate.live import Progress, measure
 class Verified:
     """What a GPU counts before and after a change.
 
-    recordings, comparisons: of the kernel as it is, and of the changed one.
+    recordings, comparisons: of the original kernel and of the changed one.
     """
 
     recordings: tuple[CodeRecording, CodeRecording]
@@ -27,12 +24,12 @@ class Verified:
 
 
 def verify(job: Job, before: Analysis, changed: Job, after: Analysis, progress: Progress = None) -> Verified:
-    """Runs both under Nsight Compute, and compares.
+    """Run both under Nsight Compute and compare.
 
     Raises:
-        MemsimError: as `memsim.validate.live.measure`; or the prediction is not of the whole grid.
+        MemsimError: as in `memsim.validate.live.measure`; or the prediction is not for the whole grid.
     """
     if before.trace.blocks_replayed < before.trace.launch.blocks:
-        raise MemsimError("the GPU runs all blocks, and not all were replayed", hint="leave out --blocks")
+        raise MemsimError("the GPU runs all blocks, but not all were replayed", hint="omit --blocks")
     one, other = measure([job, changed], progress)
     return Verified((one, other), (compare_code(one.profiles, before), compare_code(other.profiles, after)))

@@ -1,7 +1,4 @@
-"""The GPU of this machine, as CuPy sees it.
-
-In: nothing. Out: `Device`, or one clear error for what is missing: CuPy, a driver, a GPU, rules for its chip.
-"""
+"""The GPU of this machine, through CuPy."""
 
 from __future__ import annotations
 
@@ -15,7 +12,9 @@ from memsim.errors import MemsimError
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The GPU and its software. `driver` is the driver's own version, `cuda` the CUDA release it serves."""
+    """The GPU and its software. `driver` is the driver's version, `cuda` the CUDA release that it
+    supports.
+    """
 
     gpu: str
     compute_capability: str
@@ -25,7 +24,7 @@ class Device:
 
     @property
     def arch(self) -> str:
-        """The chip's name as compilers write it: sm_90 for 9.0."""
+        """The chip's name in compilers: sm_90 for 9.0."""
         return f"sm_{self.compute_capability.replace('.', '')}"
 
     @property
@@ -35,7 +34,7 @@ class Device:
 
 
 def slug(name: str) -> str:
-    """`name` in lower case, with one hyphen for whatever is no letter and no digit."""
+    """`name` in lower case, with hyphens for anything but letters and digits."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -63,15 +62,11 @@ def this_device() -> Device:
 
 
 def check_chip(device: Device) -> None:
-    """That there are rules for this chip, without which there is nothing to compare.
-
-    Raises:
-        MemsimError: it was never measured.
-    """
+    """Raise unless there are rules for this chip."""
     if device.arch not in ARCHS:
         raise MemsimError(
             f"there are no rules for {device.gpu} ({device.arch}), only for {', '.join(ARCHS)}",
-            hint="memsim probe --live says which of them hold on this GPU",
+            hint="memsim probe --live tests which of them hold on this GPU",
         )
 
 
@@ -79,7 +74,7 @@ def load_cupy() -> Any:
     """The module `cupy`.
 
     Raises:
-        MemsimError: it is not there, or it cannot be loaded.
+        MemsimError: it is not installed or cannot be loaded.
     """
     try:
         import cupy  # type: ignore[import-not-found,unused-ignore]
@@ -87,30 +82,30 @@ def load_cupy() -> Any:
         if getattr(error, "name", None) != "cupy":
             raise MemsimError(f"CuPy cannot be loaded: {error}", hint="reinstall it") from None
         raise MemsimError(
-            "CuPy is not installed, and kernels run on the GPU through it",
-            hint="pip install cupy-cuda12x (cupy-cuda13x for a driver of CUDA 13), or leave out --live "
+            "CuPy is not installed; memsim runs kernels on the GPU through it",
+            hint="pip install cupy-cuda12x (cupy-cuda13x for a driver of CUDA 13), or omit --live "
             "to compare with a recording",
         ) from None
     return cupy
 
 
 def _without_gpu(problem: str) -> MemsimError:
-    """CUDA's error names tell a missing driver from a missing GPU."""
+    """CUDA's error names distinguish a missing driver from a missing GPU."""
     if "InsufficientDriver" in problem or "StubLibrary" in problem:
         return MemsimError(
             f"there is no NVIDIA driver that CuPy can use ({problem})",
-            hint="install NVIDIA's driver (in a container: start it with --gpus all), or leave out --live",
+            hint="install NVIDIA's driver (in a container: start it with --gpus all), or omit --live",
         )
     if "NoDevice" in problem or "InvalidDevice" in problem:
         return MemsimError(
             f"there is no NVIDIA GPU here ({problem})",
-            hint="check CUDA_VISIBLE_DEVICES, or leave out --live to compare with a recording",
+            hint="check CUDA_VISIBLE_DEVICES, or omit --live to compare with a recording",
         )
-    return MemsimError(f"the GPU does not answer: {problem}", hint="nvidia-smi says more")
+    return MemsimError(f"the GPU does not respond: {problem}", hint="see nvidia-smi")
 
 
 def _driver_version() -> str:
-    """As nvidia-smi gives it; "unknown" where there is none."""
+    """From nvidia-smi; "unknown" without it."""
     import shutil
     import subprocess
 

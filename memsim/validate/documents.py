@@ -1,7 +1,5 @@
-"""What recordings say, as types: what is read is checked against them.
-
-In: nothing. Out: the types; `memsim.validate.recording_files.check_record` takes one. Left out on purpose:
-reading files, and what the figures mean.
+"""The contents of recordings as types, by which files are validated
+(`memsim.validate.recording_files.check_record`).
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ Counters = Annotated[
 
 
 class FileObject(msgspec.Struct, forbid_unknown_fields=True):
-    """An object of a file: it has these keys and no others."""
+    """An object in a file: it has exactly these keys."""
 
 
 class DeviceDocument(FileObject):
-    """The GPU and its software. driver: its version. cuda: the release that the driver serves."""
+    """The GPU and its software. driver: its version. cuda: the release that the driver supports."""
 
     gpu: Text
     compute_capability: Annotated[str, Meta(pattern=r"^\d+\.\d$")]
@@ -44,7 +42,7 @@ class DeviceDocument(FileObject):
 
 
 class ResultDocument(FileObject):
-    """The check of what the kernel computed, in the same run. Only right results are recorded."""
+    """The check of the kernel's results in the same run. Only correct results are recorded."""
 
     reference: Text
     right: bool
@@ -56,7 +54,7 @@ class ResultDocument(FileObject):
 
 
 class RecordedLaunchDocument(FileObject):
-    """What was launched. entry: the kernel's name in the PTX. options: the compiler's."""
+    """The launch. entry: the kernel's name in the PTX. options: the compiler's."""
 
     size: Size
     seed: Natural
@@ -68,7 +66,7 @@ class RecordedLaunchDocument(FileObject):
 
 
 class ProfileDocument(FileObject):
-    """A run of the profiler, and a row for each instruction that touches shared or global memory."""
+    """A run of the profiler, with a row for each instruction that accesses shared or global memory."""
 
     passes: Positive
     counters: Counters
@@ -81,11 +79,11 @@ class ProfileDocument(FileObject):
 
     def __post_init__(self) -> None:
         if tuple(self.columns) != COLUMNS:
-            raise ValueError(f"columns are {', '.join(COLUMNS)}")
+            raise ValueError(f"the columns must be {', '.join(COLUMNS)}")
 
 
 class RecordingDocument(FileObject):
-    """Of a launch of PTX; `memsim.validate.recording`."""
+    """A launch of PTX; see `memsim.validate.recording`."""
 
     schema: Literal[1]
     kernel: Text
@@ -101,7 +99,7 @@ class RecordingDocument(FileObject):
 
 
 class CodeDocument(FileObject):
-    """What ran. compiler: empty if that is not known. digest: of all kernels' names and instructions."""
+    """The code. compiler: empty if unknown. digest: of all kernels' names and instructions."""
 
     compiler: str
     arch: Annotated[str, Meta(pattern=r"^sm_\d+[a-z]?$")]
@@ -109,7 +107,7 @@ class CodeDocument(FileObject):
 
 
 class CodeLaunch(FileObject):
-    """What was launched. kernel: the name in the code. arguments: in words."""
+    """The launch. kernel: the name in the code. arguments: in words."""
 
     kernel: Text
     grid: Dim3
@@ -119,7 +117,7 @@ class CodeLaunch(FileObject):
 
 
 class CodeProfileDocument(FileObject):
-    """A run of the profiler. Columns say how often and what, in turns; those of accesses by `rows`."""
+    """A run of the profiler. Columns are run-length encoded; those of accesses refer to `rows`."""
 
     passes: Positive
     counters: Counters
@@ -132,13 +130,13 @@ class CodeProfileDocument(FileObject):
     def __post_init__(self) -> None:
         for name in (*self.collected, *self.instructions):
             if name not in CODE_METRICS:
-                raise ValueError(f"{name!r} is no metric of an instruction")
+                raise ValueError(f"{name!r} is not a metric of an instruction")
         if None in self.accesses.get("rows", [None]):
             raise ValueError("accesses have no rows")
 
 
 class CodeRecordingDocument(FileObject):
-    """Of a launch of machine code; `memsim.validate.code_recording`."""
+    """A launch of machine code; see `memsim.validate.code_recording`."""
 
     schema: Literal[1]
     name: Text

@@ -1,7 +1,6 @@
-"""A launch in reports of ncu that the user has: found by name and shape, and known by its instructions.
+"""Finds a launch in the user's ncu reports: by name and shape, and checked by its instructions.
 
-In: `.ncu-rep` files and a launch of machine code. Out: profiles as `memsim.validate.live` makes them.
-Left out on purpose: whether the arguments were the same, which no report says.
+Reports do not contain arguments, so these cannot be compared.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from memsim.validate.live import command_line, machine_of, opcodes
 
 
 def profiles_in(paths: Sequence[Path], job: Job) -> list[CodeProfile]:
-    """What the reports have of the launch; the first has figures of instructions, if any has.
+    """The profiles of the launch in the reports; the first has metrics of instructions, if any has.
 
-    Of several launches that fit, each report's first is taken.
+    Of several matching launches the first in each report is used.
 
     Raises:
         MemsimError: a report cannot be read, has no such launch, or is of other code.
@@ -28,7 +27,7 @@ def profiles_in(paths: Sequence[Path], job: Job) -> list[CodeProfile]:
     profiles.sort(key=lambda profile: not profile.figures)
     if not any(profile.counters or profile.figures for profile in profiles):
         raise MemsimError(
-            "nothing that memsim predicts was measured",
+            "the reports have no metric that memsim predicts",
             file=str(paths[0]),
             hint=f"{command_line()} measures it",
         )
@@ -44,7 +43,7 @@ def _profile_in(path: Path, job: Job) -> CodeProfile:
         raise MemsimError(
             f"there is no launch of {demangle(machine.name)} in the report",
             file=str(path),
-            hint=f"it has {there}" if there else "it has no launch",
+            hint=f"it has {there}" if there else "it has no launches",
         )
     fitting = [
         profile
@@ -65,9 +64,9 @@ def _profile_in(path: Path, job: Job) -> CodeProfile:
     aligned = first.starting_at(opcodes(machine))
     if aligned is None:
         raise MemsimError(
-            f"{demangle(machine.name)} is other machine code in the report",
+            f"{demangle(machine.name)} has other machine code in the report",
             file=str(path),
-            hint="give memsim the cubin or the program that ran; another compiler makes other code",
+            hint="pass the cubin or executable that ran; another compiler generates other code",
         )
     return aligned
 

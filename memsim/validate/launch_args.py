@@ -1,7 +1,6 @@
-"""Arguments of a launch on their way to another process, and in words.
+"""Serializes arguments of a launch for another process, and describes them in words.
 
-In: arguments as `memsim.api.running.trace` takes them. Out: plain values for JSON, and back; a line for
-people. Arrays that are described stay so; others lie in files beside the JSON.
+Described arrays stay descriptions; others are stored in files beside the JSON.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from memsim.arrays import as_arguments
 from memsim.errors import MemsimError
 from memsim.launch import TABLES, ArrayArg, TensorMap, Texture1D
 
-SHOWN_BYTES = 32  # of a struct that is given as bytes
+SHOWN_BYTES = 32  # of a struct given as bytes
 
 
 def pack(args: Sequence[Any], folder: Path) -> list[Any]:
-    """Arguments as plain values; arrays that exist are written to `folder`.
+    """Arguments as plain values; existing arrays are written to `folder`.
 
     Raises:
         MemsimError: a view, a table of pointers or a tensor map.
@@ -36,7 +35,7 @@ def unpack(records: Sequence[Any], folder: Path) -> list[Any]:
 
 
 def in_words(value: Any) -> str:
-    """An argument in a line: `f32[1024,1024]`, `random, seed 1` where that matters, `1024`, `0x0300...`."""
+    """An argument in a line: `f32[1024,1024]`, `random, seed 1` if that matters, `1024`, `0x0300...`."""
     if isinstance(value, Texture1D):
         return f"texture over {in_words(value.array)}"
     if isinstance(value, (bytes, bytearray)):
@@ -47,16 +46,12 @@ def in_words(value: Any) -> str:
 
 
 def _check_plain(value: Any) -> None:
-    """Is it an argument that can be put onto a GPU as it is: no view, no table of pointers, no map for TMA?
-
-    Raises:
-        MemsimError: it is not.
-    """
+    """Raise unless it can be copied to a GPU as it is: no view, table of pointers or tensor map."""
     if isinstance(value, (*TABLES, TensorMap)):
-        raise MemsimError(f"{describe(value)} is analyzed, and not measured", hint="give it as a plain array")
+        raise MemsimError(f"{describe(value)} can be analyzed but not measured", hint="pass a plain array")
     if isinstance(value, (np.ndarray, ArrayArg)) and value.shape != () and "@" in describe(value):
         raise MemsimError(
-            f"{describe(value)} is a view: views are analyzed, and not measured", hint="give a copy of it"
+            f"{describe(value)} is a view: views can be analyzed but not measured", hint="pass a copy of it"
         )
 
 

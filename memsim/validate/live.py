@@ -1,11 +1,9 @@
-"""Launches of machine code on this machine's GPU, measured by Nsight Compute.
+"""Measures launches of machine code on this machine's GPU with Nsight Compute.
 
-In: jobs. Out: a `CodeRecording` of each; nothing is written.
-
-What runs is the very cubin that was read. The profiler runs the same launches a few times. The first run
-collects the figures of all instructions and all counters, in several passes over each kernel. Then, for each
-way into shared memory that a kernel has, one run collects the counters that have to be of one and the same
-pass, because warps that get in each other's way do so differently in each.
+The cubin that was analyzed is run as it is. The profiler runs the launches several times: the first run
+collects the metrics of all instructions and all counters, in several passes over each kernel. Then, for each
+kind of shared access in a kernel, one run collects the counters that must come from the same pass, because
+arbitration differs between passes.
 """
 
 from __future__ import annotations
@@ -43,7 +41,7 @@ _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
 _GLOBAL = "pipe_lsu_mem_global_op"
 ARBITRATION = "l1tex__data_bank_conflicts_type_arbitration.sum"
 
-# Each way into shared memory, and the counters of one pass that tell conflicts from arbitration.
+# Kinds of shared access, and the counters of one pass that distinguish conflicts from arbitration.
 ONE_PASS = {
     ("shared load", "shared ldmatrix"): (f"{_WAVEFRONTS}_op_ld.sum", f"{_CONFLICTS}_op_ld.sum", ARBITRATION),
     ("shared store", "shared stmatrix"): (f"{_WAVEFRONTS}_op_st.sum", f"{_CONFLICTS}_op_st.sum", ARBITRATION),
@@ -51,11 +49,11 @@ ONE_PASS = {
 }
 EVERYTHING = (
     *dict.fromkeys(metric for metrics in ONE_PASS.values() for metric in metrics),
-    f"{_CONFLICTS}_op_ldgsts.sum",  # with arbitration it takes two passes, which prove nothing
+    f"{_CONFLICTS}_op_ldgsts.sum",  # with arbitration it takes two passes, which proves nothing
     *(f"l1tex__t_requests_{_GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
     *(f"l1tex__t_sectors_{_GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
     f"l1tex__t_set_accesses_{_GLOBAL}_ld.sum",
-    # Not modelled; for whoever wants to find their rules.
+    # Not modelled; recorded for future rules.
     f"{_WAVEFRONTS}.sum",
     *(f"l1tex__t_output_wavefronts_{_GLOBAL}_{op}.sum" for op in ("ld", "st")),
     f"l1tex__t_sectors_{_GLOBAL}_ld_lookup_hit.sum",
@@ -67,7 +65,7 @@ Progress = Callable[[float], None] | None
 
 
 def recorded_name(job: Job) -> str:
-    """The kernel's name in the catalogue, or its own as far as a file can be called so."""
+    """The kernel's name in the catalogue, or its own, made valid as a file name."""
     if isinstance(job.kernel, Spec):
         return job.kernel.name
     return re.sub(r"\W+", "_", plain_name(demangle(job.loaded.name)))
@@ -81,8 +79,8 @@ def machine_of(job: Job) -> MachineKernel:
     """
     if not isinstance(job.loaded.code, SassKernel):
         raise MemsimError(
-            f"{recorded_name(job)} is PTX, and what runs on a GPU is machine code",
-            hint="leave out --code ptx, or pip install 'memsim[ptx]' for an assembler",
+            f"{recorded_name(job)} is PTX, but a GPU runs machine code",
+            hint="omit --code ptx, or pip install 'memsim[ptx]' for an assembler",
         )
     return job.loaded.code.machine
 
@@ -93,12 +91,12 @@ def opcodes(machine: MachineKernel) -> dict[int, str]:
 
 
 def command_line() -> str:
-    """How ncu is asked for what memsim compares."""
+    """The ncu command that collects what memsim compares."""
     return f"ncu {' '.join(SECTION)} --metrics {','.join(EVERYTHING)}"
 
 
 def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecording]:
-    """Runs and measures jobs; recordings in the same order, right or wrong.
+    """Run and measure jobs; recordings in the same order, whether their results are right or wrong.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; a kernel that fails.
@@ -127,7 +125,7 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
 def count(
     jobs: Sequence[Job], metrics: Sequence[str], progress: Progress = None
 ) -> tuple[Device, str, list[CodeProfile]]:
-    """Runs jobs and collects `metrics` of each; also the GPU, and the version of ncu.
+    """Run jobs and collect `metrics` of each; also returns the GPU and the version of ncu.
 
     Raises:
         MemsimError: as `measure`.
@@ -140,14 +138,14 @@ def count(
 def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:
     profile = found.starting_at(opcodes(machine))
     if profile is None:
-        raise MemsimError(f"ncu shows other instructions of {machine.name} than those of the cubin that ran")
+        raise MemsimError(f"ncu shows other instructions for {machine.name} than the cubin that ran has")
     return profile
 
 
 def _run(
     profiler: Profiler, jobs: Sequence[Job], what: Sequence[str], counter: _Counter
 ) -> tuple[list[dict[str, Any] | None], list[CodeProfile]]:
-    """One run of the profiler over `jobs`: what the program says of each, and what ncu measured."""
+    """One run of the profiler over `jobs`: the program's output for each, and ncu's measurements."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         plan, result, report = (folder / name for name in ("plan", "result", f"report{REPORT_SUFFIX}"))
@@ -171,7 +169,7 @@ def _run(
 
 
 def _step(job: Job, number: int, folder: Path) -> Step:
-    """The job as the program takes it; its cubin lies in `folder`."""
+    """The job in the form of the program's input; its cubin is in `folder`."""
     cubin = f"{number}.cubin"
     (folder / cubin).write_bytes(machine_of(job).module.code)
     shape = job.launch
@@ -188,7 +186,7 @@ def _step(job: Job, number: int, folder: Path) -> Step:
 
 
 def _raise_what_the_program_says(result: Path) -> None:
-    """The program under ncu knows better than ncu why it ended."""
+    """Raise the program's own error, which is more specific than ncu's."""
     told = json.loads(result.read_text("utf-8")) if result.is_file() else {}
     if "error" in told:
         raise MemsimError(told["error"], hint=told["hint"])
@@ -227,13 +225,13 @@ def _asked(metrics: Sequence[str]) -> tuple[str, str]:
 
 
 class _Counter:
-    """Turns measured launches into a share of the whole."""
+    """Converts measured launches to progress."""
 
     def __init__(self, total: int, progress: Progress) -> None:
         self.total, self.progress, self.done = total, progress, 0
 
     def step(self) -> None:
-        """Another launch has been measured."""
+        """One more launch has been measured."""
         self.done += 1
         if self.progress is not None:
             self.progress(min(1.0, self.done / self.total))

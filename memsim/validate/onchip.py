@@ -1,8 +1,6 @@
-"""A kernel of the catalogue on the GPU: its arrays, its arguments, and its launch.
+"""Runs a kernel of the catalogue on the GPU: its arrays, arguments and launch.
 
-In: a job of it. Out: arrays of CuPy, and a function that launches. What runs is the shipped PTX; the driver
-compiles it, and keeps its source lines.
-Left out on purpose: measuring, and judging results.
+The shipped PTX is compiled by the driver, which keeps its source lines.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from memsim.kernels import Spec
 from memsim.launch import ArrayArg, Texture1D
 
 CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"
-STATIC_SHARED_BYTES = 49_152  # more needs opting in
+STATIC_SHARED_BYTES = 49_152  # more requires opting in
 
 
 def make_arrays(cupy: Any, job: Job) -> dict[str, Any]:
@@ -34,7 +32,7 @@ def make_arrays(cupy: Any, job: Job) -> dict[str, Any]:
 
 
 def launcher(cupy: Any, job: Job, arrays: Mapping[str, Any]) -> Callable[[], None]:
-    """A function that launches the kernel on `arrays`, by name, and does not wait for it."""
+    """A function that launches the kernel on `arrays`, by name, without waiting for it."""
     spec = _spec(job)
     arguments = []
     for name, value, parameter in zip(spec.arguments, job.args, spec.kernel("ptx").parameters, strict=True):
@@ -70,10 +68,10 @@ def texture_over(cupy: Any, array: Any) -> Any:
 
 @contextmanager
 def refusals(cupy: Any, kernel: str, size: Sequence[int]) -> Iterator[None]:
-    """What CUDA says about a kernel, as errors for people.
+    """Converts CUDA's errors about a kernel.
 
     Raises:
-        MemsimError: CUDA refuses the kernel or its launch, or there is not enough memory.
+        MemsimError: CUDA rejects the kernel or its launch, or there is not enough memory.
     """
     try:
         yield

@@ -1,8 +1,7 @@
-"""What memsim says of a launch, in the profiler's own terms.
+"""Predictions in the profiler's terms, for each source line and kind of access, and the model's quantities
+for the hardware's totals.
 
-In: a trace. Out: for each source line and kind of access, a prediction for every figure that the
-profiler gives for instructions, and the model's quantities that make the hardware's totals; None where no
-rule is known.
+None if there is no rule.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ WAVEFRONTS = "memory_l1_wavefronts_shared"
 SECTORS = "memory_l2_theoretical_sectors_global"
 TAGS = "memory_l1_tag_requests_global"
 LOCAL_SECTORS = "memory_l2_theoretical_sectors_local"
-# Figures of the Source page for each space, beside the two of every instruction.
+# Metrics of the Source page for each space, besides the two of every instruction.
 FIGURES = {
     "shared": (WAVEFRONTS, f"{WAVEFRONTS}_ideal"),
     "global": (SECTORS, f"{SECTORS}_ideal", TAGS),
@@ -59,7 +58,7 @@ class LineAccess:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctRequests:
-    """The distinct requests of an access, columns as in a `Trace`; `times` is how often each came."""
+    """The distinct requests of an access, columns as in a `Trace`; `times`: how often each occurred."""
 
     addresses: np.ndarray
     active: np.ndarray
@@ -69,7 +68,7 @@ class DistinctRequests:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedAccess:
-    """One instruction: its site, and what it asked for."""
+    """One instruction: its site and its requests."""
 
     site: AccessSite
     requests: DistinctRequests
@@ -79,8 +78,8 @@ class PredictedAccess:
 class Predicted:
     """Predictions, summed over some instructions.
 
-    figures: ncu's names; those of the Source page by the profiler's own formulas.
-    quantities: for each (space, op), what `memsim.model.totals` takes: the hardware's counts.
+    figures: by ncu's names; those of the Source page by the profiler's own formulas. quantities: for each
+    (space, op), the input of `memsim.model.totals`: the hardware's counts.
     """
 
     figures: Figures = field(default_factory=dict)
@@ -88,12 +87,12 @@ class Predicted:
 
     @property
     def wavefronts(self) -> int | None:
-        """What the hardware takes for the shared accesses, by the model; None if there are none."""
+        """The hardware's wavefronts for the shared accesses, by the model; None if there are none."""
         shared = [sums["wavefronts"] for (space, _), sums in self.quantities.items() if space == "shared"]
         return sum(shared) if shared else None
 
     def add(self, other: Predicted) -> None:
-        """Adds another prediction to this one."""
+        """Add another prediction to this one."""
         for name, value in other.figures.items():
             mine = self.figures.get(name, 0)
             self.figures[name] = None if value is None or mine is None else mine + value
@@ -104,12 +103,12 @@ class Predicted:
 
 
 def access_name(site: AccessSite) -> str:
-    """As `memsim.validate.sass` calls the same kind of access, which does not tell atomics apart."""
+    """The name of its kind of access in `memsim.validate.sass`, which does not distinguish atomics."""
     return operation(site.space, site.op).access
 
 
 def accesses_of(trace: Trace) -> Iterator[PredictedAccess]:
-    """The instructions of a launch that touch memory; of a copy one for each side."""
+    """The instructions of a launch that access memory; for a copy one for each side."""
     by_site = np.argsort(trace.site, kind="stable")
     ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
     for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
@@ -118,7 +117,7 @@ def accesses_of(trace: Trace) -> Iterator[PredictedAccess]:
 
 
 def accesses_by_place(trace: Trace) -> dict[LineAccess, list[PredictedAccess]]:
-    """The instructions of a launch that touch memory."""
+    """The instructions of a launch that access memory."""
     places: dict[LineAccess, list[PredictedAccess]] = {}
     for access in accesses_of(trace):
         place = LineAccess(access.site.file, access.site.line, access_name(access.site))
@@ -139,10 +138,12 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Predicted:
     figures: Figures = {}
     if (
         access_name(site) != "cp.async" or site.space == "shared"
-    ):  # one instruction, counted by its shared side
+    ):  # one instruction, counted on its shared side
         lanes = np.count_nonzero(requests.active, axis=1)
         if operation(site.space, site.op).matrix:
-            lanes = np.where(lanes > 0, 32, 0)  # all of a warp take part, also where not all give an address
+            lanes = np.where(
+                lanes > 0, 32, 0
+            )  # all lanes of a warp take part, even if not all supply an address
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
     key = site.space, site.op
     none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
@@ -163,7 +164,7 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Predicted:
 
 
 def _of_engine(site: AccessSite) -> Figures:
-    """Copies of an engine, operands of four warps, memory of other blocks: by no rule that is known."""
+    """TMA copies, operands of four warps, and distributed shared memory: there are no rules."""
     return {EXECUTED: site.instructions, THREADS: None, **dict.fromkeys(FIGURES[site.space])}
 
 
@@ -209,14 +210,14 @@ def _local(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]
 
 
 def _constant(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
-    """The page has nothing of constants."""
+    """The page has no metrics of constants."""
     requests = access.requests
     made = constant_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
     return {}, {"requests": _sum(requests, made)}
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
-    """Of `cp.async.cg`, on either side; not known of PTX, nor behind a guard."""
+    """`cp.async.cg`, on either side; unknown for PTX, and if guarded."""
     requests, space = access.requests, access.site.space
     names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]
     if access.site.address < 0 or is_guarded(access.site.instruction):

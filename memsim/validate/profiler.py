@@ -1,7 +1,5 @@
-"""Nsight Compute's command line: finding it, and running a program under it.
-
-In: what to measure and a command. Out: a report file, or one clear error for what went wrong.
-Left out on purpose: what is in a report (`memsim.validate.profiles`).
+"""Nsight Compute's command line: finds it, and runs a program under it. Reports are read by
+`memsim.validate.profiles`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ INSTALL = (
 
 @dataclass(frozen=True, slots=True)
 class Profiler:
-    """Nsight Compute's command line: where it is, and its version."""
+    """Nsight Compute's command line: its path and version."""
 
     path: Path
     version: str
@@ -42,7 +40,7 @@ def find_profiler() -> Profiler:
     """`ncu` from the PATH, or from where NVIDIA's installers put it.
 
     Raises:
-        MemsimError: there is none, or it does not start.
+        MemsimError: it is not found, or does not start.
     """
     found = shutil.which("ncu") or next(map(str, _installed("ncu", "ncu.exe", "ncu.bat")), None)
     if found is None:
@@ -53,18 +51,18 @@ def find_profiler() -> Profiler:
         raise MemsimError(f"{found} does not start: {error.strerror}", hint=INSTALL) from None
     version = re.search(r"^Version (\S+)", done.stdout, re.MULTILINE)
     if done.returncode or version is None:
-        raise MemsimError(f"{found} does not say its version: {_last_line(done.stdout + done.stderr)}")
+        raise MemsimError(f"{found} does not report its version: {_last_line(done.stdout + done.stderr)}")
     return Profiler(Path(found), version[1])
 
 
 def folders_with(*names: str) -> Iterable[Path]:
-    """Folders of Nsight Compute installations that have one of the files `names` in `extras/python`."""
+    """Folders of Nsight Compute installations with one of the files `names` in `extras/python`."""
     for path in _installed(*(f"extras/python/{name}" for name in names)):
         yield path.parent
 
 
 def _installed(*names: str) -> Iterable[Path]:
-    """Files below the known folders, those of the newest release first."""
+    """Files below the known folders, newest release first."""
     for pattern in KNOWN_FOLDERS:
         root = Path(Path(pattern).anchor)
         for folder in sorted(root.glob(str(Path(pattern).relative_to(root))), reverse=True):
@@ -78,14 +76,14 @@ def profile(
     command: Sequence[str],
     launched: Callable[[], None] = lambda: None,
 ) -> str:
-    """Runs `command` under ncu, which writes `report`; gives back what was printed.
+    """Run `command` under ncu, which writes `report`; returns the output.
 
-    Only what the program launches between `cudaProfilerStart` and `cudaProfilerStop` is measured.
-    Clocks are left alone, because counts do not depend on them. `measure`: ncu's options that say
-    what to collect. `launched` is called when a launch has been measured.
+    Only launches between `cudaProfilerStart` and `cudaProfilerStop` are measured. Clocks are not locked,
+    because counts do not depend on them. `measure`: ncu options that select what is collected. `launched` is
+    called after each measured launch.
 
     Raises:
-        MemsimError: no permission to read counters, or anything else that ncu complains of.
+        MemsimError: no permission to read counters, or any other error of ncu.
     """
     options = ["--clock-control", "none", "--profile-from-start", "off", "--force-overwrite"]
     full = [str(profiler.path), *options, *measure, "--export", str(report), *command]
@@ -115,14 +113,14 @@ def profile(
 
 
 def child_environment() -> dict[str, str]:
-    """This process's environment, with this package to be found in it."""
+    """This process's environment, from which this package can be imported."""
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH", "")) if part)
     return {**os.environ, "PYTHONPATH": path}
 
 
 def _last_line(printed: str) -> str:
-    """The last error of ncu's, or the last line."""
+    """The last error of ncu, or the last line."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line.removeprefix("==ERROR==").strip() for line in lines if line.startswith("==ERROR==")]
     return (errors or lines or ["it printed nothing"])[-1]

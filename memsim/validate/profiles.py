@@ -1,9 +1,8 @@
-"""What an ncu report says: counters of each launch, and a row for each of its instructions.
+"""Reads an ncu report: counters of each launch, and a row for each of its instructions.
 
-In: a report file. Out: `Profile`s in the order of the launches. Read with `ncu_report`, the module that comes
-with every Nsight Compute, in a process of its own: it is native code, which can end a process that has
-loaded much else. Left out on purpose: ncu's CSV pages, which list an instruction under several source
-lines where a function was inlined.
+It is read with `ncu_report`, the module that comes with Nsight Compute, in a separate process, because native
+code may crash a process that has loaded other libraries. ncu's CSV pages are not used: they list an
+instruction under several source lines if a function was inlined.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from memsim.validate.sass import is_memory_access
 
 MODULE = "ncu_report"
 
-# Columns of a row: ncu's names of what the section SourceCounters gives for each instruction.
+# Columns of a row: ncu's names of the metrics of each instruction in the section SourceCounters.
 SOURCE_METRICS = (
     "inst_executed",
     "thread_inst_executed_true",
@@ -34,11 +33,11 @@ SOURCE_METRICS = (
     "memory_l2_theoretical_sectors_global_ideal",
     "memory_l1_tag_requests_global",
 )
-# Recordings of code have this one too; those by source line are of kernels without local memory.
+# Only in recordings of code; those by source line are of kernels without local memory.
 CODE_METRICS = (*SOURCE_METRICS, "memory_l2_theoretical_sectors_local")
 COLUMNS = ("offset", "file", "line", "sass", *SOURCE_METRICS)
 PASSES = "profiler__replayer_passes"
-# Of all that a report holds: what counts something. The rest describes the chip, or is sampled.
+# The counters in a report. The rest describes the chip, or is sampled.
 UNITS = {
     "gpu__time": "ns",
     "cycles_": "cycle",
@@ -60,9 +59,9 @@ COUNTERS = (
 
 @dataclass(frozen=True, slots=True)
 class SassRow:
-    """An instruction that touches memory. `offset`: bytes from the kernel's first instruction.
+    """An instruction that accesses memory. `offset`: bytes from the kernel's first instruction.
 
-    `counts` are in the order of `SOURCE_METRICS`; None where ncu has no such figure for the instruction.
+    `counts` are in the order of `SOURCE_METRICS`; None if ncu has no value for the instruction.
     """
 
     offset: int
@@ -72,13 +71,13 @@ class SassRow:
     counts: tuple[int | None, ...]
 
     def count(self, metric: str) -> int | None:
-        """The figure of that name in `SOURCE_METRICS`."""
+        """The value of a metric in `SOURCE_METRICS`."""
         return self.counts[SOURCE_METRICS.index(metric)]
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A counter's value, and its unit as ncu writes it ("" where it gives none)."""
+    """A counter's value, and its unit as in ncu ("" if it has none)."""
 
     value: int | float
     unit: str
@@ -86,10 +85,10 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One launch as ncu measured it, in so many passes over the kernel.
+    """One launch as measured by ncu, in several passes over the kernel.
 
-    instructions: SASS instructions in the kernel; with_line: those of them that have a source line;
-    both 0, and no rows, if only counters were collected.
+    instructions: SASS instructions in the kernel; with_line: those with a source line; both 0, and no rows,
+    if only counters were collected.
     """
 
     kernel: str
@@ -125,7 +124,7 @@ class Profile:
 
 
 class ProfilerRun(Protocol):
-    """A run of the profiler: in so many passes over the kernel it counted these."""
+    """A run of the profiler: the number of passes over the kernel, and counters."""
 
     @property
     def passes(self) -> int: ...
@@ -135,12 +134,12 @@ class ProfilerRun(Protocol):
 
 
 def counter_of(profiles: Iterable[ProfilerRun], metric: str) -> int | float | None:
-    """A counter's value; None if it was not collected. One that several runs have: the first's."""
+    """A counter's value; None if it was not collected. If several runs have it, the first one's."""
     return next((one.counters[metric].value for one in profiles if metric in one.counters), None)
 
 
 def counted_together(profiles: Iterable[ProfilerRun], metrics: Set[str]) -> dict[str, int | float] | None:
-    """These counters as collected in one and the same pass over the kernel; None if they were not."""
+    """These counters if they were collected in the same pass over the kernel, else None."""
     for profile in profiles:
         if profile.passes == 1 and metrics <= set(profile.counters):
             return {metric: profile.counters[metric].value for metric in metrics}
@@ -157,7 +156,7 @@ def read_report(path: Path) -> list[Profile]:
 
 
 def records_of(path: Path, reader: str) -> list[dict[str, Any]]:
-    """What the program `python -m READER REPORT RESULT` makes of a report file.
+    """The output of `python -m READER REPORT RESULT` for a report file.
 
     Raises:
         MemsimError: as `read_report`.
@@ -179,12 +178,12 @@ def records_of(path: Path, reader: str) -> list[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Reads the report `arguments[0]` and writes its profiles to `arguments[1]`."""
+    """Read the report `arguments[0]` and write its profiles to `arguments[1]`."""
     return write_records(arguments, lambda action: profile_of(action).to_dict())
 
 
 def write_records(arguments: Sequence[str], record_of: Callable[[Any], dict[str, Any]]) -> int:
-    """Reads the report `arguments[0]` and writes a record of each of its launches to `arguments[1]`."""
+    """Read the report `arguments[0]` and write a record of each of its launches to `arguments[1]`."""
     report = load_reader().load_report(arguments[0])
     records = []
     for i in range(report.num_ranges()):
@@ -195,7 +194,7 @@ def write_records(arguments: Sequence[str], record_of: Callable[[Any], dict[str,
 
 
 def load_reader() -> Any:
-    """NVIDIA's module `ncu_report`, from the path or from where Nsight Compute is installed.
+    """NVIDIA's module `ncu_report`, from the path or from an installation of Nsight Compute.
 
     Raises:
         ImportError: it is not found, or it does not load in this Python.
@@ -214,7 +213,7 @@ def profile_of(action: Any) -> Profile:
         info = action.source_info(pc)
         with_line += info is not None and info.line() > 0
         if not any(pc in instances[name] for name in SOURCE_METRICS[2:]):
-            continue  # touches no memory, which is most of them
+            continue  # accesses no memory, like most instructions
         sass = " ".join(action.sass_by_pc(pc).split())
         if is_memory_access(sass):
             file, line = (info.file_name(), info.line()) if info is not None else ("", 0)
@@ -226,12 +225,12 @@ def profile_of(action: Any) -> Profile:
 
 
 def passes_of(action: Any) -> int:
-    """In how many passes over the kernel a launch was measured."""
+    """The number of passes over the kernel in which a launch was measured."""
     return int(action.metric_by_name(PASSES).as_double())
 
 
 def counters_of(action: Any) -> dict[str, Counted]:
-    """What was counted for a whole launch, by ncu's names."""
+    """The counters of a whole launch, by ncu's names."""
     counters = {}
     for name in sorted(action.metric_names()):
         if name.startswith(COUNTERS) and ("." not in name or name.endswith((".sum", "_active.max"))):
@@ -240,15 +239,15 @@ def counters_of(action: Any) -> dict[str, Counted]:
 
 
 def unit_of(name: str) -> str:
-    """The unit of a counter, as ncu has it; "" for what is only counted.
+    """The unit of a counter as in ncu; "" for plain counts.
 
-    From the name: asked for a unit, `ncu_report` of Nsight Compute 2025.3 may crash.
+    Derived from the name: `ncu_report` of Nsight Compute 2025.3 may crash when asked for a unit.
     """
     return next((unit for part, unit in UNITS.items() if part in name), "")
 
 
 def instances_of(action: Any) -> dict[str, dict[int, int]]:
-    """`CODE_METRICS` of a launch: each by the address of the instruction; empty if it was not collected."""
+    """`CODE_METRICS` of a launch by instruction address; empty if not collected."""
     names = set(action.metric_names())
     return {
         name: dict(_instances(action.metric_by_name(name))) if name in names else {} for name in CODE_METRICS
@@ -265,7 +264,7 @@ def _instances(metric: Any) -> Iterator[tuple[int, int]]:
 
 
 def whole(value: float) -> int | float:
-    """Counts are whole numbers, which ncu keeps as floats."""
+    """Counts are integers, which ncu stores as floats."""
     return int(value) if float(value).is_integer() else value
 
 

@@ -1,8 +1,7 @@
-"""A recording: what a GPU counted for one launch of a kernel, and all that it was made with.
+"""A recording: what a GPU counted for one launch of a kernel, and how it was made.
 
-In: profiles of a launch, or a file. Out: `Recording`, and its file, which `documents.Recording`
-describes. Recordings are never changed: a file that exists is never written again.
-Left out on purpose: which recordings there are (`memsim.validate.recordings`), and what they mean.
+Its file format is `documents.RecordingDocument`. Recordings are immutable: an existing file is never
+overwritten. Finding them is in `memsim.validate.recordings`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True)
 class LaunchRecord:
-    """What was launched. `size` by name; `seed` of the inputs; `options` the source was compiled with."""
+    """The launch. `size` by name; `seed` of the inputs; `options` with which the source was compiled."""
 
     size: dict[str, int]
     seed: int
@@ -34,7 +33,7 @@ class LaunchRecord:
 
 @dataclass(frozen=True, slots=True)
 class ResultCheck:
-    """The check of what the kernel computed, in the same run. `largest_error` is null if not finite."""
+    """The check of the kernel's results in the same run. `largest_error` is null if not finite."""
 
     reference: str
     right: bool
@@ -46,7 +45,7 @@ class Recording:
     """One launch of a kernel on a GPU.
 
     date: UTC, ISO 8601. code: what ran, in words. sources and ptx: SHA-256 of the files, sources by name.
-    profiles: each run of the profiler; the first has a row for each instruction that touches memory.
+    profiles: each run of the profiler; the first has a row for each instruction that accesses memory.
     """
 
     kernel: str
@@ -62,7 +61,7 @@ class Recording:
 
     @property
     def rows(self) -> tuple[SassRow, ...]:
-        """A row for each instruction that touches memory."""
+        """A row for each instruction that accesses memory."""
         return self.profiles[0].rows
 
     @property
@@ -71,11 +70,11 @@ class Recording:
         return tuple(self.launch.size.values())
 
     def counter(self, metric: str) -> int | float | None:
-        """A counter's value; None if it was not collected. One that several runs have: the first's."""
+        """A counter's value; None if it was not collected. If several runs have it, the first one's."""
         return counter_of(self.profiles, metric)
 
     def to_dict(self) -> dict[str, Any]:
-        """The recording as its file holds it."""
+        """The contents of its file."""
         return {
             "schema": SCHEMA,
             **{name: getattr(self, name) for name in ("kernel", "date", "ncu", "code", "sources", "ptx")},
@@ -90,7 +89,7 @@ class Recording:
         """The inverse of `to_dict`.
 
         Raises:
-            MemsimError: not as the schema says.
+            MemsimError: it does not conform to the schema.
         """
         check_record(record, SCHEMA, documents.RecordingDocument, file)
         launch = record["launch"]
@@ -106,7 +105,7 @@ class Recording:
         )
 
     def save(self, path: Path) -> None:
-        """Writes a new file: whole, or not at all.
+        """Write a new file atomically.
 
         Raises:
             MemsimError: the file exists, or cannot be written.
@@ -118,11 +117,11 @@ def load_recording(path: Path) -> Recording:
     """The recording in a file.
 
     Raises:
-        MemsimError: no such file, not JSON, or not as the schema says.
+        MemsimError: no such file, not JSON, or not conforming to the schema.
     """
     return Recording.from_dict(read_record(path), str(path))
 
 
 def _without_kernel(profile: dict[str, Any]) -> dict[str, Any]:
-    """The launch says the kernel's name already."""
+    """The launch already has the kernel's name."""
     return {name: value for name, value in profile.items() if name != "kernel"}

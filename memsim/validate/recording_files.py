@@ -1,8 +1,4 @@
-"""The file of a recording: JSON that types describe, written once and never again.
-
-In: a record of plain values, or a file. Out: the file, or the record that it holds, checked.
-Left out on purpose: what a record means.
-"""
+"""Files of recordings: JSON validated by types, never overwritten."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ T = TypeVar("T")
 
 
 def read_record(path: Path) -> Any:
-    """What a file holds, not checked.
+    """The contents of a file, unvalidated.
 
     Raises:
         MemsimError: no such file, or not JSON.
@@ -32,16 +28,14 @@ def read_record(path: Path) -> Any:
 
 
 def check_record(record: Any, version: int, document: type[T], file: str | None = None) -> T:
-    """A record of schema `version` as the type `document` that describes it.
+    """A record of schema `version`, validated as type `document`.
 
     Raises:
-        MemsimError: it is not.
+        MemsimError: it is invalid.
     """
     found = record.get("schema") if isinstance(record, dict) else None
     if found != version:
-        raise MemsimError(
-            f"a recording of schema {found!r}, and this memsim reads schema {version}", file=file
-        )
+        raise MemsimError(f"a recording of schema {found!r}; this memsim reads schema {version}", file=file)
     try:
         return msgspec.convert(record, document)
     except (msgspec.ValidationError, ValueError) as error:
@@ -49,13 +43,13 @@ def check_record(record: Any, version: int, document: type[T], file: str | None 
 
 
 def write_record(record: dict[str, Any], path: Path) -> None:
-    """Writes a new file: whole, or not at all.
+    """Write a new file atomically.
 
     Raises:
         MemsimError: the file exists, or cannot be written.
     """
     if path.exists():
-        raise MemsimError("a recording is never written over", file=str(path))
+        raise MemsimError("a recording is never overwritten", file=str(path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -64,13 +58,13 @@ def write_record(record: dict[str, Any], path: Path) -> None:
 
 
 def free_path(home: Path, stem: str) -> Path:
-    """`STEM.json` in the folder `home`, or the first of `STEM.run2.json` and so on that is not there yet."""
+    """`STEM.json` in the folder `home`, or the first unused of `STEM.run2.json` and so on."""
     names = (f"{stem}.json" if run == 1 else f"{stem}.run{run}.json" for run in count(1))
     return next(home / name for name in names if not (home / name).exists())
 
 
 def _text(value: Any, indent: str = "") -> str:
-    """JSON with a line for each item, and one for a list of plain values, for people to read and compare."""
+    """JSON with one line per item, and lists of plain values on one line, readable and easy to diff."""
     inner = indent + " "
     if isinstance(value, dict):
         items = [f"{inner}{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]

@@ -1,11 +1,10 @@
-"""Where recordings are, and which one is wanted.
+"""Finds recordings in a folder: `<gpu>/<kernel>.json`.
 
-In: a folder of recordings, `<gpu>/<kernel>.json` and the like. Out: paths and recordings.
-The name of a file is for people; what a recording is stands in it.
+File names are for people; the contents identify a recording.
 
     kernel_v4.json                  kernel_v4 at its default size
     kernel_v4.331x269x147.json      at another size
-    kernel_v4.run2.json             made later than kernel_v4.json, of the same
+    kernel_v4.run2.json             a later recording of the same
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ from memsim.kernels import Spec
 from memsim.validate.recording import Recording, load_recording
 from memsim.validate.recording_files import free_path
 
-OTHERS = {"bench"}  # files beside them that hold something else
+OTHERS = {"bench"}  # other files beside them
 
 
 def recording_paths(folder: Path, kernel: str = "*") -> list[Path]:
-    """All recordings of a kernel, whatever GPU and size."""
+    """All recordings of a kernel, for any GPU and size."""
     paths = {*folder.glob(f"*/{kernel}.json"), *folder.glob(f"*/{kernel}.*.json")}
     return sorted(path for path in paths if path.name.partition(".")[0] not in OTHERS)
 
 
 def new_path(folder: Path, recording: Recording, default_size: Sequence[int]) -> Path:
-    """A path for a new recording, where nothing is yet."""
+    """An unused path for a new recording."""
     size = "" if recording.size == tuple(default_size) else "." + "x".join(map(str, recording.size))
     stem = f"{recording.kernel}{size}"
     return free_path(folder / recording.device.slug, stem)
@@ -38,7 +37,7 @@ def newest_recording(folder: Path, spec: Spec, size: Sequence[int], gpu: str | N
     """The newest recording of a kernel at a size, on the GPU of that folder name or on any.
 
     Raises:
-        MemsimError: there is none; then the error says which there are. Or its PTX is another one.
+        MemsimError: there is none (the hint lists those that exist), or its PTX has changed.
     """
     every = [load_recording(path) for path in recording_paths(folder, spec.name)]
     fitting = [

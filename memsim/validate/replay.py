@@ -1,8 +1,4 @@
-"""The prediction for a recorded launch, set beside the recording.
-
-In: a `Recording` of a kernel of the catalogue, or a `CodeRecording`. Out: `RecordingComparison`,
-`CodeComparison`.
-"""
+"""Predicts a recorded launch and compares it with the recording."""
 
 from __future__ import annotations
 
@@ -22,10 +18,10 @@ from memsim.validate.recording import Recording
 
 
 def replay(recording: Recording) -> RecordingComparison:
-    """Predicts the recorded launch and compares.
+    """Predict the recorded launch and compare.
 
     Raises:
-        MemsimError: no such kernel, or its PTX is not the one that was recorded.
+        MemsimError: no such kernel, or its PTX is not the recorded one.
     """
     spec = catalog()[recording.kernel].pick(recording.size)
     if digest(spec.ptx()) != recording.ptx:
@@ -34,10 +30,10 @@ def replay(recording: Recording) -> RecordingComparison:
 
 
 def replay_code(recording: CodeRecording) -> CodeComparison:
-    """Predicts the recorded launch of a kernel of the catalogue, and compares.
+    """Predict the recorded launch of a kernel of the catalogue and compare.
 
     Raises:
-        MemsimError: no such kernel, or its machine code is not what was recorded.
+        MemsimError: no such kernel, or its machine code is not the recorded one.
     """
     spec = catalog()[recording.name].pick(recording.extents)
     if spec.kernel().origin.digest != recording.code.digest:
@@ -57,25 +53,25 @@ def _changed(kernel: str, date: str) -> MemsimError:
 
 @cache
 def _code_analysis(kernel: str, size: tuple[int, ...]) -> Analysis:
-    """The same for every GPU that a launch was recorded on."""
+    """Cached, because it is the same for every GPU on which a launch was recorded."""
     return catalog()[kernel].analyze(size)
 
 
 @cache
 def _analysis(kernel: str, size: tuple[int, ...]) -> Analysis:
-    """The same for every GPU that a launch was recorded on."""
+    """Cached, because it is the same for every GPU on which a launch was recorded."""
     return analyze_trace(catalog()[kernel].trace(size, code="ptx"))
 
 
 def _function(spec: Spec) -> Function:
-    """The kernel as PTX, which the driver compiled when it was recorded."""
+    """The kernel as PTX, which the driver compiled for the recording."""
     code = spec.kernel("ptx").code
     assert isinstance(code, PtxKernel)
     return code.function
 
 
 def calls_of(function: Function) -> Calls:
-    """For each line of an inlined function, the lines that call it, directly or through others."""
+    """For each line of an inlined function, the lines that call it, directly or indirectly."""
     calls: dict[tuple[str, int], set[tuple[str, int]]] = defaultdict(set)
     for instruction in function.instructions:
         line = instruction.source

@@ -1,10 +1,9 @@
 """The program that runs under ncu: `python -m memsim.validate.run_cubin PLAN RESULT`.
 
-In: PLAN, a JSON list of launches of cubins beside it, as `Step.to_dict` writes them. Out: RESULT, JSON with
-how far the outputs of each kernel of the catalogue were from the reference (null for any other kernel), or
-with the error that ended the program. What runs is the very machine code that the prediction is made from, on
-the same arguments. Left out on purpose: measuring, which is ncu's. It looks only at what stands between the
-start and the stop of the profiler here, so that the reference costs nothing.
+PLAN is a JSON list of launches of cubins beside it, as written by `Step.to_dict`. RESULT is JSON with the
+error of each catalogue kernel's outputs relative to the reference (null for other kernels), or with the
+exception that ended the program. The machine code and arguments are exactly those of the prediction. ncu
+measures only between the profiler's start and stop here, so the reference does not affect the counts.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ UNIT_ROUNDOFF = 2.0**-24  # of float32
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One launch. cubin: the name of a file beside the plan. args: as `pack` gives them.
+    """One launch. cubin: the name of a file beside the plan. args: as returned by `pack`.
 
-    catalogue: of a kernel of the catalogue its name, and `size` that of the problem; else "" and ().
+    catalogue: the name of a catalogue kernel, and `size` its problem size; else "" and ().
     """
 
     cubin: str
@@ -53,7 +52,7 @@ class Step:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the plan in `arguments[0]` and writes `arguments[1]`; 0 if every launch could be made."""
+    """Run the plan in `arguments[0]` and write `arguments[1]`; returns 0 if every launch succeeds."""
     plan, result = map(Path, arguments)
     try:
         steps = [Step(**record) for record in json.loads(plan.read_text("utf-8"))]
@@ -66,10 +65,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(step: Step, folder: Path) -> dict[str, Any] | None:
-    """Launches a kernel, measured, and compares the outputs of one of the catalogue with the reference.
+    """Launch a kernel, measured, and compare the outputs of a catalogue kernel with the reference.
 
     Raises:
-        MemsimError: CuPy absent, arguments that do not fit, or CUDA refuses the kernel or its launch.
+        MemsimError: CuPy is missing, arguments do not match, or CUDA rejects the kernel or its launch.
     """
     spec = catalog()[step.catalogue].pick(step.size) if step.catalogue else None
     cupy = load_cupy()
@@ -86,14 +85,14 @@ def run(step: Step, folder: Path) -> dict[str, Any] | None:
 def launch(
     cupy: Any, path: Path, kernel: MachineKernel, step: Step, args: Mapping[str, Any], spec: Spec | None
 ) -> dict[str, Any]:
-    """The launch itself, between the profiler's start and stop; the arrays by name, on the device."""
+    """The launch itself, between the profiler's start and stop; returns the arrays by name, on the device."""
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
 
     arrays = {name: cupy.asarray(made(value)) for name, value in arrays_of([*args], [*args.values()])}
     textured = {name: cupy.asarray(made(value.array)) for name, value in args.items() if _is_texture(value)}
     textures = [texture_over(cupy, array) for array in textured.values()]
     for name in spec.family.outputs if spec else ():
-        arrays[name].fill(np.nan)  # so that an element that the kernel leaves out is seen
+        arrays[name].fill(np.nan)  # so that elements that are never written show
     buffers = parameter_bytes(
         kernel.name,
         kernel.parameters,
@@ -114,12 +113,12 @@ def launch(
 
 
 def made(array: ArrayArg | np.ndarray) -> np.ndarray:
-    """The array itself."""
+    """The array, created if necessary."""
     return array.make() if isinstance(array, ArrayArg) else array
 
 
 def address_of(array: Any) -> int:
-    """Where an array of CuPy lies on the device."""
+    """The device address of a CuPy array."""
     return int(array.data.ptr)
 
 
@@ -128,11 +127,11 @@ def _is_texture(value: Any) -> bool:
 
 
 def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """How far the outputs are from the reference, and whether float32 rounding explains it.
+    """The error of the outputs relative to the reference, and whether float32 rounding explains it.
 
-    The bound: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1, for sums of K products
-    in any order; the same reference worked out on absolute values gives its second factor. A kernel that
-    sums nothing has to be equal.
+    The bound: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1, for sums of K products in
+    any order; the same reference computed on absolute values gives its second factor. A kernel without sums
+    must be exact.
     """
     roundings = sizes.get("K", 0) * UNIT_ROUNDOFF
     expected = spec.expected(arrays)

@@ -1,7 +1,6 @@
-"""What a machine instruction does to memory, as far as its name says it.
+"""Memory accesses by opcode, from SASS text as ncu prints it.
 
-In: SASS text as ncu prints it. Out: which kind of access it is, and bytes a lane.
-Left out on purpose: textures, which memsim does not predict.
+Textures, which memsim does not predict, are not recognized.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 
 from memsim.model.operations import OPERATIONS
 
-# Opcode -> access, as far as the opcode tells it.
+# Opcode -> access, as far as the opcode tells.
 ACCESSES = {
     **{opcode: operation.access for operation in OPERATIONS.values() for opcode in operation.opcodes},
     **{"LD": "generic load", "ST": "generic store", "ATOM": "generic atomic"},
@@ -28,13 +27,13 @@ def opcode(sass: str) -> str:
 
 
 def access_of(sass: str) -> str | None:
-    """ "shared load" and the like; None for what is no access to memory."""
+    """The kind of access, such as "shared load"; None if it is not a memory access."""
     name = opcode(sass).partition(".")[0]
     return None if name == "LDC" and not INDEXED.search(sass) else ACCESSES.get(name)
 
 
 def is_memory_access(sass: str) -> bool:
-    """Whether it is a row worth keeping."""
+    """Whether it is a row to keep."""
     return access_of(sass) is not None
 
 
@@ -44,7 +43,7 @@ def is_guarded(sass: str) -> bool:
 
 
 def width_of(sass: str) -> int:
-    """Bytes a lane; of a matrix instruction, the row of 16 bytes that a lane gives."""
+    """Bytes per lane; for a matrix instruction, the 16-byte row that a lane addresses."""
     name = opcode(sass)
     if name.startswith(MATRICES):
         return MATRIX_ROW
@@ -53,5 +52,5 @@ def width_of(sass: str) -> int:
 
 
 def never_runs(sass: str) -> bool:
-    """`@!PT LDS RZ, [RZ]`: ptxas puts such between other instructions; PT is always true."""
+    """`@!PT LDS RZ, [RZ]`, which ptxas inserts between other instructions; PT is always true."""
     return sass.startswith("@!PT ")

@@ -272,6 +272,6 @@ def test_on_a_gpu(kernel: str) -> None:
 def test_what_is_analyzed_only_is_not_measured(tmp_path: Path) -> None:
     whole = np.zeros((4, 8), np.float32)
     for value in (whole[:, 1:], whole.T, ArrayArg((4,), offset=4), Pointers([whole]), TensorMap(whole)):
-        with pytest.raises(MemsimError, match="analyzed, and not measured"):
+        with pytest.raises(MemsimError, match="analyzed but not measured"):
             pack([value], tmp_path)
     assert unpack(pack([whole.copy(), None], tmp_path), tmp_path)[1] is None

@@ -67,7 +67,7 @@ def test_no_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_something_else_called_ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = fake_ncu(tmp_path, "", monkeypatch)
     path.write_text(f"#!{sys.executable}\nprint('a calculator')\n")
-    with pytest.raises(MemsimError, match="does not say its version: a calculator"):
+    with pytest.raises(MemsimError, match="does not report its version: a calculator"):
         find_profiler()
 
 

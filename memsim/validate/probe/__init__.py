@@ -1,5 +1,5 @@
 """The microbenchmark behind the model: one instruction, one warp, thousands of address patterns.
 
-In: the GPU of this machine, or a recording of such a run. Out: for which instructions the model's rules
-hold there. Left out on purpose: time, and several warps at once (`memsim.validate.live` has whole kernels).
+Tests for which instructions the model's rules hold, on this machine's GPU or in a recording. Time and several
+warps are not probed (`memsim.validate.live` measures whole kernels).
 """

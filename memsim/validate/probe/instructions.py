@@ -1,4 +1,4 @@
-"""The instructions that are probed, and the PTX program that executes one of them once for each pattern.
+"""The probed instructions, and the PTX program that executes one of them once for each pattern.
 
 In: an instruction and a number of patterns. Out: PTX. Line i + 1 of the "source" that its `.loc` directives
 name is pattern i, so that the profiler's rows say which pattern they are; line 0 of the program is the rest.
@@ -14,7 +14,7 @@ from memsim.model.operations import operation
 ENTRY = "probe"
 FILE = "pattern"
 TILE_BYTES = 32_768
-ACTIVE_BIT = 31  # of a word of the table; the rest is the address
+ACTIVE_BIT = 31  # of a word in the table; the rest is the address
 HARNESS_LINE = 1_000_000
 
 
@@ -22,10 +22,9 @@ HARNESS_LINE = 1_000_000
 class ProbedInstruction:
     """One instruction. `ptx` has $a for its address, and $g for the one in global memory if it has both.
 
-    op: the operation whose rule is tried. counter: how its hardware counters end. matrices: of ldmatrix and
-    stmatrix, which every lane executes; 0 for all others. since: the first compute capability, times ten,
-    that has it. scattered: of one that copies, whether its addresses in global memory are any; else they are
-    side by side.
+    op: the operation whose rule is tested. counter: suffix of its hardware counters. matrices: of ldmatrix
+    and stmatrix, which every lane executes; 0 for all others. since: the first compute capability, times ten,
+    that has it. scattered: for a copy, whether its global addresses are arbitrary; else they are contiguous.
     """
 
     name: str
@@ -40,7 +39,7 @@ class ProbedInstruction:
 
     @property
     def lanes(self) -> int:
-        """Lanes that can give an address."""
+        """Lanes that supply an address."""
         return 8 * self.matrices or 32
 
     @property
@@ -49,7 +48,7 @@ class ProbedInstruction:
         return operation("global", self.op).is_copy
 
 
-# For 1, 2 and 4 words; half a word has a register of its own.
+# For 1, 2 and 4 words; half a word has its own register.
 REGISTERS = {1: "%a0", 2: "{%a0, %a1}", 4: "{%a0, %a1, %a2, %a3}"}
 WIDTHS = (1, 2, 4, 8, 16)
 
@@ -91,7 +90,7 @@ INSTRUCTIONS = {
         *_plain("shared"),
         ProbedInstruction("ATOMS", "shared", "atomic", 4, "atom.shared.add.u32 %a0, [$a], 1;", "atom"),
         ProbedInstruction("REDS", "shared", "reduction", 4, "red.shared.add.u32 [$a], %offset;", "atom"),
-        # Adding the constant 1 becomes ATOMS.POPC.INC, where lanes with the same address share.
+        # Adding the constant 1 becomes ATOMS.POPC.INC, for which lanes with the same address share.
         ProbedInstruction("INCS", "shared", "atomic_inc", 4, "red.shared.add.u32 [$a], 1;", "atom"),
         ProbedInstruction(
             "CASS32", "shared", "atomic_cas", 4, "atom.shared.cas.b32 %a0, [$a], 7, %offset;", "atom"
@@ -112,16 +111,16 @@ INSTRUCTIONS = {
         ProbedInstruction("REDG64", "global", "reduction", 8, "red.global.add.u64 [$a], 1;", "red"),
     )
 }
-# The program without an instruction: what the rest of it adds to the counters.
+# The program without an instruction: what the rest of it contributes to the counters.
 EMPTY = ProbedInstruction("EMPTY", "", "", 4, "", "")
 
 
 def program(instruction: ProbedInstruction, patterns: int, compute_capability: str) -> str:
     """PTX that executes `instruction` once for each of `patterns` rows of the tables.
 
-    Parameters: the table of addresses (uint32 [patterns, 32], the highest bit set where the lane is active;
-    for an instruction that copies, of its shared side), the table of addresses in global memory (the same,
-    without the bit), the memory, and 32 words for a result that keeps everything alive.
+    Parameters: the table of addresses (uint32 [patterns, 32], the highest bit set if the lane is active; for
+    a copy, of its shared side), the table of global addresses (the same, without the bit), the memory, and 32
+    words for a result that keeps everything alive.
     """
     body = "\n".join(_step(instruction, number) for number in range(patterns))
     return f"""\
@@ -160,7 +159,7 @@ ret;
 
 
 def _step(instruction: ProbedInstruction, number: int) -> str:
-    """One pattern: fetch its address, execute, and wait, so that no two of them are on the way at once."""
+    """One pattern: fetch its address, execute, and wait, so that no two of them overlap."""
     guard = "" if instruction.matrices or not instruction.ptx else "@%p "
     ptx = instruction.ptx.replace("$a", "%g" if instruction.space == "global" else "%s").replace("$g", "%g")
     far = f"ld.global.u32 %offset, [%origins + {128 * number}];" if instruction.copies else ""

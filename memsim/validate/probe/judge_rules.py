@@ -1,9 +1,8 @@
-"""Whether the model's rules hold for what a probe measured.
+"""Tests the model's rules against a probe recording, for each instruction.
 
-In: a `ProbeRecording`. Out: for each instruction, how many figures and counters are as predicted.
-Left out on purpose: tolerance. What the model has no rule for is not compared: conflicts of `cp.async.ca`
-from scattered addresses, whose data are not in the cache; sectors of `cp.async.cg`, because lanes write to
-the same place; the sectors of global atomics in the hardware's counters.
+There is no tolerance. Not compared, because the model has no rule: conflicts of `cp.async.ca` from scattered
+addresses, whose data are not in the cache; sectors of `cp.async.cg`, because lanes write to the same address;
+the sectors of global atomics in the hardware's counters.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ LOADS = f"{GLOBAL}_ld.sum"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """One instruction: for each of ncu's names, (equal, compared) over patterns or over launches."""
+    """One instruction: for each ncu metric, (equal, compared) over patterns or launches."""
 
     name: str
     space: str
@@ -50,12 +49,12 @@ class Held:
 
     @property
     def holds(self) -> bool:
-        """Whether all that was compared is equal."""
+        """Whether everything compared is equal."""
         return all(equal == compared for equal, compared in (*self.figures.values(), *self.counters.values()))
 
 
 def judge_probe(recording: ProbeRecording) -> list[Held]:
-    """What held, for each instruction that was probed. An unknown chip is judged by the rules of sm_90."""
+    """The result for each probed instruction. An unknown chip is tested by the rules of sm_90."""
     arch = ARCHS.get(recording.device.arch, SM_90)
     return [_judge(recording, INSTRUCTIONS[name], arch) for name in recording.probed if name in INSTRUCTIONS]
 
@@ -75,7 +74,7 @@ def _judge(recording: ProbeRecording, instruction: ProbedInstruction, arch: Arch
         column = recording.metrics.index(metric)
         measured = probed.counters[:, column]
         known = measured >= 0
-        tables = 2 if instruction.copies and metric.endswith(LOADS) else 1  # each is loaded alike
+        tables = 2 if instruction.copies and metric.endswith(LOADS) else 1  # both are loaded in the same way
         equal = measured - tables * harness[column] == expected.sum(axis=1)
         equal_counters[metric] = int(equal[known].sum()), int(known.sum())
     return Held(
@@ -86,7 +85,7 @@ def _judge(recording: ProbeRecording, instruction: ProbedInstruction, arch: Arch
 
 
 def _expected(instruction: ProbedInstruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
-    """Figures for each pattern and counters as sums of patterns; arrays [launches, patterns]."""
+    """Values for each pattern and counters as sums of patterns; arrays [launches, patterns]."""
     if instruction.copies:
         return _expected_of_copy(instruction, probed, arch)
     request = probed.addresses, instruction.width, instruction.op, probed.active, arch
@@ -106,7 +105,7 @@ def _expected(instruction: ProbedInstruction, probed: Probed, arch: Arch) -> tup
 
 
 def _expected_of_copy(instruction: ProbedInstruction, probed: Probed, arch: Arch) -> tuple[Columns, Columns]:
-    """Its reads count as loads. `.cg` goes past the L1 cache, and counts nothing in shared memory."""
+    """Its reads count as loads. `.cg` bypasses the L1 cache and counts nothing in shared memory."""
     figures, counters = _global_side(probed.origins, instruction, probed, arch)
     width, active = instruction.width, probed.active
     sides = probed.addresses, probed.origins

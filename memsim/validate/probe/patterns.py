@@ -1,7 +1,6 @@
-"""Address patterns: which bytes the 32 lanes of a request ask for, and which lanes ask.
+"""Address patterns: the addresses of a request's 32 lanes, and which lanes are active.
 
-In: an instruction's width and lanes, and a source of randomness. Out: addresses and active lanes.
-Structured ones are what kernels do (rows, strides, broadcasts, swizzles); random ones are what they don't.
+Structured patterns are typical of kernels (rows, strides, broadcasts, swizzles); random ones are not.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import numpy as np
 from memsim.arch.units import LINE, WARP
 
 LANE = np.arange(WARP)
-# How far apart addresses are: from a few words that many lanes share to the whole tile.
+# Ranges of addresses: from a few words shared by many lanes to the whole tile.
 WINDOWS = (64, 128, 256, 512, 1024, 4096, 32_768)
 ROOM = 32_768
 
@@ -29,7 +28,7 @@ def _stride(rng: Rng, width: int) -> np.ndarray:
 
 
 def _rows(rng: Rng, width: int) -> np.ndarray:
-    """Lanes in rows, as a tile of a matrix is read."""
+    """Lanes in rows, as for a tile of a matrix."""
     columns = 2 ** rng.integers(0, 6)
     units: np.ndarray = LANE // columns * rng.integers(0, 40) + LANE % columns * rng.integers(0, 3)
     return units
@@ -96,9 +95,9 @@ MASKS: tuple[Callable[[Rng], np.ndarray], ...] = (_every, _every, _every, _some,
 def make_patterns(
     count: int, width: int, rng: Rng, lanes: int = WARP, every: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Addresses int64 [count, 32], aligned to `width`, below `ROOM`; active bool [count, 32], one at least.
+    """Addresses int64 [count, 32], aligned to `width`, below `ROOM`; active bool [count, 32], at least one.
 
-    Lanes from `lanes` on are never active; `every`: those before it always are. Idle lanes have address 0.
+    Lanes from `lanes` on are never active; `every`: those before always are. Inactive lanes have address 0.
     """
     addresses = np.zeros((count, WARP), np.int64)
     active = np.zeros((count, WARP), np.bool_)
@@ -113,5 +112,5 @@ def make_patterns(
 
 
 def side_by_side(count: int, width: int, rng: Rng) -> np.ndarray:
-    """Addresses in global memory as most copies have them: lane after lane, from a line's start."""
+    """Global addresses as in most copies: contiguous lanes from a line's start."""
     return LANE * width + rng.integers(0, 64, (count, 1)) * LINE

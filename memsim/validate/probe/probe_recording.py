@@ -1,6 +1,6 @@
-"""What a probe measured: patterns, figures for each of them, and counters for each launch.
+"""A recording of the probe: patterns, values for each of them, and counters for each launch.
 
-In: measurements, or a file. Out: `ProbeRecording`, and its `.npz` file, which is never written over.
+Stored in an `.npz` file that is never overwritten.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ ARRAYS = ("addresses", "active", "origins", "figures", "counters")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probed:
-    """One instruction: launches of some patterns each.
+    """One instruction: launches of several patterns each.
 
     addresses: uint32 [launches, patterns, 32], bytes from an aligned base. active: bool, the same shape.
-    origins: uint32, the same shape: the addresses in global memory of an instruction that copies, else 0.
-    figures: int32 [launches, patterns, figures], ncu's for each pattern, in the order of
-    `memsim.validate.profiles.SOURCE_METRICS`; -1 where there is none.
-    counters: int64 [launches, counters], those of each launch; -1 where it was not collected.
+    origins: uint32, the same shape: the global addresses of a copy, else 0. figures: int32 [launches,
+    patterns, figures], ncu's values for each pattern, in the order of
+    `memsim.validate.profiles.SOURCE_METRICS`; -1 if there is none. counters: int64 [launches, counters], of
+    each launch; -1 if not collected.
     """
 
     addresses: np.ndarray
@@ -54,7 +54,7 @@ class ProbeRecording:
     probed: dict[str, Probed]
 
     def save(self, folder: Path) -> Path:
-        """Writes a new file in the folder of the GPU below `folder`; its path.
+        """Write a new file in the GPU's folder below `folder`; returns its path.
 
         Raises:
             MemsimError: it cannot be written.
@@ -85,7 +85,7 @@ def load_probe(path: Path) -> ProbeRecording:
     """The recording in a file.
 
     Raises:
-        MemsimError: no such file, or not a whole recording of a known schema.
+        MemsimError: no such file, or not a complete recording of a known schema.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
@@ -118,7 +118,7 @@ def newest_probe(folder: Path, gpu: str | None = None) -> ProbeRecording:
     """The newest recording of the probe, on the GPU of that folder name or on any.
 
     Raises:
-        MemsimError: there is none; then the error says on which GPUs there are.
+        MemsimError: there is none; the hint lists the GPUs with recordings.
     """
     paths = sorted({*folder.glob(f"*/{STEM}.npz"), *folder.glob(f"*/{STEM}.run*.npz")})
     fitting = [load_probe(path) for path in paths if gpu in (None, path.parent.name)]

@@ -1,6 +1,4 @@
-"""Which of a chip's rules a probe found to hold, as a file that makes them measured there.
-
-In: a `ProbeRecording` and what held of it. Out: `rules.json` beside the recording, which
+"""Writes the rules that a probe found to hold to `rules.json` beside the recording, which
 `memsim.arch.contributed` reads.
 """
 
@@ -18,7 +16,7 @@ STEM = "rules"
 
 
 def write_rules(recording: ProbeRecording, found: Sequence[Held], home: Path) -> Path:
-    """Writes a new file into the folder `home`; its path.
+    """Write a new file in the folder `home`; returns its path.
 
     Raises:
         MemsimError: it cannot be written.
@@ -45,5 +43,5 @@ def write_rules(recording: ProbeRecording, found: Sequence[Held], home: Path) ->
 
 
 def _compared(held: Held) -> int:
-    """Figures and counters that were compared."""
+    """The number of values and counters compared."""
     return sum(compared for _, compared in (*held.figures.values(), *held.counters.values()))

@@ -1,7 +1,7 @@
 """Runs the probe on this machine's GPU.
 
-In: a seed. Out: `ProbeRecording`; nothing is written. Two runs of the profiler: one for instructions of
-shared memory and one for those of global memory, because fewer counters need fewer passes.
+The profiler runs once for instructions on shared memory and once for those on global memory, because fewer
+counters need fewer passes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, pro
 from memsim.validate.profiles import SOURCE_METRICS, Profile, read_report
 from memsim.validate.sass import never_runs
 
-PATTERNS = 256  # in a launch
-LAUNCHES = 2  # of an instruction
+PATTERNS = 256  # per launch
+LAUNCHES = 2  # per instruction
 SEED = 0
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
@@ -58,7 +58,7 @@ Tables = tuple[np.ndarray, np.ndarray, np.ndarray]  # addresses, active lanes, a
 
 
 def run_probe(progress: Progress = None, seed: int = SEED) -> ProbeRecording:
-    """Measures every instruction that the chip has.
+    """Measure every instruction that the chip has.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing.
@@ -89,7 +89,7 @@ def run_probe(progress: Progress = None, seed: int = SEED) -> ProbeRecording:
 
 
 def _tables(instruction: ProbedInstruction, rng: np.random.Generator) -> Tables:
-    """Addresses, active lanes and addresses in global memory of all launches."""
+    """Addresses, active lanes and global addresses of all launches."""
     count, width = LAUNCHES * PATTERNS, instruction.width
     every = instruction.matrices > 0
     addresses, active = make_patterns(count, width, rng, instruction.lanes, every)
@@ -111,7 +111,7 @@ def _run(
     tables: dict[str, Tables],
     launched: Callable[[], None],
 ) -> dict[str, list[Profile]]:
-    """One run of the profiler; the launches of each instruction."""
+    """One run of the profiler; returns the launches of each instruction."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         arrays = {}
@@ -143,7 +143,7 @@ def _run(
 
 
 def _probed(tables: Tables, runs: list[list[Profile]]) -> Probed:
-    """`runs`: the launches of one instruction, in each run of the profiler that had it."""
+    """`runs`: the launches of one instruction in each run of the profiler that includes it."""
     figures = np.full((LAUNCHES, PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
     counters = np.full((LAUNCHES, len(METRICS)), -1, np.int64)
     for profiles in runs:
@@ -156,7 +156,7 @@ def _probed(tables: Tables, runs: list[list[Profile]]) -> Probed:
 
 
 def _figures(measured: Profile) -> np.ndarray:
-    """ncu's figures for each pattern; -1 where it shows none, or several instructions for one pattern."""
+    """ncu's values for each pattern; -1 if there are none, or several instructions for one pattern."""
     figures = np.full((PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
     seen = set()
     for row in measured.rows:

@@ -1,7 +1,7 @@
 """The program that runs under ncu for the probe: `python -m memsim.validate.probe.under_ncu FOLDER`.
 
-In: in FOLDER, `tables.npz` with arrays `NAME_table` and `NAME_origins`, uint32 [launches, patterns, 32], and
-`NAME.ptx` beside it. Out: launches, measured by ncu, of the names in their order; `error.json` if one failed.
+FOLDER contains `tables.npz` with arrays `NAME_table` and `NAME_origins`, uint32 [launches, patterns, 32], and
+`NAME.ptx` for each. It makes the launches in the order of the names, and writes `error.json` if one fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ERROR = "error.json"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs what lies in the folder `arguments[0]`; 0 if every launch could be made."""
+    """Run the contents of the folder `arguments[0]`; returns 0 if every launch succeeds."""
     folder = Path(arguments[0])
     try:
         cupy = load_cupy()

@@ -1,8 +1,6 @@
-"""Whether instructions take the pipes, and for the cycles, that the bounds assume.
+"""Tests whether instructions use the pipes, and for the cycles, that the bounds assume.
 
-In: a `RateRecording`. Out: for each launch, the counters that are equal, and its bound beside the measured
-cycles. Left out on purpose: tolerance for counts. Cycles are a lower bound, and a loop has to come near to
-it.
+Counts must be equal. Cycles are a lower bound, which a loop must nearly attain.
 """
 
 from __future__ import annotations
@@ -15,15 +13,16 @@ from memsim.model.pipes import pipe_use
 from memsim.validate.rates.rates_recording import RateLaunch, RateRecording
 from memsim.validate.rates.run_loops import CYCLES, WAVEFRONTS
 
-#: A loop starts and ends, too; the rate of its unit would be wrong if it took longer than this.
+#: Allowance for a loop's start and end; if it took longer, the rate of its unit would be wrong.
 SLOWEST_LOOP = 1.12
 
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """One launch. different: metric -> (predicted, measured) of unequal counts; equal: how many are equal.
+    """One launch. different: metric -> (predicted, measured) of unequal counts; equal: the number of equal
+    ones.
 
-    bound, by: cycles, and the unit that needs them. cycles: measured.
+    bound, by: cycles, and the unit that bounds them. cycles: measured.
     """
 
     launch: RateLaunch
@@ -35,7 +34,7 @@ class Rated:
 
     @property
     def holds(self) -> bool:
-        """Whether all counts are equal, the bound holds, and a loop is bound as it should be."""
+        """Whether all counts are equal, the bound holds, and a loop is bound as expected."""
         if self.different or self.bound > self.cycles:
             return False
         return not self.launch.unit or (
@@ -44,7 +43,7 @@ class Rated:
 
 
 def judge_rates(recording: RateRecording) -> list[Rated]:
-    """What held, launch by launch."""
+    """The results, launch by launch."""
     return [_judge(launch) for launch in recording.launches]
 
 

@@ -1,8 +1,7 @@
-"""Loops of one instruction, as CUDA source.
+"""CUDA source of loops of one instruction (`LOOPS`).
 
-In: nothing. Out: `LOOPS`, and the text of a file with a kernel for each. Each warp executes one instruction
-over and over on `CHAINS` registers that do not depend on each other, so that its unit never waits for a
-result.
+Each warp executes one instruction repeatedly on `CHAINS` independent registers, so that its unit never waits
+for a result.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CHAINS = 8
-REPEATS = 4  # of all chains, in the body of the loop
+REPEATS = 4  # of all chains in the loop body
 ROUNDS = 64
 BLOCK = 1024
-BLOCKS_ON_EACH = 2  # as many warps as a multiprocessor holds
+BLOCKS_ON_EACH = 2  # for the maximum of resident warps
 
 #: CUDA type -> constraint of inline assembly, and numpy's name for the type.
 TYPES = {
@@ -28,10 +27,10 @@ TYPES = {
 class Loop:
     """One loop. ptx: $0 is the chain's register, $1 and $2 are others of the type.
 
-    unit: the name in `memsim.bound` that it keeps busy. Of `matrix`, $0 to $3 are accumulators, $4 the
-    others. Of an access, $1 is the lane's address, `stride` bytes from its neighbour's. `space` "group":
-    a product of a warpgroup, on `accumulators`. `block`, `resident`: threads of a block, and how many blocks
-    of it for each multiprocessor. `arch`: the chip to compile for.
+    unit: the name in `memsim.bound` of the unit that it keeps busy. For `matrix`, $0 to $3 are accumulators,
+    $4 the others. For an access, $1 is the lane's address, `stride` bytes from its neighbour's. `space`
+    "group": a warpgroup product, on `accumulators`. `block`, `resident`: threads per block, and blocks per
+    multiprocessor. `arch`: the chip to compile for.
     """
 
     name: str
@@ -66,7 +65,7 @@ def _matrix(name: str, kind: str, count: int, form: str, a: int, b: int) -> Loop
 
 
 def _group(form: str, shape: str, registers: int, kind: str = "float", more: str = ",1,1,0,0") -> Loop:
-    """A product of a warpgroup, with both factors in shared memory."""
+    """A warpgroup product with both factors in shared memory."""
     held = ",".join(f"${i}" for i in range(registers))
     ptx = f"wgmma.mma_async.sync.aligned.{shape}.{form} {{{held}}},$d,$d,1{more};"
     name = f"gmma_{shape}_{form.replace('.', '_')}"
@@ -211,7 +210,7 @@ def _matrix_body(loop: Loop) -> str:
 
 
 def _access_body(loop: Loop) -> str:
-    """Addresses grow by `zero`, of which the compiler knows nothing, so that no access is left out."""
+    """Addresses grow by `zero`, which is unknown to the compiler, so that no access is eliminated."""
     shared, stores = loop.space == "shared", loop.ptx.startswith("st")
     lanes = min(512, 16_384 // loop.stride)
     offset = f"threadIdx.x % {lanes} * {loop.stride}"
@@ -241,7 +240,7 @@ def _access_body(loop: Loop) -> str:
 
 
 def _group_body(loop: Loop) -> str:
-    """Products on the same accumulators; the tiles lie as eight rows of 16 bytes one behind the other."""
+    """Products on the same accumulators; the tiles are consecutive groups of eight 16-byte rows."""
     letter, _ = TYPES[loop.type]
     count = loop.accumulators
     names = [f"a{i}" for i in range(count)]
@@ -265,7 +264,7 @@ def _group_body(loop: Loop) -> str:
 
 
 def _around(start: list[str], steps: list[str], results: list[str]) -> str:
-    """The loop with what is in front of it, and a use of the results that never happens."""
+    """The loop with its prologue, and a use of the results that never executes."""
     return "\n".join(
         [
             *start,

@@ -1,8 +1,4 @@
-"""A recording of the loops and of the catalogue: executed instructions, and what the chip counted.
-
-In: launches that were measured, or a file. Out: `RateRecording`. Left out on purpose: what it means
-(`judge.py`).
-"""
+"""A recording of the loops and of the catalogue: executed instructions, and the chip's counters."""
 
 from __future__ import annotations
 
@@ -19,11 +15,11 @@ FOLDER = STEM = "rates"
 
 @dataclass(frozen=True, slots=True)
 class RateLaunch:
-    """One launch. unit: what a loop keeps busy, "" of a kernel of the catalogue.
+    """One launch. unit: the unit that a loop keeps busy, "" for a kernel of the catalogue.
 
-    digest: SHA-256 of the code that ran. executed: opcode with modifiers -> warp instructions, as memsim
-    counted them. wavefronts: of the L1 data stage, the least that memsim works out; tags: look-ups of the L1
-    tag stage. counters: ncu metric -> value.
+    digest: SHA-256 of the code. executed: opcode with modifiers -> warp instructions, as counted by memsim.
+    wavefronts: lower bound for the L1 data stage; tags: look-ups of the L1 tag stage. counters: ncu metric ->
+    value.
     """
 
     name: str
@@ -47,7 +43,7 @@ class RateRecording:
     launches: tuple[RateLaunch, ...]
 
     def save(self, folder: Path) -> Path:
-        """Writes a new file below `folder`, named after the GPU.
+        """Write a new file below `folder`, named after the GPU.
 
         Raises:
             MemsimError: it cannot be written.

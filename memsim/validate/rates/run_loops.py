@@ -1,7 +1,4 @@
-"""Runs the loops and the catalogue on this machine's GPU.
-
-In: nothing. Out: `RateRecording`; nothing is written.
-"""
+"""Runs the loops and the catalogue on this machine's GPU."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ METRICS = (
 
 
 def run_rates(progress: Progress = None) -> RateRecording:
-    """Measures every loop, and every kernel of the catalogue at its own size.
+    """Measure every loop, and every kernel of the catalogue at its default size.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; a kernel that fails.
@@ -92,12 +89,12 @@ def _loops(folder: Path) -> Iterator[Job]:
 def _catalogue() -> Iterator[Job]:
     for name, spec in catalog().items():
         picked = spec.pick(None)
-        if picked.name == name:  # and no other's
+        if picked.name == name:  # not a dispatcher
             yield picked.job()
 
 
 def _recorded(job: Job, unit: str, counters: dict[str, int]) -> RateLaunch:
-    """The launch beside what memsim counts of it."""
+    """The launch, with memsim's counts."""
     shape, trace = job.launch, running.trace_job(job)
     analysis = analyze_trace(trace)
     return RateLaunch(
