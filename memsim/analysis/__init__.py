@@ -1,4 +1,4 @@
-"""What a launch costs: a row for each source line and kind of access, totals, and the answer in a line."""
+"""The cost of a launch: a row for each source line and kind of access, totals, and a one-line verdict."""
 
 from memsim.analysis.analysis import SCHEMA, Analysis, analyze_trace
 from memsim.analysis.counts import InstructionCounts, SiteCounts

@@ -1,7 +1,4 @@
-"""The analysis of a launch: plain records that every view shows.
-
-Left out on purpose: how it is shown (`memsim.views`).
-"""
+"""The analysis of a launch: plain records, which every view shows."""
 
 from __future__ import annotations
 
@@ -36,10 +33,10 @@ SCHEMA = 1
 class Analysis:
     """The cost of one launch, predicted from its addresses.
 
-    trace: what it was worked out from. arch: whose rules. sites: rows by file, line and first
-    instruction. totals: ncu metric name -> predicted value; None where an access that would count
-    in it could not be analyzed, or counts by more than its addresses. verdict: the answer in one line.
-    undecided: ncu metric name -> why it is not known although every access is analyzed.
+    trace: what it was computed from. arch: the chip whose rules were used. sites: rows by file, line and
+    first instruction. totals: ncu metric name -> predicted value; None if an access in it could not be
+    analyzed, or depends on more than its addresses. verdict: the answer in one line. undecided: ncu metric
+    name -> why it is unknown although every access is analyzed.
     """
 
     trace: Trace
@@ -51,9 +48,9 @@ class Analysis:
 
     @property
     def excess_wavefronts(self) -> int:
-        """Shared wavefronts that are no conflicts, but that another arrangement of the lanes could save.
+        """Shared wavefronts that are not conflicts but that another arrangement of lanes could save.
 
-        Wavefronts less conflicts less ideal, over the rows that could be analyzed.
+        Wavefronts minus conflicts minus ideal, over the rows that could be analyzed.
         """
         return sum(
             known(site.wavefronts) - site.wavefronts_of_conflicts - known(site.ideal_wavefronts)
@@ -62,7 +59,7 @@ class Analysis:
 
     @cached_property
     def bound(self) -> Bound:
-        """How many cycles the launch takes at least, and what bounds it (docs/bounds.md)."""
+        """The lower bound of the launch's cycles, and what bounds it (docs/bounds.md)."""
         return bound_of(self.trace, self.sites, self.arch)
 
     @cached_property
@@ -72,7 +69,7 @@ class Analysis:
 
     @cached_property
     def instructions(self) -> tuple[tuple[InstructionCounts, ...], ...]:
-        """For each row of `sites`, its machine instructions by address; none where PTX was read."""
+        """For each row of `sites`, its machine instructions by address; none for PTX."""
         trace = self.trace
         found = []
         for members, requests in rows_of_trace(trace):
@@ -100,9 +97,9 @@ class Analysis:
         return Plots(self)
 
     def suggest(self, *arrays: str) -> Suggestions:
-        """Other layouts of the shared arrays, or only of those named, that take fewer wavefronts; best first.
+        """Other layouts of the shared arrays, or only of those named, that need fewer wavefronts; best first.
 
-        They are counted on the recorded requests, and not compiled; `memsim suggest` does both.
+        They are counted on the recorded requests but not compiled; `memsim suggest` does both.
 
         Raises:
             MemsimError: there is no shared array of that name.
@@ -112,20 +109,20 @@ class Analysis:
         return suggest(self, arrays=arrays)
 
     def heatmap(self, compare: Analysis | None = None) -> Shown:
-        """How each access to shared memory uses the 32 banks; with `compare`, of both. It shows itself.
+        """How each access to shared memory uses the 32 banks; with `compare`, for both. Displays itself.
 
         Raises:
-            MemsimError: none of the kernels touches shared memory.
+            MemsimError: none of the kernels accesses shared memory.
         """
         from memsim.views import shown
 
         return shown.heatmap([self] if compare is None else [self, compare])
 
     def explain(self, line: int | str | None = None, site: int | None = None) -> Shown:
-        """One request taken apart, lane by lane: the worst of an access. It shows itself.
+        """The worst request of an access, lane by lane. Displays itself.
 
-        line: of the source, `"FILE:LINE"` where several files have it. site: the access's index in `sites`.
-        The worst access if both are left out.
+        line: of the source, or `"FILE:LINE"` if several files have it. site: the access's index in `sites`.
+        Default: the worst access.
 
         Raises:
             MemsimError: no such access, or it could not be analyzed.
@@ -135,7 +132,7 @@ class Analysis:
         return shown.explain(self, line, site)
 
     def report(self, path: str | Path) -> None:
-        """Writes everything about the launch as one page, which needs no network.
+        """Write everything about the launch as a self-contained HTML page.
 
         Raises:
             MemsimError: the file cannot be written.
@@ -176,15 +173,15 @@ class Analysis:
         return render(self)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the verdict, the bank heatmap, the rows."""
+        """The representation in a notebook: the verdict, the bank heatmap, the rows."""
         from memsim.views.report import fragment
 
         return fragment(self)
 
     def to_dict(self, *, sass: bool = False) -> dict[str, Any]:
-        """The records as plain dicts, lists and numbers: what `--json` prints.
+        """The records as plain dicts, lists and numbers, as printed by `--json`.
 
-        sass: each of `sites` gets its machine instructions.
+        sass: with the machine instructions of each of `sites`.
         """
         launch = self.trace.launch
         sites = [dataclasses.asdict(site) for site in self.sites]
@@ -227,7 +224,8 @@ def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:
 
 
 def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
-    """Counts what the accesses of `trace` cost on `arch`, a chip or its name; else on that it was made for.
+    """Count the cost of a trace's accesses on `arch`, a chip or its name; default: the chip that it was made
+    for.
 
     An access of a kind that was not measured on `arch` keeps its row and is `unresolved`.
 

@@ -12,22 +12,25 @@ NO_WAVEFRONTS = ("wavefronts", "conflicts", "ideal_wavefronts", "max_ways")
 
 @dataclass(frozen=True, slots=True)
 class SiteCounts:
-    """What one kind of access on one source line costs, summed over its PTX instructions.
+    """The cost of one kind of access on one source line, summed over its instructions.
 
-    A kind is `op`, `space`, `width` (bytes a lane) and `array` (the variable or parameter, "" if
-    unknown); an unrolled loop gives one row. `source` is the stripped text of the line, "" if unknown.
+    A kind is `op`, `space`, `width` (bytes per lane) and `array` (the variable or parameter, "" if unknown);
+    an unrolled loop gives one row. `source` is the stripped text of the line, "" if unknown.
 
-    instructions: warp instructions executed, those with every lane predicated off included.
-    requests: warp instructions with an active lane. As the chip splits them: to local memory one for each 4
-        bytes a lane, of constants one for each different address.
-    wavefronts, conflicts, ideal_wavefronts, max_ways: shared memory only, else None; `max_ways` is the
-        worst of all requests, the others are sums. Of cp_async they are for data in the L1 cache; for
-        cp_async_cg the chip counts none, so they are 0.
-    sectors, ideal_sectors: global and local memory, and shared memory of other blocks of a cluster, else
-        None; sums. lines: global memory and that of other blocks; they have 128 bytes.
+    instructions: warp instructions executed, including those with every lane predicated off.
 
-    None says "does not apply", never 0. A row with `unresolved` (why its addresses are not known)
-    has None in every count but `instructions`.
+    requests: warp instructions with an active lane. As the chip splits them: for local memory one for each 4
+    bytes per lane, for constants one for each distinct address.
+
+    wavefronts, conflicts, ideal_wavefronts, max_ways: shared memory only, else None; `max_ways` is the worst
+    of all requests, the others are sums. For cp_async they are for data in the L1 cache; for cp_async_cg the
+    chip counts none, so they are 0.
+
+    sectors, ideal_sectors: global and local memory and distributed shared memory, else None; sums. lines: of
+    128 bytes, global and distributed shared memory.
+
+    None means "does not apply", never 0. A row with `unresolved` (why its addresses are unknown) has None in
+    every count but `instructions`.
     """
 
     file: str
@@ -51,25 +54,25 @@ class SiteCounts:
 
     @property
     def operation(self) -> Operation:
-        """What is known of its kind, in one record."""
+        """The record of its kind of access."""
         return operation(self.space, self.op)
 
     @property
     def is_spill(self) -> bool:
-        """Whether it saves or restores registers for which there was no room."""
+        """Whether it saves or restores spilled registers."""
         return self.space == "local" and self.array == SPILLS
 
     @property
     def wavefronts_of_conflicts(self) -> int:
-        """How many wavefronts would be saved without conflicts; 0 if that is not known."""
+        """Wavefronts that would be saved without conflicts; 0 if unknown."""
         return known(self.conflicts) * self.operation.passes
 
     @property
     def badness(self) -> tuple[int, int, int, bool, float]:
-        """The larger, the worse: by this the worst access is chosen, wherever one is named.
+        """Sort key by which the worst access is chosen everywhere; larger is worse.
 
-        Conflicts, then sectors that nobody needs, then wavefronts above the ideal; of what wastes nothing,
-        shared memory before global, then wavefronts or sectors a request. Least where nothing was counted.
+        Conflicts, then unneeded sectors, then wavefronts above the ideal; among accesses without waste,
+        shared memory before global, then wavefronts or sectors per request. Lowest if nothing was counted.
         """
         needless = known(self.sectors) - known(self.ideal_sectors)
         above = known(self.wavefronts) - known(self.ideal_wavefronts)
@@ -79,9 +82,8 @@ class SiteCounts:
 
 @dataclass(frozen=True, slots=True)
 class InstructionCounts:
-    """What one machine instruction costs. address: its first byte, from the kernel's; text.
-
-    As disassembled.
+    """The cost of one machine instruction. address: offset from the kernel's first byte; text: as
+    disassembled.
     """
 
     address: int

@@ -1,7 +1,4 @@
-"""From the requests of a trace to the counts of its access sites, and to the totals by ncu's names.
-
-Left out on purpose: how a cost is worked out (`memsim.model`).
-"""
+"""From the requests of a trace to the counts of its access sites, and to totals by ncu's names."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
 
 
 def _rows_of_sites(sites: Sequence[AccessSite]) -> list[list[int]]:
-    """Which sites share a row; rows by file, line and first site."""
+    """Sites grouped by row; rows by file, line and first site."""
     rows: dict[tuple[object, ...], list[int]] = {}
     for i, site in enumerate(sites):
         key = (site.file, site.line, site.op, site.space, site.width, site.array)

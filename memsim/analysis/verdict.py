@@ -1,4 +1,4 @@
-"""The first line of every report: what is worst, how much of the whole it wastes, and what is not certain."""
+"""The first line of every report: the worst access, its share of the waste, and what is uncertain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from memsim.analysis.counts import SiteCounts, known
 from memsim.arch import ASSUMED, PUBLISHED, SM_90, Arch, plain_name
 from memsim.trace.trace import Trace
 
-# The first line speaks of global memory beside shared only if this share of the sectors is not needed.
+# With shared accesses, the verdict mentions global memory only if this share of the sectors is unneeded.
 BADLY_COALESCED = 0.25
 
 
@@ -22,7 +22,7 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
     if unresolved:
         parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
     if trace.unsure:
-        parts.append("some counts are not certain")
+        parts.append("some counts are uncertain")
     if trace.origin is not None and trace.origin.is_estimate:
         parts.append("estimated from PTX; ptxas may generate different accesses")
     if trace.origin is not None and trace.origin.doubt:
@@ -36,7 +36,7 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
 
 
 def _worth_of_rules(sites: Sequence[SiteCounts], chip: Arch) -> str:
-    """Which rules of these were not measured on the chip; "" if all were."""
+    """A note about rules that were not measured on the chip; "" if all were."""
     by_rules = (site for site in sites if site.unresolved is None and site.operation.is_counted)
     worth = {chip.basis(site.space, site.op, site.width) for site in by_rules}
     if ASSUMED in worth:
@@ -45,7 +45,7 @@ def _worth_of_rules(sites: Sequence[SiteCounts], chip: Arch) -> str:
 
 
 def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
-    """Bank conflicts: the site that wastes most; "" if no shared wavefront was counted."""
+    """Bank conflicts: the worst site; "" if no shared wavefront was counted."""
     wavefronts = sum(known(site.wavefronts) for site in sites)
     conflicts = sum(known(site.conflicts) for site in sites)
     if not wavefronts:
@@ -62,7 +62,7 @@ def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
 
 
 def _global_answer(sites: Sequence[SiteCounts]) -> str:
-    """Coalescing: all of it where no shared memory is used, else only what is bad."""
+    """Coalescing: all of it if no shared memory is used, else only if bad."""
     uses_shared = any(known(site.wavefronts) for site in sites)
     sites = [site for site in sites if site.space == "global"]
     sectors = sum(known(site.sectors) for site in sites)
@@ -82,7 +82,7 @@ def _global_answer(sites: Sequence[SiteCounts]) -> str:
 
 
 def _local_answer(sites: Sequence[SiteCounts]) -> str:
-    """Spills and arrays of a thread; "" where there are none."""
+    """Register spills and arrays of a thread; "" if there are none."""
     sites = [site for site in sites if site.space == "local"]
     sectors = sum(known(site.sectors) for site in sites)
     excess = sectors - sum(known(site.ideal_sectors) for site in sites)
@@ -100,7 +100,7 @@ def _place(site: SiteCounts) -> str:
 
 
 def _percent(part: int, whole: int) -> str:
-    """One decimal, and neither 0.0 nor 100.0 for what is only near."""
+    """With one decimal; 0.0 and 100.0 only if exact."""
     percent = f"{100 * part / whole:.1f}"
     if percent == "0.0" and part:
         return "under 0.1 %"

@@ -1,9 +1,9 @@
 """Bulk copies by TMA: `UBLKCP UTMALDG UTMASTG`.
 
 A warp makes one copy, described by consecutive uniform registers. Copies complete when they are issued, which
-is one legal order: so instructions that wait for them (`UTMACMDFLUSH`, `DEPBAR`) do nothing. Reductions are in
-bulk_reductions.py; im2col is not supported. Source: PTX ISA, `cp.async.bulk` and `cp.async.bulk.tensor`, and
-the code that ptxas 13.0 generates for sm_90a:
+is one legal order: so instructions that wait for them (`UTMACMDFLUSH`, `DEPBAR`) do nothing. Reductions are
+in bulk_reductions.py; im2col is not supported. Source: PTX ISA, `cp.async.bulk` and `cp.async.bulk.tensor`,
+and the code that ptxas 13.0 generates for sm_90a:
 
     UTMALDG.2D[.MULTICAST] [UR8], [UR6][, UR4]   UR8 destination, UR9 the mbarrier, UR10... coordinates; UR6
                                                  and UR7 the map's address; UR4 the blocks, from bit 16
