@@ -1,9 +1,8 @@
-"""What was worked out before: values by key, in a folder of the user's.
+"""A persistent cache of values by key, in a folder of the user's.
 
-In: a key that says all that decides a value, and the value's bytes. Out: the bytes, or None. An entry holds
-its key and a digest of its value, and counts only if both are right; a file that is damaged, cannot be read
-or cannot be written is as good as none. Left out on purpose: taking old entries away; the folder may be
-deleted at any time.
+An entry holds its key and a digest of its value, and is valid only if both match; a file that is damaged,
+unreadable or unwritable counts as missing. Old entries are not evicted; the folder may be deleted at any
+time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ DIGEST = 32  # bytes of SHA-256
 
 
 def cache_folder() -> Path:
-    """This user's folder; `MEMSIM_CACHE_DIR` names another."""
+    """This user's cache folder; `MEMSIM_CACHE_DIR` overrides it."""
     if os.environ.get(FOLDER_VARIABLE):
         return Path(os.environ[FOLDER_VARIABLE])
     from platformdirs import user_cache_path
@@ -44,9 +43,9 @@ class Store:
         return self.folder / f"{sha256(key.encode()).hexdigest()}.kept"
 
     def get(self, key: str) -> bytes | None:
-        """The value, None if it is not there."""
+        """The value, None if it is missing."""
         try:
-            with watching():  # what is kept is nothing that a result comes from
+            with watching():  # the cache itself is not an input of a result
                 entry = read_bytes(self.path(key))
         except (OSError, MemsimError):
             return None
@@ -55,11 +54,11 @@ class Store:
         return value if entry.startswith(head) and sha256(value).digest() == digest else None
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry; `get` says whether it is whole."""
+        """Whether there is an entry; only `get` validates it."""
         return self.path(key).is_file()
 
     def put(self, key: str, value: bytes) -> None:
-        """Keeps the value; the file appears whole or not at all."""
+        """Store the value atomically."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with writing(self.path(key), "it") as file:
@@ -77,13 +76,13 @@ _current: ContextVar[Store | None] = ContextVar("store", default=None)
 
 
 def current() -> Store | None:
-    """Where values are kept at the moment; None: nowhere."""
+    """The store in use; None: there is none."""
     return _current.get()
 
 
 @contextmanager
 def kept_in(folder: Path | None) -> Iterator[Store | None]:
-    """Values are kept in `folder` meanwhile; None: nowhere."""
+    """Uses the store in `folder` inside the context; None: none."""
     store = None if folder is None else Store(folder)
     token = _current.set(store)
     try:

@@ -1,7 +1,7 @@
-"""Elements of arrays as C declares them: numbers, CUDA's vectors of numbers, and the source's own structs.
+"""Array elements as declared in C: numbers, CUDA's vector types, and the source's own structs.
 
-A struct is laid out as C does: each member at a multiple of its alignment. Not read, and without a layout
-here: templates, base classes, virtual functions, bit fields, unions, and `#pragma pack`.
+A struct is laid out as in C: each member at a multiple of its alignment. Not supported: templates, base
+classes, virtual functions, bit fields, unions, and `#pragma pack`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _UNREAD = ("base_class_clause", "virtual", "bitfield_clause")
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """One element of an array: `count` numbers of the type `short` ("f32"), side by side.
+    """One element of an array: `count` contiguous numbers of the type `short` ("f32").
 
-    size, alignment: in bytes. Of a struct with padding, or of several types, the numbers are words or bytes.
+    size, alignment: in bytes. For a struct with padding, or of several types, the numbers are words or bytes.
     """
 
     short: str
@@ -49,7 +49,7 @@ class ElementType:
 
 
 def element(text: str, name: str) -> ElementType | None:
-    """How an element of the C type `name` lies; None if neither its name nor the source says."""
+    """The layout of an element of the C type `name`; None if unknown."""
     return _plain(name) or _Structs(text).of(name.rpartition("::")[2])
 
 
@@ -113,7 +113,7 @@ class _Structs:
         return None
 
     def _members(self, body: Node) -> Iterator[ElementType | None]:
-        """Each member that takes room; None for one that is not read."""
+        """Each member that takes space; None for an unsupported one."""
         for field in body.named_children:
             kind, declarators = field.child_by_field_name("type"), field.children_by_field_name("declarator")
             is_nameless = (
@@ -143,7 +143,7 @@ class _Structs:
 
 
 def _struct(members: list[ElementType], least: int) -> ElementType:
-    """Members one behind the other, each at its alignment."""
+    """Consecutive members, each at its alignment."""
     end, padded = 0, False
     alignment = max(least, *(member.alignment for member in members))
     for member in members:

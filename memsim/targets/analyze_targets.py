@@ -1,7 +1,4 @@
-"""Analyzes targets in parallel, each in a process of its own kind.
-
-In: targets. Out: for each, in order, its analysis or the error that kept it from having one.
-"""
+"""Analyzes targets in parallel processes."""
 
 from __future__ import annotations
 

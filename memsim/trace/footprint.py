@@ -1,7 +1,7 @@
-"""Which sectors of global memory a launch touches: what DRAM has to deliver at least once.
+"""The sectors of global memory that a launch touches, which DRAM has to deliver at least once.
 
-Every execution of an access is marked. In a loop that moves a pointer the sectors of its first execution are
-worked out, and the others are the same so many sectors further on; they are marked many at once.
+Every execution of an access is marked. In a loop that advances a pointer, the sectors of the first execution
+are computed, and those of the others are shifted copies, marked many at once.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 from memsim.launch import Natural
 from memsim.state.registers import Part, Sum, to_array, to_bools
 
-#: Bytes of a sector, as an exponent of two: what the L2 cache and DRAM move at once.
+#: Bytes of a sector, the unit of transfer of the L2 cache and DRAM, as an exponent of two.
 SECTOR_BITS = 5
 IN_SECTOR = (1 << SECTOR_BITS) - 1
-#: Sectors that one piece of the map holds, as an exponent of two: 512 MiB of memory, 16 MiB of the map.
+#: Sectors in one piece of the map, as an exponent of two: 512 MiB of memory, 16 MiB of the map.
 PIECE_BITS = 24
 IN_PIECE = (1 << PIECE_BITS) - 1
-#: Pieces that a map has at most. What lies in others is not marked.
+#: Maximum number of pieces. Sectors in others are not marked.
 MOST_PIECES = 16
-#: Executions that wait to be marked, sectors that are marked at once, bytes of shapes that are remembered.
+#: Limits: pending executions, sectors marked at once, bytes of cached shapes.
 MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 20, 1 << 26
 BYTES_OF_A_MOVE = 100
 
-#: Operations that read global memory, and those that write it; atomics do both, where the L2 cache is.
+#: Operations that read global memory, and those that write it; atomics do both, in the L2 cache.
 READS = frozenset({"load", "cp_async", "cp_async_cg", "bulk_load", "atomic", "reduction"})
 WRITES = frozenset({"store", "bulk_store", "atomic", "reduction"})
 
@@ -35,9 +35,9 @@ READ, WRITTEN = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Distinct sectors of global memory, 32 bytes each; at least so many, where addresses are not known.
+    """Distinct 32-byte sectors of global memory; a lower bound if addresses are unknown.
 
-    read: those that are read before the launch itself writes them. written: those that it writes.
+    read: those read before the launch itself writes them. written: those that it writes.
     """
 
     read: Natural
@@ -70,7 +70,7 @@ class Marks:
 
     @property
     def footprint(self) -> Footprint:
-        """What was marked so far."""
+        """The result so far."""
         self.mark()
         pieces = self.pieces.values()
         return Footprint(
@@ -78,7 +78,7 @@ class Marks:
         )
 
     def start_chunk(self) -> None:
-        """Other blocks run next; the parts of their addresses are others."""
+        """Other blocks run next, with other address parts."""
         self.by_parts = {}
 
     def access(self, op: str, address: int | Sum, active: bool | Part) -> None:
@@ -114,12 +114,12 @@ class Marks:
             self.sectors(op, (first[last - first == size][:, None] + np.arange(size + 1)).ravel())
 
     def sectors(self, op: str, sectors: np.ndarray) -> None:
-        """An operation touched sectors, by their number [n], in any order and more than once."""
+        """An operation touched sectors, by number [n], unsorted and possibly repeated."""
         self.mark()
         self._mark(op, sectors)
 
     def mark(self) -> None:
-        """Marks what waits."""
+        """Mark pending executions."""
         for shape in self.waiting:
             step = max(1, MOST_SECTORS // len(shape.sectors))
             for first in range(0, len(shape.waiting), step):
@@ -132,7 +132,7 @@ class Marks:
             self.by_parts, self.by_content, self.remembered = {}, {}, 0
 
     def _shape(self, op: str, address: Sum, active: bool | Part) -> Shape:
-        """The shape of an execution, the same for all that touch the same sectors but for a move."""
+        """The shape of an execution, the same for all that touch the same sectors up to a shift."""
         sectors = _shape(address.s & IN_SECTOR, address.u, address.v, active)
         key = op, sectors.tobytes()
         if key not in self.by_content:
@@ -157,12 +157,12 @@ class Marks:
                 self.has_writes = True
 
 
-#: What is known of a sector after a read, by what was known before.
+#: State of a sector after a read, by its state before.
 _AFTER_READ = np.array([READ, READ, WRITTEN, READ | WRITTEN], np.uint8)
 
 
 def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """(number of a piece, places in it) of sectors [n], for each piece that has some."""
+    """(piece number, positions in it) of sectors [n], for each piece that has some."""
     if not len(sectors):
         return []
     low, high = int(sectors.min()) >> PIECE_BITS, int(sectors.max()) >> PIECE_BITS
@@ -173,20 +173,20 @@ def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray]]:
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
-    """The distinct ones of values [n], in order; of a few hundred much faster than `np.unique`."""
+    """The distinct values [n], sorted; for a few hundred much faster than `np.unique`."""
     ordered: np.ndarray = np.sort(values)
     found: np.ndarray = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
     return found
 
 
 def _key(address: Sum, active: bool | Part) -> Any:
-    """Equal for executions whose sectors are the same but for whole sectors; loops make `v` anew."""
+    """Equal for executions whose sectors are the same up to whole sectors; loops recompute `v`."""
     lanes = active.digest if isinstance(active, Part) else None
     return address.s & IN_SECTOR, address.u and address.u.uid, address.v and address.v.digest, lanes
 
 
 def _shape(inside: int, u: Part | None, v: Part | None, active: bool | Part) -> np.ndarray:
-    """Distinct sectors of the sums `inside + u + v`, of a part of the blocks and one of the threads."""
+    """Distinct sectors of the sums `inside + u + v`, of a block's and a thread's part."""
     of_blocks, of_threads = _values(u, active, 0), _values(v, active, 1) + inside
     if (of_blocks & IN_SECTOR).any():
         return distinct((of_blocks[:, None] + of_threads >> SECTOR_BITS).ravel())

@@ -1,7 +1,5 @@
-"""Runs one instruction on registers that hold a value in each way that they can, and compares with an oracle.
-
-In: the text of an instruction, lists of words for the registers that it reads, a function on single lanes.
-Out: nothing; an assertion that fails where a lane's result is not the oracle's.
+"""Runs one instruction on registers with a value in each possible representation, and compares every lane
+with an oracle on single lanes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Arithmetic of machine instructions on single numbers, in Python's own integers and fractions.
+"""Arithmetic of machine instructions on single numbers (bits as integers), in Python's own integers and
+fractions.
 
-In: bits as integers. Out: bits as integers. Nothing here is numpy, and nothing is taken from memsim.
+Nothing here is numpy, and nothing is taken from memsim.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Operands of one instruction: how they vary between threads, their values, and the PTX that loads them.
-
-In: a type and a way to vary. Out: raw bits for every thread, and lines of PTX.
-"""
+"""Operands of one instruction: how they vary between threads, their raw bits, and the PTX that loads them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,8 @@
-"""One PTX instruction on many operands, on the emulator and on a GPU.
+"""One PTX instruction on many operands, on the emulator and on a GPU: the kernel, its results, a comparison.
 
-In: an instruction, the types of its operands, what it should give. Out: a kernel that loads the
-operands, executes the instruction and stores the results; the results; a comparison.
-
-Every instruction runs in several columns. They differ in how the operands vary: by thread and
-block, by thread, by block, not at all, written as a constant, or as a sum of a block's and a
-thread's part. The emulator keeps each of these in another way.
+Every instruction runs in several columns, which differ in how the operands vary: by thread and block, by
+thread, by block, not at all, as a constant, or as a sum of a block's and a thread's part. The emulator
+represents each of these differently.
 """
 
 from __future__ import annotations

@@ -274,7 +274,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         (("-grid dim = (2,1,1)", "-grid dim = (0,1,1)"), "grid must be positive", 17),
         (
             ("-grid dim = (2,1,1)", "-grid dim = (1,1,1)"),
-            "a thread block (1,0,0) that the grid (1, 1, 1) has not",
+            "a thread block (1,0,0) outside of the grid (1, 1, 1) has not",
             49,
         ),
         (("shmem base_addr = 0x", "shmem base_addr = no"), "not a line of an Accel-Sim trace", 17),

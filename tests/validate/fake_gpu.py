@@ -1,7 +1,6 @@
-"""A GPU made of memsim: what memsim asks of CuPy and cuBLAS, done by the emulator and numpy.
+"""A GPU made of memsim: what memsim uses of CuPy and cuBLAS, done by the emulator and numpy.
 
-In: the calls that `memsim.validate` makes. Out: the same results as a GPU would give. Time is made up: each
-launch moves a clock on by what the test says.
+Time is made up: each launch advances a clock by what the test says.
 """
 
 from __future__ import annotations

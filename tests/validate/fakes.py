@@ -1,6 +1,5 @@
-"""Nsight Compute's reader, made of recorded values: `data/two_transposes.json` is a real report of an H100.
-
-In: the recorded values. Out: an object with the methods of `ncu_report` that memsim uses.
+"""Nsight Compute's reader, made of recorded values: `data/two_transposes.json` is a real report
+of an H100.
 """
 
 from __future__ import annotations

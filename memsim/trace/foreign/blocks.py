@@ -1,4 +1,4 @@
-"""The blocks that a trace tells of: how many different ones, in eight bytes each."""
+"""The distinct blocks in a trace, eight bytes each."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ MANY = 1 << 16
 
 
 def coordinates(text: str) -> tuple[int, int, int]:
-    """Of `x,y,z`.
+    """From `x,y,z`.
 
     Raises:
-        ValueError: these are not three numbers.
+        ValueError: not three numbers.
     """
     x, y, z = map(int, text.split(","))
     return x, y, z
 
 
 class BlocksSeen:
-    """The different blocks of a grid that were told of, by their coordinates."""
+    """The distinct blocks of a grid that occurred, by their coordinates."""
 
     def __init__(self, grid: tuple[int, ...]) -> None:
         self.grid = grid
@@ -40,7 +40,7 @@ class BlocksSeen:
         """
         columns, rows, layers = self.grid
         if not (0 <= x < columns and 0 <= y < rows and 0 <= z < layers):
-            raise MemsimError(f"it has a thread block ({x},{y},{z}) that the grid {self.grid} has not")
+            raise MemsimError(f"it has a thread block ({x},{y},{z}) outside of the grid {self.grid}")
         number = x + columns * (y + rows * z)
         self.fresh.add(number)
         if len(self.fresh) >= MANY:

@@ -1,4 +1,4 @@
-"""The microbenchmarks of Hopper: `wgmma`, copies by TMA, shared memory of clusters, mbarriers, local memory.
+"""Microbenchmarks of Hopper: `wgmma`, TMA copies, distributed shared memory, mbarriers, local memory.
 
 Each launch runs one small kernel once, under ncu, in one configuration. A recording holds the kernels'
 source, the launches and their counters; a run on another GPU repeats its launches.

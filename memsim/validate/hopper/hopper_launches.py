@@ -1,7 +1,7 @@
 """The program that runs under ncu: `python -m memsim.validate.hopper.hopper_launches FOLDER`.
 
-FOLDER holds the machine code, the launches in order, and their tables of addresses. `error.json` is written
-if one failed. Tensor maps are made by the driver, as a program of CUDA makes them.
+FOLDER holds the machine code, the launches in order, and their address tables. It writes `error.json` if one
+fails. Tensor maps are encoded by the driver.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DRIVER = "libcuda.so.1"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs what lies in the folder `arguments[0]`; 0 if every launch could be made."""
+    """Run the contents of the folder `arguments[0]`; returns 0 if every launch succeeds."""
     folder = Path(arguments[0])
     try:
         cupy = load_cupy()
@@ -41,10 +41,10 @@ def main(arguments: Sequence[str]) -> int:
 def run(
     cupy: Any, code: Path, launches: Sequence[Mapping[str, Any]], tables: np.ndarray, driver: Any
 ) -> None:
-    """Makes every launch, each with memory that holds 0, 1, 2, ... in its bytes.
+    """Make every launch, each with memory whose bytes are 0, 1, 2, ...
 
     Raises:
-        MemsimError: CUDA refuses one.
+        MemsimError: CUDA rejects one.
     """
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
 
@@ -74,7 +74,7 @@ def encode(driver: Any, given: Mapping[str, Any], start: int) -> bytes:
     """The 128 bytes of a tensor map over memory from `start` on: `cuTensorMapEncodeTiled` of the CUDA driver.
 
     Raises:
-        MemsimError: the driver refuses.
+        MemsimError: the driver rejects it.
     """
     room = (ctypes.c_uint8 * (2 * TensorMap.nbytes))()
     first = -ctypes.addressof(room) % TensorMap.alignment
@@ -94,7 +94,7 @@ def encode(driver: Any, given: Mapping[str, Any], start: int) -> bytes:
         ctypes.c_int(given["fill"]),
     )
     if refused:
-        raise MemsimError(f"the driver makes no tensor map of {dict(given)} (CUDA error {refused})")
+        raise MemsimError(f"the driver rejects the tensor map {dict(given)} (CUDA error {refused})")
     return bytes(room[first : first + TensorMap.nbytes])
 
 

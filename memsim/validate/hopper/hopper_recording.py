@@ -1,6 +1,6 @@
-"""What the microbenchmarks of Hopper counted: source, launches, and counters for each launch.
+"""A recording of the Hopper microbenchmarks: source, launches, and counters of each launch.
 
-A file is `hopper/probe.npz` in the folder of a GPU; it is never written over.
+The file is `hopper/probe.npz` in a GPU's folder; it is never overwritten.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ HOME, STEM = "hopper", "probe"
 class HopperLaunch:
     """One launch: (tensor map, 256 KiB of memory, table, output, eight numbers).
 
-    map: of a tensor map its data type as CUDA numbers it, bytes of an element, dimensions, strides, box,
-    swizzle, fill, and where it begins in the memory; None where the kernel has none. table: address in bits 0
-    to 30, bit 31 where the lane is active, uint32 [64]. counters: by ncu's names, as far as collected.
+    map: of a tensor map the data type as numbered by CUDA, bytes per element, dimensions, strides, box,
+    swizzle, fill, and offset in the memory; None if the kernel has none. table: address in bits 0 to 30, bit
+    31 set if the lane is active, uint32 [64]. counters: by ncu's names, as far as collected.
     """
 
     kernel: str
@@ -41,9 +41,9 @@ class HopperLaunch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HopperRecording:
-    """A run of the microbenchmarks. about: GPU, driver, ncu, date; parts: launches by what they are about.
+    """A run of the microbenchmarks. about: GPU, driver, ncu, date; parts: launches by topic.
 
-    metrics: those that are collected for each part.
+    metrics: those collected for each part.
     """
 
     about: dict[str, Any]
@@ -52,7 +52,7 @@ class HopperRecording:
     metrics: dict[str, tuple[str, ...]]
 
     def save(self, folder: Path) -> Path:
-        """Writes a new file in the folder of the GPU below `folder`; its path.
+        """Write a new file in the GPU's folder below `folder`; returns its path.
 
         Raises:
             MemsimError: it cannot be written.
@@ -92,7 +92,7 @@ def load_hopper(path: Path) -> HopperRecording:
     """The recording in a file.
 
     Raises:
-        MemsimError: no such file, or not a whole recording of a known schema.
+        MemsimError: no such file, or not a complete recording of a known schema.
     """
     try:
         with np.load(path, allow_pickle=False) as file:

@@ -1,7 +1,7 @@
-"""Whether the rules for Hopper's own instructions hold for what their microbenchmarks counted.
+"""Tests the rules for Hopper's own instructions against their microbenchmarks.
 
-For each launch the counters that a rule predicts are compared, without tolerance. Launches of what has no
-rule (reductions, copies to several blocks, atomics of other blocks, `st.async`) are not among them.
+For each launch the counters that a rule predicts are compared without tolerance. Launches without a rule
+(reductions, multicast copies, atomics on other blocks, `st.async`) are excluded.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LOCAL = "l1tex__t_{}_pipe_lsu_mem_local_op_{}.sum"
 CONSTANTS = "idc__requests.sum"
 READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
 WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"
-BASE = 1 << 20  # allocations begin at multiples of 256 bytes
+BASE = 1 << 20  # allocations start at multiples of 256 bytes
 TABLE_ADDRESS, ACTIVE_BIT = 0x7FFFFFFF, 31
-#: Products as the kernels are named.
+#: Matrix products by their names in the kernels.
 PRODUCTS = {
     **{"f16": "HGMMA.64x{}x16.F32", "bf16": "HGMMA.64x{}x16.F32.BF16", "f16acc": "HGMMA.64x{}x16.F16"},
     **{"tf32": "HGMMA.64x{}x8.F32.TF32", "e4m3": "QGMMA.64x{}x32.F32.E4M3.E4M3"},
@@ -42,7 +42,7 @@ Counters = dict[str, int]
 
 @dataclass(frozen=True, slots=True)
 class HopperHeld:
-    """One rule: how many launches are as predicted.
+    """One rule: the number of launches that are as predicted.
 
     different: (kernel, metric, predicted, measured) of the others.
     """
@@ -58,8 +58,8 @@ class HopperHeld:
         return self.equal == self.compared
 
 
-class _Ear:
-    """What a memory instruction tells of the addresses that it asks for."""
+class _AddressListener:
+    """Records the addresses that a memory instruction reports."""
 
     mask = True
 
@@ -76,18 +76,18 @@ class _Ear:
         self.width = width
 
     def write(self, slot: int, value: Any, active: Any) -> None:
-        """Nobody asks for the product."""
+        """The product is not needed."""
 
 
 class _NoBinder:
-    """Predicates of an instruction: the addend counts for nothing."""
+    """Predicates of an instruction: the addend does not matter."""
 
     def predicate(self, predicate: Any) -> Callable[[Any], bool]:
         return lambda registers: False
 
 
 def judge_hopper(recording: HopperRecording) -> list[HopperHeld]:
-    """What held, rule by rule."""
+    """The results, rule by rule."""
     rules: tuple[tuple[str, Callable[[HopperRecording], Iterator[tuple[HopperLaunch, Counters]]]], ...] = (
         ("operands of wgmma", _products),
         ("boxes of tensors", _boxes),
@@ -121,10 +121,13 @@ def _products(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counte
         if source not in ("w", "r"):
             continue
         of_a = "gdesc[UR4]" if source == "w" else "R20, gdesc[UR4]"
-        ear, binder = _Ear(), _NoBinder()
+        listener, binder = _AddressListener(), _NoBinder()
         form = parse_form(f"{PRODUCTS[kind].format(columns)} R24, {of_a}, RZ, !UPT, gsb0")
-        build_group_product(form, binder)(ear, None, True, False)
-        yield launch, {WAVEFRONTS.format("gmma"): group_wavefronts(ear.width), CONFLICTS.format("gmma"): 0}
+        build_group_product(form, binder)(listener, None, True, False)
+        yield (
+            launch,
+            {WAVEFRONTS.format("gmma"): group_wavefronts(listener.width), CONFLICTS.format("gmma"): 0},
+        )
 
 
 def _boxes(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
@@ -142,10 +145,10 @@ def _boxes(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]
             fills=b"",
         )
         kind, metric = ("bulk_load", READS) if launch.kernel[1] == "l" else ("bulk_store", WRITES)
-        ear, one = _Ear(), np.zeros(1, np.int64)
+        listener, one = _AddressListener(), np.zeros(1, np.int64)
         corner = np.array([launch.numbers[:count]])
-        tell_boxes(ear, None, kind, Issue(one, one, []), [tensor], corner)  # type: ignore[arg-type]
-        yield launch, {metric: ear.sectors}
+        tell_boxes(listener, None, kind, Issue(one, one, []), [tensor], corner)  # type: ignore[arg-type]
+        yield launch, {metric: listener.sectors}
 
 
 def _bulk(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
@@ -162,7 +165,7 @@ def _sectors(start: np.ndarray, length: np.ndarray) -> int:
 
 
 def _cluster(recording: HopperRecording, rank: int) -> Iterator[tuple[HopperLaunch, Counters]]:
-    """Of the other block (rank 1), or of its own: what is counted beyond an empty kernel."""
+    """For another block (rank 1) or its own: counts beyond those of an empty kernel."""
     empty: Counters = {}
     for launch in recording.parts["bulk_and_clusters"]:
         if launch.kernel == "dempty" and launch.numbers[0] == rank:
@@ -182,7 +185,7 @@ def _cluster(recording: HopperRecording, rank: int) -> Iterator[tuple[HopperLaun
         else:
             shared = shared_access(*request)
             wavefronts, conflicts = int(shared.wavefronts), int(shared.conflicts)
-            if (end, width) == ("ld", "64"):  # of which memsim says that it is not certain
+            if (end, width) == ("ld", "64"):  # which memsim marks as uncertain
                 wavefronts = _served_at_once(addresses[active])
                 conflicts = wavefronts - 1
             counts = (0, 0, 0)
@@ -193,7 +196,7 @@ def _cluster(recording: HopperRecording, rank: int) -> Iterator[tuple[HopperLaun
 
 
 def _served_at_once(addresses: np.ndarray) -> int:
-    """Wavefronts of loads of 8 bytes of a whole warp: the most distinct words in one bank."""
+    """Wavefronts of 8-byte loads of a whole warp: the most distinct words in one bank."""
     words = np.unique(addresses[:, None] // 4 + np.arange(2))
     return int(np.bincount(words % 32).max())
 
@@ -209,7 +212,7 @@ def _barriers(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counte
 
 
 def _local(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
-    """Each kernel stores at one address, and those of loads load at another."""
+    """Each kernel stores to one address, and those with loads load from another."""
     for launch in recording.parts["constants_and_local_memory"]:
         kind, _, bits = launch.kernel.removeprefix("l_").partition("t" if "st" in launch.kernel else "d")
         if not launch.kernel.startswith("l_"):
@@ -227,7 +230,7 @@ def _local(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]
 
 
 def _constants(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
-    """Beyond the launch whose lanes have one address; 16 bytes are two loads of 8."""
+    """Relative to the launch whose lanes have one address; 16 bytes are two loads of 8."""
     alike: dict[str, int] = {}
     found = []
     for launch in recording.parts["constants_and_local_memory"]:

@@ -1,4 +1,4 @@
-"""Runs the microbenchmarks of Hopper on this machine's GPU: the launches of a recording, once more.
+"""Repeats the launches of a recording of the Hopper microbenchmarks on this machine's GPU.
 
 The kernels are compiled here, and each part runs under ncu with its own counters.
 """
@@ -23,13 +23,13 @@ from memsim.validate.hopper.hopper_recording import HopperLaunch, HopperRecordin
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
 from memsim.validate.profiles import Profile, read_report
 
-#: The chip that has these instructions, as compilers name it.
+#: The chip with these instructions, by its name in compilers.
 CHIP, CAPABILITY = "sm_90a", "9.0"
 Progress = Callable[[float], None] | None
 
 
 def run_hopper(model: HopperRecording, progress: Progress = None) -> HopperRecording:
-    """Measures every launch of `model` on this machine.
+    """Measure every launch of `model` on this machine.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; another chip; no compiler.
@@ -37,7 +37,7 @@ def run_hopper(model: HopperRecording, progress: Progress = None) -> HopperRecor
     device, profiler = this_device(), find_profiler()
     if device.compute_capability != CAPABILITY:
         raise MemsimError(
-            f"{device.gpu} has compute capability {device.compute_capability}, and these instructions are of"
+            f"{device.gpu} has compute capability {device.compute_capability}, but these instructions need"
             f" {CAPABILITY}",
             hint="memsim probe --live, without --hopper, probes the instructions that the chip has",
         )
@@ -66,7 +66,7 @@ def _measured(
     metrics: Sequence[str],
     launched: Callable[[], None],
 ) -> list[HopperLaunch]:
-    """One run of the profiler; the launches with what it counted."""
+    """One run of the profiler; returns the launches with their counters."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / CODE).write_bytes(code)

@@ -1,8 +1,8 @@
 """The probed instructions, and the PTX program that executes one of them once for each pattern.
 
-In: an instruction and a number of patterns. Out: PTX. Line i + 1 of the "source" that its `.loc` directives
-name is pattern i, so that the profiler's rows say which pattern they are; line 0 of the program is the rest.
-Written as PTX and not as CUDA C++, so that nothing but the driver stands between it and the chip.
+Line i + 1 of the "source" in its `.loc` directives is pattern i, so that the profiler's rows identify the
+pattern; line 0 is the rest of the program. It is written in PTX rather than CUDA C++, so that only the driver
+compiles it.
 """
 
 from __future__ import annotations
