@@ -181,7 +181,7 @@ def test_textures_take_any_size_with_leading_dimensions_of_four(
 
 def test_textures_need_sizes_of_four() -> None:
     spec = compiled()["sgemm_128x128x8_texld"]
-    with pytest.raises(MemsimError, match="needs K to be a multiple of 4, and it is 5"):
+    with pytest.raises(MemsimError, match="needs K to be a multiple of 4, but it is 5"):
         spec.job((4, 4, 5))
     assert isinstance(spec.job((5, 4, 4)).args[4], Texture1D)
     assert list(spec.run((5, 4, 4))) == ["A", "B", "C"]

@@ -126,7 +126,7 @@ def test_a_size_that_is_none_is_refused(size: object) -> None:
 def test_a_size_that_the_kernel_refuses() -> None:
     spec = catalog()["permuted_write"]
     with pytest.raises(
-        MemsimError, match="permuted_write needs N to be a multiple of 32, and it is 65"
+        MemsimError, match="permuted_write needs N to be a multiple of 32, but it is 65"
     ) as caught:
         spec.job("64,65")
     assert caught.value.hint == "the next one is 96"

@@ -60,7 +60,7 @@ def test_what_is_there_stays(memsim: Run, project: Path) -> None:
 
 def test_a_folder_without_kernels(memsim: Run, project: Path) -> None:
     done = memsim("init", project / "src")
-    assert done.code == 2 and "there is no kernel" in done.err
+    assert done.code == 2 and "contains a kernel" in done.err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

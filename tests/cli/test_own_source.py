@@ -121,7 +121,7 @@ def test_an_instance_that_nothing_launches_says_what_it_needs(file: Path, memsim
     assert done.code == 2
     assert "needs --block, --arg for const T *in, --arg for T *out, --arg for int n" in done.err
     assert "--kernel 'shift<double, 8>' --grid GRID --block BLOCK --arg 'f64[256]'" in done.err
-    assert "fits no kernel" not in done.err
+    assert "has no kernel" not in done.err
     assert "has no kernel shif<int>" in memsim("analyze", "mine.cu", "--kernel", "shif<int>").err
 
 

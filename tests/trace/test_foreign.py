@@ -274,7 +274,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
         (("-grid dim = (2,1,1)", "-grid dim = (0,1,1)"), "grid must be positive", 17),
         (
             ("-grid dim = (2,1,1)", "-grid dim = (1,1,1)"),
-            "a thread block (1,0,0) outside of the grid (1, 1, 1) has not",
+            "a thread block (1,0,0) outside of the grid (1, 1, 1)",
             49,
         ),
         (("shmem base_addr = 0x", "shmem base_addr = no"), "not a line of an Accel-Sim trace", 17),
@@ -363,7 +363,7 @@ def test_what_is_no_counted_access() -> None:
 def test_a_block_that_the_grid_of_an_nvbit_trace_has_not(tmp_path: Path) -> None:
     path = tmp_path / "t.txt"
     path.write_text(NVBIT.read_text().replace("CTA 1,0,0", "CTA 2,0,0", 1))
-    with pytest.raises(memsim.MemsimError, match=r"a thread block \(2,0,0\) that the grid") as caught:
+    with pytest.raises(memsim.MemsimError, match=r"a thread block \(2,0,0\) outside of the grid") as caught:
         Trace.load(path, "scale")
     assert caught.value.file == str(path)
     assert "CTA 2,0,0" in path.read_text().splitlines()[(caught.value.line or 0) - 1]

@@ -1,4 +1,4 @@
-"""Profiles and recordings of machine code: read, whole, as the schema says, and never written over."""
+"""Profiles and recordings of machine code: read, whole, as the schema says, and never overwritten."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_file_holds_what_was_saved_and_nothing_is_written_over(tmp_path: Path)
     recording.save(path)
     assert load_code_recording(path) == recording
     before = path.read_bytes()
-    with pytest.raises(MemsimError, match="never written over"):
+    with pytest.raises(MemsimError, match="never overwritten"):
         replace(recording, date="2030-01-01T00:00:00Z").save(path)
     assert path.read_bytes() == before
     assert new_code_path(tmp_path, recording, (1024, 1024)).name == "transpose_xor.run2.json"
@@ -154,7 +154,7 @@ def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
         (changed("launch", "grid", value=[8, 8]), "length 3, got 2.*grid"),
         (changed("result", "right", value=False), "the result is not right"),
         (changed("profiles", value=[]), "length >= 1.*profiles"),
-        (changed("profiles", 0, "collected", value=["cycles"]), "'cycles' is no metric"),
+        (changed("profiles", 0, "collected", value=["cycles"]), "'cycles' is not a metric"),
         (changed("profiles", 0, "accesses", "rows", value=[-1]), ">= 0.*accesses"),
         (changed("profiles", 0, "instructions", "inst_executed"), "there is no inst_executed"),
         (changed("surprise", value=1), "unknown field `surprise`"),

@@ -178,7 +178,7 @@ def test_what_has_no_rule_is_not_modelled_and_fillers_are_named() -> None:
     assert {f.verdict for line in copies for f in line.figures} == {EXACT}
     unmodelled = [figure.metric for figure in comparison.totals if figure.verdict == UNMODELLED]
     assert unmodelled == ["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"]
-    assert any("never run (@!PT)" in note for note in comparison.notes)
+    assert any("never execute (@!PT)" in note for note in comparison.notes)
 
 
 def test_another_launch_is_refused() -> None:

@@ -76,7 +76,7 @@ def test_a_cupy_that_does_not_load(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("cudaErrorInsufficientDriver: CUDA driver version is insufficient", "no NVIDIA driver"),
         ("cudaErrorNoDevice: no CUDA-capable device is detected", "no NVIDIA GPU"),
-        ("cudaErrorECCUncorrectable: uncorrectable ECC error", "does not answer"),
+        ("cudaErrorECCUncorrectable: uncorrectable ECC error", "does not respond"),
     ],
 )
 def test_no_driver_no_gpu(fails: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:

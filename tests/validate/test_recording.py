@@ -1,4 +1,4 @@
-"""Recordings: whole, as the schema says, and never written over."""
+"""Recordings: whole, as the schema says, and never overwritten."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_file_holds_what_was_saved_and_nothing_is_written_over(tmp_path: Path)
     assert load_recording(path) == recording
     assert [file.name for file in path.parent.iterdir()] == ["kernel_v4.json"]
     before = path.read_bytes()
-    with pytest.raises(MemsimError, match="never written over"):
+    with pytest.raises(MemsimError, match="never overwritten"):
         replace(recording, date="2030-01-01T00:00:00Z").save(path)
     assert path.read_bytes() == before
 
