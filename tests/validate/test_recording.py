@@ -75,7 +75,7 @@ def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        (changed("schema", value=2), "schema 2, and this memsim reads schema 1"),
+        (changed("schema", value=2), "schema 2; this memsim reads schema 1"),
         (changed("schema"), "schema None"),
         ([], "schema None"),
         (changed("device", "driver"), "missing required field `driver`"),
@@ -85,7 +85,7 @@ def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
         (changed("result", "right", value=False), "the result is not right"),
         (changed("profiles", value=[]), "length >= 1.*profiles"),
         (changed("profiles", 0, "rows", 0, 4, value=-1), r">= 0.*rows\[0\]\[4\]"),
-        (changed("profiles", 0, "columns", 4, value="cycles"), "columns are offset, file"),
+        (changed("profiles", 0, "columns", 4, value="cycles"), "columns must be offset, file"),
         (changed("surprise", value=1), "unknown field `surprise`"),
     ],
 )
