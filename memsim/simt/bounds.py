@@ -17,8 +17,9 @@ from memsim.errors import MemsimError
 from memsim.isa.op import Op
 from memsim.ptx.demangle import short_name
 from memsim.simt.active_lanes import Lanes
-from memsim.simt.dataflow import ANYWHERE, Dataflow
+from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
+from memsim.simt.pointer_roots import ANYWHERE
 from memsim.state.address_spaces import (
     CONSTANT_WINDOW,
     GLOBAL_BASE,

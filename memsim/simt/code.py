@@ -60,7 +60,7 @@ class Code:
         self.votes: dict[int, Callable[[list[Any]], Any]] = {}
         self.barrier_operands: dict[int, tuple[Any, Any]] = {}
         self.phases: dict[int, tuple[Any, Any]] = {}
-        self.segments = {start: self._segment(start, end, needed) for start, end in dataflow.blocks}
+        self.segments = {start: self._segment(start, end, needed) for start, end in dataflow.basic_blocks}
         for op in self.program.ops:
             if op.flow is not None:
                 self._bind_known_control(op)

@@ -16,11 +16,11 @@ from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code
 from memsim.simt.convergence import Convergence
-from memsim.simt.dataflow import slots_of
 from memsim.simt.faults import place_in_source, refused, unknown_branch
 from memsim.simt.groups import Groups
 from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
+from memsim.simt.slot_bits import slots_of
 from memsim.state.partial import on_known_lanes
 from memsim.state.registers import (
     Part,

@@ -14,7 +14,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
 from memsim.simt.code import Code
-from memsim.simt.dataflow import barrier_slot
+from memsim.simt.control_graph import barrier_slot
 from memsim.simt.faults import place_in_source, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine

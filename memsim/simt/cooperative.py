@@ -17,7 +17,7 @@ from memsim.isa.executable import Executable
 from memsim.isa.op import Constant
 from memsim.launch import GLOBAL_ALIGN, Launch
 from memsim.ptx.demangle import demangle
-from memsim.simt.dataflow import PARAMETER_BITS
+from memsim.simt.pointer_roots import PARAMETER_BITS
 from memsim.state.launch_memory import Memory
 
 #: The buffer's name in reports, and its size: two words.

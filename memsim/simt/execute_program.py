@@ -28,10 +28,11 @@ from memsim.simt.cooperative import (
     workspace_of,
     workspace_roots,
 )
-from memsim.simt.dataflow import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, Dataflow
+from memsim.simt.dataflow import Dataflow
 from memsim.simt.engine import Engine
 from memsim.simt.launch_arguments import arrays_of, check_arguments, encode
 from memsim.simt.listener import Listener
+from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS
 from memsim.simt.tensor_maps import place_tensor_maps
 from memsim.state.address_spaces import Buffer, align
 from memsim.state.launch_memory import Memory

@@ -16,9 +16,9 @@ from memsim.isa.op import SLOTS, Op
 from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
 from memsim.simt.bounds import Origins
-from memsim.simt.dataflow import slots_of
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Listener
+from memsim.simt.slot_bits import slots_of
 from memsim.simt.special_registers import special_register
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers

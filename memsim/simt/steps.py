@@ -14,8 +14,8 @@ from memsim.isa.comparisons import Combined
 from memsim.isa.op import PREDICATE, UNIFORM, Effect, Op
 from memsim.isa.reach import spaces_written
 from memsim.simt.accesses import COUNTED
-from memsim.simt.dataflow import slots_of
 from memsim.simt.machine import Machine
+from memsim.simt.slot_bits import slots_of
 from memsim.state.partial import Partial, covers, on_known_lanes
 from memsim.state.registers import (
     Part,

@@ -1,0 +1,125 @@
+"""The control flow of a program: its basic blocks, and where each may lead."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from memsim.isa.op import Barrier, Flow, Op, Predicate, Program
+
+
+def barrier_slot(op: Op) -> int:
+    """The convergence barrier of a BSSY, BSYNC or BREAK; -1 for others."""
+    return next((operand.slot for operand in op.form.operands if isinstance(operand, Barrier)), -1)
+
+
+class ControlGraph:
+    """The basic blocks of one program, worked out on first use."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.ops = program.ops
+
+    @cached_property
+    def meeting(self) -> dict[int, int]:
+        """Where lanes continue after each BSYNC: the target of its BSSY."""
+        places: dict[int, list[int]] = {}
+        found: dict[int, int] = {}
+        for op in self.ops:
+            if op.flow is Flow.SET_BARRIER and op.targets:
+                places.setdefault(barrier_slot(op), []).append(op.targets[0])
+        for op in self.ops:
+            if op.flow is Flow.WAIT_BARRIER:
+                behind = [place for place in places.get(barrier_slot(op), ()) if place > op.index]
+                found[op.index] = min(behind, default=op.index + 1)
+        return found
+
+    @cached_property
+    def returns(self) -> tuple[int, ...]:
+        """Where a return may lead: after every call."""
+        return tuple(op.index + 1 for op in self.ops if op.flow is Flow.CALL)
+
+    @cached_property
+    def leaders(self) -> frozenset[int]:
+        """The first instructions of basic blocks: branch targets, and instructions after control flow."""
+        found = {0}
+        for op in self.ops:
+            if op.flow is not None:
+                found.add(op.index + 1)
+                found |= set(op.targets)
+        found |= set(self.meeting.values())
+        return frozenset(index for index in found if index < len(self.ops))
+
+    def successors(self, op: Op) -> tuple[int, ...]:
+        """The possible successors of an instruction that ends a basic block."""
+        following = op.index + 1
+        guarded = op.guard is not None
+        if op.flow is None or op.flow in (
+            Flow.SET_BARRIER,
+            Flow.LEAVE_BARRIER,
+            Flow.WARP_SYNC,
+            Flow.BLOCK_BARRIER,
+            Flow.WAIT_PHASE,
+            Flow.ARRIVE_CLUSTER,
+            Flow.WAIT_CLUSTER,
+            Flow.YIELD,
+            Flow.SLEEP,
+        ):
+            return (following,)
+        if op.flow is Flow.EXIT or op.flow is Flow.TRAP or op.flow is Flow.UNKNOWN:
+            conditional = guarded or any(isinstance(operand, Predicate) for operand in op.form.operands)
+            return (following,) if conditional else ()
+        if op.flow is Flow.WAIT_BARRIER:
+            return (following, self.meeting[op.index])
+        if op.flow is Flow.RETURN:
+            return (*self.returns, *((following,) if guarded else ()))
+        if op.flow is Flow.INDEXED:
+            targets = op.targets or tuple(sorted(self.leaders))
+            return (*targets, following) if guarded else targets
+        if op.flow is Flow.CALL and not op.targets:
+            return (following,)
+        if op.flow is Flow.CALL and op.reads & ((1 << 256) - 1):
+            entries = (at for name, at in self.program.functions.items() if not name.startswith("."))
+            return (*entries, following)
+        conditional = guarded or any(isinstance(operand, Predicate) for operand in op.form.operands)
+        if op.flow in (Flow.BRANCH_DIVERGED, Flow.BRANCH_ANY) or conditional:
+            return (*op.targets, following)
+        return op.targets
+
+    @cached_property
+    def basic_blocks(self) -> tuple[tuple[int, int], ...]:
+        """(first, one past the last) of each basic block, in order."""
+        starts = sorted(self.leaders)
+        return tuple(zip(starts, [*starts[1:], len(self.ops)]))
+
+    @cached_property
+    def next_basic_blocks(self) -> dict[int, tuple[int, ...]]:
+        """The successors of each basic block, by first instruction."""
+        count = len(self.ops)
+        return {
+            start: tuple(dict.fromkeys(s for s in self.successors(self.ops[end - 1]) if s < count))
+            for start, end in self.basic_blocks
+        }
+
+    def backward(self, transfer: object) -> dict[int, int]:
+        """The least fixed point of a backward analysis on basic blocks."""
+        at: dict[int, int] = {start: 0 for start, _ in self.basic_blocks}
+        before: dict[int, list[int]] = {start: [] for start in at}
+        for start, ways in self.next_basic_blocks.items():
+            for one in ways:
+                before[one].append(start)
+        work = sorted(at)
+        waiting = set(work)
+        while work:
+            start = work.pop()
+            waiting.discard(start)
+            out = 0
+            for following in self.next_basic_blocks[start]:
+                out |= at[following]
+            found = transfer(start, out)  # type: ignore[operator]
+            if found != at[start]:
+                at[start] = found
+                for one in before[start]:
+                    if one not in waiting:
+                        waiting.add(one)
+                        work.append(one)
+        return at
