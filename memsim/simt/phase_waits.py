@@ -22,7 +22,7 @@ from memsim.state.registers import Poisoned, both, either, from_bools, invert
 MOST_TRIES = 16
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class WaitingForPhase:
     """Lanes that wait at `op` for the phase of a parity, int64 [B, T]; `address` of their
     mbarriers [B, T].
@@ -101,17 +101,12 @@ class PhaseWaits:
 
     def release(self) -> bool:
         """Release the lanes whose phases are complete; True if there were some."""
-        entries, self.waiting = self.waiting, []
         released = False
-        for entry in entries:
-            over = self.over(entry)
-            going = both(entry.mask, over)
-            staying = both(entry.mask, invert(over))
+        for entry in tuple(self.waiting):
+            going = both(entry.mask, self.over(entry))
             if going is not False:
                 released = True
                 self.go_on(entry, going, True)
-            if staying is not False:
-                self.waiting.append(WaitingForPhase(entry.op, staying, entry.address, entry.parity))
         return released
 
     def give_up(self) -> bool:
@@ -121,13 +116,16 @@ class PhaseWaits:
         self.changes = changes
         if not self.waiting or self.tries > MOST_TRIES:
             return False
-        entries, self.waiting = self.waiting, []
-        for entry in entries:
+        for entry in tuple(self.waiting):
             self.go_on(entry, entry.mask, False)
         return True
 
     def go_on(self, entry: WaitingForPhase, lanes: Any, value: bool) -> None:
-        """These lanes continue after the wait."""
+        """These lanes continue after the wait; registers that those still waiting will read are kept."""
+        self.waiting.remove(entry)
+        staying = both(entry.mask, invert(lanes))
+        if staying is not False:
+            self.waiting.append(WaitingForPhase(entry.op, staying, entry.address, entry.parity))
         self.machine.mask = lanes
         self.answer(entry.op, value, lanes)
         self.groups.ready.append(Group(entry.op.index + 1, lanes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,11 @@ from hypothesis import strategies as st
 from memsim import MemsimError
 from memsim.api.loading import load
 from memsim.api.running import analyze, run
+from memsim.isa.op import PREDICATE, Predicate
+from memsim.simt.groups import Groups
+from memsim.simt.phase_waits import PhaseWaits, WaitingForPhase
 from memsim.state.mbarriers import FULL, Mbarriers, upper_word
+from memsim.state.registers import from_bools
 
 HEADER = """
 typedef unsigned long long u64; typedef unsigned u32;
@@ -242,3 +247,28 @@ def test_the_word_that_an_arrival_gives_back_is_the_chips() -> None:
     missing, bytes = np.array([40, 8, 100, 1, 1]), np.array([0, 0, 0, 32000, 1000])
     words = upper_word(np.zeros(5, np.int64), missing, bytes)
     assert words.tolist() == [0x7FFEC000, 0x7FFFC000, 0x7FFCE000, 0x7FFFFBF0, 0x7FFFFBFF]
+
+
+@pytest.mark.parametrize("ends", ["release", "give_up"])
+def test_what_others_still_read_is_kept_when_several_waits_end_at_once(ends: str) -> None:
+    """The answer of one wait is a predicate that lanes at another wait may hold something else in."""
+    answer = Predicate(PREDICATE)
+    waits = [
+        WaitingForPhase(SimpleNamespace(index=index, form=SimpleNamespace(operands=(answer,))), mask, 0, 0)  # type: ignore[arg-type]
+        for index, mask in (
+            (10, from_bools(np.arange(64)[None] < 32)),
+            (20, from_bools(np.arange(64)[None] >= 32)),
+        )
+    ]
+    read_behind = {11: 1 << 5, 21: 1 << PREDICATE}
+    protected: list[int] = []
+    machine: Any = SimpleNamespace(mask=True, protected=0, mbarriers=SimpleNamespace(changes=1))
+    machine.write = lambda slot, value, lanes: protected.append(machine.protected)
+    code: Any = SimpleNamespace(live=read_behind.__getitem__)
+    groups = Groups(machine, code)
+    phases = PhaseWaits(machine, code, groups)
+    groups.waits, phases.waiting = [phases], waits
+    phases.over = lambda entry: True  # type: ignore[method-assign]
+    assert getattr(phases, ends)()
+    assert protected == [1 << PREDICATE, 1 << 5]
+    assert not phases.waiting and [group.pc for group in groups.ready] == [11, 21]
