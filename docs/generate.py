@@ -45,6 +45,7 @@ from docs.capture import capture  # noqa: E402
 from docs.growth import page as growth  # noqa: E402
 from docs.instruction_table import instruction_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
+from docs.peers import page as peers  # noqa: E402
 from memsim.captured import launch_document  # noqa: E402
 from studies import claims, tuning  # noqa: E402
 from studies.bench import page as speed  # noqa: E402
@@ -74,6 +75,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **growth.PARTS,
     **guard.PARTS,
     **index_math.PARTS,
+    **peers.PARTS,
     **pictures.PARTS,
     **public.PARTS,
     **measured.PARTS,

@@ -1,0 +1,134 @@
+"""The section of docs/performance.md on peers: what each tool says of the catalogue, and in what time.
+
+In: docs/peers/measured.json. Out: Markdown.
+"""
+
+from __future__ import annotations
+
+import json
+from statistics import median
+from typing import Any
+
+from docs.peers.measure import RECORD, ROUNDS, SECTORS, WAVEFRONTS
+
+SPACES = {"shared": WAVEFRONTS, "global": SECTORS}
+TOOLS = ("memsim", "cuxray")
+#: Memory requests a second, on another machine and not by this script: an order of magnitude.
+ACCEL_SIM = "13 thousand"
+PARTS_OF = ("not_analyzed", "sites")
+RIGHT, ALARM, MISSED = "right", "false alarm", "missed"
+
+
+def wastes(chip: dict[str, int], space: str) -> bool:
+    """Whether the chip's counts are above the profiler's ideal."""
+    return chip[SPACES[space]] > chip[f"{SPACES[space]}_ideal"]
+
+
+def judged(kernel: dict[str, Any], tool: str, space: str) -> str:
+    """What became of a tool's verdict on a kernel: does it waste wavefronts, or sectors?"""
+    said, true = kernel[tool][space], wastes(kernel["chip"], space)
+    return RIGHT if said == true else ALARM if said else MISSED
+
+
+def section() -> str:
+    """The whole section."""
+    record = json.loads(RECORD.read_text("utf-8"))
+    kernels = record["kernels"]
+    return "\n".join([*_head(record), *_summary(kernels), "", *_table(kernels), "", *_gate(record), ""])
+
+
+def _head(record: dict[str, Any]) -> list[str]:
+    tool, assembler = record["peers"]
+    count = len(record["kernels"])
+    return [
+        "## Beside its peers",
+        "",
+        f"`python -m docs.peers` installs {tool} and lets both tools judge, in one run, {count} kernels of"
+        " the catalogue that have a recording. Their verdicts are compared with what Nsight Compute's source"
+        " page recorded on an H200: does shared memory take more wavefronts than its ideal, and global memory"
+        " more sectors? Silence counts as a no. memsim reads the machine code that ships; cuxray reads cubins"
+        f" of CUDA 13's tools, so its are assembled from the same PTX (`{assembler}`), and is told block,"
+        f" grid and dynamic shared memory. {record['processor']}, Python {record['python']}, numpy"
+        f" {record['numpy']}.",
+        "",
+    ]
+
+
+def _summary(kernels: dict[str, Any]) -> list[str]:
+    rows = ["| | memsim | cuxray |", "|---|---:|---:|"]
+    for space in SPACES:
+        found = {tool: [judged(kernel, tool, space) for kernel in kernels.values()] for tool in TOOLS}
+        for verdict in (RIGHT, ALARM, MISSED):
+            counts = " | ".join(f"{found[tool].count(verdict)} of {len(kernels)}" for tool in TOOLS)
+            rows.append(f"| {space} memory: {verdict} | {counts} |")
+    missing = [
+        " of ".join(f"{sum(kernel[tool][part] for kernel in kernels.values()):,}" for part in PARTS_OF)
+        for tool in TOOLS
+    ]
+    rows.append(f"| accesses not analyzed (memsim: rows; cuxray: instructions) | {' | '.join(missing)} |")
+    times = [f"{median(kernel[tool]['seconds'] for kernel in kernels.values()):.2f} s" for tool in TOOLS]
+    rows.append(f"| processor time of a kernel's analysis, whole process, median | {' | '.join(times)} |")
+    equal = [
+        sum(kernel["memsim"][metric] == kernel["chip"][metric] for kernel in kernels.values())
+        for metric in (WAVEFRONTS, SECTORS)
+    ]
+    both = f"{equal[0]} and {equal[1]} of {len(kernels)}"
+    rows.append(f"| wavefronts and sectors equal to those recorded | {both} | none are given |")
+    return rows
+
+
+def _table(kernels: dict[str, Any]) -> list[str]:
+    requests = sum(kernel["memsim"]["requests"] for kernel in kernels.values())
+    seconds = sum(kernel["memsim"]["seconds"] for kernel in kernels.values())
+    unequal = [name for name, kernel in kernels.items() if _off(kernel)]
+    lines = [
+        f"memsim counted {requests:,} requests in {seconds:.1f} s of processor time. Accel-Sim, which"
+        f" simulates cycles and so much more, was measured elsewhere at {ACCEL_SIM} requests a second.",
+    ]
+    if unequal:
+        said = ", ".join(f"`{name}` ({_off(kernels[name]):+,})" for name in unequal)
+        lines[0] += (
+            f" Wavefronts that are not the source page's: {said}; [validation](validation.md) compares these"
+            " kernels with the profiler's other counters."
+        )
+    if any(judged(kernel, "memsim", "global") == ALARM for kernel in kernels.values()):
+        lines[0] += (
+            " Where memsim alone speaks of sectors to save, lanes read the same few bytes of several rows: it"
+            " counts what distinct bytes would fill, and the source page's ideal is what was asked for."
+        )
+    wrong = {name: kernel for name, kernel in kernels.items() if _wrong(kernel)}
+    lines += ["", "| kernel | verdict that the chip contradicts |", "|---|---|"]
+    return [*lines, *(f"| `{name}` | {'; '.join(_wrong(kernel))} |" for name, kernel in wrong.items())]
+
+
+def _off(kernel: dict[str, Any]) -> int:
+    difference: int = kernel["memsim"][WAVEFRONTS] - kernel["chip"][WAVEFRONTS]
+    return difference
+
+
+def _wrong(kernel: dict[str, Any]) -> list[str]:
+    found = []
+    for tool in TOOLS:
+        for space in SPACES:
+            verdict = judged(kernel, tool, space)
+            if verdict != RIGHT:
+                part = f"{kernel[tool]['not_analyzed']} of {kernel[tool]['sites']} accesses not analyzed"
+                found.append(f"{tool}: {space}, {verdict} ({part})")
+    return found
+
+
+def _gate(record: dict[str, Any]) -> list[str]:
+    gate = record["gate"]
+    return [
+        "A gate in CI, on one cubin of seven kernels (`docs/peers/gate.cu`): processor time of the whole"
+        f" process, medians of {ROUNDS} rounds, in each of which both ran. `python -c 'import numpy'` took"
+        f" {gate['numpy']:.2f} s.",
+        "",
+        "| | the first time | nothing has changed |",
+        "|---|---:|---:|",
+        f"| `memsim check` | {gate['memsim_first']:.2f} s | {gate['memsim']:.3f} s |",
+        f"| `cuxray gate` | {gate['cuxray_first']:.2f} s | {gate['cuxray']:.3f} s |",
+    ]
+
+
+PARTS = {"peers": section}
