@@ -18,24 +18,11 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.atomics import HALF_CHANGES, flushing_sum
-from memsim.isa.bulk_copy import (
-    UNIT,
-    Issue,
-    behind,
-    box_places,
-    complete,
-    coordinates_from,
-    copies,
-    cut,
-    dimensions,
-    slot_of,
-    tell_boxes,
-    tensor,
-    wide,
-)
+from memsim.isa.bulk_issue import UNIT, Issue, behind, complete, copies, cut, dimensions, slot_of, wide
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
+from memsim.isa.tensor_copy import box_places, coordinates_from, tell_boxes, tensor
 from memsim.state.registers import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.bulk_copy import Issue, issued
+from memsim.isa.bulk_issue import Issue, issued
 from memsim.isa.convert import byte_values
 from memsim.isa.lanes import by_warp
 from memsim.isa.matrix import cut, elements, integer_product, places, tensor_product, written

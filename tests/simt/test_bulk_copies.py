@@ -12,7 +12,7 @@ import pytest
 from memsim import MemsimError, TensorMap, TensorMaps
 from memsim.api.loading import load
 from memsim.api.running import analyze, run
-from memsim.isa.bulk_copy import store_box
+from memsim.isa.tensor_copy import store_box
 from memsim.launch import ArrayArg
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import tensor_of

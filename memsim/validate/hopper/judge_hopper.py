@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.bulk_copy import Issue, cut, tell_boxes
+from memsim.isa.bulk_issue import Issue, cut
+from memsim.isa.tensor_copy import tell_boxes
 from memsim.isa.warpgroup import build_group_product
 from memsim.model import global_access, shared_access
 from memsim.model.choice import group_wavefronts

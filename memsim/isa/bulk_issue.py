@@ -1,0 +1,196 @@
+"""How the copy engine (TMA) is given work: a copy of a warp, described by consecutive uniform registers.
+
+Copies complete when they are issued, which is one legal order: so instructions that wait for them
+(`UTMACMDFLUSH`, `DEPBAR`) do nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.arch.units import LINE
+from memsim.errors import MemsimError
+from memsim.isa.op import Address, Form, Op, Register
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Touches, Unsupported
+from memsim.state.registers import Poison, Poisoned, to_array, unsigned
+from memsim.state.space_bytes import SpaceBytes
+
+LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))
+STORES: Touches = (("bulk_store", "global"), ("bulk_load", "shared"))
+INSIDE: Touches = (("bulk_store", "shared"), ("bulk_load", "shared"))
+UNIT = 16
+MULTICAST = "a multicast copy counts sectors by an unknown rule"
+
+
+def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
+    """Of a tensor, from the modifier `2D`.
+
+    Raises:
+        Unsupported: none, or an unsupported number.
+    """
+    sizes = [re.fullmatch(r"([1-5])D", name) for name in form.modifiers]
+    found = [int(match[1]) for match in sizes if match]
+    if len(found) != 1 or set(form.modifiers) - {f"{found[0]}D", "MULTICAST"} - also:
+        raise Unsupported(form.name)
+    return found[0]
+
+
+def slot_of(form: Form, place: int) -> int:
+    """The first of the consecutive uniform registers of an operand.
+
+    Raises:
+        Unsupported: the operand is not a uniform register.
+    """
+    operand = form.operands[place]
+    register = operand.uniform if isinstance(operand, Address) else operand
+    if isinstance(operand, Address) and (operand.base is not None or operand.offset):
+        raise Unsupported(form.name)
+    if not isinstance(register, Register) or register.slot is None:
+        raise Unsupported(form.name)
+    return register.slot
+
+
+def behind(counts: Callable[[Form], tuple[int, ...]]) -> Callable[[Form], list[int]]:
+    """The registers after each named one, which the form does not name."""
+
+    def slots(form: Form) -> list[int]:
+        try:
+            return [
+                slot_of(form, place) + i for place, count in enumerate(counts(form)) for i in range(count)
+            ]
+        except (Unsupported, IndexError):
+            return []
+
+    return slots
+
+
+@dataclass(frozen=True)
+class Issue:
+    """Warps that make a copy, as columns [m]: the block's index in the chunk, the warp, the registers."""
+
+    block: np.ndarray
+    warp: np.ndarray
+    words: list[np.ndarray]
+
+
+def issued(machine: Any, active: Any, slots: list[int], binder: Binder) -> Issue:
+    """One copy for each warp with an executing lane; words are unsigned.
+
+    Raises:
+        Poisoned: a register is unknown.
+    """
+    on = machine.by_warp(machine.full(active))
+    block, warp = np.nonzero(on.any(2))
+    lane = on[block, warp].argmax(1)
+    words = []
+    for slot in slots:
+        value = to_array(unsigned(binder.word(Register(slot))(machine.slots), 32))
+        words.append(np.broadcast_to(value, machine.shape)[block, warp * 32 + lane])
+    return Issue(block, warp, words)
+
+
+def wide(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Two words as a 64-bit address."""
+    found: np.ndarray = low | high << 32
+    return found
+
+
+def several(form: Form) -> bool:
+    """Is it a multicast to several blocks of the cluster?"""
+    return "MULTICAST" in form.modifiers
+
+
+def copies(
+    form: Form,
+    binder: Binder,
+    slots: list[int],
+    touches: Touches,
+    act: Callable[[Any, Op, Issue, bool], None],
+    mbarrier: int | None,
+) -> Any:
+    """The execution frame of bulk copies. mbarrier: the index of the word with its address."""
+
+    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+        if active is False:
+            for kind, space in touches:
+                machine.lose(op, kind, space, UNIT, Poison("", op), False)
+            return
+        try:
+            act(machine, op, issued(machine, active, slots, binder), data)
+        except Poisoned as unknown:
+            poison = unknown.poison.through(op)
+            lost(machine, op, touches, active, poison)
+            if mbarrier is not None:
+                release(machine, op, active, slots[mbarrier], binder, poison)
+        except MemsimError as error:
+            raise machine.at(error, op) from None
+
+    return run
+
+
+def lost(machine: Any, op: Op, touches: Touches, active: Any, poison: Poison) -> None:
+    """A copy with unknown operands."""
+    for kind, space in touches:
+        machine.lose(op, kind, space, UNIT, poison, active)
+    machine.memory.spoil(touches[0][1], poison)
+
+
+def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder, poison: Poison) -> None:
+    """The number of bytes to arrive is unknown: the mbarrier expects none."""
+    try:
+        (address,) = issued(machine, active, [slot], binder).words
+        issue = issued(machine, active, [slot], binder)
+        blocks, places = machine.in_cluster(issue.block, address)
+        machine.mbarriers.waits_for_no_bytes(blocks, places)
+    except Poisoned as unknown:
+        machine.mbarriers.forget(unknown.poison.through(op))
+
+
+def complete(machine: Any, blocks: np.ndarray, addresses: np.ndarray, count: np.ndarray) -> None:
+    """So many bytes [m] have arrived at mbarriers."""
+    machine.mbarriers.arrive(blocks, addresses, np.zeros_like(blocks), -count)
+
+
+def targets(
+    machine: Any, issue: Issue, place: np.ndarray, ranks: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """(indices of the copies, their blocks, their addresses there) of an address in each
+    destination block.
+    """
+    every = np.arange(len(place))
+    if ranks is None:
+        yield (every, *machine.in_cluster(issue.block, place))
+        return
+    for rank in range(16):
+        chosen = every[ranks >> rank & 1 == 1]
+        if len(chosen):
+            address = place[chosen] & 0xFFFFFF | rank << 24
+            yield (chosen, *machine.in_cluster(issue.block[chosen], address))
+
+
+def cut(
+    start: np.ndarray, length: np.ndarray, place: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Copies [m] split at 128-byte lines of shared memory: (start, length, index of the copy) [k].
+
+    place: their addresses in shared memory. Each piece counts its sectors of global memory, as on an H200,
+    whatever the addresses on both sides.
+    """
+    first = LINE - place % LINE
+    counts = 1 + np.maximum(0, -(-(length - first) // LINE))
+    whose = np.repeat(np.arange(len(start)), counts)
+    number = np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins = np.where(number == 0, 0, first[whose] + (number - 1) * LINE)
+    ends = np.minimum(first[whose] + number * LINE, length[whose])
+    return start[whose] + begins, ends - begins, whose
+
+
+def move(to: SpaceBytes, row: int, at: np.ndarray, of: SpaceBytes, from_row: int, source: np.ndarray) -> None:
+    """Copy bytes from addresses `source` to `at`; unknown bytes stay unknown."""
+    to.put(row, at, *of.get(from_row, source))

@@ -1,0 +1,211 @@
+"""Copies by TMA of boxes of a tensor: `UTMALDG UTMASTG`; im2col is not supported.
+
+Source: PTX ISA, `cp.async.bulk.tensor`, and the code that ptxas 13.0 generates for sm_90a:
+
+    UTMALDG.2D[.MULTICAST] [UR8], [UR6][, UR4]   UR8 destination, UR9 the mbarrier, UR10... coordinates; UR6
+                                                 and UR7 the map's address; UR4 the blocks, from bit 16
+    UTMASTG.2D [UR4], [UR8]                      UR4 source, UR5... coordinates; UR8 and UR9 the map's
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.arch.units import LINE
+from memsim.errors import MemsimError
+from memsim.isa.bulk_issue import (
+    LOADS,
+    MULTICAST,
+    STORES,
+    UNIT,
+    Issue,
+    behind,
+    complete,
+    copies,
+    dimensions,
+    move,
+    several,
+    slot_of,
+    targets,
+)
+from memsim.isa.op import Effect, Form, Op
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported, opcode
+from memsim.state.registers import Poison, Poisoned
+from memsim.state.space_bytes import SpaceBytes
+from memsim.state.tensors import Tensor, swizzled
+
+
+def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()) -> tuple[int, ...]:
+    """The registers after the operands: so many and the coordinates, and the map's address."""
+    try:
+        return (before + dimensions(form, also), 2)
+    except Unsupported:
+        return (2, 2)
+
+
+@opcode(
+    "UTMALDG",
+    results="",
+    effect=Effect.MEMORY,
+    steers=True,
+    touches=LOADS,
+    also_read=behind(lambda form: (*coordinates_from(form, 2), *((1,) if several(form) else ()))),
+)
+def build_tensor_load(form: Form, binder: Binder) -> Any:
+    to, map_at = slot_of(form, 0), slot_of(form, 1)
+    if "IM2COL" in form.modifiers:
+        return copies(form, binder, [to, to + 1], LOADS, _unknown, 1)
+    count = dimensions(form)
+    slots = [*range(to, to + 2 + count), map_at, map_at + 1]
+    if several(form):
+        slots.append(slot_of(form, 2))
+
+    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+        place, barrier, *rest = issue.words
+        tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count : count + 2])]
+        corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
+        ranks = rest[-1] >> 16 if several(form) else None
+        sizes = np.array([one.bytes for one in tensors])
+        if ranks is None:
+            tell_boxes(machine, op, "bulk_load", issue, tensors, corners)
+        else:
+            machine.lose(op, "bulk_load", "global", UNIT, Poison(MULTICAST, op), machine.mask)
+        for chosen, blocks, at in targets(machine, issue, place, ranks):
+            machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
+            for i, block, first in zip(chosen, blocks, at) if data else ():
+                stores = machine.memory.space("shared"), machine.memory.space("global")
+                load_box(*stores, int(block), int(first), tensors[i], tuple(corners[i]))
+        for chosen, blocks, at in targets(machine, issue, barrier, ranks):
+            complete(machine, blocks, at, sizes[chosen])
+
+    return copies(form, binder, slots, LOADS, act, 1)
+
+
+@opcode(
+    "UTMASTG",
+    results="",
+    effect=Effect.MEMORY,
+    steers=True,
+    touches=STORES,
+    also_read=behind(lambda form: coordinates_from(form, 1)),
+)
+def build_tensor_store(form: Form, binder: Binder) -> Any:
+    of, map_at, count = slot_of(form, 0), slot_of(form, 1), dimensions(form)
+    slots = [*range(of, of + 1 + count), map_at, map_at + 1]
+
+    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+        place, *rest = issue.words
+        tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count:])]
+        corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
+        blocks, at = machine.in_cluster(issue.block, place)
+        tell_boxes(machine, op, "bulk_store", issue, tensors, corners)
+        sizes = np.array([one.bytes for one in tensors])
+        machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
+        for i in range(len(tensors)) if data else ():
+            stores = machine.memory.space("global"), machine.memory.space("shared")
+            store_box(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]))
+
+    return copies(form, binder, slots, STORES, act, None)
+
+
+def _unknown(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+    raise Poisoned(Poison(f"{op.name} is not executed by the emulator", op))
+
+
+def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
+    """The tensor of the map at an address.
+
+    Raises:
+        Poisoned: the map is not an argument of the launch.
+    """
+    found = machine.memory.tensors.get(int(low) | int(high) << 32)
+    if found is None:
+        raise Poisoned(Poison("a tensor map that is not an argument of the launch", op))
+    if isinstance(found, Poison):
+        raise Poisoned(found)
+    if len(found.box) != count:
+        raise MemsimError(f"the tensor map has {len(found.box)} dimensions, but {count} are copied")
+    tensor: Tensor = found
+    return tensor
+
+
+def tell_boxes(
+    machine: Any, op: Op, kind: str, issue: Issue, tensors: list[Tensor], corners: np.ndarray
+) -> None:
+    """Report the stretches of global memory that the boxes contain.
+
+    For a load including what is outside of the tensor: an H200 counts a sector for each 32 bytes of it.
+    """
+    starts, lengths, owners = [], [], []
+    loads = kind == "bulk_load"
+    for i, (one, corner) in enumerate(zip(tensors, corners)):
+        begin, width = int(corner[0]) * one.element, one.box[0] * one.element
+        if begin % UNIT or (not loads and (corner < 0).any()):
+            raise MemsimError(
+                f"a box at {corner.tolist()} (innermost first): an H200 rejects boxes that do not start at a "
+                "multiple of 16 bytes of a row, and stores that start before the tensor"
+            )
+        address, first, last = one.rows(tuple(corner.tolist()))
+        begins = address + first
+        if (LINE % width and width % LINE) or (width > LINE and (begins % 32).any()):
+            poison = Poison(f"rows of {width} bytes at such addresses were not measured", op)
+            machine.lose(op, kind, "global", UNIT, poison, machine.mask)
+            return
+        some = last > first
+        whole = np.where(some, np.minimum(-(-last // UNIT) * UNIT, width) if loads else last, first)
+        pieces = [(begins, whole - first)]
+        if loads:
+            aligned = np.full(len(begins), one.base // 32 * 32)
+            pieces += [(aligned, np.where(some, first, 0)), (aligned, width - np.where(some, whole, 0))]
+        for start, length in pieces:
+            kept = length > 0
+            starts.append(start[kept])
+            lengths.append(length[kept])
+            owners.append(np.full(int(kept.sum()), i))
+    whose = np.concatenate(owners)
+    machine.stretches(
+        op,
+        kind,
+        "global",
+        np.concatenate(starts),
+        np.concatenate(lengths),
+        issue.block[whose],
+        issue.warp[whose],
+    )
+
+
+def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(address in shared memory, address in global memory, is it in the tensor) for each byte of
+    a box [n].
+    """
+    address, start, end = one.rows(corner)
+    column = np.arange(one.box[0] * one.element)
+    inside = (column >= start[:, None]) & (column < end[:, None])
+    linear = first + np.arange(len(address))[:, None] * one.pitch + column
+    there = swizzled(linear, one.swizzle)
+    return there.reshape(-1), (address[:, None] + column).reshape(-1), inside.reshape(-1)
+
+
+def load_box(
+    to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
+) -> None:
+    """Copy a box of global memory to shared memory at `first`; zeros for what is outside of the tensor."""
+    there, here, inside = box_places(one, first, corner)
+    move(to, block, there[inside], of, 0, here[inside])
+    outside = there[~inside]
+    to.put(block, outside, np.zeros(len(outside), np.uint8), None)
+
+
+def store_box(
+    to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
+) -> None:
+    """Copy a box of shared memory at `first` to global memory; what is outside of the tensor is dropped.
+
+    Units of 16 bytes are written whole even if the tensor ends inside one, as on an H200.
+    """
+    there, here, inside = box_places(one, first, corner)
+    inside = np.repeat(inside.reshape(-1, UNIT).any(1), UNIT)
+    move(to, 0, here[inside], of, block, there[inside])
