@@ -60,7 +60,7 @@ class Job:
         name: in budgets, the baseline and reports.
         size: for a kernel of the catalogue the problem size by name, else empty.
         where: the source of `args`, in errors.
-        unsure: assumptions about the launch, in words.
+        uncertain: assumptions about the launch, in words.
     """
 
     kernel: KernelProvider | TraceSource
@@ -74,7 +74,7 @@ class Job:
     name: str = ""
     size: Mapping[str, int] = field(default_factory=dict)
     where: str = field(default="args", compare=False)
-    unsure: tuple[str, ...] = ()
+    uncertain: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for name, value in (("blocks", self.blocks), ("max_steps", self.max_steps)):

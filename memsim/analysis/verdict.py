@@ -21,7 +21,7 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
         parts = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
     if unresolved:
         parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
-    if trace.unsure:
+    if trace.uncertain:
         parts.append("some counts are uncertain")
     if trace.origin is not None and trace.origin.is_estimate:
         parts.append("estimated from PTX; ptxas may generate different accesses")

@@ -51,7 +51,7 @@ def job_of(
             assumed = (
                 f"dynamic shared memory was not given; assuming the maximum of a block, {shared_bytes:,} B"
             )
-            more = {**more, "unsure": (assumed,)}
+            more = {**more, "uncertain": (assumed,)}
     clustered = None if cluster is None else dim3(cluster, "cluster")
     launch = Launch(dim3(grid, "grid"), dim3(block, "block"), shared_bytes, clustered)
     return Job(source, launch, args, **more)
@@ -216,7 +216,7 @@ def trace_job(
         arrays=tuple(arrays),
         sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
         notes=tuple(recorder.notes),
-        unsure=(*job.unsure, *sorted(recorder.not_sure)),
+        uncertain=(*job.uncertain, *sorted(recorder.uncertain_reasons)),
         writers=recorder.writers.threads,
         origin=kernel.origin,
         listing=listing,
@@ -285,10 +285,10 @@ class _Deaf:
     def unknown(self, *event: Any) -> None:
         """Nothing to do."""
 
-    def aside(self, *event: Any) -> None:
+    def uncounted(self, *event: Any) -> None:
         """Nothing to do."""
 
-    def unsure(self, what: str) -> None:
+    def uncertain(self, what: str) -> None:
         """Nothing to do."""
 
     def executed(self, start: int, stop: int, mask: Any) -> None:

@@ -46,7 +46,7 @@ _COUNTS: dict[str, tuple[Any, Any]] = {
     "A0TX": (0, "-R"),
     "A0T1": (0, 1),
 }
-ASIDE = "mbarrier operations"
+UNCOUNTED = "mbarrier operations"
 Reader = Callable[[list[Any]], Any]
 
 
@@ -131,7 +131,7 @@ def _run(form: Form, place: Reader, act: Act) -> Any:
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         if active is False:
             return
-        machine.aside(ASIDE, active)
+        machine.uncounted(UNCOUNTED, active)
         objects: Mbarriers = machine.mbarriers
         given = None
         try:
@@ -206,7 +206,7 @@ def _of_ptx(form: Form) -> Any:
     waits = "PHASECHK" in form.modifiers
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
-        machine.aside(ASIDE, active)
+        machine.uncounted(UNCOUNTED, active)
         poison = Poison(f"the state of an mbarrier ({form.name})", op)
         for slot in targets_of(form, op.record):
             if slot is not None:

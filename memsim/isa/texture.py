@@ -40,7 +40,7 @@ def build_fetch(form: Form, binder: Binder) -> Any:
     ]
 
     def run(machine: Any, op: Any, active: Any, data: bool) -> None:
-        machine.aside("texture fetches", active)
+        machine.uncounted("texture fetches", active)
         if not data:
             return
         try:

@@ -35,7 +35,7 @@ from memsim.state.sums import Int, low_bits
 COUNTED = ("shared", "global", "local", "constant")
 #: Bytes that TMA copies consist of.
 STRETCH = 16
-ASIDE = {"texture": "texture fetches"}
+UNCOUNTED = {"texture": "texture fetches"}
 
 
 def only_reads(kind: str, space: str) -> bool:
@@ -105,7 +105,7 @@ class Accesses(Lanes):
                 self.lose(op, kind, "shared", width, Poison("a generic address in global memory", op), active)
         of_cluster = is_generic and self.cluster != (1, 1, 1)
         if of_cluster and (space, kind, width) == ("shared", "load", 8):
-            self.listener.unsure(
+            self.listener.uncertain(
                 f"wavefronts of the 8-byte loads at {op.where}: with a cluster address the chip serves a"
                 " whole warp at once"
             )
@@ -116,7 +116,7 @@ class Accesses(Lanes):
             other = Copy(plus(other.address, -self.memory.layouts["shared"].base), other.active)
         self.listener.access(site, address, self.mask, active, arrays, other)
         if self.bounds.outside is not False:
-            self.listener.aside("reads outside of every array", self.bounds.outside)
+            self.listener.uncounted("reads outside of every array", self.bounds.outside)
         return self.bounds.outside
 
     def touch_elsewhere(self, op: Op, kind: str, width: int, address: Int, active: Any) -> bool:
@@ -152,7 +152,7 @@ class Accesses(Lanes):
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
         if space not in COUNTED:
-            self.listener.aside(ASIDE.get(space, f"{space} accesses"), active)
+            self.listener.uncounted(UNCOUNTED.get(space, f"{space} accesses"), active)
             return
         site = self.sites.site(op, kind, space, width)
         if active is False:
@@ -239,9 +239,9 @@ class Accesses(Lanes):
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
 
-    def aside(self, what: str, active: Any = None) -> None:
+    def uncounted(self, what: str, active: Any = None) -> None:
         """Report accesses that are not counted."""
-        self.listener.aside(what, self.executing if active is None else active)
+        self.listener.uncounted(what, self.executing if active is None else active)
 
     def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None:
         """A copy that bypasses the L1 cache: do lanes that its guard switches off have the destinations of
@@ -256,7 +256,7 @@ class Accesses(Lanes):
         ons, offs = self.by_warp(to_bools(active)), self.by_warp(to_bools(off))
         same = places[..., :, None] == places[..., None, :]
         if (same & ons[..., :, None] & offs[..., None, :]).any():
-            self.listener.unsure(
+            self.listener.uncertain(
                 f"sectors of the cp.async.cg at {op.where}: lanes that its guard switches off have the "
                 "destinations of others"
             )

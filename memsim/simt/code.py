@@ -127,7 +127,7 @@ class Code:
             if active is False:
                 return
             if not op.record.known:
-                machine.listener.unsure(f"{op.name} at {op.where} {why}: it may do anything")
+                machine.listener.uncertain(f"{op.name} at {op.where} {why}: it may do anything")
             unknown_effects(machine, op, poison, active)
 
         return run

@@ -119,7 +119,7 @@ class Control:
     def _sleep(self, op: Op, active: Any, rest: Any) -> int:
         asleep = self.machine.words_of(active)
         if ((asleep != 0) & (self.machine.words_of(self.machine.alive) & ~asleep != 0)).any():
-            self.machine.listener.unsure(
+            self.machine.listener.uncertain(
                 f"lanes that sleep at {op.where} may not reconverge with the rest of their warp"
             )
         return op.index + 1

@@ -106,7 +106,7 @@ class Convergence:
         if "EXCLUSIVE" in op.form.modifiers and not self.groups.is_alone():
             others = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
             if (others.astype(bool) & to_bools(active)).any():
-                self.machine.listener.unsure(f"which lanes reconverge after {op.name} at {op.where}")
+                self.machine.listener.uncertain(f"which lanes reconverge after {op.name} at {op.where}")
         return self._meet(op, op.index + 1, active, rest, self.machine.lane_words(value))
 
     # --- reconvergence ------------------------------------------------------------------------

@@ -13,7 +13,6 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow
 from memsim.launch import Launch
-from memsim.simt.apart import FEWEST, WINDOW, WarpRows, chosen
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.bounds import Origins
 from memsim.simt.clusters import ClusterBarriers
@@ -22,6 +21,7 @@ from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import place_in_source
 from memsim.simt.groups import Group, Groups
+from memsim.simt.independent_warps import FEWEST, WINDOW, WarpRows, chosen
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
@@ -36,7 +36,7 @@ class Engine:
     """Runs chunks of blocks of one launch.
 
     budget: instructions that a chunk may execute. allow_out_of_bounds: a load outside of every array is
-    counted, and its value is unknown. apart: each warp is a row (apart.py).
+    counted, and its value is unknown. apart: each warp is a row (independent_warps.py).
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Engine:
                 if following <= pc or is_waiting:
                     turns += PATIENCE // 10 if is_waiting else 1
                     if turns > PATIENCE:
-                        machine.listener.unsure(
+                        machine.listener.uncertain(
                             f"the iteration count of the loop at {self.code.program.ops[pc].where} depends "
                             "on when other lanes, for which it waits, are done"
                         )

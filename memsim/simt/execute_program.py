@@ -17,7 +17,6 @@ from memsim.isa.readers import Binder
 from memsim.isa.stack import local_name
 from memsim.launch import GLOBAL_ALIGN, Launch, Texture1D
 from memsim.ptx.demangle import demangle
-from memsim.simt.apart import are_apart
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.constant_front import front_bytes
@@ -30,6 +29,7 @@ from memsim.simt.cooperative import (
 )
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.engine import Engine
+from memsim.simt.independent_warps import are_independent
 from memsim.simt.launch_arguments import arrays_of, check_arguments, encode
 from memsim.simt.listener import Listener
 from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS
@@ -93,8 +93,8 @@ def execute_program(
     code, origins = prepare(kernel, launch, arguments, names, memory, everything)
     if not everything:
         for reason in dataflow_of(kernel).uncertain():
-            listener.unsure(reason)
-    apart = are_apart(kernel.program, code.needed, memory)
+            listener.uncertain(reason)
+    apart = are_independent(kernel.program, code.needed, memory)
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, apart)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS

@@ -72,7 +72,7 @@ class Groups:
                     taken = taken | warps
                 elif not self.joins_at_once(first.pc):
                     where = self.code.program.ops[first.pc].where
-                    self.machine.listener.unsure(
+                    self.machine.listener.uncertain(
                         f"lanes of a warp that reach {where} at the same time may reconverge early: "
                         "the code has no barrier there"
                     )

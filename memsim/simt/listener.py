@@ -79,11 +79,11 @@ class Listener(Protocol):
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """`site` was executed, but its addresses are unknown."""
 
-    def aside(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Any) -> None:
         """Threads `active` made an access that is not counted; `what` is its name."""
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """The threads in `mask` execute the instructions from number `start` up to `stop`."""
 
-    def unsure(self, what: str) -> None:
+    def uncertain(self, what: str) -> None:
         """Requests may depend on a choice of the compiler or the chip, described by `what`."""

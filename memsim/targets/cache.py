@@ -215,7 +215,7 @@ def _key(when: str, job: Job, read: list[Any], arguments: list[Any], apart: bool
         job.part,
         job.arch.name,
     ]
-    shape += [job.allow_out_of_bounds, job.unsure, apart]
+    shape += [job.allow_out_of_bounds, job.uncertain, apart]
     return json.dumps([when, model_version(), read, shape, arguments], sort_keys=True, default=_plain)
 
 

@@ -23,7 +23,7 @@ from memsim.state.registers import Poison, Sum, warp_words
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
 from memsim.trace.footprint import SECTOR_BITS, Marks
-from memsim.trace.heard import ChunkLike, CopySourceLike, SiteLike
+from memsim.trace.interfaces import ChunkLike, CopySourceLike, SiteLike
 from memsim.trace.requests import PERIOD, SiteRequests
 from memsim.trace.rows import RequestRows, Tell
 from memsim.trace.trace import AccessSite
@@ -101,8 +101,8 @@ class Recorder:
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.warps = 1
         self.first_warps: np.ndarray = np.zeros(0, np.int64)
-        self.requests_aside: Counter[str] = Counter()
-        self.not_sure: set[str] = set()
+        self.uncounted_requests: Counter[str] = Counter()
+        self.uncertain_reasons: set[str] = set()
         self.executions = Executions()
         self.same_in_all: dict[int, bool] = {}
         self.writers = Writers()
@@ -220,13 +220,13 @@ class Recorder:
         record.unresolved_requests += self.count_warps(active)
         record.unresolved = record.unresolved or poison.story()
 
-    def aside(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Any) -> None:
         """Count requests that do not use the pipe of shared and global memory."""
-        self.requests_aside[what] += self.count_warps(active)
+        self.uncounted_requests[what] += self.count_warps(active)
 
-    def unsure(self, what: str) -> None:
+    def uncertain(self, what: str) -> None:
         """Record a reason why counts are uncertain."""
-        self.not_sure.add(what)
+        self.uncertain_reasons.add(what)
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """Count warps that execute the instructions from number `start` up to `stop`."""
@@ -350,9 +350,9 @@ class Recorder:
     @property
     def notes(self) -> list[str]:
         """What was seen but is not in the trace."""
-        aside = [f"{what} ({count:,} requests)" for what, count in self.requests_aside.items()]
+        uncounted = [f"{what} ({count:,} requests)" for what, count in self.uncounted_requests.items()]
         places = [access_site(record) for record in self.sites.values() if record.rows.folded]
-        return [*aside, *note_of_folded(places)]
+        return [*uncounted, *note_of_folded(places)]
 
     def columns(self) -> tuple[list[AccessSite], dict[str, Any]]:
         """Everything recorded, as the sites and columns of a `Trace`."""

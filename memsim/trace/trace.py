@@ -111,7 +111,7 @@ class Trace:
     source files in `sites`, as far as known. notes: what was seen but is not counted. writers: int32, for
     each 4-byte word of the first replayed block's shared memory the thread that first stored to it (linear
     number in the block), -1 for none; empty if unknown. origin: what the trace was made from; None if
-    unknown. unsure: why some counts are uncertain, in words. listing: (address, text, file, line) of every
+    unknown. uncertain: why some counts are uncertain, in words. listing: (address, text, file, line) of every
     instruction of the kernel's machine code; file "" and line 0 if unknown. Empty for PTX, and in older
     files. executed: int64, the number of warps that executed each instruction of `listing`, whether a lane
     was active or not; empty if unknown. apart: whether shared requests that differ by a multiple of 128 bytes
@@ -136,7 +136,7 @@ class Trace:
     notes: tuple[str, ...] = ()
     writers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     origin: Origin | None = None
-    unsure: tuple[str, ...] = ()
+    uncertain: tuple[str, ...] = ()
     listing: tuple[tuple[int, str, str, int], ...] = ()
     executed: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     apart: bool = False

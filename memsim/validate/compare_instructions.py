@@ -73,12 +73,12 @@ class InstructionRow:
 class CodeComparison:
     """One launch compared with its prediction.
 
-    unsure: why the counts are uncertain; "" if they are not.
+    uncertain: why the counts are uncertain; "" if they are not.
     """
 
     rows: tuple[InstructionRow, ...]
     totals: tuple[MetricComparison, ...]
-    unsure: str = ""
+    uncertain: str = ""
 
     @property
     def figures(self) -> Iterator[MetricComparison]:
@@ -92,7 +92,7 @@ class CodeComparison:
         """One of `CODE_VERDICTS`."""
         count = Counter(figure.verdict for figure in self.figures)
         if count[DIFFERENT]:
-            return UNSURE if self.unsure else DIFFERS
+            return UNSURE if self.uncertain else DIFFERS
         if count[UNMODELLED]:
             return PARTLY
         return ARBITRATION if count[NOISE] else EQUAL
@@ -133,7 +133,7 @@ def compare_code(profiles: Sequence[CodeProfile], analysis: Analysis) -> CodeCom
     predicted = analysis.totals | _sums(rows, analysis.totals)
     totals = counter_figures(profiles, predicted, explained)
     known = [figure for figure in totals if counter_of(profiles, figure.metric) is not None]
-    return CodeComparison(rows, tuple(known), "; ".join(trace.unsure))
+    return CodeComparison(rows, tuple(known), "; ".join(trace.uncertain))
 
 
 def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[InstructionRow]:

@@ -154,7 +154,7 @@ def test_an_opcode_that_nobody_knows_may_do_anything() -> None:
     for text, strange in ((listing, False), (listing.replace("CCTL.E.PF2", "FROB.E"), True)):
         found = read_module(code, text).kernels["prefetches"]
         analysis = memsim.analyze(Kernel("prefetches", SassKernel(found)), 1, 32, arguments)
-        assert ("FROB.E" in "".join(analysis.trace.unsure)) == (NOT_CERTAIN in analysis.verdict) == strange
+        assert ("FROB.E" in "".join(analysis.trace.uncertain)) == (NOT_CERTAIN in analysis.verdict) == strange
         rows = ["shared load", "global load", "shared store", "global store"]
         assert unknown(analysis)[:4] == (rows if strange else [])
         assert (analysis.totals[ST_SECTORS] is None) == strange
@@ -267,7 +267,7 @@ def test_a_copy_to_places_of_lanes_that_are_off(module: Any) -> None:
     arrays = Array((128,)), Array((128,))
     analysis = analyze(module, "copies_to_places_of_others", 1, 32, *arrays)
     assert NOT_CERTAIN in analysis.verdict
-    assert "sectors of the cp.async.cg" in analysis.trace.unsure[0]
+    assert "sectors of the cp.async.cg" in analysis.trace.uncertain[0]
     sure = analyze(module, "copies_to_its_own_places", 1, 32, *arrays)
     assert NOT_CERTAIN not in sure.verdict
     assert sure.totals[LD_SECTORS] == 8

@@ -146,7 +146,7 @@ class Lanes:
     def active(self) -> np.ndarray:
         return self._active
 
-    def aside(self, what: str, active: Any = None) -> None:
+    def uncounted(self, what: str, active: Any = None) -> None:
         """Nothing is counted here."""
 
 

@@ -81,7 +81,7 @@ class Machine:
     def resolve(self, address: Any, active: Any) -> list[tuple[str, Any, Any]]:
         return [("global", address, active)]
 
-    def aside(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Any) -> None:
         self.touched.append((what, "", 0))
 
     def run(

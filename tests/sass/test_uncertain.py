@@ -77,7 +77,7 @@ def analysis(folder: Path, body: str) -> Analysis:
 @pytest.mark.parametrize("name", CERTAIN)
 def test_what_does_not_depend_on_the_order_is_certain(name: str, tmp_path: Path) -> None:
     found = analysis(tmp_path, CERTAIN[name])
-    assert found.trace.unsure == ()
+    assert found.trace.uncertain == ()
     assert "some counts are uncertain" not in found.verdict
 
 
@@ -85,7 +85,7 @@ def test_what_does_not_depend_on_the_order_is_certain(name: str, tmp_path: Path)
 def test_what_depends_on_the_order_says_so(name: str, tmp_path: Path) -> None:
     body, reason = UNCERTAIN[name]
     found = analysis(tmp_path, body)
-    assert any(reason in told for told in found.trace.unsure), found.trace.unsure
-    assert all("k.cu:" in told for told in found.trace.unsure)
+    assert any(reason in told for told in found.trace.uncertain), found.trace.uncertain
+    assert all("k.cu:" in told for told in found.trace.uncertain)
     assert "some counts are uncertain" in found.verdict
-    assert f"Not certain: {found.trace.unsure[0]}" in str(found)
+    assert f"Not certain: {found.trace.uncertain[0]}" in str(found)

@@ -96,14 +96,14 @@ def test_counts_and_what_is_not_certain_of_them(kernels: Any) -> None:
     }
     (loads,) = (site for site in analysis.sites if site.array == "in")
     assert (loads.requests, loads.sectors) == (128, 512)
-    reasons = analysis.trace.unsure
+    reasons = analysis.trace.uncertain
     assert any("the result of an atomic decides the branch" in reason for reason in reasons)
 
 
 def test_other_kernels_are_no_cooperative_launches(kernels: Any) -> None:
     analysis = analyze(kernels["alone"], 4, 1, (np.zeros(4, np.int32),), blocks=2)
     assert analysis.trace.blocks_replayed == 2
-    assert not analysis.trace.unsure
+    assert not analysis.trace.uncertain
 
 
 def test_all_blocks_have_to_run(kernels: Any) -> None:

@@ -81,7 +81,7 @@ def test_a_producer_waits_for_its_consumer(tmp_path: Path, rounds: int) -> None:
 
 def test_how_long_lanes_wait_leaves_the_counts_certain(tmp_path: Path) -> None:
     analysis = analyze(kernel(tmp_path, PIPELINE), 3, 64, [np.zeros((3, 32), np.int32), 13])
-    assert analysis.trace.unsure == ()
+    assert analysis.trace.uncertain == ()
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 39
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"] == 39
 

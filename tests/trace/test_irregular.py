@@ -26,7 +26,7 @@ REPEATS = {"attention"}
 class Patient(BruteForce):
     """Brute force for kernels whose flow the chip may decide."""
 
-    def unsure(self, what: str) -> None:
+    def uncertain(self, what: str) -> None:
         pass
 
 

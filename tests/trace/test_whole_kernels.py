@@ -69,10 +69,10 @@ class BruteForce:
     def written_out(self, address: Any) -> np.ndarray:
         return np.broadcast_to(to_array(address), self.machine.shape).reshape(-1, 32)
 
-    def aside(self, *event: Any) -> None:
+    def uncounted(self, *event: Any) -> None:
         pass
 
-    def unsure(self, what: str) -> None:
+    def uncertain(self, what: str) -> None:
         raise AssertionError(f"the catalogue's flow is simple: {what}")
 
     def executed(self, *event: Any) -> None:

@@ -35,7 +35,7 @@ def test_every_counter_is_equal(gemm: Any, recorded: Any) -> None:
     a, b = (TensorMap(ArrayArg((rows, k), "float16"), (128, 64), 128) for rows in (m, n))
     analysis = analyze(gemm, (n // 128, m // 128), 384, [a, b, ArrayArg((m, n)), n, k], SHARED_BYTES)
     assert not [site for site in analysis.sites if site.unresolved]
-    assert analysis.trace.unsure == ()
+    assert analysis.trace.uncertain == ()
     compared = {metric: count for metric, count in analysis.totals.items() if metric in recorded["counters"]}
     assert compared == {metric: recorded["counters"][metric] for metric in compared}
     assert {metric.rpartition("_op_")[2] for metric in compared} >= {

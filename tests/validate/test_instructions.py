@@ -228,8 +228,8 @@ def test_what_is_not_certain_is_said_where_something_differs() -> None:
     wrong = with_counter(recorded("kernel_v4").profiles, SECTORS, lambda value: value + 1, run=0)
     right = analysis("kernel_v4")
     note = "the result of an atomic decides the address at k.cu:7"
-    ordered = replace(right, trace=replace(right.trace, unsure=(note,)))
-    assert (compare_code(wrong, ordered).verdict, compare_code(wrong, ordered).unsure) == (UNSURE, note)
+    ordered = replace(right, trace=replace(right.trace, uncertain=(note,)))
+    assert (compare_code(wrong, ordered).verdict, compare_code(wrong, ordered).uncertain) == (UNSURE, note)
     assert compare_code(recorded("kernel_v4").profiles, ordered).verdict == ARBITRATION
 
 

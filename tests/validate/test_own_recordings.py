@@ -82,5 +82,5 @@ def test_kernels_of_all_kinds_are_recorded() -> None:
 @pytest.mark.parametrize("name, is_told", [("div_goto", True), ("div_nested_if", False)])
 def test_lanes_that_meet_where_nothing_joins_them_are_told(name: str, is_told: bool) -> None:
     """Two runs of div_goto on a GPU differ in how many lanes went on together."""
-    unsure = trace_job(prepared(name)).unsure
-    assert any("the code has no barrier there" in told for told in unsure) == is_told
+    uncertain = trace_job(prepared(name)).uncertain
+    assert any("the code has no barrier there" in told for told in uncertain) == is_told

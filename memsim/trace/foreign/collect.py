@@ -91,7 +91,7 @@ class Collector:
         self.waiting: dict[TracedInstruction, Batch] = {}
         self.count = 0
         self.sites: dict[tuple[TracedInstruction, str], TracedSite] = {}
-        self.aside: Counter[str] = Counter()
+        self.uncounted: Counter[str] = Counter()
 
     def batch(self, instruction: TracedInstruction, block: int, warp: int) -> Batch:
         """The batch for the next request of an instruction; earlier ones may be counted now."""
@@ -140,7 +140,7 @@ class Collector:
             return
         shared = self._in_window(requests.addresses, self.shared_base)
         local = self._in_window(requests.addresses, self.local_base)
-        self.aside["local memory"] += int((requests.active & local).any(1).sum())
+        self.uncounted["local memory"] += int((requests.active & local).any(1).sum())
         for space, inside in (("shared", shared), ("global", ~shared & ~local)):
             here = replace(requests, active=requests.active & inside)
             made = np.flatnonzero(here.active.any(1))
@@ -198,14 +198,14 @@ class Collector:
             for number, site in zip(numbers, named, strict=True)
             if self.recorder.sites[number].rows.folded
         ]
-        aside = (f"{what} ({count:,} requests)" for what, count in self.aside.items() if count)
+        uncounted = (f"{what} ({count:,} requests)" for what, count in self.uncounted.items() if count)
         return Trace(
             kernel=kernel,
             launch=launch,
             blocks_replayed=blocks,
             sites=tuple(named),
             sources={LISTING: "".join(f"{each.text}\n" for each in order)},
-            notes=(*aside, *note_of_folded(folded)),
+            notes=(*uncounted, *note_of_folded(folded)),
             origin=origin,
             apart=self.recorder.is_apart,
             **columns,

@@ -18,7 +18,7 @@ SPACES = {
     "LDGSTS": "copy",
 }
 #: Opcodes that are not counted as accesses to shared or global memory, with their names in reports.
-ASIDE = {
+UNCOUNTED = {
     **dict.fromkeys(("LDL", "STL"), "local memory"),
     **dict.fromkeys(("LDC", "LDCU", "ULDC"), "constant memory"),
     **dict.fromkeys(
@@ -46,8 +46,8 @@ class Opcode:
 def read_opcode(text: str) -> Opcode | str | None:
     """The memory operation; a text: the name of an uncounted one; None: not a known access."""
     name, *modifiers = text.split(".")
-    if name in ASIDE:
-        return ASIDE[name]
+    if name in UNCOUNTED:
+        return UNCOUNTED[name]
     if name not in SPACES:
         return None
     space = SPACES[name]

@@ -166,7 +166,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             where = f"{files[site.file]}:{site.line}"
             yield f"Not analyzed: the {site.space} {site.op.replace('_', '.')} at {where}: {site.unresolved}"
 
-    yield from (f"Not certain: {reason}" for reason in analysis.trace.unsure)
+    yield from (f"Not certain: {reason}" for reason in analysis.trace.uncertain)
     launch = analysis.trace.launch
     yield (
         f"Launch: grid {dim3(launch.grid)}, block {dim3(launch.block)}, "

@@ -55,7 +55,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
     if bound.unknown:
         yield f"Not in the bound, because its rate was not measured: {', '.join(bound.unknown)}."
     yield from (f"An estimate: {reason}." for reason in bound.lacks)
-    yield from (f"Not certain: {reason}" for reason in analysis.trace.unsure)
+    yield from (f"Not certain: {reason}" for reason in analysis.trace.uncertain)
     yield LEFT_OUT
 
 
@@ -118,5 +118,5 @@ def to_dict(analysis: Analysis) -> dict[str, Any]:
         "schema": 1,
         "kernel": analysis.trace.kernel,
         **analysis.bound.to_dict(),
-        "unsure": list(analysis.trace.unsure),
+        "unsure": list(analysis.trace.uncertain),
     }

@@ -95,8 +95,8 @@ def write(
         console.print(
             f"Equal: {others} ({len(comparison.rows) - len(shown):,}); --instructions shows them all."
         )
-    if comparison.unsure:
-        console.print(f"Not certain: {comparison.unsure}")
+    if comparison.uncertain:
+        console.print(f"Not certain: {comparison.uncertain}")
     for reason in comparison.reasons:
         console.print(f"Not predicted: {reason}")
     for note in subject.notes:
@@ -122,7 +122,7 @@ def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, An
             }
             for row in comparison.rows
         ],
-        "unsure": comparison.unsure,
+        "unsure": comparison.uncertain,
         "notes": list(subject.notes),
     }
 

@@ -33,13 +33,13 @@ class Addresses:
     def unknown(self, *event: Any) -> None:
         raise AssertionError(f"unknown address: {event}")
 
-    def aside(self, *event: Any) -> None:
+    def uncounted(self, *event: Any) -> None:
         raise AssertionError("no such access here")
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         pass
 
-    def unsure(self, what: str) -> None:
+    def uncertain(self, what: str) -> None:
         raise AssertionError(what)
 
 

@@ -262,7 +262,7 @@ def test_without_a_listing_the_page_has_the_source_alone() -> None:
 
 def test_the_page_says_what_was_read_and_what_is_not_certain() -> None:
     origin = Origin("machine code", "sm_90", "NVRTC 12.0.140", "0")
-    page = read(report_page(analyze_trace(small(origin=origin, unsure=("a loop <waits>", "another")))))
+    page = read(report_page(analyze_trace(small(origin=origin, uncertain=("a loop <waits>", "another")))))
     told = [p.text for p in page.all("p")]
     assert "Code: machine code of sm_90, made by NVRTC 12.0.140." in told
     assert [text for text in told if text.startswith("Not certain")] == [

@@ -56,7 +56,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, window: int, *launch: Any) -> tup
     monkeypatch.setattr(engine, "FEWEST", 1)
     monkeypatch.setattr(engine, "WINDOW", window)
     apart = trace(*launch)
-    monkeypatch.setattr(execute_program, "are_apart", lambda *_: False)
+    monkeypatch.setattr(execute_program, "are_independent", lambda *_: False)
     return apart, trace(*launch)
 
 
@@ -93,8 +93,8 @@ def test_nested_loops(
 def test_who_runs_apart(name: str, apart: bool, nested: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those that meet, that may wait for each other, or of which no value that is loaded is needed."""
     found = []
-    asked = execute_program.are_apart
-    monkeypatch.setattr(execute_program, "are_apart", lambda *a: found.append(asked(*a)) or found[-1])
+    asked = execute_program.are_independent
+    monkeypatch.setattr(execute_program, "are_independent", lambda *a: found.append(asked(*a)) or found[-1])
     arrays = np.zeros(64, np.int32), np.zeros(64, np.int32)
     trace(nested[name], 2, 32, arrays)
     assert found == [apart]

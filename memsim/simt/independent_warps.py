@@ -25,7 +25,7 @@ FEWEST = 1 << 8
 WINDOW = 24
 
 
-def are_apart(program: Program, needed: frozenset[int] | None, memory: Memory) -> bool:
+def are_independent(program: Program, needed: frozenset[int] | None, memory: Memory) -> bool:
     """Whether the warps of a launch are independent, and running them as rows may pay off.
 
     It does if loaded values decide the control flow; otherwise most blocks do the same. needed: the
