@@ -212,10 +212,10 @@ def test_a_map_that_does_not_say_its_box_makes_the_copy_unknown(kernels: Any) ->
 def test_copies_that_a_chip_refuses_are_errors(kernels: Any) -> None:
     tensor, out = np.zeros((64, 256), np.uint16), np.zeros(4096, np.uint8)
     for x in (3, -4):
-        with pytest.raises(MemsimError, match="an H200 refuses") as error:
+        with pytest.raises(MemsimError, match="an H200 rejects") as error:
             run(kernels["from_tensor"], 1, 64, [TensorMap(tensor, (16, 32)), out, x, 0, 1024])
         assert error.value.line
-    with pytest.raises(MemsimError, match="an H200 refuses"):
+    with pytest.raises(MemsimError, match="an H200 rejects"):
         run(kernels["to_tensor"], 1, 64, [TensorMap(tensor, (16, 32)), out, -8, 0])
     with pytest.raises(MemsimError, match="out-of-bounds"):
         run(kernels["bulk"], 1, 32, [out, out[:64].copy(), 0, 0, 1024])
@@ -280,7 +280,7 @@ def test_what_is_no_table_of_maps(kernels: Any) -> None:
     tensors, maps = two_tensors()
     with pytest.raises(MemsimError, match="a table of tensor maps holds tensor maps"):
         TensorMaps(tensors)  # type: ignore[arg-type]
-    with pytest.raises(MemsimError, match="is an array") as caught:
+    with pytest.raises(MemsimError, match="must be an array") as caught:
         run(kernels["from_table"], 2, 32, [maps[0], np.zeros(512, np.uint8), 0, 256])
     assert "memsim.TensorMaps" in (caught.value.hint or "")
     with pytest.raises(MemsimError, match=r"argument maps: .*not a multiple of 16 bytes"):
