@@ -83,7 +83,17 @@ def is_foreign(value: Any) -> bool:
 
 
 def _of_torch(tensor: Any) -> np.ndarray | ArrayArg:
-    """A tensor in its storage; tensors on `meta` and fake ones have no content."""
+    """A tensor in its storage; tensors on `meta` and fake ones have no content.
+
+    Raises:
+        MemsimError: a sparse one, which is several arrays.
+    """
+    layout = str(getattr(tensor, "layout", "torch.strided"))
+    if layout != "torch.strided":
+        raise MemsimError(
+            f"a tensor of layout {layout} is several arrays, and a kernel's argument is one",
+            hint="pass its parts, such as tensor.values() and tensor.col_indices()",
+        )
     dtype = dtype_of(str(tensor.dtype).rpartition(".")[2])
     strides = tuple(int(step) * dtype.itemsize for step in tensor.stride())
     shape = tuple(int(extent) for extent in tensor.shape)
