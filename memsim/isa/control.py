@@ -11,6 +11,9 @@ from memsim.isa.op import Barrier, Effect, Flow, Form
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Compute, Unsupported, control, opcode, silent
 
+#: Functions of the driver, whose code no file has.
+DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+
 control("EXIT", flow=Flow.EXIT)
 control("BRA", flow=Flow.BRANCH)
 control("BRX", flow=Flow.INDEXED, widths=lambda form: {0: 2})

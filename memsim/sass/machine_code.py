@@ -9,6 +9,7 @@ from functools import cached_property
 
 from memsim.compile.file_names import Names
 from memsim.errors import MemsimError
+from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.executable import Executable, Parameter, Pointer, Variable
 from memsim.isa.op import Program
 from memsim.sass.attributed_lines import Frame, assembly_places
@@ -20,8 +21,6 @@ from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
 #: The fewest registers that a thread gets: ncu's launch__registers_per_thread of 441 kernels on an H200.
 LEAST_REGISTERS, SYSTEM_REGISTERS = 16, 32
-#: Functions of the driver that need `SYSTEM_REGISTERS`.
-SYSTEM_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ class MachineKernel:
         """
         calls = {place.symbol for place in self.image.relocations}
         calls |= {place.symbol for place in self.image.constant_relocations.get(4, ())}
-        least = SYSTEM_REGISTERS if calls & SYSTEM_FUNCTIONS else LEAST_REGISTERS
+        least = SYSTEM_REGISTERS if calls & DRIVER_FUNCTIONS else LEAST_REGISTERS
         return max(self.image.registers, least)
 
     @property

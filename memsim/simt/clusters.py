@@ -29,19 +29,22 @@ class WaitingForCluster:
 
 
 class ClusterBarriers:
-    """The barriers of the clusters that are running. arrivals: of each thread, int64 [B, T]."""
+    """The barriers of the clusters that are running.
+
+    arrivals: of each thread, int64 [B, T]; 0 before the first.
+    """
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
         self.machine = machine
         self.code = code
         self.groups = groups
         self.waiting: list[WaitingForCluster] = []
-        self.arrivals: np.ndarray = np.zeros((0, 0), np.int64)
+        self.arrivals: np.ndarray | int = 0
 
     def start(self) -> None:
         """Reset for new blocks."""
         self.waiting = []
-        self.arrivals = np.zeros(self.machine.shape, np.int64)
+        self.arrivals = 0
 
     def live(self) -> int:
         """Slots that waiting lanes will read."""
@@ -52,7 +55,7 @@ class ClusterBarriers:
 
     def arrive(self, op: Op, active: Any, rest: Any) -> int:
         """Lanes `active` arrive without waiting."""
-        self.arrivals += self.machine.full(active)
+        self.arrivals = self.arrivals + self.machine.full(active).astype(np.int64)
         return op.index + 1
 
     def wait(self, op: Op, active: Any, rest: Any) -> int | None:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import PREDICATE, Flow, Op
+from memsim.isa.control import DRIVER_FUNCTIONS
+from memsim.isa.op import PREDICATE, Flow, Label, Op
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code
@@ -201,13 +202,16 @@ class Control:
         return self.groups.part([(op.index + 1, rest), *((at[address], mask) for address, mask in ways)])
 
     def _call(self, op: Op, active: Any, rest: Any) -> int | None:
-        if op.index not in self.code.values:
+        name = _driver_function(op)
+        if name is None and op.index not in self.code.values:
             return self._branch(op, active, rest)
-        if "REL" in op.form.modifiers:
+        if name is None and "REL" in op.form.modifiers:
             return self._return(op, active, rest)
-        name = self.code.called(op, self.machine.slots)
+        name = name or self.code.called(op, self.machine.slots)
         if name is None:
             raise refused(op, "is an indirect call, which is not supported")
+        if name == "__assertfail":
+            raise MemsimError(f"assertion failed in {self.machine.places(active)}", **place_in_source(op))
         poison = Poison(f"{name} is a system function without code", op)
         for kind in ("load", "store", "atomic"):
             self.machine.lose(op, kind, "global", 4, poison, active)
@@ -233,3 +237,9 @@ class Control:
 
     def _unknown(self, op: Op, active: Any, rest: Any) -> int | None:
         raise refused(op, "is not executed")
+
+
+def _driver_function(op: Op) -> str | None:
+    """The driver's function that a call names, which is in no listing; None if it names none."""
+    names = (operand.name for operand in op.form.operands if isinstance(operand, Label))
+    return None if op.targets else next((name for name in names if name in DRIVER_FUNCTIONS), None)

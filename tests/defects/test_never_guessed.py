@@ -292,6 +292,41 @@ def test_a_cluster_is_not_divided() -> None:
     assert whole_clusters(5, (2, 2, 4), (1, 1, 2)) == 8
 
 
+SAYS = """\
+#include <cstdio>
+extern "C" __global__ void k(float *o, const int *at, int loud) {
+    const int i = at[threadIdx.x];
+    if (loud > 0) printf("%d", i);
+    o[i] = 1.0f;
+}
+"""
+
+
+def test_a_function_of_the_driver_has_rows(tmp_path: Path) -> None:
+    """What printf writes, and where, is in no file: it is neither dropped nor an end."""
+    (tmp_path / "says.cu").write_text(SAYS)
+    kernel = memsim.load(tmp_path / "says.cu", code="sass")["k"]
+
+    def rows(loud: int) -> list[str]:
+        return unknown(memsim.analyze(kernel, 1, 32, [Array((64,)), np.arange(32, dtype=np.int32), loud]))
+
+    assert rows(0) == []
+    assert {"global store", "shared atomic"} <= set(rows(1))
+
+
+def test_an_assertion_that_fails_ends_the_kernel(tmp_path: Path) -> None:
+    """Code that stands behind it belongs to other lanes."""
+    (tmp_path / "k.cu").write_text(
+        '#include <cassert>\nextern "C" __global__ void k(float *o, int n) {\n    assert(n > 3);\n'
+        "    o[threadIdx.x] = 1;\n}\n"
+    )
+    kernel = memsim.load(tmp_path / "k.cu", code="sass")["k"]
+    assert not unknown(memsim.analyze(kernel, 1, 32, [Array((32,)), 4]))
+    with pytest.raises(MemsimError, match="assertion failed in thread") as caught:
+        memsim.analyze(kernel, 1, 32, [Array((32,)), 3])
+    assert caught.value.line == 3
+
+
 # --- control ------------------------------------------------------------------------------------
 
 

@@ -363,7 +363,7 @@ def launches(random: Random, folder: Path) -> None:
     document = _json(value_of(copy.deepcopy(good), random))
     damaged = path.with_name("damaged.json")
     damaged.write_bytes(document if random.random() < 0.8 else text_of(document, random))
-    str(analyze_trace(trace_job(replace(read_launch(damaged).job(), max_steps=STEPS))))
+    str(analyze_trace(trace_job(replace(read_launch(damaged).job(), max_steps=STEPS, blocks=64))))
 
 
 SUBJECTS: dict[str, Callable[[Random, Path], None]] = {
