@@ -32,7 +32,7 @@ def process(*arguments: str) -> str:
 @pytest.mark.parametrize("extent", [1024, 4096])
 def test_analyze_kernel_v4(benchmark: Any, extent: int) -> None:
     size = f"{extent},{extent},{extent}"
-    command = ("-m", "memsim", "analyze", "kernel_v4", "--size", size)
+    command = ("-m", "memsim", "analyze", "kernel_v4", "--size", size, "--no-cache")
     printed = benchmark.pedantic(process, args=command, rounds=5, warmup_rounds=1)
     blocks = (extent // 128) ** 2
     assert f"{blocks} of {blocks} blocks replayed".replace(",", "") in printed.replace(",", "")
