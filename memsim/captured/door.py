@@ -42,7 +42,7 @@ def analyze(
             `RawModule` of CuPy; a launch from `capture`.
         grid, block: one to three ints, as CUDA's `dim3`; not for a configured Numba kernel or a launch.
         args: arrays (numpy, torch, CuPy, DLPack, or `ArrayArg` by shape and type) and scalars, in the
-            kernel's order, as in `memsim.api.analyze`.
+            kernel's order, as in `memsim.api.running.analyze`.
         shared_bytes: dynamic shared memory per block, in bytes; None if unknown: then as much as a
             block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.

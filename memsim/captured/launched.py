@@ -53,7 +53,7 @@ class Launched:
         return running.job_of(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **more)
 
     def trace(self, **how: Any) -> Trace:
-        """As `memsim.api.trace`; `how` are its options."""
+        """As `memsim.api.running.trace`; `how` are its options."""
         return running.trace(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
 
     def analyze(self, **how: Any) -> Analysis:

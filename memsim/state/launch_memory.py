@@ -52,8 +52,8 @@ def _first(array: np.ndarray) -> int:
 class Memory:
     """All state spaces of one launch.
 
-    `buffers` are (name, array) for the arguments, as listed by `memsim.simt.arguments.arrays_of`; arrays are
-    only copied in when data is needed. `shared_base`: the address of the first shared byte.
+    `buffers` are (name, array) for the arguments, as listed by `memsim.simt.launch_arguments.arrays_of`;
+    arrays are only copied in when data is needed. `shared_base`: the address of the first shared byte.
     """
 
     def __init__(self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE) -> None:

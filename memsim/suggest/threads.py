@@ -1,8 +1,8 @@
 """Threads that do each other's work: the same threads in other warps, or in another order of lanes.
 
 The edited source is compiled and replayed. Two changes are tried: `threadIdx.x` and `threadIdx.y` exchanged,
-if many of the bytes moved for global accesses are unused, and lanes renumbered (`memsim.suggest.lanes`), if
-wide shared accesses could share wavefronts.
+if many of the bytes moved for global accesses are unused, and lanes renumbered
+(`memsim.suggest.renumbering`), if wide shared accesses could share wavefronts.
 """
 
 from __future__ import annotations

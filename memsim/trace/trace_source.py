@@ -1,5 +1,5 @@
 """Sources of traces without executing a kernel. A trace file is here; index math in Python is in
-`memsim.sketch.source`.
+`memsim.sketch.python_function`.
 """
 
 from __future__ import annotations

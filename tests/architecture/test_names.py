@@ -8,8 +8,10 @@ with the instructions that it emits.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
+from pkgutil import resolve_name
 
 PACKAGE = Path(__file__).parents[2] / "memsim"
 UNITS = PACKAGE / "arch" / "units.py"
@@ -83,3 +85,22 @@ def test_the_sizes_of_the_chip_are_in_one_file(tmp_path: Path) -> None:
     assert {path for path in PACKAGE.rglob("*.py") if sizes_of_the_chip(path)} == {UNITS}
     (tmp_path / "own.py").write_text("BANKS = 32\nROWS = 64\n")
     assert sizes_of_the_chip(tmp_path / "own.py") == ["BANKS"]
+
+
+def not_there(text: str) -> list[str]:
+    """What is named in backticks as `memsim.room.name`, and is not there."""
+    found = []
+    for name in re.findall(r"`(memsim(?:\.[a-z_]+)+)`", text):
+        try:
+            resolve_name(name)
+        except (ImportError, AttributeError):
+            found.append(name)
+    return [name for name in found if name != "memsim.toml"]
+
+
+def test_what_docstrings_name_is_there() -> None:
+    texts = {path.relative_to(PACKAGE): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
+    found = {path: not_there(text) for path, text in texts.items()}
+    assert {path: names for path, names in found.items() if names} == {}
+    named = "`memsim.views.explain`, `memsim.load`, `memsim.inspect.request` and `memsim.launch`"
+    assert not_there(named) == ["memsim.inspect.request"]

@@ -1,6 +1,6 @@
 """Describes the worst request of a row in a sentence: the lanes that conflict, or the sectors they touch.
 
-`memsim.inspect` has all requests and pictures.
+`memsim.views.explain` shows the whole request.
 """
 
 from __future__ import annotations
