@@ -135,6 +135,11 @@ def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
     if not isinstance(value, (Sum, np.ndarray)):
         raise poisoned(value)
     array = value if isinstance(value, np.ndarray) else to_array(value)
+    if array.shape[1] == 1:
+        return value
+    if source.shape[0] == 1 and (source.reshape(-1, 32) == source[0, :32]).all():
+        moved = array.reshape(-1, 32)[:, source[0, :32]].reshape(array.shape)
+        return moved if isinstance(value, np.ndarray) else from_array(moved)
     rows = max(array.shape[0], source.shape[0])
     of_lanes = np.broadcast_to(by_warp(array, warps), (rows, warps.threads // 32, 32))
     index = np.broadcast_to(by_warp(source, warps), of_lanes.shape)

@@ -68,6 +68,14 @@ def build_load(form: Form, binder: Binder) -> Run:
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+        if size * count > 4 and store.all_known:
+            for i in range(0, count, 2):
+                pairs = store.load(plus(address, i * size), np.int64, active)
+                words = np.ascontiguousarray(pairs).view(np.int32)
+                for slot, word in zip(slots[i : i + 2], (words[:, ::2], words[:, 1::2])):
+                    if slot is not None:
+                        machine.write(slot, from_array(word.astype(np.int64)), active)
+            return
         for i, slot in enumerate(slots):
             if slot is None:
                 continue

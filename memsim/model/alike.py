@@ -35,10 +35,10 @@ def alike(
         MemsimError: an active lane that is not aligned to the width.
     """
     asked = operation(space, op)
-    columns: list[np.ndarray] = [np.count_nonzero(active, axis=1)]
+    columns: list[np.ndarray] = [active_lanes(active)]
     if asked.is_copy:
         read = active & (partner >= 0)
-        columns.append(np.count_nonzero(read, axis=1))
+        columns.append(active_lanes(read))
     if asked.why or (asked.is_counted and width not in arch.widths(space, op)):
         return _stacked(columns)
     request = addresses, width, op, active, partner, arch
@@ -69,6 +69,13 @@ def alike(
     if space == "shared" and asked.is_copy and asked.is_counted:
         columns.append(is_certain(partner, width, active, read, arch))
     return _stacked(columns)
+
+
+def active_lanes(active: np.ndarray) -> np.ndarray:
+    """How many lanes of each request [n, 32] are active [n]; many times as fast as numpy's count."""
+    words = np.packbits(active, axis=1).view(np.uint32)
+    counts: np.ndarray = np.bitwise_count(words)[:, 0]
+    return counts
 
 
 def _stacked(columns: list[np.ndarray]) -> Counts:

@@ -55,9 +55,9 @@ class CheckedRequests:
     def _check_alignment(self, start: int, addresses: Lanes, active: Mask | None) -> None:
         if self.width == 1:
             return
-        low_bits = addresses & np.uint64(self.width - 1)
-        if not low_bits.any():
+        if not int(np.bitwise_or.reduce(addresses, axis=None)) & (self.width - 1):
             return
+        low_bits = addresses & np.uint64(self.width - 1)
         wrong = low_bits != 0 if active is None else (low_bits != 0) & active
         if not wrong.any():
             return
@@ -123,8 +123,10 @@ def fill_idle(units: Lanes, active: Mask) -> Lanes:
     """
     first = units[np.arange(len(units)), active.argmax(axis=1)][:, None]
     off = active.astype(units.dtype)
-    off -= off.dtype.type(1)  # all bits set for inactive lanes; four times as fast as np.where
-    filled: Lanes = units ^ ((units ^ first) & off)
+    off -= off.dtype.type(1)  # all bits of an idle lane; four times as fast as np.where
+    filled: Lanes = units ^ first
+    filled &= off
+    filled ^= units
     return filled
 
 

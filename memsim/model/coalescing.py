@@ -62,7 +62,7 @@ def global_access(
     for rows, units, mask in requests.chunks(requests.width):
         served: Mask = np.ones(len(units), np.bool_)
         if mask is not None:
-            served = np.logical_or.reduce(mask, axis=1)
+            served = np.packbits(mask, axis=1).view(np.uint32)[:, 0] != 0
             units = fill_idle(units, mask)
         # An aligned access is within one sector, and sorted units are also sorted by sector and line.
         in_order = np.ascontiguousarray(np.sort(units, axis=1).T)

@@ -14,6 +14,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.state.registers import (
+    Part,
     from_bools,
     to_array,
     to_bools,
@@ -108,7 +109,11 @@ class Lanes:
 
     def warps_of(self, mask: Any) -> np.ndarray:
         """Which warps have a lane in the mask, bool (rows, W)."""
-        array = to_bools(mask)
+        if not isinstance(mask, Part):
+            return np.full((1, self.threads // 32), mask)
+        return mask.derived("warps", self._warps).array
+
+    def _warps(self, array: np.ndarray) -> np.ndarray:
         found: np.ndarray = warp_words(np.broadcast_to(array, (array.shape[0], self.threads))) != 0
         return found
 

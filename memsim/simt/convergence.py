@@ -18,6 +18,7 @@ from memsim.simt.control_graph import barrier_slot
 from memsim.simt.faults import place_in_source, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
+from memsim.state.by_mask import select
 from memsim.state.partial import Partial
 from memsim.state.registers import (
     Poison,
@@ -31,6 +32,9 @@ from memsim.state.registers import (
     to_array,
     to_bools,
 )
+
+#: Of a warp.
+LANES = 32
 
 
 @dataclass(eq=False)
@@ -73,8 +77,8 @@ class Convergence:
         slot = barrier_slot(op)
         value = -1 if active is True else fit(from_array(self.machine.words_of(active)), 32)
         old = self.machine.slots[slot]
-        if old is not None and not (rest is False and self.groups.is_alone()):
-            value = from_array(np.where(to_bools(active), to_array(value), to_array(_lanes(old))))
+        if old is not None and (rest is not False or self.machine.protected >> slot & 1):
+            value = from_array(select(to_bools(active), to_array(value), to_array(_lanes(old))))
         self.machine.slots[slot] = value
         return op.index + 1
 
@@ -122,10 +126,18 @@ class Convergence:
         if meeting is None:
             self.waiting[key] = Meeting(op, pc, active, members)
         else:
-            meeting.members = np.where(to_bools(active), members, meeting.members)
+            meeting.members = self._with(meeting, active, members)
             meeting.mask = either(meeting.mask, active)
         self.check()
         return None
+
+    def _with(self, meeting: Meeting, active: Any, members: np.ndarray) -> np.ndarray:
+        """Whom lanes of a meeting wait for if these come too; a word for each warp where that is enough."""
+        if members.shape[1] == meeting.members.shape[1] == 1 and self.machine.threads == LANES:
+            new, here = self.machine.warps_of(active), self.machine.warps_of(meeting.mask)
+            if not (new & here & (members != meeting.members)).any():
+                return select(new, members, meeting.members)
+        return select(to_bools(active), members, meeting.members)
 
     def _complete(self, active: Any, members: np.ndarray) -> bool:
         """Have all lanes arrived that a lane of the group waits for?"""
@@ -139,6 +151,8 @@ class Convergence:
         for key, meeting in list(self.waiting.items()):
             absent = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(meeting.mask)
             free = from_bools(np.atleast_2d((meeting.members & absent) == 0))
+            if free is False:
+                continue
             waiting = both(meeting.mask, self.machine.alive)
             going, staying = both(waiting, free), both(waiting, invert(free))
             if staying is False:

@@ -21,22 +21,26 @@ from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import place_in_source
 from memsim.simt.groups import Group, Groups
-from memsim.simt.independent_warps import FEWEST, WINDOW, WarpRows, chosen
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
+from memsim.simt.warp_rows import Aside, WarpRows, chosen
 from memsim.state.launch_memory import Memory
 from memsim.state.registers import Part
 
 #: Loop iterations of a group before other ready groups run first.
 PATIENCE = 1000
+#: Chunks of this many rows are not divided further: overhead per instruction then exceeds the work of lanes.
+FEWEST = 1 << 8
+#: Consecutive groups after which rows that were in none of them are put aside.
+WINDOW = 6
 
 
 class Engine:
     """Runs chunks of blocks of one launch.
 
     budget: instructions that a chunk may execute. allow_out_of_bounds: a load outside of every array is
-    counted, and its value is unknown. apart: each warp is a row (independent_warps.py).
+    counted, its value unknown. apart: rows of a chunk if each warp is one (independent_warps.py), or 0.
     """
 
     def __init__(
@@ -48,18 +52,19 @@ class Engine:
         listener: Listener,
         budget: int,
         allow_out_of_bounds: bool = False,
-        apart: bool = False,
+        apart: int = 0,
     ) -> None:
         self.code = code
         self.apart = apart
-        self.behind: list[WarpRows] = []
+        self.aside = Aside(apart)
+        self.more_to_come = True
         self.recent: np.ndarray = np.zeros(0, bool)
         self.window = WINDOW
         self.budget = self.steps_left = budget
         self.machine = Machine(
             code.slots, launch, code.cluster, memory, origins, listener, allow_out_of_bounds
         )
-        self.groups = Groups(self.machine, code)
+        self.groups = Groups(self.machine, code, eager=apart > 0)
         self.convergence = Convergence(self.machine, code, self.groups)
         self.barriers = BlockBarriers(self.machine, code, self.groups)
         self.phases = PhaseWaits(self.machine, code, self.groups)
@@ -70,13 +75,13 @@ class Engine:
         )
 
     def run(self, blocks: np.ndarray) -> None:
-        """Run blocks with these linear numbers (int64 [B]) to completion.
+        """Run blocks with these linear numbers (int64 [B]); if warps are rows, some may be left for `finish`.
 
         Raises:
             MemsimError: deadlock, out of bounds, misaligned, endless loop, or a branch on an unknown value.
         """
-        machine, groups = self.machine, self.groups
-        machine.start(blocks, self.apart)
+        machine = self.machine
+        machine.start(blocks, self.apart > 0)
         self.recent, self.window = np.zeros(len(machine.blocks), bool), WINDOW
         self.steps_left = self.budget
         self.convergence.start()
@@ -84,10 +89,27 @@ class Engine:
         self.phases.start()
         self.clusters.start()
         machine.listener.start_chunk(machine)
-        groups.start()
+        self.groups.start()
+        self.run_chunk()
+        while self.apart and (rows := self.aside.full()):
+            self.take(rows)
+            self.run_chunk()
+
+    def finish(self) -> None:
+        """Run all that was put aside to its end; raises as `run`."""
+        self.more_to_come = False
+        while rows := self.aside.rest():
+            self.take(rows)
+            self.run_chunk()
+
+    def run_chunk(self) -> None:
+        """Run until everybody has ended or is put aside."""
+        groups = self.groups
         while True:
             while groups.ready:
-                self.advance(self.divided(groups.next()))
+                group = self.divided(groups.next())
+                if group is not None:
+                    self.advance(group)
             if self.barriers.release() or self.clusters.release() or self.phases.release():
                 continue
             if groups.parked:
@@ -96,18 +118,18 @@ class Engine:
             if self.phases.give_up():
                 continue
             if not any(waits.waiting for waits in groups.waits):
-                if not self.behind:
-                    return
-                self.take(self.behind.pop())
-                continue
+                return
             stuck = (waits.deadlock() for waits in (self.phases, self.barriers, self.clusters))
             raise next(filter(None, stuck), None) or self.convergence.deadlock()
 
-    def divided(self, group: Group) -> Group:
-        """The group in a chunk without rows that have not run for long, if these are the majority."""
+    def divided(self, group: Group) -> Group | None:
+        """The group in a chunk without rows that have not run for long, if these are many.
+
+        None if so few rows remain that they wait for those of other chunks.
+        """
         machine, mask = self.machine, group.mask
         total = len(machine.blocks)
-        if not self.apart or total < 2 * FEWEST or machine.memory.local is not None:
+        if total < 2 * FEWEST or not self.apart or machine.memory.local is not None:
             return group
         whole = not isinstance(mask, Part) or mask.array.shape[0] != total
         self.recent |= True if whole else machine.warps_of(mask)[:, 0]
@@ -116,19 +138,30 @@ class Engine:
             return group
         recent, self.window = self.recent, WINDOW
         self.recent = np.zeros(total, bool)
-        if 2 * np.count_nonzero(recent) > total:
+        running = np.count_nonzero(recent)
+        if 4 * running > 3 * total:
             return group
         state = self.state([*self.groups.ready, group])
-        others = chosen(state, np.flatnonzero(~recent))
-        if others.alive is not False:
-            self.behind.append(others)
-        self.take(chosen(state, np.flatnonzero(recent)))
+        alive = machine.full(machine.alive).any(1)
+        others = np.flatnonzero(~recent & alive)
+        if len(others):
+            self.aside.add(chosen(state, others))
+        rest = chosen(state, np.flatnonzero(recent))
+        if self.more_to_come and 2 * running < self.apart:
+            self.aside.add(rest)
+            self.groups.ready, self.groups.parked, self.convergence.waiting = [], [], {}
+            return None
+        self.take(rest)
         return self.groups.ready.pop()
 
     def state(self, ready: list[Group]) -> WarpRows:
-        """The complete state of the running chunk."""
+        """The state of the running chunk that is still needed."""
         machine, parked = self.machine, self.groups.parked
-        of_lanes = machine.blocks, machine.first, machine.slots, machine.alive
+        live = self.convergence.live()
+        for group in (*ready, *parked):
+            live |= self.code.live(group.pc)
+        slots = [held if live >> slot & 1 else None for slot, held in enumerate(machine.slots)]
+        of_lanes = machine.blocks, machine.first, slots, machine.alive
         return WarpRows(*of_lanes, ready, parked, self.convergence.waiting, self.steps_left)
 
     def take(self, rows: WarpRows) -> None:
@@ -152,8 +185,10 @@ class Engine:
             if self.steps_left < 0:
                 raise self.endless(segment)
             machine.listener.executed(pc, segment.stop, machine.mask)
+            machine.before = {}
             for step in segment.steps:
                 step(machine)
+            machine.settle()
             control, following = segment.control, segment.stop
             if control is not None:
                 reached = self.control.execute(control)

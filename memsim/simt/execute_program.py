@@ -41,8 +41,13 @@ from memsim.state.registers import Poison, Poisoned
 #: Threads that run at once. Results need every value in every thread, a trace only few of them.
 RUN_THREADS = 1 << 15
 TRACE_THREADS = 1 << 20
-#: With divergence, each thread has its own values, which should fit in the processor cache.
-APART_THREADS = 1 << 18
+#: With divergence, each thread has its own values; larger chunks leave the processor cache.
+APART_THREADS = 1 << 17
+
+#: Bytes of an array that is allocated and freed once: from then on glibc serves smaller arrays from its heap,
+#: and trims it only above twice as much (mallopt(3), M_MMAP_THRESHOLD). Otherwise temporaries of some hundred
+#: KB spend most of their time in page faults.
+KEPT_HEAP = 1 << 24
 
 #: Instructions that a chunk of blocks may execute, counted for each group of its threads, before it
 #: counts as endless. The longest kernel of the catalogue needs 620 thousand at 4096 cubed.
@@ -95,7 +100,6 @@ def execute_program(
         for reason in dataflow_of(kernel).uncertain():
             listener.uncertain(reason)
     apart = are_independent(kernel.program, code.needed, memory)
-    engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, apart)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
     limit = chunk_threads or most
@@ -103,12 +107,16 @@ def execute_program(
     if is_cooperative(kernel):
         check_grid(kernel, launch, count, memory.shared_bytes, arch)
         size = count
+    rows = size * launch.warps if apart else 0
+    np.empty(KEPT_HEAP, np.uint8)
+    engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
     with np.errstate(all="ignore"):
         for start in range(0, count, size):
             end = min(start + size, count)
             engine.run(np.arange(start, end) if blocks is None else blocks[start:end])
             if progress is not None:
                 progress(end / count)
+        engine.finish()
     if everything:
         try:
             memory.copy_back()

@@ -42,12 +42,14 @@ class Waits(Protocol):
 class Groups:
     """The groups of the running blocks: `ready`, or `parked` because they may wait for others.
 
-    waits: the lanes that are in no group.
+    waits: the lanes that are in no group. eager: groups that have nothing to execute before a barrier, branch
+    or exit run first, so that few groups accumulate; for independent warps.
     """
 
-    def __init__(self, machine: Machine, code: Code) -> None:
+    def __init__(self, machine: Machine, code: Code, eager: bool = False) -> None:
         self.machine = machine
         self.code = code
+        self.eager = eager
         self.ready: list[Group] = []
         self.parked: list[Group] = []
         self.waits: list[Waits] = []
@@ -59,7 +61,7 @@ class Groups:
 
     def next(self) -> Group:
         """The group that is farthest behind, merged with those of other warps at the same place."""
-        first = min(self.ready, key=lambda group: group.pc)
+        first = min(self.ready, key=self.turn)
         self.ready.remove(first)
         others = [group for group in self.ready if group.pc == first.pc]
         if others:
@@ -77,6 +79,10 @@ class Groups:
                         "the code has no barrier there"
                     )
         return first
+
+    def turn(self, group: Group) -> tuple[bool, int]:
+        """The scheduling order of groups."""
+        return not self.eager or bool(self.code.segments[group.pc].steps), group.pc
 
     def joins_at_once(self, pc: int) -> bool:
         """Is a barrier or the end next, so that early reconvergence makes no difference?"""

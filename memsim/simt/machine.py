@@ -35,7 +35,9 @@ COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
 class Machine(Accesses):
     """Registers (`slots`) and memory of the running blocks.
 
-    protected: slots, as a bit set, that are live in lanes outside of the running group.
+    protected: slots, as a bit set, that are live in lanes outside of the running group. before: values that
+    such slots had before the running segment wrote them; `settle` restores them in those lanes. None: writes
+    merge at once.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Machine(Accesses):
         super().__init__(launch, cluster, memory, origins, listener, allow_out_of_bounds)
         self.slots: list[Any] = [None] * slots
         self.protected = 0
+        self.before: dict[int, Any] | None = None
         self.mbarriers = Mbarriers(0)
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
@@ -67,14 +70,19 @@ class Machine(Accesses):
     def write(self, slot: int, value: Any, active: Any) -> None:
         """Write a register in the running lanes for which `active` holds."""
         registers = self.slots
-        if active is True or active is self.mask:
-            if not self.protected >> slot & 1:
-                registers[slot] = value
+        whole = active is True or active is self.mask
+        if self.protected >> slot & 1:
+            if self.before is None:
+                registers[slot] = merged(both(self.mask, active), value, registers[slot])
                 return
-            active = self.mask
-        elif self.protected >> slot & 1:
-            active = both(self.mask, active)
-        registers[slot] = merged(active, value, registers[slot])
+            self.before.setdefault(slot, registers[slot])
+        registers[slot] = value if whole else merged(active, value, registers[slot])
+
+    def settle(self) -> None:
+        """Restore overwritten slots in lanes outside of the running group."""
+        for slot, held in (self.before or {}).items():
+            self.slots[slot] = merged(self.mask, self.slots[slot], held)
+        self.before = None
 
     def special(self, name: str) -> Any:
         """The value of a special register."""

@@ -54,6 +54,7 @@ def value_step(
                 if active is False:
                     return
             if lanes:
+                machine.settle()
                 machine.executing = both(machine.mask, active)
                 if machine.executing is False:
                     return

@@ -16,6 +16,8 @@ PARAMETERS = 1 << 23
 class ConstantBytes:
     """The bytes of a constant bank, read at addresses of lanes like a `Store`."""
 
+    all_known = False
+
     def __init__(self, content: bytes, parameters: bytes = b"") -> None:
         self.size = len(content)
         self.content = np.frombuffer(content + parameters, np.uint8)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from memsim.state.by_mask import select
 from memsim.state.rounding import Array
 
 
 def lower(a: Array, b: Array) -> Array:
     """IEEE minimumNumber: the number if the other is NaN; -0 below +0."""
-    return np.where((a < b) | np.isnan(b) | ((a == b) & np.signbit(a)), a, b)
+    return select((a < b) | np.isnan(b) | ((a == b) & np.signbit(a)), a, b)
 
 
 def higher(a: Array, b: Array) -> Array:
     """IEEE maximumNumber: the number if the other is NaN; +0 above -0."""
-    return np.where((a > b) | np.isnan(b) | ((a == b) & np.signbit(b)), a, b)
+    return select((a > b) | np.isnan(b) | ((a == b) & np.signbit(b)), a, b)
 
 
 def saturated(array: Array) -> Array:

@@ -22,6 +22,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memsim.state.by_mask import select
+
 _next_uid = count(1).__next__
 
 #: Beyond this an int64 sum may wrap, so bounds are no longer valid.
@@ -416,13 +418,13 @@ def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
         if side is None or isinstance(side, Poison):
             raise poisoned(side)
     if isinstance(yes, (bool, Part)):
-        return from_bools(np.where(condition.array, to_bools(yes), to_bools(predicate(no))))
+        return from_bools(select(condition.array, to_bools(yes), to_bools(predicate(no))))
     if isinstance(yes, np.ndarray) or isinstance(no, np.ndarray):
         dtype = yes.dtype if isinstance(yes, np.ndarray) else no.dtype
-        return np.where(condition.array, floats(yes, dtype), floats(no, dtype))
+        return select(condition.array, floats(yes, dtype.type), floats(no, dtype.type))
     if type(yes) is int and yes == no:
         return yes
-    return from_array(np.where(condition.array, to_array(yes), to_array(no)))
+    return from_array(select(condition.array, to_array(yes), to_array(no)))
 
 
 def warp_words(array: np.ndarray) -> np.ndarray:

@@ -50,8 +50,9 @@ class SpaceBytes:
 
     def positions(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
         """Element index of each thread, 0 for inactive ones; broadcasts to (B, T)."""
-        index: np.ndarray = (to_array(address) - self.base) // np.dtype(dtype).itemsize
-        return index if active is True else np.where(to_bools(active), index, 0)
+        index: np.ndarray = to_array(address) - self.base
+        index >>= np.dtype(dtype).itemsize.bit_length() - 1
+        return index if active is True else index * to_bools(active)
 
     def of_rows(self, rows: np.ndarray) -> SpaceBytes:
         """The same bytes, with each thread accessing the given row, int64 [B, T]."""
@@ -84,13 +85,29 @@ class SpaceBytes:
             Poisoned: a value is unknown.
         """
         self.check(address, dtype, active)
+        if self.rows == "one" and isinstance(active, Part) and min(active.array.shape) > 1:
+            return self._load_some(address, dtype, active)
         return self._read(self.view(dtype), self.positions(address, dtype, active))
+
+    def _load_some(self, address: int | Sum, dtype: type, active: Part) -> np.ndarray:
+        """The same of scattered lanes only; 0 in the others."""
+        lanes = active.derived("lanes", np.flatnonzero).array
+        index = np.broadcast_to(to_array(address), self.shape).reshape(-1)[lanes] - self.base
+        index >>= np.dtype(dtype).itemsize.bit_length() - 1
+        found: np.ndarray = np.zeros(self.shape, dtype)
+        found.reshape(-1)[lanes] = self.view(dtype)[0][index]
+        return found
 
     def check(self, address: int | Sum, dtype: type, active: bool | Part) -> None:
         """Raise Poisoned if a thread reads something unknown."""
         lost = self.lost(address, dtype, active)
         if lost is not False:
             raise Poisoned(self.why(address, dtype, lost))
+
+    @property
+    def all_known(self) -> bool:
+        """Whether no byte is unknown."""
+        return self.poison is None and self.unknown is None
 
     def lost(self, address: int | Sum, dtype: type, active: bool | Part) -> bool | Part:
         """The threads that read something unknown."""

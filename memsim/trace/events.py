@@ -72,16 +72,16 @@ def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[n
     """Of `count` blocks the representatives (by index), and how many blocks each represents."""
     inside = np.arange(count)
     residues = []
+    own = sides[0][1]
     for (address, active), period in zip(sides, periods):
         rows = active.array if isinstance(active, Part) else None
         differs = isinstance(address, Sum) and address.f is not None
         if differs or (rows is not None and rows.shape[0] > 1 and rows.shape[1] > 1):
             return np.arange(count), np.ones(count, np.int64)
-        if rows is not None and rows.shape[0] > 1:
+        if rows is not None and rows.shape[0] > 1 and active is not own:
             residues.append(rows[:, 0].astype(np.int64))
         if isinstance(address, Sum) and address.u is not None:
             residues.append((address.u.array[:, 0] + address.s % period) % period)  # `s` may be of more bits
-    own = sides[0][1]
     if isinstance(own, Part) and own.array.shape[0] > 1:
         inside = inside[own.array[:, 0]]
     if not residues:

@@ -45,6 +45,8 @@ MOST_ROWS = 1 << 17
 MANY_ROWS, MANY_OF_SITE = 1 << 14, 1 << 8
 #: Bytes of cached events, which are counted without being expanded again.
 MOST_REMEMBERED = 1 << 26
+#: Requests of a folded site that are costed together.
+BATCH = 1 << 12
 #: Masks whose numbers of warps are cached.
 MOST_MASKS = 1 << 16
 
@@ -61,11 +63,27 @@ class Tally:
 
 
 @dataclass
+class Uncosted:
+    """One kind of event whose requests, made `weights` times each, have no rows yet."""
+
+    key: Any
+    made: SiteRequests
+    weights: np.ndarray
+    requests: int
+    hits: int = 0
+
+
+@dataclass
 class SiteRecord:
-    """What is known of one site so far. requests: how many were made."""
+    """What is known of one site so far.
+
+    requests: how many were made. waiting: events not costed yet, of a folded site; wait: their requests.
+    """
 
     site: SiteLike
     rows: RequestRows
+    waiting: list[Uncosted] = field(default_factory=list)
+    wait: int = 0
     instructions: int = 0
     requests: int = 0
     arrays: set[str] = field(default_factory=set)
@@ -95,7 +113,7 @@ class Recorder:
         self.global_period = APART_EVERYWHERE if everywhere else PERIOD
         self.sites: dict[int, SiteRecord] = {}
         self.tallies: list[Tally] = []
-        self.seen: dict[Any, Tally] = {}
+        self.seen: dict[Any, Tally | Uncosted] = {}
         self.by_content: dict[Any, Tally] = {}
         self.warp_counts: dict[int, int] = {}
         self.blocks: np.ndarray = np.zeros(0, np.int64)
@@ -156,9 +174,11 @@ class Recorder:
             sides = (
                 [(address, active)] if other is None else [(address, active), (other.address, other.active)]
             )
-            tally = self.seen[key] = self.tally(record, sides)
+            tally = self.seen[key] = self.tally(record, sides, key)
         tally.hits += 1
         record.requests += tally.requests
+        if record.wait > BATCH:
+            self.cost(record)
         self.keep_bounded(record)
 
     def requests(self, site: SiteLike, requests: SiteRequests) -> None:
@@ -277,9 +297,16 @@ class Recorder:
             self.same_in_all[mask.uid] = bool((each == each[0]).all())
         return self.same_in_all[mask.uid]
 
-    def tally(self, record: SiteRecord, sides: Sides) -> Tally:
+    def tally(self, record: SiteRecord, sides: Sides, key: Any) -> Tally | Uncosted:
         """The requests of an event that was not seen before."""
         periods = self.periods(record.site)
+        if record.rows.folded:
+            made, weights = written_out(sides, periods, self.blocks, self.warps, self.first_warps)
+            event = Uncosted(key, made, weights, int(weights.sum()))
+            record.waiting.append(event)
+            record.wait += len(weights)
+            self.remembered += 500 * len(weights)
+            return event
         contents = [content(*side, period) for side, period in zip(sides, periods)]
         key = None if None in contents else (record.site.index, *contents)
         if key is not None and key in self.by_content:
@@ -303,6 +330,16 @@ class Recorder:
 
     # --- bounding memory -------------------------------------------------------------------
 
+    def cost(self, record: SiteRecord) -> None:
+        """Assign rows to the waiting events of a folded site, and forget the events."""
+        waiting, record.waiting, record.wait = record.waiting, [], 0
+        weights = np.concatenate([event.weights * event.hits for event in waiting])
+        tally = self.counted(record, joined_requests([event.made for event in waiting]), weights)
+        record.rows.made(tally.rows, tally.counts)
+        for event in waiting:
+            self.seen.pop(event.key, None)
+        self.remembered -= 500 * len(weights)
+
     def keep_bounded(self, record: SiteRecord) -> None:
         """Free memory after counting a site, if too much is stored."""
         if self.alike is not None and self.kept_rows > MANY_ROWS and record.hardly_repeats:
@@ -314,6 +351,9 @@ class Recorder:
 
     def forget(self) -> None:
         """Sum up the events so far; if they recur, they are expanded again."""
+        for record in self.sites.values():
+            if record.waiting:
+                self.cost(record)
         for tally in self.tallies:
             self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
         self.tallies = []
@@ -370,6 +410,20 @@ class Recorder:
             "warp": joined([one.warp for one in made], np.int32),
             "footprint": self.marks.footprint,
         }
+
+
+def joined_requests(some: list[SiteRequests]) -> SiteRequests:
+    """Requests of one site, concatenated."""
+    if len(some) == 1:
+        return some[0]
+    partners = [one.partner for one in some if one.partner is not None]
+    return SiteRequests(
+        np.concatenate([one.addresses for one in some]),
+        np.concatenate([one.active for one in some]),
+        np.concatenate(partners) if partners else None,
+        np.concatenate([one.block for one in some]),
+        np.concatenate([one.warp for one in some]),
+    )
 
 
 def joined(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:

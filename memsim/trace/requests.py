@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.arch.units import LINE
+from memsim.state.by_mask import select
 
 #: The model is invariant if all addresses of a request move by this many bytes.
 PERIOD = LINE
@@ -59,5 +60,9 @@ def relative_to_lowest(addresses: np.ndarray, lanes: np.ndarray, period: int) ->
     """Addresses relative to the period that contains the lowest of `lanes`, -1 in other lanes;
     both [m, 32].
     """
-    lowest = np.where(lanes, addresses, np.iinfo(np.int64).max).min(1, keepdims=True)
-    return np.where(lanes, addresses - lowest // period * period, NONE)
+    if lanes.all():
+        lowest = addresses.min(1, keepdims=True)
+        moved: np.ndarray = addresses - lowest // period * period
+        return moved
+    lowest = select(lanes, addresses, np.full((1, 1), np.iinfo(np.int64).max)).min(1, keepdims=True)
+    return select(lanes, addresses - lowest // period * period, np.full((1, 1), NONE))

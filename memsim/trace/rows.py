@@ -152,7 +152,7 @@ class RequestRows:
         if self.keys is None:
             self.keys = GrowingColumn(np.int64, keys.shape[1:])
         self.keys.extend(keys)
-        self.addresses.extend(np.where(requests.active, requests.addresses, 0))
+        self.addresses.extend(requests.addresses * requests.active)
         self.active.extend(requests.active)
         self.block.extend(requests.block)
         self.warp.extend(requests.warp)

@@ -10,7 +10,8 @@ import pytest
 import memsim
 from memsim.api.module import Module
 from memsim.api.running import trace
-from memsim.simt import engine, execute_program
+from memsim.simt import engine, execute_program, warp_rows
+from memsim.state.by_mask import select
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
 from tests.few import few
@@ -98,6 +99,26 @@ def test_who_runs_apart(name: str, apart: bool, nested: Module, monkeypatch: pyt
     arrays = np.zeros(64, np.int32), np.zeros(64, np.int32)
     trace(nested[name], 2, 32, arrays)
     assert found == [apart]
+
+
+def test_rows_of_many_chunks_are_joined(nested: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    join = warp_rows.joined
+    monkeypatch.setattr(warp_rows, "joined", lambda states: found.append(len(states)) or join(states))
+    monkeypatch.setattr(execute_program, "APART_THREADS", 512)
+    values = np.random.default_rng(1).integers(0, 1000, 4096, dtype=np.int32)
+    launch = nested["nested"], 23, 64, (values, np.zeros(4096, np.int32), 1472, 0)
+    assert_same(*both_ways(monkeypatch, 2, *launch))
+    assert max(found) > 1
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_select_is_where(width: int) -> None:
+    random = np.random.default_rng(width)
+    mask = random.random((5, 32)) < 0.5
+    yes, no = (random.integers(0, 100, (rows, 32)).astype(f"i{width}") for rows in (5, 1))
+    assert (select(mask, yes, no) == np.where(mask, yes, no)).all()
+    assert (select(mask[:, :1], yes, no) == np.where(mask[:, :1], yes, no)).all()
 
 
 def test_an_error_names_thread_and_block(nested: Module) -> None:
