@@ -24,7 +24,9 @@ _PUBLISHED = {
 }
 
 #: Operations that no older chip has.
-ONLY_SM_90 = ("stmatrix", "wgmma", "bulk_load", "bulk_store", "cluster_load", "cluster_store")
+ONLY_SM_90 = (
+    *("stmatrix", "wgmma", "bulk_load", "bulk_store", "bulk_reduction", "cluster_load", "cluster_store"),
+)
 
 #: From sm_100 on, dimensions, stack and descriptor come last; where the size of dynamic shared memory
 #: and the workspace of a grid are depends on the cluster.

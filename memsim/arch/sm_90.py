@@ -32,6 +32,7 @@ SM_90 = Arch(
         Rule("shared", "cluster_store", _LANES_1_TO_16, _PROBE),
         Rule("global", "bulk_load", (16,), _PROBE),
         Rule("global", "bulk_store", (16,), _PROBE),
+        Rule("global", "bulk_reduction", (16,), f"{_PROBE}; 8 launches"),
         Rule("global", "load", _LANES_1_TO_16, _PATTERNS),
         Rule("global", "store", _LANES_1_TO_16, _PATTERNS),
         Rule("global", "atomic", _LANES_1_TO_16, f"{_PATTERNS}; only 4 and 8 bytes in the recordings"),

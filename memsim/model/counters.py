@@ -96,6 +96,7 @@ COUNTERS = (
     Counter(f"{_SHARED_CONFLICTS}gmma.sum", "shared", "conflicts", ("wgmma",), seldom=True),
     Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", ("bulk_load",), seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_st.sum", "global", "sectors", ("bulk_store",), seldom=True),
+    Counter(f"{_ENGINE_WRITES}tma_red.sum", "global", "sectors", ("bulk_reduction",), seldom=True),
 )
 
 

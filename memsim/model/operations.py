@@ -85,7 +85,7 @@ _REMOTE = (
 
 _STORES = ("store", "cluster_store")
 _ASYNC = "how this chip counts asynchronous stores to shared memory was not measured"
-_REDUCED = "how this chip counts reductions by its copy engine was not measured"
+_REDUCED = "how this chip counts reductions by its copy engine in shared memory was not measured"
 
 OPERATIONS = {
     (operation.space, operation.name): operation
@@ -112,8 +112,8 @@ OPERATIONS = {
         Operation("shared", "cluster_async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
         Operation("shared", "bulk_load", "load", engine=True),
         Operation("shared", "bulk_store", "store", engine=True),
-        Operation("shared", "bulk_reduction", "update", why=_REDUCED),
-        Operation("global", "bulk_reduction", "update", why=_REDUCED, counted_as=("bulk_store",)),
+        Operation("shared", "bulk_reduction", "update", why=_REDUCED, counted_as=("atomic",)),
+        Operation("global", "bulk_reduction", "update", "tma_red", engine=True),
         Operation("global", "bulk_load", "load", "tma_ld", engine=True),
         Operation("global", "bulk_store", "store", "tma_st", engine=True),
         Operation("global", "load", "load", "ld", ("LDG",)),

@@ -265,12 +265,16 @@ def test_what_is_not_said_of_reductions_of_tensors_is_not_known(kernels: Any) ->
         run(kernels["tensor_xor"], 1, 64, [TensorMap(plain, (16, 8)), given.view(np.int32), 0, 0])
 
 
-def test_rows_that_are_not_counted(kernels: Any) -> None:
-    analysis = analyze(kernels["add_u32"], 1, 64, (np.zeros(64, np.uint32), np.zeros(64, np.int32), 256))
+def test_sectors_of_reductions_are_those_of_stores(kernels: Any) -> None:
+    arguments = (np.zeros(64, np.uint32), np.zeros(64, np.int32), 256)
+    analysis = analyze(kernels["add_u32"], 1, 64, arguments)
     (row,) = (site for site in analysis.sites if site.op == "bulk_reduction")
-    assert row.sectors is None and "was not measured" in (row.unresolved or "")
-    assert analysis.totals.get("l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum") is None
+    assert (row.sectors, row.unresolved) == (8, None)
+    assert analysis.totals["l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red.sum"] == 8
     assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 8
+
+
+def test_rows_that_are_not_counted(kernels: Any) -> None:
     analysis = analyze(kernels["store_1"], 2, 64, [np.zeros((2, 64), np.uint32)])
     (row,) = (site for site in analysis.sites if site.op == "cluster_async_store")
     assert row.wavefronts is None and row.requests is None

@@ -29,7 +29,13 @@ REMOTE = "l1tex__t_{}_pipe_lsu_mem_dshared_op_{}.sum"
 LOCAL = "l1tex__t_{}_pipe_lsu_mem_local_op_{}.sum"
 CONSTANTS = "idc__requests.sum"
 READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
-WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"
+WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_{}.sum"
+#: Kind of access and counter of copies by the engine, by a letter of the kernel's name.
+_OF_ENGINE = {
+    "l": ("bulk_load", READS),
+    "s": ("bulk_store", WRITES.format("st")),
+    "r": ("bulk_reduction", WRITES.format("red")),
+}
 BASE = 1 << 20  # allocations start at multiples of 256 bytes
 TABLE_ADDRESS, ACTIVE_BIT = 0x7FFFFFFF, 31
 #: Matrix products by their names in the kernels.
@@ -133,7 +139,7 @@ def _products(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counte
 
 def _boxes(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
     for launch in recording.parts["tensors"]:
-        if launch.kernel[:3] not in ("tl_", "ts_") or launch.map is None:
+        if launch.kernel[:3] not in ("tl_", "ts_", "tr_") or launch.map is None:
             continue
         given, count = launch.map, int(launch.kernel[3])
         tensor = Tensor(
@@ -145,7 +151,7 @@ def _boxes(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]
             swizzle=tuple(SWIZZLES)[given["swz"]],
             fills=b"",
         )
-        kind, metric = ("bulk_load", READS) if launch.kernel[1] == "l" else ("bulk_store", WRITES)
+        kind, metric = _OF_ENGINE[launch.kernel[1]]
         listener, one = _AddressListener(), np.zeros(1, np.int64)
         corner = np.array([launch.numbers[:count]])
         tell_boxes(listener, None, kind, Issue(one, one, []), [tensor], corner)  # type: ignore[arg-type]
@@ -154,8 +160,8 @@ def _boxes(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]
 
 def _bulk(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
     for launch in recording.parts["bulk_and_clusters"]:
-        metric = {"bl": READS, "bs": WRITES}.get(launch.kernel)
-        if metric is not None:
+        if launch.kernel in ("bl", "bs", "br"):
+            _, metric = _OF_ENGINE[launch.kernel[1]]
             start, place, length = (np.array([number]) for number in launch.numbers[:3])
             starts, lengths, _ = cut(start + BASE, length, place)
             yield launch, {metric: _sectors(starts, lengths)}
