@@ -25,6 +25,7 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_no_picture_is_stale(copy: Path) -> None:
     assert pictures.stale_pictures(ROOT) == pictures.stale_pictures(copy) == []
 

@@ -178,7 +178,7 @@ def parse(text: str, file: str) -> dict[str, Entry]:
         raise MemsimError(f"the baseline is not TOML: {error}", file=file, hint=WRITE_IT) from None
     if document.get("schema") != SCHEMA:
         raise MemsimError(
-            f"the baseline has schema {shown(document.get('schema'))}, and this memsim reads schema {SCHEMA}",
+            f"the baseline has schema {shown(document.get('schema'))}; this memsim reads schema {SCHEMA}",
             file=file,
             hint=WRITE_IT,
         )

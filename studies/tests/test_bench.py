@@ -38,6 +38,8 @@ from tests.validate.fake_gpu import (
     spoiled,
 )
 
+pytestmark = pytest.mark.slow
+
 SIZE = (64, 36, 16)
 
 

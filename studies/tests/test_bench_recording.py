@@ -71,7 +71,7 @@ def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        (changed("schema", value=2), "schema 2, and this memsim reads schema 1"),
+        (changed("schema", value=2), "schema 2; this memsim reads schema 1"),
         ([], "schema None"),
         (changed("cublas"), "missing required field `cublas`"),
         (changed("cublas", value=130002), "Expected `str`, got `int`.*cublas"),

@@ -20,6 +20,8 @@ from studies.tuning.registers import EVEN, ODD, PATTERNS, Ffma, Register
 from studies.tuning.variants import KERNEL, ROWS_OF_LANES, VARIANTS, Variant, make_specs
 from tests.few import few
 
+pytestmark = pytest.mark.slow
+
 # FFMA R131, R88, R80.reuse, R24, as ptxas 13.0 wrote it and nvdisasm read it.
 WRITTEN = struct.pack("<QQ", 0x0000005058837223, 0x094FE20000000018)
 

@@ -89,7 +89,7 @@ extern "C" __global__ void launch(int *out, int k) {
 """
 
 
-@pytest.mark.parametrize("chip", ARCHS)
+@pytest.mark.parametrize("chip", few(ARCHS, ("sm_75", "sm_90", "sm_120")))
 def test_a_launch_is_read_where_each_chip_has_it(chip: str, tmp_path: Path) -> None:
     """Dimensions, the stack, windows of shared and local memory, and a constant variable."""
     needs(chip)
@@ -192,7 +192,7 @@ extern "C" __global__ void pairs(
 """
 
 
-@pytest.mark.parametrize("chip", ARCHS)
+@pytest.mark.parametrize("chip", few(ARCHS, ("sm_75", "sm_90", "sm_120")))
 def test_two_pointers_that_are_loaded_at_once_are_both_known(chip: str, tmp_path: Path) -> None:
     """As of sm_100 one instruction loads both; of sm_120 64-bit sums and moves are one instruction."""
     needs(chip)

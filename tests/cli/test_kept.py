@@ -14,6 +14,7 @@ from memsim.job import Job
 from memsim.targets import cache
 from memsim.trace.trace import Trace
 from tests.cli.conftest import Done
+from tests.few import few
 
 Run = Callable[..., Done]
 VERBS = (
@@ -54,7 +55,7 @@ def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+@pytest.mark.parametrize("verb", few(VERBS, (" ".join(VERBS[0]), " ".join(VERBS[1])), name=" ".join))
 def test_a_verb_executes_a_launch_once_and_says_the_same(
     verb: tuple[str, ...], memsim: Run, traced: list[str]
 ) -> None:

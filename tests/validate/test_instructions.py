@@ -176,7 +176,7 @@ def test_a_wrong_counter_is_named() -> None:
     wrong = with_counter(recorded("kernel_v4").profiles, SECTORS, lambda value: value + 1, run=0)
     comparison = compare_code(wrong, analysis("kernel_v4"))
     assert comparison.verdict == DIFFERS and list(comparison.differences) == [SECTORS]
-    assert comparison.differences[SECTORS] == f"{SECTORS} 2,097,153 and not 2,097,152"
+    assert comparison.differences[SECTORS] == f"{SECTORS} 2,097,153, not 2,097,152"
 
 
 @pytest.mark.parametrize(

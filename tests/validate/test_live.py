@@ -226,7 +226,7 @@ def test_other_instructions_than_those_that_ran(
     launch = launch_of("transpose_xor")
     other = replace(profiled(launch_of("kernel_v4")), kernel="transpose_xor")
     monkeypatch.setattr(live, "read_code_report", lambda report: [other])
-    with pytest.raises(MemsimError, match="other instructions of transpose_xor"):
+    with pytest.raises(MemsimError, match="other instructions for transpose_xor"):
         live.measure([launch])
 
 

@@ -108,7 +108,7 @@ def _from_arrays(path: Path, arrays: dict[str, Any]) -> HopperRecording:
     schema = about.pop("schema")
     if schema != SCHEMA:
         raise MemsimError(
-            f"a recording of schema {schema!r}, and this memsim reads schema {SCHEMA}", file=str(path)
+            f"a recording of schema {schema!r}; this memsim reads schema {SCHEMA}", file=str(path)
         )
     names = [name.removesuffix("_launches") for name in arrays if name.endswith("_launches")]
     metrics = {name: tuple(map(str, arrays[f"{name}_metrics"])) for name in names}

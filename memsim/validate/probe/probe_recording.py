@@ -100,7 +100,7 @@ def _from_arrays(path: Path, arrays: dict[str, Any]) -> ProbeRecording:
     head = json.loads(str(arrays["head"]))
     if head["schema"] != SCHEMA:
         raise MemsimError(
-            f"a recording of schema {head['schema']!r}, and this memsim reads schema {SCHEMA}", file=str(path)
+            f"a recording of schema {head['schema']!r}; this memsim reads schema {SCHEMA}", file=str(path)
         )
     return ProbeRecording(
         device=Device(**head["device"]),

@@ -19,6 +19,7 @@ from memsim.views.report import Recorded, fragment, heatmap_page, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS
 from memsim.views.report.source_view import AROUND, LONG, files
+from tests.few import first
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import SOURCE, kernel, many, mixed
 from tests.views.explain.test_local import ARRAY, SPILL, TABLE
@@ -357,7 +358,7 @@ def test_what_lanes_do_not_decide_has_a_row_and_no_details(op: str) -> None:
     assert len(page.all("section", class_="detail")) == 1
 
 
-@pytest.mark.parametrize("sites", [60, pytest.param(400, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sites", first(0, [60, 400]))
 def test_the_page_is_bounded(sites: int) -> None:
     analysis = many(sites)
     text = report_page(analysis)
