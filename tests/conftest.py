@@ -27,6 +27,9 @@ def no_kept_traces(monkeypatch: pytest.MonkeyPatch) -> None:
 def no_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are as wide as in a pipe, whatever the terminal of whoever runs the tests says."""
     monkeypatch.delenv("COLUMNS", raising=False)
+    os.unsetenv(
+        "COLUMNS"
+    )  # readline, which pytest imports, sets it where only processes that are started see it
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
