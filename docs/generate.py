@@ -65,6 +65,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "lines of the rooms": rooms.table,
     "speed of analyze": performance.process_table,
     "speed of the models": performance.model_table,
+    "speed of irregular launches": performance.irregular_table,
     "speed of the kernels": speed.section,
     **bounds.PARTS,
     **by_instruction.PARTS,

@@ -105,5 +105,17 @@ def model_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def irregular_table() -> str:
+    """Launches whose requests do not repeat: requests a second of processor time, and memory."""
+    rows = ["| launch | requests counted | requests a second | peak memory |", "|---|---:|---:|---:|"]
+    for name, bench in load()["benchmarks"].items():
+        if "irregular_requests" in bench:
+            requests = bench["irregular_requests"]
+            rate = requests / bench["processor_s"] / 1e6
+            launch = name.split("[")[1][:-1]
+            rows.append(f"| {launch} | {requests:,} | {rate:.2f} M/s | {bench['peak_mib']} MiB |")
+    return "\n".join(rows) + "\n"
+
+
 if __name__ == "__main__":
     measure()
