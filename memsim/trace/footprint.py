@@ -24,7 +24,7 @@ IN_PIECE = (1 << PIECE_BITS) - 1
 MOST_PIECES = 16
 #: Limits: pending executions, sectors marked at once, bytes of cached shapes.
 MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 20, 1 << 26
-BYTES_OF_A_MOVE = 100
+BYTES_OF_A_MOVE, BYTES_OF_AN_ENTRY = 100, 200
 
 #: Operations that read global memory, and those that write it; atomics do both, in the L2 cache.
 READS = frozenset({"load", "cp_async", "cp_async_cg", "bulk_load", "bulk_reduction", "atomic", "reduction"})
@@ -92,13 +92,14 @@ class Marks:
             addresses, lanes = np.broadcast_arrays(to_array(address), to_bools(active))
             self.sectors(op, addresses[lanes] >> SECTOR_BITS)
             return
-        if op != self.op or self.executions >= MOST_WAITING:
+        if op != self.op or self.executions >= MOST_WAITING or self.remembered > MOST_REMEMBERED:
             self.mark()
             self.op = op
         key = op, *_key(address, active)
         shape = self.by_parts.get(key)
         if shape is None:
             shape = self.by_parts[key] = self._shape(op, address, active)
+            self.remembered += sum(len(part) for part in key if isinstance(part, bytes)) + BYTES_OF_AN_ENTRY
         move = address.s >> SECTOR_BITS
         if move not in shape.moved:
             if not shape.waiting:

@@ -168,3 +168,16 @@ def test_copies_that_are_written_out_read_their_other_side() -> None:
     made = SiteRequests(addresses, np.ones((1, 32), bool), partner, one, one)
     recorder.requests(CopySite(), made)
     assert recorder.marks.footprint == Footprint(8, 0)
+
+
+def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lanes in another order each time: the same sectors by other addresses."""
+    monkeypatch.setattr(footprint, "MOST_REMEMBERED", 1 << 16)
+    marks, generator = Marks(), np.random.default_rng(0)
+    kept = 0
+    for _ in range(300):
+        order = generator.permutation(256)[None, :] * 4
+        marks.access("load", Sum(0, v=Part(order)), True)
+        kept = max(kept, len(marks.by_parts))
+    assert marks.footprint == Footprint(32, 0)
+    assert kept * 256 * 8 <= 2 << 16
