@@ -1,8 +1,4 @@
-"""The accuracy table: the model's counts beside a recording of hardware counters.
-
-In: the recording and the comparison that the tests make with it. Out: a Markdown table, a row for each
-instruction. Left out on purpose: tolerance; a figure is equal or it is not.
-"""
+"""The accuracy table: the model's counts beside a recording of hardware counters, by instruction."""
 
 from __future__ import annotations
 

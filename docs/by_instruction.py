@@ -1,8 +1,7 @@
 """The tables of docs/validation.md by machine instruction: predictions beside the recordings of cubins.
 
-In: the newest recording of each kernel, size and GPU, predictions made now, and for kernels of other projects
-docs/validation/foreign.json, what was found when that file was made. Out: Markdown.
-Left out on purpose: tolerance; and recordings of code that has changed since, which are only named.
+Shown is the newest recording of each kernel, size and GPU. A recording of code that has changed since is only
+named. What is said of other projects' kernels was found when docs/validation/foreign.json was made.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Writes the generated parts of the documentation: captures and tables between markers.
 
-In: the Markdown files below, and the code they show. Out: the same files with
-
     <!-- begin generated: NAME -->
     ...
     <!-- end generated -->
 
-filled in, pictures (`docs/pictures.py`), and the schema of launch.json. `python docs/generate.py` writes;
-with `--check` it only says what is stale, and exits 1. `python docs/generate.py README.md docs/ci.md` writes
-only the parts of these documents.
+`python docs/generate.py` writes them, and the pictures (`docs/pictures.py`) and the schema of launch.json.
+With `--check` it only says what is stale, and exits 1. `python docs/generate.py README.md docs/ci.md`
+writes only the parts of these documents.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The table of opcodes for docs/model.md: what is executed, counted, made unknown, not modelled.
-
-In: the records of `memsim.isa` and the rules of a chip. Out: Markdown.
-"""
+"""The table of opcodes in docs/model.md: which are executed, counted, made unknown, or not modelled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The tables of docs/catalog.md: what every kernel of the catalogue costs, by article.
 
-In: the catalogue, analyzed at its size. Out: Markdown. An access that could not be counted is said, not
-skipped.
+An access that could not be counted has a row that says so.
 """
 
 from __future__ import annotations

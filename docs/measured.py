@@ -1,7 +1,7 @@
-"""The tables of docs/validation.md: predictions beside the recordings in `traces/`.
+"""The tables of docs/validation.md: predictions made now beside the recordings in `traces/`.
 
-In: the newest recording of each kernel, size and GPU, and the predictions made now. Out: Markdown.
-Left out on purpose: tolerance; and recordings of code that has changed since, which are only named.
+Shown is the newest recording of each kernel, size and GPU. A recording of code that has changed since is only
+named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The notebook docs/layouts.ipynb: its cells are executed, and their outputs are what it shows.
+"""Executes the notebook docs/layouts.ipynb without Jupyter, and stores the outputs of its cells.
 
-In: the notebook. Out: the same with the outputs as they are now. Left out on purpose: Jupyter; a cell is
-Python, and its last expression is shown as text.
+A cell is Python, and its last expression is shown as text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The pictures of docs/reading-the-heatmap.md, made from small kernels, and those of docs/performance.md.
+"""The pictures of docs/reading-the-heatmap.md and docs/performance.md, as PNG files in `docs/pictures/`.
 
-In: `docs/patterns/`, kernels of the catalogue, recordings of speed. Out: PNG files in `docs/pictures/`, the
-Markdown that shows them, and `docs/pictures/drawn.json`: a digest of the numbers in each picture. A picture
-is made anew when its numbers change; other pixels, as another matplotlib draws them, are no reason.
+A picture is drawn again when its numbers change, whose digest `docs/pictures/drawn.json` keeps; other
+pixels, as another matplotlib draws them, are no reason.
 """
 
 from __future__ import annotations

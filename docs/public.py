@@ -1,7 +1,7 @@
-"""The table of docs/validation.md about files of public projects: how many load, and what is in others' way.
+"""The table of docs/validation.md about files of public projects: how many load, and what stops the others.
 
-In: docs/validation/public_counts.json, which `tools/load_public.py --save` writes. Out: Markdown.
-Left out on purpose: the files themselves; docs/validation/public_files.txt has their names.
+`tools/load_public.py --save` writes the counts, docs/validation/public_counts.json. The files themselves
+are not kept; docs/validation/public_files.txt names them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Captured launches that the documents show: recorded once by Triton itself, in `docs/captured/`.
+"""Captured launches that the documents show: analyses of what Triton launched, recorded in `docs/captured/`.
 
-In: folders that `memsim.captured.launch_json` wrote, and `docs/validation/captured.json`. Out: the text of
-analyses, as scripts print it, and a table. Left out on purpose: running Triton, which
-`tests/captured/test_documents.py` does, and compares.
+Triton itself is not needed here; `tests/captured/test_documents.py` launches the kernels again and compares.
 """
 
 from __future__ import annotations

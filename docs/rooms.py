@@ -1,7 +1,6 @@
-"""How large the rooms are: a table of docs/architecture.md.
+"""How large the rooms are: a table of docs/architecture.md, in lines of Python to the nearest hundred.
 
-In: the Python files of the checkout, by folder. Out: Markdown, lines to the nearest hundred; a figure to the
-line would be stale after every commit.
+Exact counts would be stale after every commit.
 """
 
 from __future__ import annotations

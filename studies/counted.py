@@ -1,8 +1,7 @@
 """What memsim counts, as the generated documents ask for it.
 
-In: kernels of the catalogue, by name and by a piece of their source lines, or the words that 32 lanes want.
-Out: `Cost`s, whose text is a cell of a table.
-Left out on purpose: numbers of lines (they move), and tables.
+A question names a kernel and a piece of a source line, or the words that 32 lanes access. The text of a
+`Cost` is a cell of a table.
 """
 
 from __future__ import annotations

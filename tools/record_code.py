@@ -3,7 +3,7 @@
 catalogue: every kernel of the catalogue, at its default size and at a ragged one.
 own: every fourth kernel of tests/sass/kernels whose launch does not depend on the order of warps; with
 `--cubins DIR` not compiled here, but read from DIR/NAME.cubin, NAME being the source file's.
-Out: recordings in FOLDER, as `memsim validate --live --record` writes them; those of own kernels in `own`
+The recordings lie in FOLDER, as `memsim validate --live --record` writes them; those of own kernels in `own`
 instead of `code`. The machine needs a GPU, CuPy and ncu.
 """
 

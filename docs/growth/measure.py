@@ -1,7 +1,7 @@
 """Processor time and peak memory of launches that differ in one quantity each.
 
-In: a name of `SERIES` and a quantity. Out: for each point processor time of a whole process and its children
-(the disassembler), the least of a few runs; peak memory; and how many requests were counted.
+A point is the processor time of a whole process and its children (the disassembler), the least of a few runs,
+its peak memory, and how many requests were counted.
 """
 
 from __future__ import annotations

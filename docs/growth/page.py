@@ -1,6 +1,6 @@
-"""The section of docs/performance.md on growth: pictures, what they say in words, and the table.
+"""The section of docs/performance.md on growth, from docs/growth/measured.json.
 
-In: docs/growth/measured.json. Out: Markdown, and a figure of time and memory for each quantity.
+For each quantity it has a figure of time and memory, what that says in words, and the table.
 """
 
 from __future__ import annotations

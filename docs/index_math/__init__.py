@@ -1,7 +1,4 @@
-"""The generated parts of docs/layouts.md and docs/traces.md: captures, and what each layout costs.
-
-In: docs/index_math/transpose.py, a trace among the tests' fixtures. Out: Markdown.
-"""
+"""The generated parts of docs/layouts.md and docs/traces.md: captures, and what each layout costs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What memsim and cuxray say of the catalogue's kernels, beside what an H200 counted, and how long they take.
 
-In: kernels that have a recording. Out: for each the tools' verdicts, the accesses that they did not analyze,
-and processor time of the whole process with its children; and the time of a gate on seven kernels of which
+For each kernel that has a recording: the tools' verdicts, the accesses that they did not analyze, and
+processor time of the whole process with its children. Then the time of a gate on seven kernels of which
 nothing has changed. cuxray reads cubins of CUDA 13's tools, so its are assembled from the PTX that ships.
 """
 

@@ -1,7 +1,4 @@
-"""The section of docs/performance.md on peers: what each tool says of the catalogue, and in what time.
-
-In: docs/peers/measured.json. Out: Markdown.
-"""
+"""The section of docs/performance.md on other tools: what each says, and how long it takes."""
 
 from __future__ import annotations
 

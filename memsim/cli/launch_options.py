@@ -1,7 +1,7 @@
-"""What a verb is about: the TARGET that most verbs take, with the options that say how it is launched.
+"""The TARGET that most verbs take, and the options that say how it is launched.
 
-In: TARGET (a catalogue kernel, a target of a project, a file with code, a saved trace) and its options. Out:
-its job, or its trace. An option that would change nothing is refused.
+A TARGET is a kernel of the catalogue, a target of a project, a file with code, or a saved trace. An option
+that would change nothing is refused.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Options of the commands that measure on a GPU, or show what was recorded on one.
-
-In: options of a command line. Out: the folder of recordings, once they fit together.
-"""
+"""Options of the commands that measure on a GPU, or show what was recorded on one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What all figures share: making one, writing one to a file, and the look of its text.
+"""What all figures share: creating one, writing one to a file, and the style of its text.
 
-In: sizes and paths. Out: matplotlib figures that belong to no window and no global state.
+The figures belong to no window and to no global state of matplotlib.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What things are called in every report: files, accesses, numbers, threads.
-
-In: records. Out: short texts. Left out on purpose: whole sentences (`memsim.views.explain.sentences`).
-"""
+"""How reports name files, accesses, numbers and threads."""
 
 from __future__ import annotations
 

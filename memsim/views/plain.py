@@ -1,7 +1,7 @@
-"""What a terminal or a log is given of texts that others wrote: source, names, what compilers say.
+"""Makes text that others wrote (source, names, messages of compilers) safe for a terminal or a log.
 
-In: text. Out: the same with nothing in it that moves a cursor, changes colours, turns the direction of
-writing, or is a command for the log of GitHub Actions.
+Nothing is left in it that moves a cursor, changes colours, turns the direction of writing, or is a command
+for the log of GitHub Actions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`analysis.plot`: the pictures of an analysis as matplotlib figures.
 
-In: an `Analysis`. Out: figures; a notebook shows them, `figure.savefig` writes them.
+A notebook shows them; `figure.savefig` writes them.
 """
 
 from __future__ import annotations

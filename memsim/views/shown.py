@@ -1,7 +1,4 @@
-"""Pictures of an analysis that show themselves: in a notebook as HTML, elsewhere as text.
-
-In: an `Analysis`. Out: `Shown`. Left out on purpose: files (`memsim heatmap -o`, `analysis.plot`).
-"""
+"""Pictures of an analysis that show themselves: in a notebook as HTML, elsewhere as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,1 @@
-"""How fast the catalogue's SGEMMs are beside cuBLAS: measured on a GPU, or from a recording.
-
-In: kernels and sizes. Out: times, and what memsim predicts beside them.
-"""
+"""How fast the catalogue's SGEMMs are beside cuBLAS: measured on a GPU, or from a recording."""

@@ -1,7 +1,4 @@
-"""cuBLAS's own SGEMM, as CuPy finds it, with no TF32.
-
-In: float32 matrices on the GPU, row-major. Out: their product.
-"""
+"""cuBLAS's own SGEMM of row-major float32 matrices, as CuPy finds it, without TF32."""
 
 from __future__ import annotations
 

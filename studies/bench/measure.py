@@ -1,7 +1,5 @@
 """SGEMM kernels of the catalogue, and cuBLAS, timed on this machine's GPU.
 
-In: kernels with sizes. Out: `BenchRecording`; nothing is written.
-
 Times are CUDA events' around each of some launches in a row, on random inputs; caches and clocks are as they
 come. Short launches are timed in groups, queued behind others that keep the GPU busy meanwhile: else Python,
 which launches them, and not the GPU would be what takes the time. cuBLAS is timed before and after each

@@ -1,7 +1,6 @@
-"""How fast the kernels are: a section of docs/performance.md, from the newest recording of each GPU.
+"""The section of docs/performance.md on the speed of the kernels, from the newest recording of each GPU.
 
-In: recordings of `studies.bench` in `traces/`, and the predictions made now. Out: Markdown, and a figure for
-each GPU. Where nothing is recorded there is no section.
+It has a figure for each GPU, and what memsim predicts now beside the times.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What a bench is of: which kernels, at which sizes.
-
-In: names and sizes as a user gives them. Out: kernels of the catalogue for each size, or that part of a
-recording.
-"""
+"""Which kernels to time, at which sizes, as a user names them; or that part of a recording."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """A recording of speed: how long each launch took, of kernels and of cuBLAS in the same run.
 
-In: measurements, or a file. Out: `BenchRecording`, and its file, which `Document` describes and which is
-never written over.
-Left out on purpose: medians and ratios (`studies.bench.table`).
+`Document` describes its file, which is never written over.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""How fast kernels are beside cuBLAS: as text for people, and as records for JSON.
-
-In: a `BenchRecording` and its `Row`s. Out: text on a stream, or plain dicts.
-Left out on purpose: medians, ratios and predictions (`studies.bench.table`).
-"""
+"""How fast kernels are beside cuBLAS, as text and as records for JSON."""
 
 from __future__ import annotations
 

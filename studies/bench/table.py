@@ -1,7 +1,4 @@
-"""What recorded times say: speed, the share of cuBLAS's, and the predicted wavefronts beside them.
-
-In: a `BenchRecording`, and analyses of its kernels. Out: a `Row` for each kernel.
-"""
+"""A row for each timed kernel: speed, the share of cuBLAS's, and the predicted wavefronts beside them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""docs/claims.md: what the articles claim about conflicts, wavefronts and coalescing, beside what memsim counts.
+"""docs/claims.md: claims of the articles on conflicts and coalescing, beside what memsim counts.
 
-In: the claims of each article, and the kernels of the catalogue. Out: the generated parts of the page.
 `studies/tests/test_claims.py` has a test for each claim.
 """
 

@@ -1,9 +1,7 @@
-"""What a claim is: what an article says, and the function that counts what is true of it.
+"""A claim: what an article says, and the function that counts what is true of it.
 
-In: nothing. Out: `Claim` and `Finding`, and `claim`, which makes the one of a function that gives the other.
-
-The verdict stands beside the claim, and the counts must come to the same one: each part of the claim is true or
-false by its counts, and the verdict is `TRUE` if all parts are, `FALSE` if none is, else `PART`.
+The verdict stands beside the claim, and the counts must come to the same one: each part of the claim is
+true or false by its counts, and the verdict is `TRUE` if all parts are, `FALSE` if none is, else `PART`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The fastest kernel at every size: what `sgemm` of the catalogue picks, and how fast that is beside cuBLAS.
-
-In: sizes, and a GPU. Out: a recording in `traces/`, and a section of docs/tuning.md.
-"""
+"""The kernel that `sgemm` of the catalogue picks at every size, and how fast it is beside cuBLAS."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""What `sgemm` takes at least at every size, by memsim: `python -m studies.sizes.bounds` keeps it.
+"""Lower bounds of `sgemm` at every size: `python -m studies.sizes.bounds` writes them to bounds.json.
 
-In: what the dispatcher picks. Out: bounds.json beside this file, with a hash of the code that each is of. It
-takes minutes to work all out, and a page is made in seconds.
+Each has a hash of the code that it is of. To work all out takes minutes, and a page is made in seconds.
 """
 
 from __future__ import annotations

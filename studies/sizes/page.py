@@ -1,7 +1,4 @@
-"""The section of docs/tuning.md on every size.
-
-In: the newest recording of each GPU, and the bounds that are kept. Out: Markdown.
-"""
+"""The section of docs/tuning.md on every size, from the newest recordings and the bounds that are kept."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Times `sgemm` at every size on this machine's GPU: `python -m studies.sizes.record`.
 
-Out: traces/<gpu>/sizes/bench.json, as `python -m studies.bench --record` writes.
+It writes traces/<gpu>/sizes/bench.json, as `python -m studies.bench --record` does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The generated parts of docs/tuning.md.
-
-In: recordings in `traces/` and beside this file, and what memsim counts now. Out: Markdown tables.
-"""
+"""The generated parts of docs/tuning.md: tables of recorded times, and of what memsim counts now."""
 
 from __future__ import annotations
 

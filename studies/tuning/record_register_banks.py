@@ -1,10 +1,8 @@
 """Times loops of FFMAs by the registers that they name: `python -m studies.tuning.record_register_banks`.
 
-In: registers.py. Out: recorded/<gpu>/register_banks.json.
-
-No compiler lets one choose registers, so they are written into the machine code: of each FFMA in a compiled
-loop the four register numbers and the marks of what to keep. Where those bits are was read off disassembled
-code for sm_90.
+It writes recorded/<gpu>/register_banks.json. No compiler lets one choose registers, so they are written
+into the machine code: of each FFMA in a compiled loop the four register numbers and the marks of what to
+keep. Where those bits are was read off disassembled code for sm_90.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Times `sgemm_tuned` and its variants on this machine's GPU: `python -m studies.tuning.record_speed`.
 
-In: variants.py. Out: recorded/<gpu>/bench.json, as `python -m studies.bench --record` writes.
+It writes recorded/<gpu>/bench.json, as `python -m studies.bench --record` does.
 """
 
 from __future__ import annotations

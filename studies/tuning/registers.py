@@ -1,7 +1,6 @@
-"""How fast FFMAs follow each other, by the registers that they name: patterns for a measurement.
+"""Patterns of registers for a measurement: how fast FFMAs follow each other, by the registers that they name.
 
-In: nothing. Out: `Pattern`s, whose registers are symbols, and what each asks of the register file.
-`record_register_banks.py` writes them into machine code and takes the time.
+The registers of a `Pattern` are symbols; `record_register_banks.py` writes them into machine code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`sgemm_tuned` with one of its decisions undone, each.
-
-In: the kernel's source, and edits of it. Out: a `Spec` for each variant, its source and its PTX in a folder.
-"""
+"""`sgemm_tuned` with one of its decisions undone, each as a `Spec` with source and PTX."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The analysis as JSON, as `analysis.schema.json` beside this file describes it.
+"""An analysis as JSON, as `analysis.schema.json` beside this file describes it.
 
-In: an `Analysis`. Out: text. Left out on purpose: addresses (`memsim analyze --save-trace` keeps them).
+It holds no addresses; `memsim analyze --save-trace` keeps those.
 """
 
 from __future__ import annotations

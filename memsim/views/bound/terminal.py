@@ -1,7 +1,4 @@
-"""Lower bounds in cycles for people, and as JSON.
-
-In: an `Analysis`. Out: text, or plain values.
-"""
+"""Lower bounds in cycles, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a finding of the guard is called in every report: its kind, its numbers, its place, in words.
-
-In: the records of `memsim.guard.outcome`. Out: short texts.
-"""
+"""How every report of `memsim check` names a finding: its kind, its numbers and its place."""
 
 from __future__ import annotations
 

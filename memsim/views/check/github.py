@@ -1,7 +1,7 @@
-"""What `memsim check` found, as workflow commands of GitHub Actions: an annotation on each line.
+"""Findings of `memsim check` as workflow commands of GitHub Actions: an annotation on each line.
 
-In: an `Outcome`. Out: text for the log. The table for the job's summary is `memsim.views.check.markdown`'s.
-GitHub shows ten annotations of a kind for each step; the log and the summary have all of them.
+The table for the job's summary is `memsim.views.check.markdown`'s. GitHub shows ten annotations of a kind for
+each step; the log and the summary have all of them.
 """
 
 from __future__ import annotations

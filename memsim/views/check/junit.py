@@ -1,6 +1,6 @@
-"""What `memsim check` found, as JUnit XML: a test case for each budget of each kernel.
+"""Findings of `memsim check` as JUnit XML: a test case for each budget of each kernel.
 
-In: an `Outcome`. Out: XML text. A broken budget is a failure, what could not be judged an error.
+A broken budget is a failure; what could not be judged is an error.
 """
 
 from __future__ import annotations

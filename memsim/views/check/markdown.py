@@ -1,6 +1,6 @@
-"""What `memsim check` found, as Markdown: for a comment on a pull request, or the summary of a job.
+"""Findings of `memsim check` as Markdown, for a comment on a pull request or the summary of a job.
 
-In: an `Outcome`. Out: text, bounded: GitHub takes no comment of more than 65,536 characters.
+The text is bounded: GitHub takes no comment of more than 65,536 characters.
 """
 
 from __future__ import annotations

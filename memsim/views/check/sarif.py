@@ -1,7 +1,7 @@
-"""What `memsim check` found, as SARIF 2.1.0, for code scanning.
+"""Findings of `memsim check` as SARIF 2.1.0, for code scanning.
 
-In: an `Outcome`. Out: JSON text. Paths are relative to the repository's root (`%SRCROOT%`); a finding's
-fingerprint is made of its kernel, budget and code, so that moving a line keeps it.
+Paths are relative to the repository's root (`%SRCROOT%`). A finding's fingerprint is made of its kernel,
+budget and code, so that moving a line keeps it.
 Source: OASIS Standard "Static Analysis Results Interchange Format (SARIF) Version 2.1.0".
 """
 

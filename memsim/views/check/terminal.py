@@ -1,7 +1,4 @@
-"""What `memsim check` found, for people: what is broken and where, the verdict, and what explains it.
-
-In: an `Outcome` and a stream. Out: text; on a terminal with colours.
-"""
+"""Findings of `memsim check` for people: what is broken and where, the verdict, and what explains it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The cells of the pictures of one request to shared memory, the same for every format.
-
-In: a `SharedRequest`. Out: cells with a row, a bank and a wavefront. Left out on purpose: colours, drawing.
-"""
+"""The cells of the pictures of one request to shared memory, the same for every format."""
 
 from __future__ import annotations
 

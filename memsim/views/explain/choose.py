@@ -1,7 +1,4 @@
-"""Which row of an analysis is meant: the one on a line, or the worst.
-
-In: an `Analysis`. Out: an index in `analysis.sites`.
-"""
+"""Which row of an analysis to explain: the one on a given line, or the worst."""
 
 from __future__ import annotations
 

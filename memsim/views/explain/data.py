@@ -1,7 +1,6 @@
-"""One request taken apart: the worst one of an access site, lane by lane.
+"""The worst request of an access, lane by lane.
 
-In: an `Analysis` and the number of a row. Out: a `SharedRequest` or a `GlobalRequest`.
-Left out on purpose: the choice of the row by line or by cost (`memsim.views.explain.choose`).
+Which access that is, by line or by cost, `memsim.views.explain.choose` decides.
 """
 
 from __future__ import annotations

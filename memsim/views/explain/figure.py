@@ -1,6 +1,6 @@
-"""One request to shared memory: lanes by banks, where their words lie, and the conflict graph.
+"""A figure of one request to shared memory: lanes by banks, where their words lie, and the conflict graph.
 
-In: a `SharedRequest`. Out: a figure. A number in a cell is the wavefront that serves the lane.
+The number in a cell is the wavefront that serves the lane.
 """
 
 from __future__ import annotations

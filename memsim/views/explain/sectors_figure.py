@@ -1,7 +1,4 @@
-"""One request to global memory: the 128-byte lines it touches, their sectors, and the bytes that are used.
-
-In: a `GlobalRequest`. Out: a figure.
-"""
+"""A figure of one request to global memory: its lines, their sectors, and the bytes that are used."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """A request in plain words: what it asks for, how it is served, what collides, and what would help.
 
-In: a request taken apart (`memsim.views.explain.data`). Out: sentences, the same for the terminal, the
-pictures and the page. Left out on purpose: tables and pictures.
+The terminal, the pictures and the page use the same sentences.
 """
 
 from __future__ import annotations

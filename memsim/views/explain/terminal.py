@@ -1,7 +1,4 @@
-"""One request in a terminal: the answer, lanes by banks, what collides, the conflict graph; or the sectors.
-
-In: a request taken apart and a stream. Out: text.
-"""
+"""One request as text: the answer, lanes by banks and the conflict graph, or the sectors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What moves where: global arrays, shared arrays, registers, and the access sites between them.
+"""How data moves between global arrays, registers and shared arrays, as a graph with an edge for each access.
 
-In: an `Analysis`. Out: a networkx graph. Left out on purpose: caches, and data that stays in registers.
+Caches are not part of it, nor data that stays in registers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The flow of memory: global arrays, registers and shared arrays, and the access sites between them.
-
-In: a `Ladder`. Out: a figure.
-"""
+"""A figure of the flow of memory between global arrays, registers and shared arrays."""
 
 from __future__ import annotations
 

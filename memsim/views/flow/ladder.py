@@ -1,7 +1,6 @@
 """The flow of memory as a ladder, the same for every format.
 
-Global arrays stand left, registers in the middle, shared arrays right; each access site is a rung.
-In: an `Analysis`. Out: boxes and rungs with rows. Left out on purpose: colours and drawing.
+Global arrays stand left, registers in the middle, shared arrays right; each access is a rung.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""How each access site uses the 32 banks.
-
-In: an `Analysis`. Out: `BankUse` for each row that touches shared memory.
-"""
+"""How each access uses the 32 banks of shared memory."""
 
 from __future__ import annotations
 

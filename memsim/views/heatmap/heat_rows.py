@@ -1,7 +1,4 @@
-"""The rows of a bank heatmap, the same for every format.
-
-In: an `Analysis`. Out: `HeatRow`s in the order of the sites. Left out on purpose: colours and drawing.
-"""
+"""The rows of a bank heatmap in the order of the accesses, the same for every format."""
 
 from __future__ import annotations
 

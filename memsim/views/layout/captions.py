@@ -1,8 +1,4 @@
-"""The layout of a shared array as cells, the same for every format.
-
-In: a `WordLayout`. Out: what is shown of it, and how words and owners are called.
-Left out on purpose: colours and drawing.
-"""
+"""The layout of a shared array as cells, and how its words and their owners are named, for every format."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Where the words of a shared array lie, and which thread wrote each.
+"""Where the words of each shared array lie, and which thread wrote each.
 
-In: an `Analysis`. Out: a `WordLayout` for each shared array that the kernel touches.
-Left out on purpose: what is stored in an element, and the arrays inside dynamic shared memory, which
-PTX does not know.
+PTX does not know the types of elements, nor the arrays inside dynamic shared memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Where the words of a shared array lie: each word with its bank as colour, and the thread that wrote it.
-
-In: a `WordLayout`. Out: a figure.
-"""
+"""A figure of the words of a shared array: each with its bank as colour, and the thread that wrote it."""
 
 from __future__ import annotations
 

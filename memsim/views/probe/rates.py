@@ -1,7 +1,4 @@
-"""Rates of the pipes as they were measured, beside the bounds, as text and as records.
-
-In: a `RateRecording` and what held of it. Out: text on a stream, or plain dicts.
-"""
+"""Measured rates of the pipes beside the bounds, as text and as records."""
 
 from __future__ import annotations
 

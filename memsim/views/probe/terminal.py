@@ -1,8 +1,4 @@
-"""What a probe found, as text and as records.
-
-In: a `ProbeRecording` and what held of it. Out: text on a stream, or plain dicts.
-Left out on purpose: deciding what is equal (`memsim.validate.probe.judge_rules`).
-"""
+"""What a probe found, as text and as records."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Pages: the whole report, a heatmap of its own, and what a notebook shows.
+"""HTML pages: the whole report, a heatmap of its own, and what a notebook shows.
 
-In: an `Analysis`. Out: HTML text that needs nothing else: no network, no fonts, no libraries. Left out on
-purpose: writing files, and finding recordings to compare with.
+A page needs nothing else: no network, no fonts, no libraries.
 """
 
 from memsim.views.report.page import Recorded, fragment, heatmap_page, report_page

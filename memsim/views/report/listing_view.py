@@ -1,8 +1,7 @@
 """The machine code beside the source, as the page shows it.
 
-In: an `Analysis`, and the source files as the page shows them. Out: stretches of instructions, those far from
-memory instructions folded. Left out on purpose: of a very long kernel all but the worst memory instructions
-and what is around them.
+Instructions far from memory instructions are folded. Of a very long kernel only the worst memory instructions
+and what is around them are shown.
 """
 
 from __future__ import annotations

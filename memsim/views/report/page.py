@@ -1,7 +1,7 @@
 """The pages, put together from records and templates.
 
-In: an `Analysis`, perhaps with recorded counters. Out: HTML text. What is shown is bounded: of many sites the
-worst have their details, and of large arrays the first rows are drawn; the page says so.
+What is shown is bounded: of many accesses the worst have their details, and of large arrays the first rows
+are drawn; the page says so.
 """
 
 from __future__ import annotations

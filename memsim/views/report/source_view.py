@@ -1,7 +1,6 @@
 """The source with what each line costs, as the page shows it.
 
-In: an `Analysis`. Out: files with lines. Left out on purpose: all but the neighbourhood of accesses in files
-that are long.
+Of a long file only the lines around accesses are shown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What would help an access that waits for banks: other layouts of its array, in a line each.
+"""Other layouts of an array that would lessen an access's bank conflicts, in a line each.
 
-In: an `Analysis` and the number of a row. Out: lines. `memsim.views.suggest.terminal` has the whole answer.
+`memsim.views.suggest.terminal` has the whole answer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What would help and is not written into the source: counted on the recorded requests, to be done by hand.
-
-In: `Suggestions`. Out: some lines for each.
-"""
+"""What would help but cannot be written into the source automatically, counted on the recorded requests."""
 
 from __future__ import annotations
 

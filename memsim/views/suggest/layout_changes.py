@@ -1,7 +1,4 @@
-"""Changes of a layout in words: `padding: 4 B after every 128 B`.
-
-In: a `Map`, and the array that it changes. Out: text.
-"""
+"""Changes of a layout in words: `padding: 4 B after every 128 B`."""
 
 from __future__ import annotations
 

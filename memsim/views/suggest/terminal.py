@@ -1,7 +1,4 @@
-"""What would help, as text: each proposal before and after, in the banks, and as code to paste.
-
-In: `Suggestions`. Out: text, the same in a terminal and in a pipe.
-"""
+"""Suggestions as text: each before and after, in the banks, and as code to paste."""
 
 from __future__ import annotations
 

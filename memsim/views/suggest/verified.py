@@ -1,7 +1,4 @@
-"""A change that was measured, as text: for each counter, predicted and measured, before and after.
-
-In: `Verified`. Out: text, or plain records for JSON.
-"""
+"""A change measured on a GPU: counters predicted and measured, before and after, as text and as records."""
 
 from __future__ import annotations
 

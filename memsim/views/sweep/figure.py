@@ -1,7 +1,4 @@
-"""A sweep as points: what each variant costs against the shared memory that it needs, and the frontier.
-
-In: results of a sweep. Out: a figure.
-"""
+"""A figure of a sweep: what each variant costs against the shared memory that it needs, and the frontier."""
 
 from __future__ import annotations
 

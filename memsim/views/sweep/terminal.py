@@ -1,7 +1,4 @@
-"""The table of a sweep: a row for each variant, those on the frontier marked.
-
-In: results and which of them are on the frontier. Out: text on a stream.
-"""
+"""The table of a sweep: a row for each variant, those on the frontier marked."""
 
 from __future__ import annotations
 

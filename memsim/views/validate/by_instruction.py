@@ -1,8 +1,4 @@
-"""A comparison by machine instruction: as text for people, and as records for JSON.
-
-In: a `CodeComparison` and what it is of. Out: text on a stream, or plain dicts.
-Left out on purpose: deciding what is equal (`memsim.validate`).
-"""
+"""A comparison by machine instruction, as text and as records for JSON."""
 
 from __future__ import annotations
 

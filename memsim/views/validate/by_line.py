@@ -1,8 +1,4 @@
-"""A comparison of predictions with measurements: as text for people, and as records for JSON.
-
-In: a `RecordingComparison`. Out: text on a stream, or plain dicts.
-Left out on purpose: deciding what is equal (`memsim.validate`).
-"""
+"""A comparison of predictions with measurements by source line, as text and as records for JSON."""
 
 from __future__ import annotations
 
