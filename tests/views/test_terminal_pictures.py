@@ -97,6 +97,18 @@ def test_a_narrow_terminal_cuts_no_cell(monkeypatch: pytest.MonkeyPatch, width: 
     assert max(map(len, lines[2:-2])) <= width
 
 
+def test_numbers_of_two_digits_stay_apart_in_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = drawn(kernel("transpose_naive"))
+    first = next(i for i, line in enumerate(lines) if line.startswith("2 "))
+    assert lines[first].split() == ["2", *["32"] * 16, "32!"]
+    assert lines[first + 1].split() == ["32"] * 16
+    assert lines[first + 1].index("32") == lines[first].index("32")
+    ticks = [lines[2].split()[1:-1], lines[3].split()]
+    assert ticks == [["0", "4", "8", "12"], ["16", "20", "24", "28"]]
+    assert max(map(len, lines[2:-2])) <= 80
+
+
 def test_nothing_is_said_by_colour_alone() -> None:
     plain = io.StringIO()
     heatmap.write([kernel("kernel_v4_colmajor")], plain)
@@ -104,7 +116,9 @@ def test_nothing_is_said_by_colour_alone() -> None:
     assert plain.getvalue().count(" 2!") == 4
 
 
-@pytest.mark.parametrize(("name", "site"), [("kernel_v4_colmajor", 2), ("kernel_v4", 9), ("kernel_v4", 7)])
+@pytest.mark.parametrize(
+    ("name", "site"), [("kernel_v4_colmajor", 2), ("kernel_v4", 9), ("kernel_v4", 7), ("transpose_naive", 2)]
+)
 def test_lanes_and_their_wavefronts(name: str, site: int) -> None:
     analysis = kernel(name)
     apart = take_apart(analysis, site)
@@ -120,7 +134,8 @@ def test_lanes_and_their_wavefronts(name: str, site: int) -> None:
         group, wavefront = line[start + 64 :].split()
         assert (int(group), int(wavefront.rstrip("!"))) == (apart.group[lane], apart.wavefront[lane])
     served = [line for line in lines if line.startswith("wavefront ")]
-    assert len(served) == apart.wavefronts
+    assert len(served) == min(apart.wavefronts, request.MOST_LINES)
+    assert (f"and {apart.wavefronts - request.MOST_LINES} more" in lines) == (apart.wavefronts > len(served))
     text = "\n".join(lines)
     assert ("Words that collide:" in text) == ("was not measured" in text) == bool(apart.conflicts)
     assert ("no two lanes conflict" in text) == (not apart.conflicts)

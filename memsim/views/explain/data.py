@@ -332,7 +332,7 @@ def _local_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> Gl
 
 
 def _worst(trace: Trace, rows: NDArray[np.int64], sectors: Any, ideal: Any) -> int:
-    """Which of these rows of the trace is the worst: most sectors that nobody needs, then most sectors."""
+    """Which of these rows of the trace is the worst: most unneeded sectors, then most sectors."""
     return _last(sectors - ideal, sectors, trace.count[rows], -trace.block[rows], -trace.warp[rows])
 
 

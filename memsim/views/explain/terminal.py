@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 CELL = 2
-MOST_LINES = 16  # of collisions and of components of the graph
+MOST_LINES = 8  # of wavefronts, of collisions and of components of the graph
 BYTES_A_MARK = 2
 
 
@@ -80,9 +80,12 @@ def _write_lanes(console: Console, request: SharedRequest) -> None:
             line += Text("   idle")
         console.print(line)
     console.print()
-    for wavefront in range(1, int(request.wavefront.max()) + 1):
+    wavefronts = int(request.wavefront.max())
+    for wavefront in range(1, min(wavefronts, MOST_LINES) + 1):
         served = [lane for lane in range(BANKS) if request.wavefront[lane] == wavefront]
         console.print(f"wavefront {wavefront}: {lane_names(served)} (group {request.group[served[0]]})")
+    if wavefronts > MOST_LINES:
+        console.print(f"and {wavefronts - MOST_LINES} more")
     if request.conflicts:
         console.print("The order among colliding words was not measured; shown here by lowest lane.")
     console.print()

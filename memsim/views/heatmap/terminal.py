@@ -1,8 +1,8 @@
 """The bank heatmap in a terminal: a row for each shared access site, a cell for each bank.
 
-Analyses and a stream in, text out. A cell holds how many words meet in the bank at once; `!` behind a row's
-ways marks a conflict. On a narrow terminal the rows' places and code stand below the cells.
-Left out: the share of the requests that use a bank (the other formats have it).
+A cell holds how many different words of one request fall into the bank; `!` after a row's ways marks a
+conflict. On a narrow terminal the rows' places and code stand below the cells, and numbers of two digits
+take two lines of 16 banks. The share of requests that use a bank is shown by the other formats only.
 """
 
 from __future__ import annotations
@@ -44,11 +44,15 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
     beside = sum(widths) + 6 + 2 + sum(map(len, RIGHT)) + 12
     wide = beside + BANKS * NARROW_CELL <= room
     cell_width = CELL if (beside if wide else widths[0] + 10) + BANKS * CELL <= room else NARROW_CELL
+    most = max((int(row.use.ways.max()) for panel in panels for row in panel if row.use), default=0)
+    banks = BANKS
+    if len(str(most)) == cell_width:  # the numbers would touch
+        cell_width, banks = CELL, BANKS // 2
     for analysis, panel in zip(analyses, panels, strict=True):
         console.print(Text(analysis.verdict, style="bold"))
         console.print()
         if panel:
-            _draw(console, panel, widths, room, wide, cell_width)
+            _draw(console, panel, widths, room, wide, cell_width, banks)
         else:
             console.print(f"{heat.NOTHING}\n")
     legend = Text("")
@@ -58,18 +62,27 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
 
 
 def _draw(
-    console: Console, panel: Sequence[HeatRow], widths: Sequence[int], room: int, wide: bool, cell_width: int
+    console: Console,
+    panel: Sequence[HeatRow],
+    widths: Sequence[int],
+    room: int,
+    wide: bool,
+    cell_width: int,
+    banks: int,
 ) -> None:
+    """One kernel's rows, `banks` of them in a line."""
     from rich.text import Text
 
     shown, beside = (len(LEFT), len(RIGHT)) if wide else (1, 1)
-    ticks = "".join(f"{'' if bank % 4 else bank:>{cell_width}}" for bank in range(BANKS))
-    console.print(_line(LEFT[:shown], widths, Text(ticks), RIGHT[:beside], bold=True))
+    ticks = Text("".join(f"{'' if bank % 4 else bank:>{cell_width}}" for bank in range(BANKS)))
+    _print_lines(console, LEFT[:shown], widths, ticks, RIGHT[:beside], banks * cell_width, bold=True)
     indent = " " * (widths[0] + 2)
     for row in panel:
         texts = _left(row)
         right = _right(row)[:beside]
-        console.print(_line(texts[:shown], widths, _cells(row, cell_width), right, bool(row.site.conflicts)))
+        cells = _cells(row, cell_width)
+        bold = bool(row.site.conflicts)
+        _print_lines(console, texts[:shown], widths, cells, right, banks * cell_width, bold)
         if wide:
             before = " " * (sum(widths) + 6)
             console.print(
@@ -93,13 +106,24 @@ def _right(row: HeatRow) -> tuple[str, str]:
     return ways, row.wavefronts
 
 
-def _line(left: Sequence[str], widths: Sequence[int], cells: Text, right: Sequence[str], bold: bool) -> Text:
+def _print_lines(
+    console: Console,
+    left: Sequence[str],
+    widths: Sequence[int],
+    cells: Text,
+    right: Sequence[str],
+    width: int,
+    bold: bool,
+) -> None:
+    """One row: its texts left and right of the cells, of which `width` columns fit into a line."""
     from rich.text import Text
 
     style = "bold" if bold else ""
     before = "".join(f"{text.ljust(width)}  " for text, width in zip(left, widths))
     after = "".join(f"  {text.rjust(len(RIGHT[0]))}" for text in right)
-    return Text(before, style=style) + cells + Text(after, style=style)
+    for start in range(0, len(cells), width):
+        console.print(Text(before, style=style) + cells[start : start + width] + Text(after, style=style))
+        before, after = " " * len(before), ""
 
 
 def _cells(row: HeatRow, width: int) -> Text:

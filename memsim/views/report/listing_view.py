@@ -43,7 +43,7 @@ class ListingRow:
 
     @property
     def heat(self) -> float:
-        """How many times as dear it is as without waste; 0 if it costs nothing, or that is not known."""
+        """How many times its cost without waste it takes; 0 if it costs nothing, or that is not known."""
         return (cost_ratio(self.worst) or 0.0) if self.costs else 0.0
 
     @property

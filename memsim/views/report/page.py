@@ -121,7 +121,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
 
 
 def _scattered(analysis: Analysis) -> str:
-    """Which global accesses move sectors that nobody needs, the worst first; "" if none does."""
+    """Which global accesses move unneeded sectors, the worst first; "" if none does."""
     scattered = sorted(
         (site for site in analysis.sites if site.space == "global" and needless(site)),
         key=needless,
