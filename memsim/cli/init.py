@@ -31,6 +31,6 @@ def init(folder: Path) -> None:
     write_text(path, text, "the project")
     say(
         f"wrote {path}: {count(targets, 'target')}"
-        + (f", {lacking} of which lack a value" if lacking else "")
+        + (f"; values are missing for {lacking} of them, written as comments" if lacking else "")
     )
     say("next: run memsim baseline, commit both files, and run memsim check in CI")

@@ -16,7 +16,7 @@ from memsim.source.bindings import binding, function_around, names_of_templates,
 from memsim.source.declared import without_comments
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse
-from memsim.source.values import compiled, constants, split, value_of
+from memsim.source.values import compiled, constants, split, value_of, variables
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -48,6 +48,7 @@ class LaunchSource:
         arguments: their texts.
         line: of the launch.
         unknown: names in the template arguments that are local to the launching function.
+        known: integer constants where it is launched, by name.
     """
 
     kernel: str
@@ -58,6 +59,7 @@ class LaunchSource:
     arguments: tuple[str, ...]
     line: int
     unknown: frozenset[str] = frozenset()
+    known: tuple[tuple[str, int], ...] = ()
 
     @property
     def name(self) -> str:
@@ -123,13 +125,17 @@ class _LaunchReader:
         self.call = call
         function = function_around(call)
         # Everything before the launch if the parser finds no function, as for a launch in a macro.
-        around = tree.content[function.start_byte if function is not None else 0 : call.start_byte]
+        start, end = (function.start_byte, function.end_byte) if function is not None else (0, call.end_byte)
         defined = macros(tree.content.decode("utf-8", "replace"))
-        self.around = compiled(without_comments(around.decode("utf-8", "replace")), defined)
+        self.around, whole = (
+            compiled(without_comments(part.decode("utf-8", "replace")), defined)
+            for part in (tree.content[start : call.start_byte], tree.content[start:end])
+        )
         self.bound = binding(tree, function)
         numbers = {name: value_of(value, file) for name, value in self.bound.items()}
         outside = {**file, **{name: value for name, value in numbers.items() if value is not None}}
-        self.constants = {**outside, **constants(self.around, outside, last=True)}
+        outside |= constants(self.around, outside, last=True)
+        self.constants = {**outside, **variables(whole, outside)}
         names = names_of_templates(function) | {
             name for found in _LOCAL.findall(self.around) for name in found
         }
@@ -153,6 +159,7 @@ class _LaunchReader:
             passed,
             line or self.call.start_point.row + 1,
             frozenset(self._generic.intersection(re.findall(r"\w+", " ".join(template)))),
+            tuple(self.constants.items()),
         )
 
     def _pointed_to(self, called: str) -> str:

@@ -15,6 +15,9 @@ _DECLARED = re.compile(
     r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+|const\s+)?"
     r"(?:int|unsigned|size_t|auto|bool|short|long|char|u?int\d+_t)\s([^;]*?);"
 )
+_VARIABLE = re.compile(
+    r"(?<!\w)(?:unsigned\s+|long\s+)*(?:int|unsigned|size_t|auto|long|short|u?int\d+_t)\s+(\w[^;{}]*);"
+)
 _INITIALIZED = re.compile(r"\s*(\w+)\s*(?:=|(?=\{))(.*)", re.DOTALL)
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
 _BRANCH = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(\w*)[ \t]*")
@@ -62,6 +65,28 @@ def constants(code: str, known: Mapping[str, int] | None = None, *, last: bool =
         if len(found) == before:
             break
     return found
+
+
+def variables(code: str, known: Mapping[str, int]) -> dict[str, int]:
+    """Integer variables of a function that keep the constant that they are initialized with.
+
+    A variable that is declared twice, assigned again, incremented, or whose address or reference may be taken
+    is left out.
+    """
+    found: dict[str, int] = {}
+    for declared in _VARIABLE.findall(code):
+        for part in split(declared):
+            name, _, expression = (word.strip() for word in part.partition("="))
+            if re.fullmatch(r"\w+", name) and len(_changes(name).findall(code)) == 1:
+                value = value_of(expression, {**known, **found})
+                found.update({} if value is None else {name: value})
+    return found
+
+
+def _changes(name: str) -> re.Pattern[str]:
+    """Where a variable gets a value, or may get one: its initialization is the first."""
+    assigned = r"(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))"
+    return re.compile(rf"\b{name}\s*{assigned}|(?:\+\+|--|&|>>)\s*{name}\b")
 
 
 def compiled(code: str, defined: Mapping[str, object]) -> str:

@@ -210,9 +210,10 @@ def _offer(text: str, kernel: KernelSource, name: str, launch: LaunchSource | No
     arguments = launch.template if launch else split(name.partition("<")[2].removesuffix(">"))
     types = dict(zip((parameter.name for parameter in kernel.template), map(str.strip, arguments)))
     passed = launch.arguments if launch else ()
+    known = {**constants(text), **dict(launch.known if launch else ())}
     for place, parameter in enumerate(kernel.parameters):
         argument = passed[place] if place < len(passed) else parameter.name
-        words += ["--arg", _argument(text, parameter, argument, types, asked)]
+        words += ["--arg", _argument(text, parameter, argument, types, known, asked)]
     return Offer(kernel, launch, name, tuple(words), tuple(dict.fromkeys(asked)))
 
 
@@ -234,7 +235,12 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _argument(
-    text: str, parameter: SourceParameter, passed: str, types: Mapping[str, str], asked: list[str]
+    text: str,
+    parameter: SourceParameter,
+    passed: str,
+    types: Mapping[str, str],
+    known: Mapping[str, int],
+    asked: list[str],
 ) -> str:
     """An `--arg` for a parameter: an array by type and shape, or a number."""
     base = " ".join(
@@ -242,7 +248,7 @@ def _argument(
     )
     base = types.get(base, base)
     if "*" not in parameter.type:
-        number = value_of(passed, constants(text)) if re.fullmatch(r"[\w\s+*/()-]+", passed) else None
+        number = value_of(passed, known) if re.fullmatch(r"[\w\s+*/()-]+", passed) else None
         if number is None and re.fullmatch(r"-?\d+(?:\.\d*)?(?:e-?\d+)?f?", passed, re.IGNORECASE):
             return passed.rstrip("fF")
         if number is None:
@@ -254,11 +260,11 @@ def _argument(
         asked.append(f"{parameter.name}_BYTES")
         return f"u8[{parameter.name}_BYTES]"
     parts = f",{one.count}" if one.count > 1 else ""
-    return f"{one.short}[{_extent(text, passed, parameter.name, asked)}{parts}]"
+    return f"{one.short}[{_extent(text, passed, parameter.name, one.size, known, asked)}{parts}]"
 
 
-def _extent(text: str, passed: str, name: str, asked: list[str]) -> str:
-    """The number of elements that the source allocates for an array, else a name for it."""
+def _extent(text: str, passed: str, name: str, size: int, known: Mapping[str, int], asked: list[str]) -> str:
+    """An array's number of elements, `size` bytes each, that the source allocates for it, else a name."""
     if re.fullmatch(r"\w+", passed):
         allocated = re.search(
             rf"\bcudaMalloc(?:Managed)?\s*\(\s*(?:\(\s*void\s*\*\*\s*\)\s*)?&\s*{passed}\s*,", text
@@ -269,9 +275,9 @@ def _extent(text: str, passed: str, name: str, asked: list[str]) -> str:
                 declared = re.findall(rf"\b{said}\s*=\s*([^;,]+);", text)
                 said = declared[0] if len(declared) == 1 else said
             count = re.sub(r"\s*\*\s*sizeof\s*\([^()]*\)|sizeof\s*\([^()]*\)\s*\*\s*", "", said).strip()
-            number = value_of(count, constants(text))
+            number = value_of(count, known)
             if number is not None:
-                return str(number)
+                return str(number if count != said else -(-number // size))
             if count != said:
                 asked += _names(count)
                 return re.sub(r"\s+", "", count)

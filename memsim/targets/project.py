@@ -27,6 +27,7 @@ EXAMPLE = """for example
 [[targets]]               # in pyproject.toml: [[tool.memsim.targets]]
 kernel = "kernel_v4"
 budgets = ["ways <= 1"]"""
+UNCOMMENT = "fill in the missing values of the targets that are comments, and uncomment them"
 
 PROJECT_KEYS = ("targets", "budgets", "accept", "baseline", "arch")
 CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
@@ -128,7 +129,8 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
         rules += _rules(entry, names)
         acceptances += _acceptances(entry, names)
     if not targets and tree is None:
-        file.fail("there are no targets, so nothing is guarded", EXAMPLE)
+        hint = UNCOMMENT if "# [[targets]]" in path.read_text("utf-8") else EXAMPLE
+        file.fail("there are no targets, so nothing is guarded", hint)
 
     everyone = tuple(targets)
     rules += _rules(project, everyone, general=True)

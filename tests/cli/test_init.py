@@ -29,6 +29,7 @@ def test_what_is_written_can_be_guarded(memsim: Run, project: Path) -> None:
     done = memsim("init")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0] == "wrote memsim.toml: 1 target"
+    assert 'args = ["f32[1024]"]' in (project / "memsim.toml").read_text()
     assert memsim("baseline").code == 0
     assert memsim("check").code == 0
 
@@ -36,10 +37,19 @@ def test_what_is_written_can_be_guarded(memsim: Run, project: Path) -> None:
 def test_what_lacks_a_value_is_a_comment_that_says_so(memsim: Run, project: Path) -> None:
     (project / "src" / "scale.cu").write_text(OPEN)
     (project / "twice.cu").write_text(WHOLE)
-    assert memsim("init").out.splitlines()[0] == "wrote memsim.toml: 2 targets, 1 of which lack a value"
+    assert memsim("init").out.splitlines()[0] == (
+        "wrote memsim.toml: 2 targets; values are missing for 1 of them, written as comments"
+    )
     written = (project / "memsim.toml").read_text()
     assert "# Set GRID, BLOCK, data_SIZE, n and uncomment:\n# [[targets]]" in written
     assert memsim("baseline").code == 0  # of the other target
+
+
+def test_a_project_of_comments_alone_says_what_to_do(memsim: Run, project: Path) -> None:
+    (project / "scale.cu").write_text(OPEN)
+    assert memsim("init").code == 0
+    done = memsim("check")
+    assert done.code == 2 and "uncomment them" in done.err and "kernel_v4" not in done.err
 
 
 def test_two_kernels_of_one_name_have_names_of_their_own(memsim: Run, project: Path) -> None:

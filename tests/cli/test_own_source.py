@@ -51,6 +51,17 @@ def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> 
     ]
 
 
+def test_variables_that_never_change_are_values(file: Path, memsim: Run) -> None:
+    text = SOURCE.replace("const int N = 256;", "int N = 1 << 8; size_t bytes = N * 4;")
+    text = text.replace("int by = std::stoi(argv[1]);", "int by = 3;").replace("N * sizeof(float)", "bytes")
+    file.write_text(text)
+    line = memsim("list", "mine.cu").out.splitlines()[2]
+    assert line.endswith(" --grid 4 --block 64 --arg 'f32[256]' --arg 'f32[256]' --arg 3")
+    assert memsim("analyze", "mine.cu", "--kernel", "shift<float, 64>").code == 0
+    file.write_text(text.replace("int by = 3;", "int by = 3; if (argc > 1) by = atoi(argv[1]);"))
+    assert memsim("list", "mine.cu").out.endswith("with values for n\n")
+
+
 def test_what_the_launch_says_may_be_left_out(file: Path, memsim: Run) -> None:
     arguments = ["--arg", "f32[256]", "--arg", "f32[256]", "--arg", "1"]
     short = memsim("analyze", "mine.cu", *arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.values import compiled, constants, value_of
+from memsim.source.values import compiled, constants, value_of, variables
 
 KNOWN = {"a": 64, "s": 2}
 
@@ -55,6 +55,26 @@ def test_a_name_that_is_defined_twice() -> None:
     code = "constexpr int n = 4; constexpr int n = 8; constexpr int m = n / 2;"
     assert constants(code) == {}
     assert constants(code, last=True) == {"n": 8, "m": 4}
+
+
+def test_variables_that_keep_their_value() -> None:
+    code = """
+    int w = 1000, h = WIDE / 2, n = w * h;
+    size_t bytes = n * sizeof(float);
+    unsigned int same = h; if (same == w || same <= 3 || h >= w) same;
+    float scale = 2; int open, later = argc;
+"""
+    known = {"w": 1000, "h": 350, "n": 350_000, "bytes": 1_400_000, "same": 350}
+    assert variables(code, {"WIDE": 700}) == known
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["n = 5;", "n *= 2;", "n <<= 1;", "n++;", "--n;", 'scanf("%d", &n);', "std::cin >> n;", "int n = 4;"],
+)
+def test_a_variable_that_changes_has_no_value(change: str) -> None:
+    assert variables(f"int n = 4, m = 3; {change}", {}) == {"m": 3}
+    assert variables("int n = 4, m = 3; f(n, m); if (n == m) g(n <= 3);", {}) == {"n": 4, "m": 3}
 
 
 def test_branches_of_macros_that_nobody_defines() -> None:
