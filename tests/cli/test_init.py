@@ -49,7 +49,7 @@ def test_a_project_of_comments_alone_says_what_to_do(memsim: Run, project: Path)
     (project / "scale.cu").write_text(OPEN)
     assert memsim("init").code == 0
     done = memsim("check")
-    assert done.code == 2 and "uncomment them" in done.err and "kernel_v4" not in done.err
+    assert done.code == 2 and "uncomment them" in done.out and "kernel_v4" not in done.out
 
 
 def test_two_kernels_of_one_name_have_names_of_their_own(memsim: Run, project: Path) -> None:
