@@ -36,12 +36,11 @@ PANELS = {
     "growth_code": Panel("instructions of the kernel", {"sass": "machine code", "ptx": "PTX"}),
 }
 INTRODUCTION = f"""\
-## What time and memory grow with
+## How time and memory grow
 
-`python -m docs.growth` analyzes each launch in a process of its own: its peak memory, and processor time of
-the whole process on one core, start-up of Python and disassembler included, compilation not (the least of
-{RUNS} runs; above {SHORT_S:g} s, one run). Random indices are an array of numpy, 4 B for
-each thread, and count as memory.
+`python -m docs.growth` analyzes each launch in a separate process and records its peak memory and its CPU time on one
+core: the least of {RUNS} runs, or a single run if it takes more than {SHORT_S:g} s. Starting Python and running the
+disassembler are included; compiling is not. Random indices are a numpy array of 4 bytes per thread, and count as memory.
 """
 
 
@@ -70,7 +69,7 @@ def alt(name: str) -> str:
             f"{line}: from {first['at']:,} to {last['at']:,}, {first['cpu_s']:.2f} to {last['cpu_s']:.2f} s"
             f" and {first['peak_mib']} to {last['peak_mib']} MiB"
         )
-    return f"Processor time and peak memory against {PANELS[name].axis}. {'; '.join(said)}."
+    return f"CPU time and peak memory against {PANELS[name].axis}. {'; '.join(said)}."
 
 
 def section() -> str:
@@ -83,7 +82,7 @@ def section() -> str:
 
 def _table() -> str:
     rows = [
-        "| what grows | at | requests counted | processor time | peak memory |",
+        "| what grows | to | requests counted | CPU time | peak memory |",
         "|---|---:|---:|---:|---:|",
     ]
     for name, panel in PANELS.items():
@@ -103,7 +102,7 @@ def draw(name: str) -> Figure:
     figure = new_figure(*INCHES)
     with style():
         time, memory = figure.subplots(1, 2)
-        _plot(time, name, "cpu_s", "processor time, s")
+        _plot(time, name, "cpu_s", "CPU time, s")
         _plot(memory, name, "peak_mib", "peak memory, MiB")
         figure.tight_layout()
     return figure

@@ -38,14 +38,14 @@ def _head(record: dict[str, Any]) -> list[str]:
     tool, assembler = record["peers"]
     count = len(record["kernels"])
     return [
-        "## Beside its peers",
+        "## Compared with other tools",
         "",
-        f"`python -m docs.peers` installs {tool} and lets both tools judge, in one run, {count} kernels of"
-        " the catalogue that have a recording. Their verdicts are compared with what Nsight Compute's source"
-        " page recorded on an H200: does shared memory take more wavefronts than its ideal, and global memory"
-        " more sectors? Silence counts as a no. memsim reads the machine code that ships; cuxray reads cubins"
-        f" of CUDA 13's tools, so its are assembled from the same PTX (`{assembler}`), and is told block,"
-        f" grid and dynamic shared memory. {record['processor']}, Python {record['python']}, numpy"
+        f"`python -m docs.peers` installs {tool} and runs both tools on {count} kernels of the catalogue"
+        " that have a recording. Two verdicts of each are compared with what Nsight Compute's source page"
+        " recorded on an H200: does shared memory take more wavefronts than its ideal, and does global memory"
+        " take more sectors? No answer counts as no. memsim reads the machine code that ships. cuxray reads"
+        f" cubins of CUDA 13, which are assembled from the same PTX (`{assembler}`), and is given block, grid"
+        f" and dynamic shared memory. {record['processor']}, Python {record['python']}, numpy"
         f" {record['numpy']}.",
         "",
     ]
@@ -64,13 +64,13 @@ def _summary(kernels: dict[str, Any]) -> list[str]:
     ]
     rows.append(f"| accesses not analyzed (memsim: rows; cuxray: instructions) | {' | '.join(missing)} |")
     times = [f"{median(kernel[tool]['seconds'] for kernel in kernels.values()):.2f} s" for tool in TOOLS]
-    rows.append(f"| processor time of a kernel's analysis, whole process, median | {' | '.join(times)} |")
+    rows.append(f"| CPU time of a kernel's analysis, whole process, median | {' | '.join(times)} |")
     equal = [
         sum(kernel["memsim"][metric] == kernel["chip"][metric] for kernel in kernels.values())
         for metric in (WAVEFRONTS, SECTORS)
     ]
     both = f"{equal[0]} and {equal[1]} of {len(kernels)}"
-    rows.append(f"| wavefronts and sectors equal to those recorded | {both} | none are given |")
+    rows.append(f"| kernels whose wavefronts, and whose sectors, equal the recording | {both} | not given |")
     return rows
 
 
@@ -79,22 +79,22 @@ def _table(kernels: dict[str, Any]) -> list[str]:
     seconds = sum(kernel["memsim"]["seconds"] for kernel in kernels.values())
     unequal = [name for name, kernel in kernels.items() if _off(kernel)]
     lines = [
-        f"memsim counted {requests:,} requests in {seconds:.1f} s of processor time. Accel-Sim, which"
-        f" simulates cycles and so much more, was measured elsewhere at {ACCEL_SIM} requests a second.",
+        f"memsim counted {requests:,} requests in {seconds:.1f} s of CPU time. Accel-Sim, which does far more"
+        f" because it simulates cycles, was measured elsewhere at {ACCEL_SIM} requests per second.",
     ]
     if unequal:
         said = ", ".join(f"`{name}` ({_off(kernels[name]):+,})" for name in unequal)
         lines[0] += (
-            f" Wavefronts that are not the source page's: {said}; [validation](validation.md) compares these"
-            " kernels with the profiler's other counters."
+            f" Wavefronts differ from the source page for {said}; [validation](validation.md) compares"
+            " these kernels with the profiler's other counters."
         )
     if any(judged(kernel, "memsim", "global") == ALARM for kernel in kernels.values()):
         lines[0] += (
-            " Where memsim alone speaks of sectors to save, lanes read the same few bytes of several rows: it"
-            " counts what distinct bytes would fill, and the source page's ideal is what was asked for."
+            " Where only memsim reports sectors that could be saved, lanes read the same few bytes of several"
+            " rows: memsim's ideal counts distinct bytes, the source page's ideal all requested bytes."
         )
     wrong = {name: kernel for name, kernel in kernels.items() if _wrong(kernel)}
-    lines += ["", "| kernel | verdict that the chip contradicts |", "|---|---|"]
+    lines += ["", "| kernel | wrong verdicts |", "|---|---|"]
     return [*lines, *(f"| `{name}` | {'; '.join(_wrong(kernel))} |" for name, kernel in wrong.items())]
 
 
@@ -117,11 +117,11 @@ def _wrong(kernel: dict[str, Any]) -> list[str]:
 def _gate(record: dict[str, Any]) -> list[str]:
     gate = record["gate"]
     return [
-        "A gate in CI, on one cubin of seven kernels (`docs/peers/gate.cu`): processor time of the whole"
-        f" process, medians of {ROUNDS} rounds, in each of which both ran. `python -c 'import numpy'` took"
+        "As a gate in CI, on one cubin of seven kernels (`docs/peers/gate.cu`): CPU time of the whole"
+        f" process, medians of {ROUNDS} alternating runs. `python -c 'import numpy'` took"
         f" {gate['numpy']:.2f} s.",
         "",
-        "| | the first time | nothing has changed |",
+        "| | first run | nothing changed |",
         "|---|---:|---:|",
         f"| `memsim check` | {gate['memsim_first']:.2f} s | {gate['memsim']:.3f} s |",
         f"| `cuxray gate` | {gate['cuxray_first']:.2f} s | {gate['cuxray']:.3f} s |",

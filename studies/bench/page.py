@@ -24,13 +24,13 @@ TRACES = data_folder("traces")
 INTRODUCTION = f"""\
 ## How fast the kernels are
 
-`python -m studies.bench --live --record` times every SGEMM of the catalogue by CUDA events: the median of
-launches in a row, caches and clocks as they come. {CUBLAS} (float32, no TF32) is timed before and after each
-of them; the share is of the speed that it had just then. Every product was checked against {CUBLAS}'s.
+`python -m studies.bench --live --record` times every SGEMM of the catalogue with CUDA events: the median of
+consecutive launches, without locking clocks or flushing caches. {CUBLAS} (float32, no TF32) is timed before and
+after each kernel, and the percentage is relative to these times. Every product was checked against {CUBLAS}'s.
 *Wavefronts* are memsim's prediction for shared memory, at {report.named(PREDICTED_AT)}.
 
-A multiprocessor serves one wavefront a cycle, so that no kernel can be above the line *one wavefront a cycle*
-in the picture, which is drawn for the highest clock. Far below it, something else is what takes the time.
+A multiprocessor serves one wavefront per cycle, so no kernel can be above the line *one wavefront a cycle* in the
+picture, which is drawn for the highest clock. A kernel far below the line is limited by something else.
 """
 INCHES = (13.0, 7.0)
 TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100)
@@ -58,17 +58,17 @@ def _of_gpu(recording: BenchRecording) -> str:
         f"### {recording.device.gpu}",
         f"![{alt(recording)}](pictures/{name(recording)}.png)",
         _table(recording, rows),
-        f"TFLOP/s, and the share of {CUBLAS}'s. Recorded on {report.made_with(recording)}.",
+        f"TFLOP/s, and percent of {CUBLAS}. Recorded on {report.made_with(recording)}.",
     ]
     if report.changed(rows):
-        parts.append(f"Changed since they were recorded: {', '.join(report.changed(rows))}.")
+        parts.append(f"Changed since the recording: {', '.join(report.changed(rows))}.")
     return "\n\n".join(parts) + "\n"
 
 
 def _table(recording: BenchRecording, rows: Sequence[Row]) -> str:
     sizes = [report.named(size) for size in recording.sizes]
     lines = [
-        table_row(["kernel", "wavefronts for 1000 FLOP", *sizes]),
+        table_row(["kernel", "wavefronts per 1000 FLOP", *sizes]),
         "|---" + "|---:" * (1 + len(sizes)) + "|",
     ]
     for row in rows:
@@ -129,7 +129,7 @@ def draw(recording: BenchRecording) -> Figure:
         _draw_names(axes, rows, recording.sizes[-1])
         _draw_limit(axes, rows, wavefronts_per_second(recording))
         axes.set(xscale="log", yscale="log", ylabel="TFLOP/s")
-        axes.set_xlabel("predicted wavefronts of shared memory for 1000 FLOP")
+        axes.set_xlabel("predicted wavefronts of shared memory per 1000 FLOP")
         axes.minorticks_off()
         _label(axes.xaxis, axes.get_xlim(), {NONE_AT: "none"})
         _label(axes.yaxis, axes.get_ylim(), {})

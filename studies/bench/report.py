@@ -38,7 +38,7 @@ def percent(share: float) -> str:
 
 
 def per_kflop(row: Row) -> str:
-    """Predicted wavefronts for 1000 FLOP."""
+    """Predicted wavefronts per 1000 FLOP."""
     return UNKNOWN if row.wavefronts is None else f"{row.wavefronts:.2f}"
 
 

@@ -37,7 +37,7 @@ class Speed:
 class Row:
     """A kernel, or cuBLAS.
 
-    wavefronts: predicted of shared memory, for 1000 FLOP at `PREDICTED_AT`; None if not known, as of cuBLAS.
+    wavefronts: predicted of shared memory, per 1000 FLOP at `PREDICTED_AT`; None if not known, as of cuBLAS.
     changed: the kernel is not what it was when it was recorded.
     """
 
@@ -73,7 +73,7 @@ def analyze_kernels(names: Sequence[str], cache: Path | None, jobs: int | None =
 
 
 def wavefronts_per_kflop(analysis: Analysis) -> float | None:
-    """Wavefronts of shared memory for 1000 FLOP, of an analysis at `PREDICTED_AT`; None if not known."""
+    """Wavefronts of shared memory per 1000 FLOP, of an analysis at `PREDICTED_AT`; None if not known."""
     counts = [site.wavefronts for site in analysis.sites if site.space == "shared"]
     known = [count for count in counts if count is not None]
     return 1000 * sum(known) / flop(PREDICTED_AT) if len(known) == len(counts) else None

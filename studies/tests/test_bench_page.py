@@ -41,7 +41,7 @@ def test_every_gpu_has_its_table_and_its_picture(traces: Path) -> None:
     assert re.findall(r"\(pictures/(.*)\.png\)", text) == ["speed_another", "speed_made_up_gpu"]
     assert "2026-11-20T00:00:00Z" in text and "2020" not in text and "Changed" not in text
     assert [line for line in text.splitlines() if line.startswith("|")][:5] == [
-        "| kernel | wavefronts for 1000 FLOP | 1000 cubed | 2000 cubed |",
+        "| kernel | wavefronts per 1000 FLOP | 1000 cubed | 2000 cubed |",
         "|---|---:|---:|---:|",
         "| cuBLAS | - | 2.0 (100.0 %) | 2.0 (100.0 %) |",
         "| `kernel_v4` | 3.17 | 1.0 (50 %) | 1.0 (50 %) |",
@@ -55,7 +55,7 @@ def test_a_kernel_that_has_changed_is_named(traces: Path) -> None:
     kernels = {**old.kernels, "kernel_v4": replace(old.kernels["kernel_v4"], ptx="0" * 64)}
     replace(old, kernels=kernels).save(traces)
     text = speed.section()
-    assert "Changed since they were recorded: kernel_v4." in text
+    assert "Changed since the recording: kernel_v4." in text
     assert "| `kernel_v4` | - | 1.0 (50 %) | 1.0 (50 %) |" in text
 
 

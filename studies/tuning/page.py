@@ -51,8 +51,8 @@ def ladder() -> str:
             for name, new in {**LADDER, CUBLAS: ""}.items()
         ]
         parts.append(
-            _table(["kernel", "what is new", "wavefronts for 1000 FLOP", *_sizes()], lines, left=2)
-            + f"\nTFLOP/s, and the share of {CUBLAS}'s. Recorded on {report.made_with(recording)}.\n"
+            _table(["kernel", "what is new", "wavefronts per 1000 FLOP", *_sizes()], lines, left=2)
+            + f"\nTFLOP/s, and percent of {CUBLAS}. Recorded on {report.made_with(recording)}.\n"
         )
     return "\n".join(parts)
 
@@ -69,10 +69,10 @@ def decisions() -> str:
             changes = [_change(now, then) for now, then in zip(_at(row), _at(tuned), strict=True)]
             counts = [report.per_kflop(row), _conflicts(variant.name)]
             lines.append([variant.decision, variant.instead, *counts, *changes])
-        heads = ["decision", "instead", "wavefronts for 1000 FLOP", "of them conflicts", *_sizes()]
+        heads = ["decision", "instead", "wavefronts per 1000 FLOP", "of them conflicts", *_sizes()]
         parts.append(
             _table(heads, lines, left=2)
-            + f"\nThe first row: TFLOP/s, and the share of {CUBLAS}'s. The others: how that share changes "
+            + f"\nThe first row: TFLOP/s, and percent of {CUBLAS}. The others: how that percentage changes "
             f"without the decision. Recorded on {report.made_with(recording)}.\n"
         )
     return "\n".join(parts)
@@ -91,9 +91,9 @@ def wavefronts_a_cycle() -> str:
             for name in (KERNEL, ROWS_OF_LANES)
         }
         sentences.append(
-            f"On {recording.device.gpu}, at {_sizes()[-1]}, `{KERNEL}` asks each multiprocessor for "
-            f"{busy[KERNEL]:.2f} wavefronts a cycle, and for {busy[ROWS_OF_LANES]:.2f} with its lanes in "
-            "rows. It could serve 1."
+            f"On {recording.device.gpu}, at {_sizes()[-1]}, `{KERNEL}` needs {busy[KERNEL]:.2f} wavefronts "
+            f"per cycle and multiprocessor, and {busy[ROWS_OF_LANES]:.2f} with its lanes in rows; the hardware "
+            "serves up to 1."
         )
     return "\n".join(sentences) + "\n"
 
@@ -112,7 +112,7 @@ def register_banks() -> str:
     ]
     return (
         _table(heads, lines)
-        + "\nFor one FFMA of a warp: registers, and cycles with one warp to a scheduler.\n"
+        + "\nPer FFMA of a warp: registers fetched, and cycles with one warp per scheduler.\n"
     )
 
 
