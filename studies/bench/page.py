@@ -25,12 +25,12 @@ INTRODUCTION = f"""\
 ## How fast the kernels are
 
 `python -m studies.bench --live --record` times every SGEMM of the catalogue with CUDA events: the median of
-consecutive launches, without locking clocks or flushing caches. {CUBLAS} (float32, no TF32) is timed before and
-after each kernel, and the percentage is relative to these times. Every product was checked against {CUBLAS}'s.
+consecutive launches, without locking clocks or flushing caches. {CUBLAS} (float32, no TF32) is timed before
+and after each kernel, and the percentage is relative to these times. Every product was checked against its.
 *Wavefronts* are memsim's prediction for shared memory, at {report.named(PREDICTED_AT)}.
 
-A multiprocessor serves one wavefront per cycle, so no kernel can be above the line *one wavefront a cycle* in the
-picture, which is drawn for the highest clock. A kernel far below the line is limited by something else.
+A multiprocessor serves one wavefront per cycle, so no kernel can be above the line *one wavefront a cycle* in
+the picture, which is drawn for the highest clock. A kernel far below the line is limited by something else.
 """
 INCHES = (13.0, 7.0)
 TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100)

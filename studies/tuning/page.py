@@ -92,8 +92,8 @@ def wavefronts_a_cycle() -> str:
         }
         sentences.append(
             f"On {recording.device.gpu}, at {_sizes()[-1]}, `{KERNEL}` needs {busy[KERNEL]:.2f} wavefronts "
-            f"per cycle and multiprocessor, and {busy[ROWS_OF_LANES]:.2f} with its lanes in rows; the hardware "
-            "serves up to 1."
+            f"per cycle and multiprocessor, and {busy[ROWS_OF_LANES]:.2f} with its lanes in rows; the "
+            "hardware serves up to 1."
         )
     return "\n".join(sentences) + "\n"
 
