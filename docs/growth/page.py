@@ -38,10 +38,10 @@ PANELS = {
 INTRODUCTION = f"""\
 ## How time and memory grow
 
-`python -m docs.growth` analyzes each launch in a separate process and records its peak memory and its CPU
-time on one core: the least of {RUNS} runs, or a single run if it takes more than {SHORT_S:g} s. Starting Python
-and running the disassembler are included; compiling is not. Random indices are a numpy array of 4 bytes per
-thread, and count as memory.
+`python -m docs.growth` analyzes each launch in a separate process and records its peak memory and its
+CPU time on one core: the least of {RUNS} runs, or a single run if it takes more than {SHORT_S:g} s.
+Starting Python and running the disassembler are included; compiling is not. Random indices are a numpy
+array of 4 bytes per thread, and count as memory.
 """
 
 

@@ -24,9 +24,10 @@ TRACES = data_folder("traces")
 INTRODUCTION = f"""\
 ## How fast the kernels are
 
-`python -m studies.bench --live --record` times every SGEMM of the catalogue with CUDA events: the median of
-consecutive launches, without locking clocks or flushing caches. {CUBLAS} (float32, no TF32) is timed before
-and after each kernel, and the percentage is relative to these times. Every product was checked against its result.
+`python -m studies.bench --live --record` times every SGEMM of the catalogue with CUDA events: the
+median of consecutive launches, without locking clocks or flushing caches. {CUBLAS} (float32, no TF32)
+is timed before and after each kernel, and the percentage is relative to these times. Every product was
+compared with {CUBLAS}'s.
 *Wavefronts* are memsim's prediction for shared memory, at {report.named(PREDICTED_AT)}.
 
 A multiprocessor serves one wavefront per cycle, so no kernel can be above the line *one wavefront a cycle* in
