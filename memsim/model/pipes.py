@@ -12,9 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
-#: Issue slots, and pipes of each kind, per partition; schedulers per multiprocessor.
-SCHEDULERS = 4
-
 _ALU = """BMSK CS2R ELECT F2FP FMNMX FSEL FSET FSETP HMNMX2 HSET2 HSETP2 I2FP I2I IABS IADD3 ISETP LEA LOP3
 MOV P2R PLOP3 PRMT R2P R2UR SEL SGXT SHF VABSDIFF VABSDIFF4 VHMNMX VIADDMNMX VIMNMX VIMNMX3 VOTE"""
 _FMA = "FADD FFMA FMUL HADD2 HFMA2 HMUL2 IDP IMAD VIADD"

@@ -51,7 +51,7 @@ CBANK_PARAM_SIZE = 0x19
 REGISTERS = 0x2F
 NUM_BARRIERS = 0x4C
 API_VERSION = 0x37
-CLUSTER, MAX_CLUSTER_RANK = 0x3D, 0x3F
+CLUSTER = 0x3D
 SIZED = 4  # format of a record that is followed by its payload
 
 #: Bits of the flags of a kernel's text section that hold the number of its barriers.
@@ -262,7 +262,6 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
         if NUM_BARRIERS in last
         else text.flags >> BARRIERS_AT & BARRIERS_MASK,
         local_bytes=max(bounded, default=0),
-        stack_bounded=len(bounded) == len(stacks),
         constants=constants,
         constant_relocations={
             bank: elf.relocations[section.index]
@@ -278,7 +277,6 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
         max_threads=_dims(last.get(MAX_THREADS)),
         required_threads=_dims(last.get(REQUIRED_THREADS)),
         cluster=_dims(last.get(CLUSTER)),
-        max_cluster_rank=last[MAX_CLUSTER_RANK].words(1)[0] if MAX_CLUSTER_RANK in last else None,
         relocations=elf.relocations.get(text.index, ()),
     )
 

@@ -64,8 +64,7 @@ class Image:
         static_shared: including the part that the chip reserves.
         reserved_shared: 0x400 from sm_90 on, where a program's first array has this address, else 0.
         barriers: named barriers that a block uses; `__syncthreads` is one.
-        local_bytes: stack of a thread, called device functions included; `stack_bounded` is False
-            if the compiler could not determine it (recursion).
+        local_bytes: stack of a thread, called device functions included, as far as the compiler knows it.
         constants: by bank; 3 and 4 are the module's, the others the kernel's. Bank 0 is zeros, as long as
             the launch's values and the parameters.
         constant_relocations: by bank, pointers to be filled into `constants`.
@@ -84,7 +83,6 @@ class Image:
     registers: int
     barriers: int
     local_bytes: int
-    stack_bounded: bool
     constants: dict[int, bytes] = field(repr=False)
     constant_relocations: dict[int, tuple[Relocation, ...]] = field(repr=False)
     functions: dict[str, int]
@@ -92,18 +90,7 @@ class Image:
     max_threads: Dims | None
     required_threads: Dims | None
     cluster: Dims | None
-    max_cluster_rank: int | None
     relocations: tuple[Relocation, ...] = field(repr=False)
-
-    @property
-    def code_size(self) -> int:
-        """Bytes of the text section."""
-        return len(self.code)
-
-    @property
-    def constant4(self) -> tuple[tuple[int, str, int], ...]:
-        """(offset, symbol, addend) of each address in constant bank 4."""
-        return tuple((r.offset, r.symbol, r.addend) for r in self.constant_relocations.get(4, ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,6 @@ from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
 from memsim.state.partial import merged
 from memsim.state.registers import Poisoned, both, from_array, from_bools, invert, to_array
 
-REDUCTIONS = ("POPC", "AND", "OR")
-
 
 @dataclass(frozen=True)
 class WaitingAtBarrier:

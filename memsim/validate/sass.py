@@ -14,10 +14,7 @@ ACCESSES = {
     **{opcode: operation.access for operation in OPERATIONS.values() for opcode in operation.opcodes},
     **{"LD": "generic load", "ST": "generic store", "ATOM": "generic atomic"},
 }
-MATRICES = tuple(opcode for op in OPERATIONS.values() if op.matrix for opcode in op.opcodes)
-BITS = re.compile(r"\.(?:[US]?(8|16)|(64|128))(?![0-9])")
 INDEXED = re.compile(r"\]\[R[0-9]")  # c[0x3][R4+0x10]
-MATRIX_ROW = 16
 
 
 def opcode(sass: str) -> str:
@@ -40,15 +37,6 @@ def is_memory_access(sass: str) -> bool:
 def is_guarded(sass: str) -> bool:
     """Whether a predicate can switch lanes off."""
     return sass.startswith("@")
-
-
-def width_of(sass: str) -> int:
-    """Bytes per lane; for a matrix instruction, the 16-byte row that a lane addresses."""
-    name = opcode(sass)
-    if name.startswith(MATRICES):
-        return MATRIX_ROW
-    bits = BITS.search(name)
-    return int(bits[1] or bits[2]) // 8 if bits else 4
 
 
 def never_runs(sass: str) -> bool:

@@ -11,7 +11,7 @@ from memsim.model import COUNTERS, shared_access, totals
 from memsim.model.choice import why_no_cost
 from memsim.model.counters import QUANTITIES
 from memsim.model.operations import OPERATIONS, Operation, counted, operation
-from memsim.validate.sass import access_of, width_of
+from memsim.validate.sass import access_of
 from tests.model.oracle import COUNTS_LANES
 
 SAME = np.zeros(32, np.int64)
@@ -58,7 +58,6 @@ def test_an_opcode_is_called_what_its_operation_is() -> None:
         for opcode in row.opcodes:
             place = "c[0x3][R2+0x10]" if row.space == "constant" else "[R2]"
             assert access_of(f"@P0 {opcode}.E R4, {place}") == row.access
-            assert (width_of(f"{opcode} R4, [R2]") == 16) == row.matrix
     assert access_of("TLD R4, [R2]") is None
 
 

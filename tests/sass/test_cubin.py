@@ -83,7 +83,6 @@ def test_memory_and_launch_bounds(cubin: Cubin) -> None:
     assert (first.reserved_shared, first.static_shared) == (0x400, 0x400 + 128 * 4 + 17 * 8)
     assert third.static_shared == 0x400
     assert (first.local_bytes, second.local_bytes) == (0, 160)
-    assert first.stack_bounded
     assert 0 < third.registers <= first.registers < 255
     assert (first.max_threads, second.max_threads, first.required_threads) == ((256, 1, 1), None, None)
     assert (first.cluster, second.cluster) == (None, (2, 1, 1))
@@ -93,7 +92,7 @@ def test_helpers_lie_behind_their_kernel(cubin: Cubin) -> None:
     second = cubin.kernels["second"]
     assert any("helper" in name for name in second.functions)
     assert any("div_s64" in name for name in second.functions)
-    assert all(0 < offset < second.code_size and offset % 16 == 0 for offset in second.functions.values())
+    assert all(0 < offset < len(second.code) and offset % 16 == 0 for offset in second.functions.values())
     assert cubin.kernels["first"].functions == {}
 
 
@@ -120,9 +119,9 @@ def test_code_waits_for_addresses(cubin: Cubin) -> None:
     """As immediates of instructions, or, as of CUDA 12.3, in constant bank 4."""
     first = cubin.kernels["first"]
     symbols = {relocation.symbol for relocation in first.relocations}
-    symbols |= {symbol for _, symbol, _ in first.constant4}
+    symbols |= {each.symbol for each in first.constant_relocations.get(4, ())}
     assert {"buffer", "counter", "pointer"} <= symbols
-    assert all(relocation.offset < first.code_size for relocation in first.relocations)
+    assert all(relocation.offset < len(first.code) for relocation in first.relocations)
     assert isinstance(first.relocations[:1], tuple)
 
 
@@ -154,7 +153,7 @@ extern "C" __global__ void large(int *p, Large b) { *p = b.a[*p]; }
     first = read.kernels["first"]
     assert [parameter.offset for parameter in first.parameters] == [0, 8, 12, 16]
     assert first.static_shared - first.reserved_shared == 128 * 4 + 17 * 8
-    assert {"buffer", "counter", "pointer"} <= {symbol for _, symbol, _ in first.constant4}
+    assert {"buffer", "counter", "pointer"} <= {each.symbol for each in first.constant_relocations.get(4, ())}
     assert read.kernels["large"].parameters[1] == ImageParameter(1, 8, 5408)
     assert read.kernels["second"].local_bytes == 160
 

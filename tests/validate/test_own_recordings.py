@@ -30,14 +30,7 @@ else:
 
 KERNELS = Path(__file__).parents[1] / "sass" / "kernels"
 PATHS = sorted(TRACES.glob("*/own/*.json"))
-KEPT = (
-    "div_nested_if",
-    "float_doubles",
-    "int_uniform_loop",
-    "mem_ldmatrix",
-    "merge_vectors",
-    "scan_blelloch",
-)
+KEPT = ("div_nested_if", "mem_ldmatrix", "scan_blelloch")
 
 
 @cache

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.validate.sass import access_of, is_guarded, never_runs, opcode, width_of
+from memsim.validate.sass import access_of, is_guarded, never_runs, opcode
 
 
 @pytest.mark.parametrize(
-    ("sass", "access", "width"),
+    ("sass", "access"),
     [
-        ("LDS R6, [R21+UR4]", "shared load", 4),
-        ("@!P3 LDS.U8 R6, [R21+UR4]", "shared load", 1),
-        ("LDS.S16 R6, [R21]", "shared load", 2),
-        ("LDS.64 R2, [R6]", "shared load", 8),
-        ("STS.128 [R0+UR4], RZ", "shared store", 16),
-        ("LDSM.16.M88.4 R12, [R16+UR4]", "shared ldmatrix", 16),
-        ("STSM.16.MT88.2 [R4], R6", "shared stmatrix", 16),
-        ("ATOMS.POPC.INC.32 RZ, [R4+UR4]", "shared atomic", 4),
-        ("@P0 LDG.E.128.CONSTANT R4, desc[UR4][R8.64]", "global load", 16),
-        ("STG.E.U8 desc[UR4][R8.64], RZ", "global store", 1),
-        ("ATOMG.E.ADD.64.STRONG.GPU PT, R4, desc[UR4][R6.64], R8", "global atomic", 8),
-        ("REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R5", "global atomic", 4),
-        ("LDL R1, [R2]", "local load", 4),
-        ("STL.128 [R1+0x10], R4", "local store", 16),
-        ("LDC.64 R2, c[0x3][R4+0x10]", "constant load", 8),
-        ("LDGSTS.E.BYPASS.128 desc[UR6][R2.64], [R7]", "cp.async", 16),
+        ("LDS R6, [R21+UR4]", "shared load"),
+        ("@!P3 LDS.U8 R6, [R21+UR4]", "shared load"),
+        ("LDS.S16 R6, [R21]", "shared load"),
+        ("LDS.64 R2, [R6]", "shared load"),
+        ("STS.128 [R0+UR4], RZ", "shared store"),
+        ("LDSM.16.M88.4 R12, [R16+UR4]", "shared ldmatrix"),
+        ("STSM.16.MT88.2 [R4], R6", "shared stmatrix"),
+        ("ATOMS.POPC.INC.32 RZ, [R4+UR4]", "shared atomic"),
+        ("@P0 LDG.E.128.CONSTANT R4, desc[UR4][R8.64]", "global load"),
+        ("STG.E.U8 desc[UR4][R8.64], RZ", "global store"),
+        ("ATOMG.E.ADD.64.STRONG.GPU PT, R4, desc[UR4][R6.64], R8", "global atomic"),
+        ("REDG.E.ADD.STRONG.GPU desc[UR4][R2.64], R5", "global atomic"),
+        ("LDL R1, [R2]", "local load"),
+        ("STL.128 [R1+0x10], R4", "local store"),
+        ("LDC.64 R2, c[0x3][R4+0x10]", "constant load"),
+        ("LDGSTS.E.BYPASS.128 desc[UR6][R2.64], [R7]", "cp.async"),
     ],
 )
-def test_accesses_and_widths(sass: str, access: str, width: int) -> None:
-    assert (access_of(sass), width_of(sass)) == (access, width)
+def test_accesses(sass: str, access: str) -> None:
+    assert access_of(sass) == access
 
 
 @pytest.mark.parametrize(
