@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, settings
 # The same examples every time, and no limit of time; `HYPOTHESIS_PROFILE=random`, which runs every night, has
 # others each time.
 settings.register_profile(
-    "same", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "same", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("random", settings.get_profile("same"), derandomize=False)
+settings.register_profile("random", settings.get_profile("same"), derandomize=False, max_examples=200)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
@@ -32,8 +32,23 @@ def no_known_width(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # readline, which pytest imports, sets it where only processes that are started see it
 
 
+def mark_others_slow(items: list[pytest.Item]) -> None:
+    """Of a test marked `some(n)`, n cases spread evenly run each time; mark the others slow."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("some") and not item.get_closest_marker("slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for alike in cases.values():
+        (count,) = alike[0].get_closest_marker("some").args
+        kept = {place * len(alike) // count for place in range(count)}
+        for place in {*range(len(alike))} - kept:
+            alike[place].add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what has such a mark unless `-m` names it, or the command line the test itself."""
+    mark_others_slow(items)
     marks = [mark for mark in ("gpu", "slow") if mark not in config.option.markexpr]
     named = [argument for argument in config.args if "::" in argument]
     if named and "gpu" in marks:

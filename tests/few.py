@@ -22,13 +22,3 @@ def few(
         pytest.param(value, id=known, marks=() if known in kept else pytest.mark.slow)
         for known, value in named
     ]
-
-
-def first(count: int, values: Iterable[Any]) -> list[Any]:
-    """Parameters, or rows of them; those after the first `count` are slow."""
-    return [
-        value
-        if place < count
-        else pytest.param(*(value if isinstance(value, tuple) else (value,)), marks=pytest.mark.slow)
-        for place, value in enumerate(values)
-    ]

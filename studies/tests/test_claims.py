@@ -39,6 +39,7 @@ def disagreements(claim: Claim, kernels: Kernels) -> list[str]:
     return verdict + found.wrong_facts
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize("name", CLAIMS)
 def test_the_claim(name: str) -> None:
     """The verdict follows from the counts, and what the reason rests on is so."""
@@ -102,6 +103,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", few(PLANTED, list(PLANTED)[:2]))
 def test_a_changed_kernel_makes_its_row_wrong(name: str, tmp_path: Path) -> None:
     kernel, edits, claim = PLANTED[name]

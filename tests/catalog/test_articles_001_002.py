@@ -10,7 +10,6 @@ import pytest
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.kernels import Spec, catalog
-from tests.few import first
 
 GUIDE = "CUDA GEMM Optimization Guide"
 ROAD = "SGEMM Optimization"
@@ -173,8 +172,9 @@ def test_a_source_says_what_the_catalogue_says(name: str) -> None:
     )
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("size", [(136, 132, 72), (137, 165, 41)], ids=["aligned edges", "odd edges"])
-@pytest.mark.parametrize("name", first(3, NAMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_several_tiles_in_every_direction(name: str, size: tuple[int, int, int]) -> None:
     arrays = spec_of(name).run(size)
     a, b = arrays["A"], arrays["B"]
@@ -187,6 +187,7 @@ def test_several_tiles_in_every_direction(name: str, size: tuple[int, int, int])
 # Shared memory
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_shared_accesses_cost_what_is_told(name: str) -> None:
     kinds = {(s.op, s.array, s.width) for s in analysis(name).sites if s.space == "shared"}

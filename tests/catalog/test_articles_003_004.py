@@ -79,6 +79,7 @@ def test_the_instructions_are_those_of_the_article(name: str, instructions: set[
     assert "cvta.to.shared.u64" in ptx
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "switches"),
     [
@@ -144,6 +145,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("size", SHAPES.values(), ids=SHAPES.keys())
 @pytest.mark.parametrize("name", few(SGEMM))
 def test_alpha_and_beta(name: str, size: tuple[int, ...]) -> None:
@@ -155,6 +157,7 @@ def test_alpha_and_beta(name: str, size: tuple[int, ...]) -> None:
         assert (np.abs(c - expected) <= bound).all()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("alpha", "beta"), [(0.0, 1.0), (0.0, 0.0), (1.0, -1.0), (3.0, 1e-3)])
 @pytest.mark.parametrize("name", few(SGEMM))
 def test_special_alphas_and_betas(name: str, alpha: float, beta: float) -> None:
@@ -162,6 +165,7 @@ def test_special_alphas_and_betas(name: str, alpha: float, beta: float) -> None:
     assert (np.abs(c - expected) <= bound + abs(beta) * 1e-7).all()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("padding", [(3, 5, 7), (0, 1, 2), (8, 0, 4)])
 @pytest.mark.parametrize("name", ["sgemm_128x128x8", "sgemm_128x256x8"])
 def test_leading_dimensions(name: str, padding: tuple[int, int, int]) -> None:
@@ -169,6 +173,7 @@ def test_leading_dimensions(name: str, padding: tuple[int, int, int]) -> None:
     assert (np.abs(c - expected) <= bound).all()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("size", "padding"), [((130, 67, 21), (3, 5, 7)), ((9, 66, 10), (2, 6, 0))])
 def test_textures_take_any_size_with_leading_dimensions_of_four(
     size: tuple[int, int, int], padding: tuple[int, int, int]
@@ -262,6 +267,7 @@ def test_a_line_of_the_a_tile_is_132_floats_and_with_128_the_stores_conflict_8_w
     assert (shared_access(line * 128 * 4 + column, 16, "store").ways == 8).all()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", SGEMM)
 def test_lanes_read_fragments_in_pairs(name: str) -> None:
     a, b = (requests_of(name, "load", array, 16) for array in ("blocks_a", "blocks_b"))

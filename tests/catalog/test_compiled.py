@@ -26,6 +26,7 @@ def copied(tmp_path: Path) -> Spec:
     return replace(spec, source=tmp_path / "kernels" / spec.source.name)
 
 
+@pytest.mark.some(2)
 @pytest.mark.skipif(ARM, reason=f"NVRTC {RELEASE} is not made for Arm")
 @pytest.mark.parametrize("name", few(REPEATED))
 def test_regenerated_code_is_the_shipped_code(name: str) -> None:

@@ -25,6 +25,7 @@ SHARED_WAYS = {
 }
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("name", SHARED_WAYS)
 def test_shared_accesses_conflict_as_told(name: str) -> None:
     spec = catalog()[name]

@@ -26,6 +26,7 @@ def sgemm() -> Dispatcher:
     return found
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("parts", [1, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("name", few(TILES, ("tile_64x64x32", "tile_32x32x32_any")))
@@ -39,6 +40,7 @@ def test_every_tile_is_right_in_every_part(name: str, size: tuple[int, int, int]
     assert (error <= rounding_bound(arrays["A"], arrays["B"])).all()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", TILES)
 def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name: str) -> None:
     spec = compiled()[name]
@@ -65,6 +67,7 @@ def test_the_sum_of_parts_is_in_their_order() -> None:
     assert (found["C"] == np.float32(0.0)).all()  # (1e8 + 1) - 1e8, and not 1
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("size", [(33, 70, 40), (20, 24, 300), (128, 256, 64), (1, 1, 1), (5, 3, 700)])
 def test_sgemm_is_right_at_any_size(size: tuple[int, int, int]) -> None:
     arrays = sgemm().run(size, seed=1)

@@ -29,6 +29,7 @@ def nvrtc_is_absent() -> str:
     return ""
 
 
+@pytest.mark.some(2)
 @pytest.mark.skipif(ARM, reason=f"NVRTC {RELEASE} is not made for Arm")
 @pytest.mark.parametrize("name", few(REPEATED))
 def test_regenerated_ptx_is_the_shipped_ptx(name: str) -> None:

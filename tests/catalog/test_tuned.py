@@ -20,6 +20,7 @@ SIZES = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("shape", few(SIZES, ("one tile", "wide")))
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.0), (-1.5, 0.25), (0.0, 1.0), (3.0, -1.0)])
 def test_alpha_and_beta(shape: str, alpha: float, beta: float) -> None:

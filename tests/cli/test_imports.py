@@ -40,6 +40,7 @@ def imported(folder: Path, *arguments: str) -> set[str]:
     return set((folder / "modules").read_text().split())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("verb", ["analyze", "check", "baseline", "explain", "sweep", "suggest", "validate"])
 def test_help_needs_none_of_it(verb: str, tmp_path: Path) -> None:
     found = imported(tmp_path, verb, "--help")

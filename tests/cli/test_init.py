@@ -52,6 +52,7 @@ def test_a_project_of_comments_alone_says_what_to_do(memsim: Run, project: Path)
     assert done.code == 2 and "uncomment them" in done.out and "kernel_v4" not in done.out
 
 
+@pytest.mark.slow
 def test_two_kernels_of_one_name_have_names_of_their_own(memsim: Run, project: Path) -> None:
     for name in ("a", "b"):
         (project / "src" / f"{name}.cu").write_text(WHOLE)

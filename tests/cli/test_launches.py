@@ -39,6 +39,7 @@ def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Pa
     assert "1 of 4 blocks replayed" in memsim("analyze", saved / "launch.json", "--blocks", "1").out
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("option", [("--grid", "4"), ("--arg", "1"), ("-D", "N=1"), ("--code", "ptx")])
 def test_a_launch_has_its_own_shape(
     memsim: Run, scale: Path, tmp_path: Path, option: tuple[str, str]

@@ -132,6 +132,7 @@ def test_catalog_is_the_function_whatever_was_imported_before() -> None:
 KERNEL = 'extern "C" __global__ void k(float *o) { o[threadIdx.x] = 1; /* caf%s */ }\n'
 
 
+@pytest.mark.some(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="names of any bytes")
 @pytest.mark.parametrize(
     ("name", "word"), [(b"k.cu", b"\xe9"), (b"caf\xe9.cu", b""), (b"caf\xe9.cu", b"\xe9")]

@@ -18,7 +18,6 @@ from memsim.validate.profiles import Counted, Profile
 from memsim.validate.recording import LaunchRecord, Recording, ResultCheck
 from memsim.views.report import heatmap_page, report_page
 from tests.cli.conftest import Done
-from tests.few import first
 
 Run = Callable[..., Done]
 
@@ -52,7 +51,8 @@ def test_a_heatmap_in_the_terminal(memsim: Run) -> None:
     assert sum("2!" in line for line in fine(memsim("heatmap", "kernel_v4", *SMALL))) == 0
 
 
-@pytest.mark.parametrize("suffix", first(2, STARTS))
+@pytest.mark.some(1)
+@pytest.mark.parametrize("suffix", STARTS)
 def test_a_heatmap_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
     one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
     assert fine(memsim("heatmap", "kernel_v4", *SMALL, "-o", one)) == []
@@ -167,6 +167,7 @@ def test_explain_of_global_memory(memsim: Run) -> None:
     assert any("Consecutive lanes are" in line for line in lines)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_explain_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
     shared, global_ = tmp_path / f"shared{suffix}", tmp_path / f"global{suffix}"

@@ -46,6 +46,7 @@ def test_a_kernel_of_the_catalogue(memsim: Memsim) -> None:
     assert last.startswith("kernel_v4_colmajor: conflict-free: 1,664 shared wavefronts")
 
 
+@pytest.mark.slow
 def test_the_picture_shows_the_banks_before_and_after(memsim: Memsim, tile: Path) -> None:
     lines = memsim("suggest", tile, *LAUNCH).out.splitlines()
     before, after = (
@@ -89,6 +90,7 @@ def test_apply_writes_the_change_that_was_proven_and_run(memsim: Memsim, tile: P
     assert again.err == "error: there is no proven change to apply or run\nhint: there is nothing to prove\n"
 
 
+@pytest.mark.slow
 def test_without_apply_nothing_is_written(memsim: Memsim, tile: Path) -> None:
     before = tile.read_text("utf-8")
     done = memsim("suggest", tile, *LAUNCH, "--run")
@@ -108,6 +110,7 @@ def test_a_change_that_alters_results_is_refused(memsim: Memsim, tile: Path) -> 
     assert tile.read_text() == POINTER.text
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("target", "says"),
     [

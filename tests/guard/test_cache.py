@@ -27,7 +27,6 @@ from memsim.targets import cache
 from memsim.targets.analyze_targets import analyze_all, analyze_job
 from memsim.targets.cache import key_of, model_version
 from memsim.trace.trace import Trace
-from tests.few import first
 from tests.guard.conftest import TILE
 
 TARGET = compiled()["transpose_xor"].job((64, 64))
@@ -287,6 +286,7 @@ def test_another_launch_of_a_file_needs_no_compiler(tmp_path: Path, made: list[s
     assert "compile_cubin" not in made
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -307,6 +307,7 @@ def test_whatever_is_read_is_seen(
     assert made.count("compile_cubin") == 1
 
 
+@pytest.mark.slow
 def test_a_header_that_stands_in_front_of_another_is_seen(tmp_path: Path, made: list[str]) -> None:
     text, store, first = MANY.replace('"pad.h"', '"inner.h"'), tmp_path / "cache", tmp_path / "first"
     second = tmp_path / "second"
@@ -319,6 +320,7 @@ def test_a_header_that_stands_in_front_of_another_is_seen(tmp_path: Path, made: 
     assert ways(many(tmp_path, options, text), store) == PADDED
 
 
+@pytest.mark.slow
 def test_another_compiler_makes_it_anew(
     tmp_path: Path, made: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,6 +367,7 @@ def given(folder: Path, suffix: str, name: str = "k") -> Path:
     return compiled
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("suffix", "code"), [(".ptx", None), (".ptx", "ptx"), (".cubin", None)])
 def test_a_compiled_file_is_read_once_and_then_never(
     tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch, suffix: str, code: str | None
@@ -416,7 +419,8 @@ class Logged(KernelFile):
         return super()._module(arch)
 
 
-@pytest.mark.parametrize(("suffix", "jobs"), first(2, [(".cu", 1), (".ptx", 2), (".ptx", 1), (".cubin", 1)]))
+@pytest.mark.some(2)
+@pytest.mark.parametrize(("suffix", "jobs"), [(".cu", 1), (".ptx", 1), (".ptx", 2), (".cubin", 1)])
 def test_a_file_is_loaded_once_for_its_kernels_by_whichever_process(
     tmp_path: Path, suffix: str, jobs: int
 ) -> None:

@@ -96,6 +96,7 @@ def test_pytest(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("-q", "-pno:hypothesispytest").assert_outcomes(passed=3)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("configuration", "targets", "code"),
     [

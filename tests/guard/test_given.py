@@ -11,7 +11,6 @@ import pytest
 import memsim
 from memsim.cli import main
 from memsim.compile import compile_cubin, compile_cuda
-from tests.few import first
 from tests.guard.conftest import Folder
 
 HEADER = "#define PAD 0\n"
@@ -80,6 +79,7 @@ def edit(name: str, seconds: int) -> None:
     written(path, seconds)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("edited", "seconds"), [("k.cu", 5), ("pad.h", 20)])
 def test_a_source_that_changed_alone_is_refused(
     project: tuple[str, bool], run: Run, edited: str, seconds: int
@@ -93,7 +93,8 @@ def test_a_source_that_changed_alone_is_refused(
     assert f"{edited} has changed since the baseline, and k.{project[0]} has not" in said
 
 
-@pytest.mark.parametrize("edited", first(1, ["k.cu", "pad.h"]))
+@pytest.mark.some(2)
+@pytest.mark.parametrize("edited", ["k.cu", "pad.h"])
 def test_compiled_anew_it_is_judged(project: tuple[str, bool], run: Run, edited: str) -> None:
     assert run("baseline")[0] == 0
     edit(edited, 5)
@@ -106,6 +107,7 @@ def test_compiled_anew_it_is_judged(project: tuple[str, bool], run: Run, edited:
     assert run("baseline")[0] == 0 and run("check")[0] == 0
 
 
+@pytest.mark.some(1)
 def test_without_a_baseline_there_is_a_doubt(project: tuple[str, bool], run: Run) -> None:
     config = Path("memsim.toml")
     config.write_text(config.read_text() + 'budgets = ["sectors_per_request <= 4"]\n')
@@ -126,6 +128,7 @@ def analyzed(suffix: str) -> str:
     return str(memsim.analyze(memsim.load(f"k.{suffix}")["k"], 1, (32, 32), arrays))
 
 
+@pytest.mark.some(1)
 def test_a_baseline_of_a_doubtful_file_proves_nothing(project: tuple[str, bool], run: Run) -> None:
     edit("k.cu", 20)
     assert "note: k: k.cu is newer" in run("baseline")[1]

@@ -142,6 +142,7 @@ def lines_named(folder: Folder) -> tuple[int, set[int]]:
     return done.code, {finding["line"] for finding in found}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", few(REGRESSIONS, list(REGRESSIONS)[:2]))
 def test_a_budget_finds_it(folder: Folder, name: str) -> None:
     planted = REGRESSIONS[name]

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.few import first
-
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of Linux")
 
 # Two targets that go round for long, in files of their own: those of one file are analyzed by one process.
@@ -60,7 +58,8 @@ def until(condition, seconds: float = 60) -> bool:  # type: ignore[no-untyped-de
     return False
 
 
-@pytest.mark.parametrize("number", first(1, [signal.SIGTERM, signal.SIGKILL, signal.SIGINT]))
+@pytest.mark.some(1)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_no_worker_stays_behind(tmp_path: Path, number: signal.Signals) -> None:
     for name in "ab":
         (tmp_path / f"{name}.cu").write_text(SPIN)

@@ -138,6 +138,7 @@ def test_older_chips_reserve_nothing(arch: str, base: int) -> None:
     assert first.static_shared == 128 * 4 + 17 * 8
 
 
+@pytest.mark.some(2)
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120"])
 def test_what_nvcc_writes(arch: str) -> None:

@@ -15,7 +15,6 @@ from memsim.api.running import analyze, run
 from memsim.cli import main
 from memsim.launch import ArrayArg
 from memsim.targets.target import read_job
-from tests.few import first
 
 HEADER = """
 typedef unsigned long long u64; typedef unsigned u32;
@@ -96,6 +95,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
     assert not [site for site in analysis.sites if site.op.startswith("cluster") or site.unresolved]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("grid", "cluster"), [((4, 4, 2), (2, 2, 1)), ((6, 6, 1), (3, 2, 1)), ((4, 2, 2), (1, 2, 2))]
 )
@@ -132,8 +132,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
         run(kernel(tmp_path, body), 2, 32, [np.zeros(1, np.int32)])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
-    "wrong", first(1, ["put(of(at(s), 2), 1)", "put(of(at(s) + 128, 1), 1)", "put(of(at(s) + 2, 1), 1)"])
+    "wrong", ["put(of(at(s), 2), 1)", "put(of(at(s) + 128, 1), 1)", "put(of(at(s) + 2, 1), 1)"]
 )
 def test_addresses_that_no_block_has_are_errors(tmp_path: Path, wrong: str) -> None:
     body = """

@@ -66,6 +66,7 @@ def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return load(path, code=request.param)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("grid", [1, 8, (4, 3)])
 def test_a_sum_in_two_phases(kernels: Any, grid: Any) -> None:
     n, blocks = 5000, int(np.prod(grid))

@@ -273,6 +273,7 @@ def test_a_grid_is_made_of_whole_clusters(tmp_path: Path) -> None:
         run(k, 3, 64, [*arrays, 192])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("rest", ["", "__global__ void scalar(float *a) { a[0] = 1; }"])
 def test_a_template_without_an_instance_is_named(tmp_path: Path, rest: str) -> None:
     text = f"""
@@ -403,6 +404,7 @@ extern "C" __global__ void k(int *out) {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", TAKING_TURNS)
 def test_who_waits_for_another_warp_waits_till_it_has_come(name: str, tmp_path: Path) -> None:
     source, grid, block = TAKING_TURNS[name]

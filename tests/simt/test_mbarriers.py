@@ -71,6 +71,7 @@ extern "C" __global__ void k(int *out, int rounds) {
 }"""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("rounds", [1, 4, 13])
 def test_a_producer_waits_for_its_consumer(tmp_path: Path, rounds: int) -> None:
     k = kernel(tmp_path, PIPELINE)

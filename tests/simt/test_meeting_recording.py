@@ -45,6 +45,7 @@ def logs(file: str, name: str) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize(("file", "name"), KERNELS)
 def test_lanes_go_the_same_ways_as_on_the_chip(file: str, name: str) -> None:
     launches = logs(file, name)

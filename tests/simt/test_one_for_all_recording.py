@@ -12,6 +12,7 @@ RECORDED = np.load(data_folder("traces") / "nvidia-h100-80gb-hbm3" / "one_for_al
 METRICS = [str(name) for name in RECORDED["metrics"]]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("number", range(len(RECORDED["kernels"])), ids=map(str, RECORDED["kernels"]))
 def test_the_counts_are_the_chip_s(number: int) -> None:
     name = str(RECORDED["kernels"][number])

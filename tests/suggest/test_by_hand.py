@@ -26,6 +26,7 @@ def sectors(analysis: Analysis, op: str) -> int:
     return sum(site.sectors or 0 for site in analysis.sites if (site.space, site.op) == ("global", op))
 
 
+@pytest.mark.slow
 def test_wide_stores_that_keep_a_tile_from_its_best_layout_are_split(tmp_path: Path) -> None:
     """8 warps store 4 words, each in one wavefront; 32 loads down a column, each in one: 64."""
     (found,) = suggested(BLOCK_TRANSPOSE, tmp_path).split
@@ -135,6 +136,7 @@ extern "C" __global__ void k(const float *in, float *out) {
     assert sectors(analyzed(by_hand.job(tmp_path, "by_hand.cu")), "store") == store.sectors[1]
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_or_is_scattered_is_not_staged(tmp_path: Path) -> None:
     """All of static shared memory is in use; and lanes that are whole sectors apart leave nothing to save."""
     full = TRANSPOSE.replace("int x =", "__shared__ volatile float all[12288]; all[threadIdx.x] = 0; int x =")

@@ -40,6 +40,7 @@ def launched(module: memsim.api.module.Module, name: str, size: int = 3000) -> t
     return module[name], (made.grid, made.block, made.arguments)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("many", ["as many as ever", "few"])
 @pytest.mark.parametrize("name", few(NAMES, sorted(NAMES)[:3]))
 def test_the_trace_equals_brute_force(

@@ -16,6 +16,7 @@ TILES = ("sgemm_parts", "sum_of_parts")  # families of tiles, timed on an H200 a
 COUNTED = [spec for spec in compiled().values() if spec.family.name not in TILES]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])
 @pytest.mark.parametrize("spec", few(COUNTED, name=lambda spec: spec.name))
 def test_every_kernel_is_recorded_and_as_predicted(spec: Spec, size: str | None) -> None:

@@ -58,6 +58,7 @@ def analysis(kernel: str) -> Analysis:
     return compiled()[kernel].analyze()
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
 def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     comparison = replay_code(load_code_recording(path))

@@ -81,6 +81,7 @@ def test_a_side_without_shared_memory_is_empty_and_says_so() -> None:
         kernel("kernel_v1").plot.heatmap(kernel("opt_2_naive"))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("name", "site"), [("kernel_v4_colmajor", 2), ("kernel_v4", 9), ("transpose_naive", 2)]
 )
@@ -167,6 +168,7 @@ def test_names_that_are_not_there_are_refused() -> None:
     assert kernel("kernel_v1").plot.lanes().axes  # its worst site is in global memory
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", canvas.SUFFIXES)
 def test_the_same_figure_is_the_same_file(tmp_path: Path, suffix: str) -> None:
     files = [tmp_path / f"{name}{suffix}" for name in ("one", "two")]

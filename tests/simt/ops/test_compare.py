@@ -25,6 +25,7 @@ def relations(kind: str) -> tuple[str, ...]:
     return (*ORDERED, "lo", "ls", "hi", "hs") if kind[0] == "u" else ORDERED
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("kind", [*INTEGERS, "b16", "b32", "b64", "f32", "f64", "f16", "bf16"])
 def test_setp(verify: Verify, kind: str) -> None:
     for relation in relations(kind):

@@ -26,6 +26,7 @@ def bounds(kind: str) -> tuple[int, int]:
     return (-(1 << n - 1), (1 << n - 1) - 1) if kind[0] == "s" else (0, (1 << n) - 1)
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize("target", INTEGERS)
 @pytest.mark.parametrize("source", INTEGERS)
 def test_between_integers(verify: Verify, target: str, source: str) -> None:
@@ -71,6 +72,7 @@ def to_integer(mode: str, target: str, source: str) -> Callable[[float], int]:
     return gives
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("target", INTEGERS)
 @pytest.mark.parametrize("source", FLOATS)
 def test_float_to_integer(verify: Verify, target: str, source: str) -> None:
@@ -96,6 +98,7 @@ def test_float_to_integer_flushes(verify: Verify) -> None:
     verify(case("cvt.rpi.ftz.s32.f32", "s32", "f32", gives))
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("source", INTEGERS)
 def test_integer_to_float(verify: Verify, target: str, source: str) -> None:
@@ -122,6 +125,7 @@ def converted(target: str, mode: str) -> Callable[[float], float]:
     return gives
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("source", FLOATS)
 @pytest.mark.parametrize("target", FLOATS)
 def test_between_floats(verify: Verify, target: str, source: str) -> None:

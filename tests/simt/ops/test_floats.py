@@ -44,6 +44,7 @@ def halfway(kind: str) -> list[int]:
     return [encode(kind, sign * x) for x in numbers for sign in (1, -1)]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("mode", ["", ".rn", ".rz", ".rm", ".rp"])
 @pytest.mark.parametrize("kind", ["f32", "f64"])
 def test_add_sub_mul(verify: Verify, kind: str, mode: str) -> None:

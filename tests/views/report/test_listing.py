@@ -20,7 +20,6 @@ from memsim.views.report.listing_view import (
     listing,
 )
 from memsim.views.report.source_view import files
-from tests.few import first
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import COLLIDE, kernel, mixed
 from tests.views.report.test_page import PAGE_BYTES, Element, read
@@ -101,6 +100,7 @@ def check_counts(text: str, analysis: Analysis) -> None:
     assert {at: numbers for at, numbers in found.items() if numbers} == expected
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["kernel_v4_colmajor", "kernel_v1", "ada_decoupled", "sgemm_tuned"])
 def test_the_counts_are_those_of_the_instructions(name: str) -> None:
     analysis = kernel(name)
@@ -216,9 +216,8 @@ def test_short_kernels_and_small_gaps_are_not_folded() -> None:
     assert len(of(long(10 * SHORT, 2 * AROUND + LEAST_FOLD + 1)).stretches) > 1
 
 
-@pytest.mark.parametrize(
-    ("count", "every"), first(2, [(10_000, 40), (3 * MOST, 300), (MOST, 3), (2 * MOST, 2)])
-)
+@pytest.mark.some(2)
+@pytest.mark.parametrize(("count", "every"), [(10_000, 40), (MOST, 3), (3 * MOST, 300), (2 * MOST, 2)])
 def test_a_very_long_kernel_stays_small(count: int, every: int) -> None:
     analysis = long(count, every)
     made = of(analysis)

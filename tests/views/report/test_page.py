@@ -19,7 +19,6 @@ from memsim.views.report import Recorded, fragment, heatmap_page, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS
 from memsim.views.report.source_view import AROUND, LONG, files
-from tests.few import first
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import SOURCE, kernel, many, mixed
 from tests.views.explain.test_local import ARRAY, SPILL, TABLE
@@ -92,6 +91,7 @@ def shown(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["kernel_v4_colmajor", "kernel_v4", "kernel_v1", "transpose_naive"])
 def test_numbers_are_those_of_the_records(name: str) -> None:
     analysis = kernel(name)
@@ -193,6 +193,7 @@ def test_sectors_that_nobody_needs_lead_to_suggest() -> None:
     assert "Not needed:" not in report_page(kernel("kernel_v4"))
 
 
+@pytest.mark.slow
 def test_every_picture_of_the_page_has_a_name_of_its_own() -> None:
     for analysis in (mixed(), kernel("kernel_v4_colmajor"), kernel("kernel_v1")):
         pictures = read(report_page(analysis)).all("svg")
@@ -244,6 +245,7 @@ def test_a_side_without_shared_memory_says_so_unless_both_are() -> None:
         heatmap_page([kernel("kernel_v1"), kernel("opt_2_naive")])
 
 
+@pytest.mark.slow
 def test_every_line_with_an_access_leads_to_its_details() -> None:
     for analysis in (mixed(), kernel("kernel_v4"), kernel("transpose_naive")):
         page = read(report_page(analysis))
@@ -358,7 +360,8 @@ def test_what_lanes_do_not_decide_has_a_row_and_no_details(op: str) -> None:
     assert len(page.all("section", class_="detail")) == 1
 
 
-@pytest.mark.parametrize("sites", first(0, [60, 400]))
+@pytest.mark.slow
+@pytest.mark.parametrize("sites", [60, 400])
 def test_the_page_is_bounded(sites: int) -> None:
     analysis = many(sites)
     text = report_page(analysis)
