@@ -160,7 +160,7 @@ class ArrayArg:
             raise MemsimError(f"strides {self.strides} do not match an array of shape {self.shape}")
         if self.offset is not None and self.offset < self._reach[0]:
             raise MemsimError(
-                f"some some elements of {self} lie before its allocation",
+                f"some elements of {self} lie before its allocation",
                 hint=f"negative strides need an offset of at least {self._reach[0]} bytes",
             )
         if self.extent > MOST_BYTES:

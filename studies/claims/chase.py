@@ -449,7 +449,7 @@ def b_split(kernels: Kernels) -> Finding:
         f"reads of `s_b` in `kernel_v3`: {unsplit}; in `kernel_v4_colmajor`: {split}",
         claimed={"no conflict is left": unsplit.conflicts > 0 and split.conflicts == 0},
         why="Both rows of the warp read the same, in different halves, so half of the wavefronts are still too many. "
-        "Those are no conflicts: another order of the lanes saves them (`opt_7_zorder`).",
+        "Those are not conflicts: another order of the lanes saves them (`opt_7_zorder`).",
         facts={"twice the ideal": split.wavefronts == 2 * split.ideal_wavefronts},
     )
 

@@ -121,7 +121,7 @@ def test_a_naive_transpose_goes_by_way_of_shared_memory(tmp_path: Path) -> None:
     assert (store.site.op, store.site.line) == ("store", 4)
     assert store.sectors == (32 * 32, 32 * 4)
     assert store.room == 4096
-    assert "k.cu:4: the store by way of shared memory" in str(found)
+    assert "k.cu:4: the store through shared memory" in str(found)
     assert "1,024 -> 128 global sectors of the first block, counted on its requests" in str(found)
     staged = """
 extern "C" __global__ void k(const float *in, float *out) {

@@ -70,7 +70,7 @@ def _fields(each: ArrayOfStructs) -> Iterator[str]:
 def _staging(each: Staging) -> Iterator[str]:
     site, (before, after) = each.site, each.sectors
     yield (
-        f"{site.array or 'Global memory'}, {PurePath(site.file).name}:{site.line}: the {site.op} by way of "
+        f"{site.array or 'Global memory'}, {PurePath(site.file).name}:{site.line}: the {site.op} through "
         "shared memory"
     )
     yield f"   {before:,} {ARROW} {after:,} global sectors of the first block, counted on its requests"

@@ -216,8 +216,8 @@ def _ending(found: Suggestions) -> Iterator[str]:
             yield f"Not proven by replay: {found.unproven}."
         elif found.analysis.excess_wavefronts and not (found.remapped or found.lanes):
             yield (
-                f"{found.analysis.excess_wavefronts:,} shared wavefronts above the ideal are no conflicts; "
-                "another arrangement of the lanes could save them, and no layout can."
+                f"{found.analysis.excess_wavefronts:,} shared wavefronts above the ideal are not conflicts; "
+                "another arrangement of the lanes could save them, but no layout can."
             )
         yield from _least_cycles(found)
         return
@@ -253,6 +253,6 @@ def _proof(proof: Proof, found: Suggestions) -> Iterator[str]:
             if wavefronts != proof.counted[name]
         )
         yield (
-            f"Not as forecast: {what}: {counts} wavefronts. The forecast was {wrong}: the compiler joins or "
-            "splits accesses of the new layout otherwise. The replayed counts hold."
+            f"Not as forecast: {what}: {counts} wavefronts. The forecast was {wrong}: the compiler merges or "
+            "splits accesses of the new layout differently. The replayed counts are what the code costs."
         )

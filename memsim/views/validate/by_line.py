@@ -31,7 +31,7 @@ COLUMNS = ("predicted", "measured", "difference", "arbitration")
 IDEAL = "_ideal"
 NOT_OURS = (
     f"*{IDEAL} is the profiler's formula: it counts the same bytes once for each lane that asks for them. "
-    "The ideal of memsim analyze counts them once, and can be another number (docs/model.md)."
+    "The ideal of memsim analyze counts them once, and may differ (docs/model.md)."
 )
 
 
