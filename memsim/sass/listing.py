@@ -26,14 +26,14 @@ _INSTRUCTION = re.compile(
 
 # A register beyond the 255 of a lane, a constant beyond the end of a bank, or a number of more than 128 bits.
 _IMPOSSIBLE = re.compile(
-    r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|c\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6,}"
+    r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|\bcx?\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6,}"
     r"|\b(?:0x[0-9a-fA-F]{33,}|[0-9]{40,})"
 )
 # A text with none of these has nothing impossible. They begin with a set of characters, so that the search
 # takes a tenth of the time.
 _SUSPICIOUS = (
     re.compile(r"[RPB][0-9]{4}"),
-    re.compile(r"c\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6}"),
+    re.compile(r"\bcx?\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6}"),
     re.compile(r"[0-9](?:x[0-9a-fA-F]{33}|[0-9]{39})"),
 )
 

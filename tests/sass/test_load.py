@@ -126,3 +126,15 @@ def test_both_forms_compute_the_same(source: Path) -> None:
 def test_unknown_words_are_refused(source: Path) -> None:
     with pytest.raises(MemsimError, match="code must be 'sass' or 'ptx', not 'asm'"):
         memsim.load(source, code="asm")
+
+
+@pytest.mark.parametrize("apart", [1 << 18, 1 << 20])
+def test_an_offset_of_megabytes_is_an_offset(apart: int, tmp_path: Path) -> None:
+    """`desc[UR4][R2.64+0x400000]` is no entry of a constant bank, which would be beyond its end."""
+    file = tmp_path / "far.cu"
+    file.write_text(
+        f'extern "C" __global__ void far(int *x) {{ x[threadIdx.x] = x[threadIdx.x + {apart}]; }}'
+    )
+    data = np.arange(apart + 32, dtype=np.int32)
+    memsim.run(memsim.load(file)["far"], 1, 32, [data])
+    assert np.array_equal(data[:32], np.arange(apart, apart + 32))
