@@ -41,7 +41,7 @@ def heatmap(
     if output is None:
         terminal.write(analyses, sys.stdout)
     elif output.suffix == PAGE:
-        from memsim.views.report import heatmap_page
+        from memsim.views.heatmap.page import heatmap_page
 
         write_text(output, heatmap_page(analyses), "the page")
     else:

@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 
 PACKAGE = Path(__file__).parents[2] / "memsim"
 UNITS = PACKAGE / "arch" / "units.py"
-FORMATS = ("data", "terminal", "figure", "json", "markdown")
+FORMATS = ("data", "terminal", "figure", "page", "json", "markdown")
 
 
 def classes(folder: Path) -> dict[str, list[str]]:

@@ -16,7 +16,8 @@ from memsim.validate.device import Device
 from memsim.validate.live import digest
 from memsim.validate.profiles import Counted, Profile
 from memsim.validate.recording import LaunchRecord, Recording, ResultCheck
-from memsim.views.report import heatmap_page, report_page
+from memsim.views.heatmap.page import heatmap_page
+from memsim.views.report import report_page
 from tests.cli.conftest import Done
 
 Run = Callable[..., Done]

@@ -1,8 +1,8 @@
-"""HTML pages: the whole report, a heatmap of its own, and what a notebook shows.
+"""The report as an HTML page, and what a notebook shows of an analysis.
 
 A page needs nothing else: no network, no fonts, no libraries.
 """
 
-from memsim.views.report.page import Recorded, fragment, heatmap_page, report_page
+from memsim.views.report.page import Recorded, fragment, report_page
 
-__all__ = ["Recorded", "fragment", "heatmap_page", "report_page"]
+__all__ = ["Recorded", "fragment", "report_page"]

@@ -7,11 +7,10 @@ are drawn; the page says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,17 +19,17 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.suggest.proposals import Advice, advise
 from memsim.views.analyze.costs import needless
 from memsim.views.analyze.terminal import LEFT_OUT
-from memsim.views.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.explain import cells as words
 from memsim.views.explain.choose import by_waste, cost_ratio
 from memsim.views.explain.data import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.views.explain.sentences import collision_line, line_name, sentences, word_name
 from memsim.views.flow import ladder
 from memsim.views.heatmap import heat_rows as heat
-from memsim.views.heatmap.heat_rows import heat_panels, heat_rows
-from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
+from memsim.views.heatmap.heat_rows import heat_rows
+from memsim.views.labels import lanes_of_warp_0
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
 from memsim.views.layout.data import WordLayout, layouts
+from memsim.views.pages import environment
 from memsim.views.report.access_tables import WORDS, access_tables
 from memsim.views.report.before_after import before_after
 from memsim.views.report.listing_view import listing
@@ -40,8 +39,6 @@ from memsim.views.suggest.looks import Look, looks
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-TEMPLATES = Path(__file__).with_name("templates")
 
 # What bounds the page.
 MOST_DETAILS = 32
@@ -141,17 +138,6 @@ def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, WordLayout]]:
     return [(look, shown(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)]
 
 
-def heatmap_page(analyses: Sequence[Analysis]) -> str:
-    """The heatmap of each analysis, side by side, as one page.
-
-    Raises:
-        MemsimError: none of the kernels touches shared memory.
-    """
-    panels = heat_panels(analyses)
-    template = _environment().get_template("heatmap.html")
-    return template.render(panels=list(zip(analyses, panels)), scales=heat.scales(panels))
-
-
 def fragment(analysis: Analysis) -> str:
     """What a notebook shows: the verdict, the heatmap and the numbers."""
     rows = heat_rows(analysis)
@@ -177,41 +163,28 @@ def _details(analysis: Analysis) -> list[Detail]:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return environment(
+        heat=heat,
+        caption=caption,
+        owner=owner,
+        ARRAY_CAPTION=CAPTION,
+        WORDS=WORDS,
+        lanes_of_warp_0=lanes_of_warp_0,
+        collision_line=collision_line,
+        word_name=word_name,
+        line_name=line_name,
+        sentences=sentences,
+        lane_cells=words.lane_cells,
+        line_cells=words.line_cells,
+        ring=words.ring,
+        conflict_graph=conflict_graph,
+        KINDS=ladder.KINDS,
+        LADDER_CAPTIONS=ladder.CAPTIONS,
+        runs=_runs,
+        advice_lines=advice_lines,
+        look_name=look_name,
+        look_costs=look_costs,
     )
-    environment.globals |= _names()
-    return environment
-
-
-def _names() -> dict[str, Any]:
-    """What templates may call; all of it only chooses words and colours."""
-    return {
-        **{"access": access, "count": count, "dim3": dim3, "number": number, "ranges": ranges, "heat": heat},
-        **{
-            "colour_of_count": colour_of_count,
-            "colour_of_trouble": colour_of_trouble,
-            "colour_of_bank": colour_of_bank,
-            "ink_on": ink_on,
-        },
-        **{"caption": caption, "owner": owner, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS},
-        **{"lanes_of_warp_0": lanes_of_warp_0, "collision_line": collision_line, "word_name": word_name},
-        **{
-            "line_name": line_name,
-            "sentences": sentences,
-            "lane_cells": words.lane_cells,
-            "line_cells": words.line_cells,
-        },
-        **{"ring": words.ring, "conflict_graph": conflict_graph, "KINDS": ladder.KINDS},
-        **{"LADDER_CAPTIONS": ladder.CAPTIONS, "zip": zip, "runs": _runs},
-        **{"advice_lines": advice_lines, "look_name": look_name, "look_costs": look_costs},
-    }
 
 
 def _runs(used: NDArray[np.bool_]) -> list[tuple[int, int]]:

@@ -14,8 +14,9 @@ from memsim.errors import MemsimError
 from memsim.views.explain.choose import worst_site
 from memsim.views.flow.data import flow
 from memsim.views.heatmap.data import bank_use
+from memsim.views.heatmap.page import heatmap_page
 from memsim.views.layout.data import layouts
-from memsim.views.report import Recorded, fragment, heatmap_page, report_page
+from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS
 from memsim.views.report.source_view import AROUND, LONG, files
