@@ -231,7 +231,10 @@ def build_redux(form: Form, binder: Binder) -> Compute:
 
 @opcode("R2UR", results="P?R", effect=Effect.LANES)
 def build_to_uniform(form: Form, binder: Binder) -> Compute:
-    """The value of the first active lane of a warp; with a predicate, which lanes have that value."""
+    """The value of the first active lane of a warp; with a predicate, which lanes have another one.
+
+    ptxas begins loops with it that serve the lanes of one address at a time, until no lane is left.
+    """
     known(form)
     tests = isinstance(form.operands[0], Predicate)
     read = binder.word(form.operands[-1])
@@ -241,7 +244,7 @@ def build_to_uniform(form: Form, binder: Binder) -> Compute:
         picked = first_of(value, warps)
         if not tests:
             return picked
-        return from_bools(to_array(value) == to_array(picked)), picked
+        return from_bools(to_array(value) != to_array(picked)), picked
 
     def first_of(value: Any, warps: Warps) -> Any:
         if type(value) is int:

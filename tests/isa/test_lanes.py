@@ -130,6 +130,16 @@ def test_a_value_of_a_warp_is_that_of_its_first_active_lane() -> None:
         assert flat(found)[32 * warp] == VALUES[32 * warp + active(warp)[0]]
 
 
+def test_lanes_with_another_value_are_left_for_the_next_round() -> None:
+    numbers = [number % 3 for number in VALUES]
+    other, found = compute("R2UR P0, UR4, R1", {"R1": value(numbers)}, lanes())
+    for warp in (0, 1):
+        picked = numbers[32 * warp + active(warp)[0]]
+        assert flat(found)[32 * warp] == picked
+        for lane in active(warp):
+            assert bools(other)[32 * warp + lane] == (numbers[32 * warp + lane] != picked)
+
+
 def test_one_lane_is_elected() -> None:
     elected, leader, *_ = compute("ELECT P0, UR4, PT", {}, lanes())
     for warp in (0, 1):

@@ -106,6 +106,25 @@ extern "C" __global__ void k(u32 *out) {
     assert (out == out[:, :1]).all()
 
 
+@pytest.mark.parametrize("missing", [0, 1])
+@pytest.mark.parametrize("lanes_each", [1, 4, 32])
+def test_lanes_initialise_objects_of_their_own(tmp_path: Path, lanes_each: int, missing: int) -> None:
+    """ptxas makes a loop of it, which serves the lanes of one object at a time."""
+    body = """
+extern "C" __global__ void k(u32 *out, int lanes_each, int missing) {
+    __shared__ u64 objects[32];
+    u32 mine = at(objects + threadIdx.x / lanes_each);
+    init(mine, lanes_each + missing);
+    __syncthreads();
+    arrive(mine);
+    __syncthreads();
+    out[threadIdx.x] = tested(mine, 0);
+}"""
+    out = np.zeros(32, np.uint32)
+    run(kernel(tmp_path, body), 1, 32, [out, lanes_each, missing])
+    assert out.tolist() == [1 - missing] * 32
+
+
 def test_bytes_hold_a_phase_open(tmp_path: Path) -> None:
     body = """
 extern "C" __global__ void k(u32 *out) {
