@@ -17,12 +17,13 @@ PACKAGES = {
     "numba": "memsim.captured.numba",
     "warp": "memsim.captured.warp",
     "cutlass": "memsim.captured.cute",
+    "tilelang": "memsim.captured.tilelang",
 }
 
 
 @contextmanager
 def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None) -> Iterator[list[Launched]]:
-    """Captures the launches of Triton, Numba, Warp and CuTe DSL inside the block, with or without a GPU.
+    """Captures launches of Triton, Numba, Warp, CuTe DSL and TileLang in the block, with or without a GPU.
 
     Without a GPU only Warp, which runs on the CPU, executes anything: kernels of the others read memory that
     no kernel has written. Arrays are copied when a launch is made.

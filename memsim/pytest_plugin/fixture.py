@@ -47,7 +47,7 @@ class Guard:
 
     @contextmanager
     def capture(self, arch: str | None = None) -> Iterator[list[Launched]]:
-        """Captures launches of Triton, Numba, Warp and CuTe DSL inside the block, as `memsim.capture` does.
+        """Captures launches inside the block, as `memsim.capture` does.
 
         After the block each is judged by the budgets of the test's marker, if it has one.
         """

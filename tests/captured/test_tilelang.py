@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim import ArrayArg, TensorMap
+from memsim import ArrayArg, MemsimError, TensorMap
 
 CUBIN = Path(__file__).with_name("corpus") / "tilelang_matmul.cubin.xz"
 SIZE, TILE, DEPTH = 256, 128, 32
@@ -51,3 +51,74 @@ def test_counts(kernel: Any) -> None:
     assert analysis.totals["l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum"] == 0
     stores = analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]
     assert stores == 2 * SIZE * SIZE * 2 // 32  # each request has rows of 16 bytes
+
+
+# --- capture ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scale() -> Any:
+    """A kernel of TileLang that multiplies rows of an array by a scalar, as users write it."""
+    tilelang = pytest.importorskip("tilelang")
+    import tilelang.language as T  # noqa: N812
+
+    @tilelang.jit
+    def scale(n: int, rows: int = 4) -> Any:
+        @T.prim_func
+        def main(a: T.Tensor((n, 128), "float32"), factor: T.float32, b: T.Tensor((n, 128), "float32")):  # type: ignore[valid-type]
+            with T.Kernel(n // rows, threads=128) as block:
+                for i in T.serial(rows):
+                    for j in T.Parallel(128):
+                        b[block * rows + i, j] = a[block * rows + i, j] * factor
+
+        return main
+
+    return scale
+
+
+def test_a_launch_is_captured_without_a_gpu(scale: Any) -> None:
+    import torch
+
+    a, b = torch.arange(8 * 128, dtype=torch.float32).reshape(8, 128), torch.zeros(8, 128)
+    with memsim.capture("sm_90") as launches:
+        scale(8)(a, 3.0, b)
+    (launch,) = launches
+    assert (launch.grid, launch.block) == ((2, 1, 1), (128, 1, 1))
+    assert not b.any()  # nothing was executed
+    launch.run()
+    values = dict(zip(launch.kernel.argument_names, launch.args, strict=True))
+    assert values["factor"] == 3 and (values["b"] == 3 * a.numpy()).all()
+    analysis = launch.analyze()
+    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"] == 8 * 128 * 4 // 32
+    assert all("factor" in site.source for site in analysis.sites)  # lines of what TileLang wrote
+
+
+def test_tensor_maps_are_captured() -> None:
+    tilelang = pytest.importorskip("tilelang")
+    import torch
+
+    from tests.captured.corpus.tilelang_kernels import matmul
+
+    rng = torch.Generator().manual_seed(0)
+    a, b = (torch.randint(-4, 5, (SIZE, SIZE), generator=rng).to(torch.float16) for _ in range(2))
+    c = torch.zeros(SIZE, SIZE, dtype=torch.float16)
+    with memsim.capture("sm_90") as launches:
+        tilelang.compile(matmul)(a, b, c)
+    (launch,) = launches
+    assert [argument.swizzle for argument in launch.args[:2]] == [64, 128]
+    launch.run()
+    assert (launch.args[2] == (a.float() @ b.float()).to(torch.float16).numpy()).all()
+    assert launch.analyze().totals[WAVEFRONTS] == 6144
+
+
+def test_a_kernel_that_was_compiled_in_another_capture_is_compiled_again(scale: Any) -> None:
+    import torch
+
+    a, b = torch.ones(4, 128), torch.zeros(4, 128)
+    for _ in range(2):
+        with memsim.capture("sm_80") as launches:
+            compiled = scale(4)
+            compiled(a, 2.0, b)
+        assert len(launches) == 1 and launches[0].kernel.code.origin.arch == "sm_80"
+    with pytest.raises(MemsimError, match="outside of the capture"):
+        compiled(a, 2.0, b)
