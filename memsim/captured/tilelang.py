@@ -51,7 +51,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
         NVRTCLibraryGenerator,
     )
 
-    session = Session(keep, driver)
+    session = TileLangSession(keep, driver)
     resolve, compile, call = backends.create_backend_context, JITImpl.compile, JITKernel.__call__
     build, forward = NVRTCLibraryGenerator.compile_lib, NVRTCKernelAdapter._forward_from_prebuild_lib
     functions: list[Any] = []
@@ -142,7 +142,7 @@ class _Library(dict[str, Kernel]):
 
 
 @dataclass
-class Session:
+class TileLangSession:
     """A capture. driver: cuda-python's module; arrays, source: of the call in progress."""
 
     keep: Callable[[Launched], None]

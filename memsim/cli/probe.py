@@ -93,15 +93,16 @@ def _rules(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any
 
 
 def _hopper(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
-    """The same for Hopper's own instructions."""
+    """The same for Hopper's own instructions, of which there are several recordings."""
     if live:
         with progress_bar("probing Hopper") as progress:
-            recording = run_hopper(newest_hopper(data_folder("traces")), progress)
-        if record:
-            say(f"recorded: {recording.save(folder)}", err=True)
+            recordings = run_hopper(newest_hopper(data_folder("traces")), progress)
+        for one in recordings if record else ():
+            say(f"recorded: {one.save(folder)}", err=True)
     else:
-        recording = newest_hopper(folder, gpu)
-    return recording, judge_hopper(recording), hopper_rules
+        recordings = newest_hopper(folder, gpu)
+    parts = {name: part for one in recordings for name, part in one.parts.items()}
+    return recordings, judge_hopper(parts), hopper_rules
 
 
 def _rates(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:

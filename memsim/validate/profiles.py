@@ -47,6 +47,7 @@ UNITS = {
 }
 COUNTERS = (
     "l1tex__",
+    "idc__requests",
     "smsp__inst_executed",
     "inst_executed",
     "thread_inst_executed",

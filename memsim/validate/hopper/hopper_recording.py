@@ -1,6 +1,7 @@
-"""A recording of the Hopper microbenchmarks: source, launches, and counters of each launch.
+"""Recordings of the Hopper microbenchmarks: source, launches, and counters of each launch.
 
-The file is `hopper/probe.npz` in a GPU's folder; it is never overwritten.
+There is a file for each source, `hopper/probe.npz` and `hopper/clusters.npz` in a GPU's folder; they are
+never overwritten.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import numpy as np
 from memsim.errors import MemsimError
 
 SCHEMA = 1
-HOME, STEM = "hopper", "probe"
+HOME = "hopper"
+#: Names of the sources: of one block's instructions, and of those of clusters.
+STEMS = ("probe", "clusters")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,13 @@ class HopperLaunch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HopperRecording:
-    """A run of the microbenchmarks. about: GPU, driver, ncu, date; parts: launches by topic.
+    """A run of the microbenchmarks of one source.
 
-    metrics: those collected for each part.
+    name: one of `STEMS`; about: GPU, driver, ncu, date; parts: launches by topic; metrics: those collected
+    for each part.
     """
 
+    name: str
     about: dict[str, Any]
     source: str
     parts: dict[str, tuple[HopperLaunch, ...]]
@@ -58,7 +63,7 @@ class HopperRecording:
             MemsimError: it cannot be written.
         """
         home = folder / str(self.about["gpu"]).lower().replace(" ", "-") / HOME
-        names = (f"{STEM}.npz" if run == 1 else f"{STEM}.run{run}.npz" for run in count(1))
+        names = (f"{self.name}.npz" if run == 1 else f"{self.name}.run{run}.npz" for run in count(1))
         path = next(home / name for name in names if not (home / name).exists())
         arrays: dict[str, Any] = {}
         for part, launches in self.parts.items():
@@ -113,7 +118,7 @@ def _from_arrays(path: Path, arrays: dict[str, Any]) -> HopperRecording:
     names = [name.removesuffix("_launches") for name in arrays if name.endswith("_launches")]
     metrics = {name: tuple(map(str, arrays[f"{name}_metrics"])) for name in names}
     parts = {name: tuple(_launches(arrays, name, metrics[name])) for name in names}
-    return HopperRecording(about, str(arrays["source"]), parts, metrics)
+    return HopperRecording(path.name.partition(".")[0], about, str(arrays["source"]), parts, metrics)
 
 
 def _launches(arrays: dict[str, Any], part: str, metrics: tuple[str, ...]) -> Iterator[HopperLaunch]:
@@ -133,20 +138,23 @@ def _launches(arrays: dict[str, Any], part: str, metrics: tuple[str, ...]) -> It
         )
 
 
-def newest_hopper(folder: Path, gpu: str | None = None) -> HopperRecording:
-    """The newest recording, on the GPU of that folder name or on any.
+def newest_hopper(folder: Path, gpu: str | None = None) -> list[HopperRecording]:
+    """The newest recording of each source, all on one GPU: that of the folder name `gpu`, or the last used.
 
     Raises:
         MemsimError: there is none.
     """
-    paths = sorted({*folder.glob(f"*/{HOME}/{STEM}.npz"), *folder.glob(f"*/{HOME}/{STEM}.run*.npz")})
-    fitting = [load_hopper(path) for path in paths if gpu in (None, path.parents[1].name)]
-    if not fitting:
-        there = sorted({path.parents[1].name for path in paths})
+    paths = sorted(path for stem in STEMS for path in folder.glob(f"*/{HOME}/{stem}*.npz"))
+    found = [(path.parents[1].name, load_hopper(path)) for path in paths]
+    there = sorted({name for name, _ in found})
+    if not any(gpu in (None, name) for name in there):
         raise MemsimError(
             "there is no recording of Hopper's probe" + (f" on {gpu}" if gpu else ""),
             hint=f"there are: {', '.join(there)}"
             if there
             else "memsim probe --hopper --live --record makes one",
         )
-    return max(fitting, key=lambda recording: str(recording.about["date"]))
+    found.sort(key=lambda one: str(one[1].about["date"]))
+    chosen = gpu or found[-1][0]
+    newest = {recording.name: recording for name, recording in found if name == chosen}
+    return [newest[stem] for stem in STEMS if stem in newest]

@@ -6,7 +6,7 @@ For each launch the counters that a rule predicts are compared without tolerance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from memsim.model.constant import constant_access
 from memsim.model.local import local_access
 from memsim.sass.decode import parse_form
 from memsim.state.tensors import SWIZZLES, Tensor
-from memsim.validate.hopper.hopper_recording import HopperLaunch, HopperRecording
+from memsim.validate.hopper.hopper_recording import HopperLaunch
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
@@ -93,9 +93,29 @@ class _NoBinder:
         return lambda registers: False
 
 
-def judge_hopper(recording: HopperRecording) -> list[HopperHeld]:
-    """The results, rule by rule."""
-    rules: tuple[tuple[str, Callable[[HopperRecording], Iterator[tuple[HopperLaunch, Counters]]]], ...] = (
+#: Launches by topic, as in recordings.
+Parts = Mapping[str, Sequence[HopperLaunch]]
+
+
+def judge_hopper(parts: Parts) -> list[HopperHeld]:
+    """The results, rule by rule; rules of which no launch has a counter are omitted."""
+    found = [_held(name, expected) for name, expected in _expected(parts)]
+    return [held for held in found if held.compared]
+
+
+def compared_metrics(parts: Parts) -> dict[str, tuple[str, ...]]:
+    """The metrics that any rule predicts for a launch of a part."""
+    home = {id(launch): part for part, launches in parts.items() for launch in launches}
+    found: dict[str, dict[str, None]] = {part: {} for part in parts}
+    for _, launches in _expected(parts):
+        for launch, expected in launches:
+            found[home[id(launch)]].update(dict.fromkeys(expected))
+    return {part: tuple(metrics) for part, metrics in found.items()}
+
+
+def _expected(parts: Parts) -> Iterator[tuple[str, list[tuple[HopperLaunch, Counters]]]]:
+    """What each rule predicts."""
+    rules: tuple[tuple[str, Callable[[Parts], Iterator[tuple[HopperLaunch, Counters]]]], ...] = (
         ("operands of wgmma", _products),
         ("boxes of tensors", _boxes),
         ("bulk copies", _bulk),
@@ -105,12 +125,14 @@ def judge_hopper(recording: HopperRecording) -> list[HopperHeld]:
         ("local memory", _local),
         ("constants at an index", _constants),
     )
-    return [_held(name, list(launches(recording))) for name, launches in rules]
+    for name, launches in rules:
+        yield name, list(launches(parts))
 
 
 def _held(name: str, found: list[tuple[HopperLaunch, Counters]]) -> HopperHeld:
     different = []
     equal = 0
+    found = [(launch, expected) for launch, expected in found if expected.keys() & launch.counters.keys()]
     for launch, expected in found:
         wrong = [
             (launch.kernel, metric, value, launch.counters[metric])
@@ -122,8 +144,8 @@ def _held(name: str, found: list[tuple[HopperLaunch, Counters]]) -> HopperHeld:
     return HopperHeld(name, equal, len(found), tuple(different))
 
 
-def _products(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
-    for launch in recording.parts["wgmma"]:
+def _products(parts: Parts) -> Iterator[tuple[HopperLaunch, Counters]]:
+    for launch in parts.get("wgmma", ()):
         source, kind, columns, *_ = (*launch.kernel.split("_"), "", "", "")
         if source not in ("w", "r"):
             continue
@@ -137,8 +159,8 @@ def _products(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counte
         )
 
 
-def _boxes(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
-    for launch in recording.parts["tensors"]:
+def _boxes(parts: Parts) -> Iterator[tuple[HopperLaunch, Counters]]:
+    for launch in parts.get("tensors", ()):
         if launch.kernel[:3] not in ("tl_", "ts_", "tr_") or launch.map is None:
             continue
         given, count = launch.map, int(launch.kernel[3])
@@ -158,8 +180,8 @@ def _boxes(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]
         yield launch, {metric: listener.sectors}
 
 
-def _bulk(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
-    for launch in recording.parts["bulk_and_clusters"]:
+def _bulk(parts: Parts) -> Iterator[tuple[HopperLaunch, Counters]]:
+    for launch in parts.get("bulk_and_clusters", ()):
         if launch.kernel in ("bl", "bs", "br"):
             _, metric = _OF_ENGINE[launch.kernel[1]]
             start, place, length = (np.array([number]) for number in launch.numbers[:3])
@@ -171,10 +193,10 @@ def _sectors(start: np.ndarray, length: np.ndarray) -> int:
     return int(((start + length - 1 >> 5) - (start >> 5) + 1).sum())
 
 
-def _cluster(recording: HopperRecording, rank: int) -> Iterator[tuple[HopperLaunch, Counters]]:
+def _cluster(parts: Parts, rank: int) -> Iterator[tuple[HopperLaunch, Counters]]:
     """For another block (rank 1) or its own: counts beyond those of an empty kernel."""
     empty: Counters = {}
-    for launch in recording.parts["bulk_and_clusters"]:
+    for launch in parts.get("bulk_and_clusters", ()):
         if launch.kernel == "dempty" and launch.numbers[0] == rank:
             empty = launch.counters
         name = launch.kernel.removeprefix("d_")
@@ -199,7 +221,12 @@ def _cluster(recording: HopperRecording, rank: int) -> Iterator[tuple[HopperLaun
             added = {WAVEFRONTS.format(end): wavefronts, CONFLICTS.format(end): conflicts}
         for what, number in zip(("requests", "sectors", "set_accesses"), counts):
             added[REMOTE.format(what, end)] = number
-        yield launch, {metric: number + empty[metric] for metric, number in added.items()}
+        yield launch, _above(empty, added)
+
+
+def _above(empty: Counters, added: Counters) -> Counters:
+    """Counts that are added to those of an empty kernel, as far as they were collected."""
+    return {metric: number + empty[metric] for metric, number in added.items() if metric in empty}
 
 
 def _served_at_once(addresses: np.ndarray) -> int:
@@ -208,19 +235,18 @@ def _served_at_once(addresses: np.ndarray) -> int:
     return int(np.bincount(words % 32).max())
 
 
-def _barriers(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
+def _barriers(parts: Parts) -> Iterator[tuple[HopperLaunch, Counters]]:
     empty: Counters = {}
-    for launch in recording.parts["mbarriers"]:
+    for launch in parts.get("mbarriers", ()):
         if launch.kernel == "b_empty":
             empty = launch.counters
         if launch.kernel.startswith("b_"):
-            metrics = (WAVEFRONTS.format(end) for end in ("ld", "st", "atom"))
-            yield launch, {metric: empty[metric] for metric in metrics}
+            yield launch, _above(empty, {WAVEFRONTS.format(end): 0 for end in ("ld", "st", "atom")})
 
 
-def _local(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
+def _local(parts: Parts) -> Iterator[tuple[HopperLaunch, Counters]]:
     """Each kernel stores to one address, and those with loads load from another."""
-    for launch in recording.parts["constants_and_local_memory"]:
+    for launch in parts.get("constants_and_local_memory", ()):
         kind, _, bits = launch.kernel.removeprefix("l_").partition("t" if "st" in launch.kernel else "d")
         if not launch.kernel.startswith("l_"):
             continue
@@ -236,11 +262,11 @@ def _local(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]
         yield launch, expected
 
 
-def _constants(recording: HopperRecording) -> Iterator[tuple[HopperLaunch, Counters]]:
+def _constants(parts: Parts) -> Iterator[tuple[HopperLaunch, Counters]]:
     """Relative to the launch whose lanes have one address; 16 bytes are two loads of 8."""
     alike: dict[str, int] = {}
     found = []
-    for launch in recording.parts["constants_and_local_memory"]:
+    for launch in parts.get("constants_and_local_memory", ()):
         if launch.kernel.startswith("c_ld"):
             addresses, active = _lanes(launch.table[:32])
             bytes = int(launch.kernel.removeprefix("c_ld")) // 8

@@ -1,6 +1,6 @@
-"""Repeats the launches of a recording of the Hopper microbenchmarks on this machine's GPU.
+"""Repeats the launches of recordings of the Hopper microbenchmarks on this machine's GPU.
 
-The kernels are compiled here, and each part runs under ncu with its own counters.
+The kernels are compiled here, and each part runs under ncu with the counters that rules predict for it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from memsim.errors import MemsimError
 from memsim.validate.device import this_device
 from memsim.validate.hopper.hopper_launches import CODE, ERROR, PLAN, TABLES
 from memsim.validate.hopper.hopper_recording import HopperLaunch, HopperRecording
+from memsim.validate.hopper.judge_hopper import compared_metrics
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
 from memsim.validate.profiles import Profile, read_report
 
@@ -28,8 +29,8 @@ CHIP, CAPABILITY = "sm_90a", "9.0"
 Progress = Callable[[float], None] | None
 
 
-def run_hopper(model: HopperRecording, progress: Progress = None) -> HopperRecording:
-    """Measure every launch of `model` on this machine.
+def run_hopper(models: Sequence[HopperRecording], progress: Progress = None) -> list[HopperRecording]:
+    """Measure every launch of `models` on this machine.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; another chip; no compiler.
@@ -41,8 +42,7 @@ def run_hopper(model: HopperRecording, progress: Progress = None) -> HopperRecor
             f" {CAPABILITY}",
             hint="memsim probe --live, without --hopper, probes the instructions that the chip has",
         )
-    compiled = compile_cubin(model.source, arch=CHIP)
-    total, done = sum(map(len, model.parts.values())), 0
+    total, done = sum(len(part) for model in models for part in model.parts.values()), 0
 
     def launched() -> None:
         nonlocal done
@@ -51,12 +51,18 @@ def run_hopper(model: HopperRecording, progress: Progress = None) -> HopperRecor
             progress(min(1.0, done / total))
 
     date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    parts = {
-        part: tuple(_measured(profiler, compiled.code, launches, model.metrics[part], launched))
-        for part, launches in model.parts.items()
-    }
     about = {"gpu": device.gpu, "driver": device.driver, "ncu": profiler.version, "date": date}
-    return replace(model, about={**about, "compiler": compiled.compiler}, parts=parts)
+    made = []
+    for model in models:
+        compiled = compile_cubin(model.source, arch=CHIP)
+        metrics = compared_metrics(model.parts)
+        parts = {
+            part: tuple(_measured(profiler, compiled.code, launches, metrics[part], launched))
+            for part, launches in model.parts.items()
+        }
+        told = {**about, "compiler": compiled.compiler}
+        made.append(replace(model, about=told, parts=parts, metrics=metrics))
+    return made
 
 
 def _measured(

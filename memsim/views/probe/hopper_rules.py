@@ -18,20 +18,20 @@ COLUMNS = (Column("rule"), Column("launches equal", keep=1), Column(""))
 TOLD = 10
 
 
-def headline(recording: HopperRecording, found: Sequence[HopperHeld]) -> str:
+def headline(recordings: Sequence[HopperRecording], found: Sequence[HopperHeld]) -> str:
     """How many of the rules hold, and which do not."""
     fails = [held.name for held in found if not held.holds]
     return answer(
-        recording.about["gpu"], "{} of {} rules for Hopper's own instructions hold", len(found), fails
+        recordings[0].about["gpu"], "{} of {} rules for Hopper's own instructions hold", len(found), fails
     )
 
 
-def write(recording: HopperRecording, found: Sequence[HopperHeld], stream: TextIO) -> None:
+def write(recordings: Sequence[HopperRecording], found: Sequence[HopperHeld], stream: TextIO) -> None:
     """The answer, a row for each rule, and the counters that differ."""
     from rich.text import Text
 
     console, room = open_console(stream)
-    console.print(Text(headline(recording, found), style="bold"))
+    console.print(Text(headline(recordings, found), style="bold"))
     console.print()
     rows = [
         Row(
@@ -47,18 +47,18 @@ def write(recording: HopperRecording, found: Sequence[HopperHeld], stream: TextI
             console.print(f"{held.name}: {kernel}: {metric}: {measured:,} and not {predicted:,}")
         if len(held.different) > TOLD:
             console.print(f"{held.name}: and {len(held.different) - TOLD:,} more")
-    about = recording.about
-    console.print(
-        f"Recorded {about['date']} (driver {about['driver']}, Nsight Compute {about['ncu']}): one launch of a"
-        " small kernel for each configuration."
-    )
+    for about in (one.about for one in recordings):
+        console.print(
+            f"Recorded {about['date']} (driver {about['driver']}, Nsight Compute {about['ncu']}): one launch"
+            " of a small kernel for each configuration."
+        )
 
 
-def to_dict(recording: HopperRecording, found: Sequence[HopperHeld]) -> dict[str, Any]:
+def to_dict(recordings: Sequence[HopperRecording], found: Sequence[HopperHeld]) -> dict[str, Any]:
     """The same as plain values."""
     return {
         "schema": SCHEMA,
-        "about": recording.about,
-        "verdict": headline(recording, found),
+        "about": [one.about for one in recordings],
+        "verdict": headline(recordings, found),
         "rules": [{**asdict(held), "holds": held.holds} for held in found],
     }
