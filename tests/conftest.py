@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The same examples every time, and no limit of time; `HYPOTHESIS_PROFILE=random`, which runs every night, has
-# others each time.
+# others each time, and more of them.
 settings.register_profile(
     "same", deadline=None, derandomize=True, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("random", settings.get_profile("same"), derandomize=False, max_examples=200)
+settings.register_profile("random", settings.get_profile("same"), derandomize=False, max_examples=400)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 

@@ -30,6 +30,7 @@ def test_no_picture_is_stale(copy: Path) -> None:
     assert pictures.stale_pictures(ROOT) == pictures.stale_pictures(copy) == []
 
 
+@pytest.mark.slow
 def test_other_numbers_and_a_missing_file_are_found(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = copy / pictures.FOLDER
     (folder / "flow.png").unlink()

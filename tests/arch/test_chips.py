@@ -89,6 +89,7 @@ extern "C" __global__ void launch(int *out, int k) {
 """
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("chip", few(ARCHS, ("sm_75", "sm_90", "sm_120")))
 def test_a_launch_is_read_where_each_chip_has_it(chip: str, tmp_path: Path) -> None:
     """Dimensions, the stack, windows of shared and local memory, and a constant variable."""
@@ -102,6 +103,7 @@ def test_a_launch_is_read_where_each_chip_has_it(chip: str, tmp_path: Path) -> N
     assert np.array_equal(out, np.tile(expected, 2))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("chip", OTHERS)
 @pytest.mark.parametrize("name", few(["transpose_naive", "kernel_v4"], ("transpose_naive",)))
 def test_kernels_of_the_catalogue_cost_the_same_on_each(name: str, chip: str) -> None:
@@ -192,6 +194,7 @@ extern "C" __global__ void pairs(
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("chip", few(ARCHS, ("sm_75", "sm_90", "sm_120")))
 def test_two_pointers_that_are_loaded_at_once_are_both_known(chip: str, tmp_path: Path) -> None:
     """As of sm_100 one instruction loads both; of sm_120 64-bit sums and moves are one instruction."""

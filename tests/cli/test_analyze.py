@@ -243,6 +243,7 @@ def test_the_good_twin_of_the_wrong_words(
     assert (done.code, done.out.splitlines()[0]) == (0, "k: no shared or global access was made")
 
 
+@pytest.mark.slow
 def test_the_folder_changes_nothing(memsim: Run, tmp_path: Path) -> None:
     here = document(memsim("analyze", "kernel_v4", *SMALL, "--json"))
     command = (sys.executable, "-m", "memsim", "analyze", "kernel_v4", *SMALL, "--json")

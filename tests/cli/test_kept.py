@@ -120,6 +120,7 @@ def test_whatever_changes_is_analyzed_anew(tmp_path: Path, memsim: Run, traced: 
     assert said() == outputs[0] and len(traced) == len(outputs)
 
 
+@pytest.mark.slow
 def test_what_is_said_of_the_compilation_is_said_again(
     tmp_path: Path, memsim: Run, traced: list[str]
 ) -> None:

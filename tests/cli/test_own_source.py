@@ -51,6 +51,7 @@ def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> 
     ]
 
 
+@pytest.mark.slow
 def test_variables_that_never_change_are_values(file: Path, memsim: Run) -> None:
     text = SOURCE.replace("const int N = 256;", "int N = 1 << 8; size_t bytes = N * 4;")
     text = text.replace("int by = std::stoi(argv[1]);", "int by = 3;").replace("N * sizeof(float)", "bytes")
@@ -180,6 +181,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_the_command_that_is_offered_for_structs_can_be_typed(file: Path, memsim: Run) -> None:
     """An element that is a struct or a vector is so many numbers side by side."""
     file.write_text(PARTICLES)

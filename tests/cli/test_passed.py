@@ -89,6 +89,7 @@ def test_what_has_changed_is_worked_out(file: str, text: str, memsim: Run, worke
     assert (memsim("check").out, len(worked_out)) == (OK, 3)
 
 
+@pytest.mark.slow
 def test_files_of_arguments_count(memsim: Run, worked_out: list[object]) -> None:
     assert memsim("check").code == 0
     np.save("index.npy", np.zeros(64, np.int32))

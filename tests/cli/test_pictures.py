@@ -65,6 +65,7 @@ def test_a_heatmap_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
         assert two.read_text("utf-8") == heatmap_page([catalog()[name].analyze(size=SIZE) for name in names])
 
 
+@pytest.mark.slow
 def test_compare_takes_what_analyze_takes(memsim: Run, tmp_path: Path) -> None:
     saved = tmp_path / "v4.npz"
     fine(memsim("analyze", "kernel_v4_colmajor", *SMALL, "--save-trace", saved))
@@ -137,6 +138,7 @@ def test_explain_takes_the_worst_access_by_itself(memsim: Run) -> None:
     assert "  group 1, bank 0: s_a[0][0] (lane 0) | s_a[4][0] (lane 1)" in lines
 
 
+@pytest.mark.slow
 def test_explain_by_line_and_by_site(memsim: Run) -> None:
     by_line = fine(memsim("explain", "kernel_v4_colmajor", *SMALL, "--line", "42"))
     assert by_line == fine(memsim("explain", "kernel_v4_colmajor", *SMALL, "--site", "4"))

@@ -132,6 +132,7 @@ def test_a_saved_trace(memsim: Memsim, tile: Path) -> None:
     assert done.out.splitlines()[-1] == ("Not proven by replay: there is no source to recompile.")
 
 
+@pytest.mark.slow
 def test_a_target_of_a_project(memsim: Memsim, tile: Path) -> None:
     Path("memsim.toml").write_text(
         '[[targets]]\nname = "mine"\nfile = "tile.cu"\ngrid = [1]\nblock = [32, 32]\n'
@@ -155,6 +156,7 @@ def test_analyze_says_what_to_type_where_there_are_conflicts(memsim: Memsim, til
     assert "memsim suggest" not in memsim("analyze", "transpose_xor", "--size", "32,32").out
 
 
+@pytest.mark.slow
 def test_explain_says_what_would_help(memsim: Memsim, tile: Path) -> None:
     lines = memsim("explain", tile, *LAUNCH).out.splitlines()
     found = lines[lines.index("What would help:") :]

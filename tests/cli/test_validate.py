@@ -383,7 +383,7 @@ def test_two_reports_prove_arbitration(memsim: Run, scale: Path, tmp_path: Path)
     assert done.out.startswith("scale on the GPU of run.ncu-rep and alone.ncu-rep: equal but for arbitration")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("ncu_report")
 @pytest.mark.parametrize(
     ("change", "says"),

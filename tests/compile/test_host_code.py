@@ -96,6 +96,7 @@ def test_tree_sitter_is_imported_only_where_host_code_stands_in_the_way() -> Non
     assert done.stdout.split() == ["False", "True"]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("wrong", "line", "column"),
     [("wrong", 15, 42), pytest.param("FACTOR + also", 18, 80, marks=pytest.mark.slow)],

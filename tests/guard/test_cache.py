@@ -164,6 +164,7 @@ def test_another_memsim_has_other_names(tmp_path: Path, monkeypatch: pytest.Monk
     assert key_of(job) == before
 
 
+@pytest.mark.slow
 def test_a_comment_in_the_source_is_seen(tmp_path: Path) -> None:
     """The trace has the source's text: without it in the name, an old text would come back."""
     (tmp_path / "tile.cu").write_text(TILE)
@@ -276,6 +277,7 @@ def test_kernels_of_one_file_are_compiled_once_and_then_never(tmp_path: Path, ma
     assert "compile_cubin" in made
 
 
+@pytest.mark.slow
 def test_another_launch_of_a_file_needs_no_compiler(tmp_path: Path, made: list[str]) -> None:
     store = tmp_path / "cache"
     ways(many(tmp_path), store)
@@ -331,6 +333,7 @@ def test_another_compiler_makes_it_anew(
     assert made.count("compile_cubin") == 1
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "unseen",
     [
@@ -419,8 +422,8 @@ class Logged(KernelFile):
         return super()._module(arch)
 
 
-@pytest.mark.some(2)
-@pytest.mark.parametrize(("suffix", "jobs"), [(".cu", 1), (".ptx", 1), (".ptx", 2), (".cubin", 1)])
+@pytest.mark.some(1)
+@pytest.mark.parametrize(("suffix", "jobs"), [(".ptx", 2), (".cu", 1), (".ptx", 1), (".cubin", 1)])
 def test_a_file_is_loaded_once_for_its_kernels_by_whichever_process(
     tmp_path: Path, suffix: str, jobs: int
 ) -> None:

@@ -112,6 +112,7 @@ def test_another_depth_is_another_launch_although_the_grid_is_the_same(folder: F
     assert "arguments M 64, N 64, K 16" in done.out
 
 
+@pytest.mark.slow
 def test_moving_a_line_is_no_change(tile: Tile) -> None:
     project = tile()
     project.run("baseline")
@@ -140,6 +141,7 @@ def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
     assert "the kernel no longer makes this access" in done.out
 
 
+@pytest.mark.slow
 def test_an_edited_line_is_one_access_in_the_comment(tile: Tile) -> None:
     project = tile()
     project.run("baseline")
@@ -399,6 +401,7 @@ args = ["f32[1024]", "f32[1024]", "i32[1024]=iota"]
 """
 
 
+@pytest.mark.slow
 def test_what_is_accepted_of_one_array_is_accepted_of_no_other(folder: Folder) -> None:
     folder.write("k.cu", LOOPS)
     folder.write("memsim.toml", 'budgets = ["ways <= 1"]\naccept = ["sites(array=h)"]\n' + LOOPS_TARGET)

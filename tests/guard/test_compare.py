@@ -186,6 +186,7 @@ def test_a_revision_has_its_own_headers(folder: Folder, options: str) -> None:
     assert "1 improved, of 4 accesses" in folder.run(*at_head).out
 
 
+@pytest.mark.slow
 def test_headers_outside_of_the_repository_stay_where_they_are(
     folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +228,7 @@ def test_kernels_that_ship_do_not_change_with_another_repository(folder: Folder)
     assert "no revision of this repository changes" in done.err
 
 
+@pytest.mark.slow
 def test_kernels_that_ship_change_with_their_own_repository(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

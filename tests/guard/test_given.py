@@ -79,7 +79,7 @@ def edit(name: str, seconds: int) -> None:
     written(path, seconds)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("edited", "seconds"), [("k.cu", 5), ("pad.h", 20)])
 def test_a_source_that_changed_alone_is_refused(
     project: tuple[str, bool], run: Run, edited: str, seconds: int

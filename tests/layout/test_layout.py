@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 import tensor_layouts as cute
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
@@ -71,7 +71,6 @@ def test_coordinates_of_modes_and_their_inverse(layout: Layout, random: object) 
     assert layout.coordinate(layout.footprint) is None
 
 
-@settings(max_examples=100)
 @given(layouts(), layouts(swizzled=False))
 def test_composition_is_one_after_the_other(outer: Layout, inner: Layout) -> None:
     assume(int(inner.table().max()) < outer.size)

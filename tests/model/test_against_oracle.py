@@ -61,7 +61,6 @@ def requests(draw: st.DrawFn, width: int) -> tuple[np.ndarray, np.ndarray]:
     return addresses, np.array(active)
 
 
-@settings(max_examples=600)
 @given(st.data())
 def test_shared_equals_the_oracle(data: st.DataObject) -> None:
     op, width = data.draw(st.sampled_from(SHARED_KINDS))
@@ -71,7 +70,6 @@ def test_shared_equals_the_oracle(data: st.DataObject) -> None:
     assert found == oracle.shared(addresses.tolist(), width, op, active.tolist())
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_global_equals_the_oracle(data: st.DataObject) -> None:
     op, width = data.draw(st.sampled_from(GLOBAL_KINDS))
@@ -100,7 +98,6 @@ def test_the_requests_reach_both_sides_of_the_pair_rule(width: int) -> None:
     assert seen == {"True True", "True False", "False True", "False False"}
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_what_no_rule_can_change(data: st.DataObject) -> None:
     op, width = data.draw(st.sampled_from(SHARED_KINDS))
@@ -181,7 +178,6 @@ def test_ideal_can_be_less_than_a_conflict_free_load_needs() -> None:
     assert (neighbours.wavefronts, neighbours.conflicts, neighbours.ideal) == (2, 0, 2)
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_local_memory_equals_the_oracle(data: st.DataObject) -> None:
     op, width = data.draw(st.sampled_from(["load", "store"])), data.draw(st.sampled_from([1, 2, 4, 8, 16]))
@@ -193,7 +189,6 @@ def test_local_memory_equals_the_oracle(data: st.DataObject) -> None:
     assert int(moved.sectors) == found["sectors"]
 
 
-@settings(max_examples=300)
 @given(st.data())
 def test_constants_equal_the_oracle(data: st.DataObject) -> None:
     width = data.draw(st.sampled_from([1, 2, 4, 8]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
@@ -26,7 +26,6 @@ def copies(draw: st.DrawFn, width: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     return to, np.abs(source), active, np.array(reads)
 
 
-@settings(max_examples=300)
 @given(st.data(), st.sampled_from([4, 8, 16]))
 def test_copies_equal_the_oracle(data: st.DataObject, width: int) -> None:
     to, source, active, read = data.draw(copies(width))
@@ -51,7 +50,6 @@ def test_copies_equal_the_oracle(data: st.DataObject, width: int) -> None:
     assert [int(getattr(elsewhere, name)) for name in COUNTS] == [int(getattr(cost, name)) for name in COUNTS]
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_bypassing_equals_the_oracle(data: st.DataObject) -> None:
     to, source, active, _ = data.draw(copies(16))
@@ -61,7 +59,6 @@ def test_bypassing_equals_the_oracle(data: st.DataObject) -> None:
     assert overlaps(to, active) == (len(set(to[active].tolist())) < active.sum())
 
 
-@settings(max_examples=100)
 @given(st.data(), st.sampled_from([4, 8, 16]))
 def test_side_by_side_the_origins_do_not_matter(data: st.DataObject, width: int) -> None:
     to, _, active, _ = data.draw(copies(width))

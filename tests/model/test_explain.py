@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
@@ -17,7 +17,6 @@ from tests.model.oracle import COUNTS_LANES, words_of
 from tests.model.test_against_oracle import LANES, SHARED_KINDS, requests
 
 
-@settings(max_examples=400)
 @given(st.data())
 def test_wavefronts_and_groups_add_up_to_the_counts(data: st.DataObject) -> None:
     op, width = data.draw(st.sampled_from(SHARED_KINDS))
@@ -35,7 +34,6 @@ def test_wavefronts_and_groups_add_up_to_the_counts(data: st.DataObject) -> None
     assert (service.group[active] == LANES[active] // int(service.lanes) + 1).all()
 
 
-@settings(max_examples=400)
 @given(st.data())
 def test_in_a_wavefront_a_bank_serves_one_word(data: st.DataObject) -> None:
     op, width = data.draw(st.sampled_from(SHARED_KINDS))

@@ -36,6 +36,7 @@ def test_the_driver_places_each_variable_by_itself(tmp_path: Path) -> None:
     assert out.tolist() == [6, 6, 6, 6] + [3] * 28
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("n, counted", [(3, False), (5, True)])
 def test_generic_addresses_in_local_memory_are_not_modelled(tmp_path: Path, n: int, counted: bool) -> None:
     source = """
@@ -117,6 +118,7 @@ def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path)
     assert (out[:32] == 1000 * 5 * turn + 3 + 10).all() and (out[32:36] == 40).all()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("use, known", [("%nctaid.x", True), ("%gridid", False)])
 def test_what_only_the_driver_knows_is_unknown(tmp_path: Path, use: str, known: bool) -> None:
     kind, letter = ("u64", "l") if use == "%gridid" else ("u32", "r")

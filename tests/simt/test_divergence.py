@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.api.loading import load
@@ -195,7 +195,6 @@ def interpret(program: Any, x: list[int]) -> list[int]:
     return x
 
 
-@settings(max_examples=150, deadline=None)
 @given(programs)
 def test_random_programs_equal_the_scalar_interpreter(program: Any) -> None:
     out = np.zeros((BLOCKS * THREADS, REGISTERS), np.int32)

@@ -39,6 +39,7 @@ def sectors_of(array: np.ndarray, first: int) -> int:
     return sum(len({address // 32 for address in warp}) for warp in warps)
 
 
+@pytest.mark.some(1)
 @FORMS
 def test_a_view_starts_where_it_starts(tmp_path: Path, code: str) -> None:
     k = in_form(tmp_path, COPY, code)
@@ -85,6 +86,7 @@ def test_a_run_reads_and_writes_views_in_place(tmp_path: Path, code: str) -> Non
     assert not out[:, [0, 2]].any()
 
 
+@pytest.mark.some(1)
 @FORMS
 def test_views_of_one_array_share_its_memory(tmp_path: Path, code: str) -> None:
     k = in_form(tmp_path, COPY, code)
@@ -109,6 +111,7 @@ extern "C" __global__ void k(const float *const *table, float *out, int n) {
 }"""
 
 
+@pytest.mark.some(1)
 @FORMS
 def test_a_table_of_pointers(tmp_path: Path, code: str) -> None:
     k = in_form(tmp_path, GATHER, code)
@@ -180,6 +183,7 @@ def test_the_names_of_arguments_are_at_hand() -> None:
     assert memsim.TensorMap is TensorMap
 
 
+@pytest.mark.some(1)
 @FORMS
 def test_dynamic_shared_memory_that_is_not_known(tmp_path: Path, code: str) -> None:
     text = """

@@ -43,6 +43,7 @@ def test_wide_stores_that_keep_a_tile_from_its_best_layout_are_split(tmp_path: P
     assert sum(site.wavefronts or 0 for site in done.sites) == found.cost.most
 
 
+@pytest.mark.slow
 def test_what_is_best_with_wide_accesses_is_not_split(tmp_path: Path) -> None:
     text = """
 extern "C" __global__ void k(const float4 *in, float4 *out) {

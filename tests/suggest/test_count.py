@@ -63,6 +63,7 @@ def test_a_swizzle(index: str, change: Map, plain: Analysis, tmp_path: Path) -> 
     assert cost.wavefronts == wavefronts_of(analyzed(swizzled.job(tmp_path)), "tile")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("level", "wavefronts", "sectors"), [("cg", 32, 144), ("ca", 64, 128)])
 def test_copies(level: str, wavefronts: int, sectors: int, tmp_path: Path) -> None:
     """A cp.async.cg moves a sector for each line of global memory and sector of shared memory that meet."""

@@ -49,6 +49,7 @@ SHARED_FLOAT4 = WARPS * K * 4 * STEPS
 FLOAT4 = WARPS * K * 8 * STEPS
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("kernel", "best"),
     [
@@ -76,6 +77,7 @@ def test_kernels_of_the_catalogue(kernel: str, best: dict[str, int]) -> None:
     assert differing_results(job, found.proof.job) == ()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("case", "best", "extra"),
     [

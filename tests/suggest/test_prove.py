@@ -173,6 +173,7 @@ def test_without_a_compiler_the_proposals_stay(tmp_path: Path, monkeypatch: pyte
     assert "Not proven by replay: NVRTC, NVIDIA's compiler library, is not installed." in str(found)
 
 
+@pytest.mark.slow
 def test_an_edit_that_does_not_compile_is_passed_over(tmp_path: Path) -> None:
     """A check of the tile's size in the source: the padding breaks it, the swizzle does not."""
     text = transpose("float tile[32][32]").text.replace(

@@ -69,6 +69,7 @@ extern "C" __global__ void k(const float *in, float *out) {
         assert suggest(analyzed(job), job).remapped == ()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "text",
     [

@@ -98,6 +98,7 @@ def test_what_is_forgotten_is_looked_at_again(
     assert short.sites == whole.sites
 
 
+@pytest.mark.slow
 @given(data=st.data(), kind=st.sampled_from(SM_90.rules))
 def test_what_stands_for_another_costs_the_same(data: st.DataObject, kind: Rule) -> None:
     """Requests of equal numbers, each by itself in a trace: the analysis and the figures are equal."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim
@@ -71,7 +71,6 @@ def oracle(made: list[tuple[str, int | Sum, bool | Part]]) -> Footprint:
     return Footprint(len(read), len(written))
 
 
-@settings(max_examples=200)
 @given(executions(), st.sampled_from([1, 3, 24]), st.sampled_from([1, 4096]))
 def test_it_is_the_set_of_sectors(
     made: list[tuple[str, int | Sum, bool | Part]], piece_bits: int, waiting: int

@@ -76,6 +76,7 @@ def test_predicted_and_measured_stand_side_by_side(
         )
 
 
+@pytest.mark.slow
 def test_it_is_in_the_json(
     tile: Path, ncu: Callable[[Counts], list[int]], capsys: pytest.CaptureFixture[str]
 ) -> None:

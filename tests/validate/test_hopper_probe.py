@@ -125,6 +125,7 @@ def some(recording: HopperRecording, part: str, kernel: str) -> list[HopperLaunc
     return found[:: max(1, len(found) // 3)]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("part", "kernel"),
     [

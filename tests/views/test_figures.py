@@ -153,6 +153,7 @@ def test_every_picture_names_the_kernel_and_says_what_colours_mean() -> None:
             assert legend
 
 
+@pytest.mark.slow
 def test_names_that_are_not_there_are_refused() -> None:
     plot = kernel("kernel_v4").plot
     assert len(plot.layout("s_b").axes) == len(plot.layout().axes)

@@ -77,6 +77,7 @@ def flushing(operation: Callable[..., float], kind: str, *more: Any) -> Callable
     return lambda *x: flush(operation(*(flush(y, kind) for y in x), f"{kind}.ftz", *more), kind)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("mode", MODES)
 def test_flushing(verify: Verify, mode: str) -> None:
     def check(name: str, operation: Callable[..., float], count: int) -> None:
@@ -114,6 +115,7 @@ def test_saturating(verify: Verify, kind: str) -> None:
     verify(case(f"fma.rn.sat.{kind}", kind, f"{two} {kind}", three))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", HALVES)
 def test_half_arithmetic(verify: Verify, kind: str) -> None:
     one = kind.removesuffix("x2")

@@ -8,7 +8,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from memsim.analysis import analyze_trace
 from memsim.arch import SM_90
@@ -36,7 +36,6 @@ def global_(*requests: Request, **fields: object) -> GlobalRequest:
     return found
 
 
-@settings(max_examples=60)
 @given(traces())
 def test_every_row_of_every_trace_adds_up(trace: Trace) -> None:
     analysis = analyze_trace(trace)

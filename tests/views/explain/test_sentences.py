@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from memsim.analysis import analyze_trace
 from memsim.trace.trace import Trace
@@ -105,7 +105,6 @@ def test_what_is_said(text: str, parts: list[str]) -> None:
         assert part in text
 
 
-@settings(max_examples=60)
 @given(traces())
 def test_a_conflict_is_said_where_there_is_one_and_nowhere_else(trace: Trace) -> None:
     analysis = analyze_trace(trace)

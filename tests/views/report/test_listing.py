@@ -120,6 +120,7 @@ def test_a_wrong_number_would_be_found() -> None:
             check_counts(wrong, analysis)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["kernel_v4_colmajor", "ada_decoupled"])
 def test_rows_and_lines_pair_up(name: str) -> None:
     analysis = kernel(name)

@@ -172,6 +172,7 @@ def test_before_and_after() -> None:
     assert alone.all("table", class_="sums") == [] and len(alone.all("table", class_="heat")) == 1
 
 
+@pytest.mark.slow
 def test_what_would_help_is_told_and_no_array_is_drawn_twice() -> None:
     analysis = kernel("kernel_v4_colmajor")
     page = read(report_page(analysis))
