@@ -205,7 +205,7 @@ class Analysis:
             "totals": dict(self.totals),
             "undecided": dict(self.undecided),
             "notes": list(self.trace.notes),
-            "unsure": list(self.trace.uncertain),
+            "uncertain": list(self.trace.uncertain),
         }
 
 

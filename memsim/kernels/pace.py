@@ -23,8 +23,8 @@ class Pace:
 
     def nanoseconds(self, blocks: int, lines: float) -> float:
         """Of a launch: in as many waves as needed; the last may not fill the multiprocessors."""
-        rounds, rest = divmod(-(-blocks // MULTIPROCESSORS), len(self.line))
-        full = rounds * (self.start + lines * self.line[-1])
+        waves, rest = divmod(-(-blocks // MULTIPROCESSORS), len(self.line))
+        full = waves * (self.start + lines * self.line[-1])
         return full + (self.start + lines * self.line[rest - 1] if rest else 0.0)
 
 

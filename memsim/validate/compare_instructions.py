@@ -35,7 +35,7 @@ from memsim.validate.profiles import CODE_METRICS, counter_of
 from memsim.validate.sass import access_of
 
 # Verdicts on a launch, best first; "not certain" if something differs that the analysis marks as uncertain.
-EQUAL, ARBITRATION, PARTLY, UNSURE, DIFFERS = (
+EQUAL, ARBITRATION, PARTLY, UNCERTAIN, DIFFERS = (
     "equal",
     "equal but for arbitration",
     "equal as far as modelled",
@@ -43,7 +43,6 @@ EQUAL, ARBITRATION, PARTLY, UNSURE, DIFFERS = (
     "differs",
 )
 COPY, BULK = "cp.async", "bulk"
-CODE_VERDICTS = (EQUAL, ARBITRATION, PARTLY, UNSURE, DIFFERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,10 @@ class CodeComparison:
 
     @property
     def verdict(self) -> str:
-        """One of `CODE_VERDICTS`."""
+        """`EQUAL`, `ARBITRATION`, `PARTLY`, `UNCERTAIN` or `DIFFERS`."""
         count = Counter(figure.verdict for figure in self.figures)
         if count[DIFFERENT]:
-            return UNSURE if self.uncertain else DIFFERS
+            return UNCERTAIN if self.uncertain else DIFFERS
         if count[UNMODELLED]:
             return PARTLY
         return ARBITRATION if count[NOISE] else EQUAL

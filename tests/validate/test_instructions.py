@@ -20,7 +20,7 @@ from memsim.validate.compare_instructions import (
     DIFFERS,
     EQUAL,
     PARTLY,
-    UNSURE,
+    UNCERTAIN,
     CodeComparison,
     InstructionRow,
     compare_code,
@@ -230,7 +230,7 @@ def test_what_is_not_certain_is_said_where_something_differs() -> None:
     right = analysis("kernel_v4")
     note = "the result of an atomic decides the address at k.cu:7"
     ordered = replace(right, trace=replace(right.trace, uncertain=(note,)))
-    assert (compare_code(wrong, ordered).verdict, compare_code(wrong, ordered).uncertain) == (UNSURE, note)
+    assert (compare_code(wrong, ordered).verdict, compare_code(wrong, ordered).uncertain) == (UNCERTAIN, note)
     assert compare_code(recorded("kernel_v4").profiles, ordered).verdict == ARBITRATION
 
 

@@ -19,7 +19,7 @@ from memsim.api.running import trace_job
 from memsim.job import Job
 from memsim.launch import Launch, dim3
 from memsim.validate.code_recording import load_code_recording
-from memsim.validate.compare_instructions import DIFFERS, UNSURE, compare_code
+from memsim.validate.compare_instructions import DIFFERS, UNCERTAIN, compare_code
 from tests.few import few
 from tests.validate.conftest import TRACES
 
@@ -63,7 +63,7 @@ def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     assert (job.launch.grid, job.launch.block) == (recording.launch.grid, recording.launch.block)
     comparison = compare_code(recording.profiles, analyze_trace(trace_job(job)))
     assert not comparison.differences
-    assert comparison.verdict not in (DIFFERS, UNSURE)
+    assert comparison.verdict not in (DIFFERS, UNCERTAIN)
 
 
 def test_kernels_of_all_kinds_are_recorded() -> None:

@@ -115,5 +115,5 @@ def to_dict(analysis: Analysis) -> dict[str, Any]:
         "schema": 1,
         "kernel": analysis.trace.kernel,
         **analysis.bound.to_dict(),
-        "unsure": list(analysis.trace.uncertain),
+        "uncertain": list(analysis.trace.uncertain),
     }

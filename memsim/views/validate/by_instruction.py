@@ -118,7 +118,7 @@ def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, An
             }
             for row in comparison.rows
         ],
-        "unsure": comparison.uncertain,
+        "uncertain": comparison.uncertain,
         "notes": list(subject.notes),
     }
 
