@@ -20,7 +20,8 @@ import numpy as np
 import memsim
 from docs.growth import page as growth
 from memsim.analysis import Analysis
-from memsim.views.explain.data import GlobalRequest, SharedRequest, take_apart
+from memsim.views.explain.data import take_apart
+from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest
 from memsim.views.explain.sentences import sentences
 from memsim.views.flow.ladder import ladder
 from memsim.views.heatmap.heat_rows import heat_rows

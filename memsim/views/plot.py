@@ -12,7 +12,8 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.launch import shown
 from memsim.views.explain.choose import worst_site
-from memsim.views.explain.data import SharedRequest, take_apart
+from memsim.views.explain.data import take_apart
+from memsim.views.explain.lane_by_lane import SharedRequest
 from memsim.views.layout.data import layouts
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from matplotlib.patches import FancyArrowPatch
 
 from memsim.errors import MemsimError
 from memsim.views import canvas
-from memsim.views.explain.data import SharedRequest, take_apart
+from memsim.views.explain.data import take_apart
+from memsim.views.explain.lane_by_lane import SharedRequest
 from memsim.views.flow.data import flow
 from memsim.views.heatmap.data import bank_use
 from memsim.views.layout.data import layouts

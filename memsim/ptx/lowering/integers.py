@@ -1,4 +1,4 @@
-"""Lowering of integer arithmetic and bit instructions.
+"""Lowering of integer arithmetic.
 
 32-bit operations become those of the chip; 16-bit operands are extended where they are read; 64-bit
 operations are split into words where words are independent, and the rest uses `memsim.isa.expanded`.
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers, negated
+from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high, lowers, negated
 from memsim.ptx.program import PtxInstruction
 
 ONES = Immediate(-1)
-_AND, _OR, _XOR, _NOT = 0xC0, 0xFC, 0x3C, 0x0F
 
 
 def integer_kind(instruction: PtxInstruction, *allowed: str) -> str:
@@ -271,132 +270,3 @@ def lower_dot_product(asm: Assembler, instruction: PtxInstruction) -> None:
     name += f".{left[0].upper()}{8 if four else 16}.{right[0].upper()}8"
     to, *sources = instruction.operands
     asm.emit(name, asm.target(to), *(asm.word(one) for one in sources))
-
-
-# --- bits -----------------------------------------------------------------------------------
-
-
-@lowers("and", "or", "xor", "not")
-def lower_logic(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = instruction.modifiers[-1]
-    table = {"and": _AND, "or": _OR, "xor": _XOR, "not": _NOT}[instruction.opcode]
-    to, a, *b = instruction.operands
-    if kind == "pred":
-        other = asm.predicate(b[0]) if b else PT
-        logic(asm, asm.target_predicate(to), asm.predicate(a), other, table)
-        return
-    integer_kind(instruction)
-    words = [halves(asm, operand, kind) for operand in (a, *b)]
-    outs = targets(asm, to, kind)
-    for i, target in enumerate(outs):
-        sources = [*(operand[i] for operand in words), RZ, RZ][:3]
-        asm.emit("LOP3.LUT", target, *sources, Immediate(table))
-
-
-def logic(asm: Assembler, to: Predicate, a: Predicate, b: Predicate, table: int) -> None:
-    """A function of two predicates, by its truth table."""
-    asm.emit("PLOP3.LUT", to, PT, a, b, PT, Immediate(table), Immediate(0))
-
-
-@lowers("cnot")
-def lower_logical_not(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    if bits_of(kind) != 32:
-        raise NotLowered(instruction.name)
-    to, a = instruction.operands
-    zero = asm.temporary_predicate()
-    asm.emit("ISETP.EQ.AND", zero, PT, asm.word(a), RZ, PT)
-    asm.emit("SEL", asm.target(to), Immediate(1), RZ, zero)
-
-
-@lowers("lop3")
-def lower_table(asm: Assembler, instruction: PtxInstruction) -> None:
-    to, a, b, c, table = instruction.operands
-    if instruction.modifiers != ("b32",) or not isinstance(table, ptx.PtxImmediate):
-        raise NotLowered(instruction.name)
-    asm.emit("LOP3.LUT", asm.target(to), *(asm.word(one) for one in (a, b, c, table)))
-
-
-@lowers("shl", "shr")
-def lower_shift(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    to, a, by = instruction.operands
-    name = ("ISHL" if instruction.opcode == "shl" else "ISHR") + typed(kind)
-    asm.emit(name, asm.target(to), source(asm, a, kind), asm.word(by))
-
-
-@lowers("shf")
-def lower_funnel(asm: Assembler, instruction: PtxInstruction) -> None:
-    way, how, kind = instruction.modifiers
-    if kind != "b32" or how not in ("wrap", "clamp") or way not in ("l", "r"):
-        raise NotLowered(instruction.name)
-    to, low, upper, by = instruction.operands
-    wraps = ".W" if how == "wrap" else ""
-    name = f"SHF.L{wraps}.U32.HI" if way == "l" else f"SHF.R{wraps}.U32"
-    asm.emit(name, asm.target(to), asm.word(low), asm.word(by), asm.word(upper))
-
-
-@lowers("prmt")
-def lower_permute(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind, *mode = instruction.modifiers
-    if kind != "b32" or set(mode) - {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}:
-        raise NotLowered(instruction.name)
-    to, a, b, selector = instruction.operands
-    name = ".".join(("PRMT", *(one.upper() for one in mode)))
-    asm.emit(name, asm.target(to), asm.word(a), asm.word(selector), asm.word(b))
-
-
-@lowers("bfe", "bfi")
-def lower_field(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    to, *sources = instruction.operands
-    wide_ones = len(sources) - 2
-    reads = [source(asm, one, kind) for one in sources[:wide_ones]]
-    reads += [asm.word(one) for one in sources[wide_ones:]]
-    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), *reads)
-
-
-@lowers("szext", "bmsk")
-def lower_mask(asm: Assembler, instruction: PtxInstruction) -> None:
-    how, kind = instruction.modifiers
-    to, a, b = instruction.operands
-    if how not in ("wrap", "clamp") or kind not in ("s32", "u32", "b32"):
-        raise NotLowered(instruction.name)
-    wraps = ".W" if how == "wrap" else ".C" if instruction.opcode == "bmsk" else ""
-    if instruction.opcode == "bmsk":
-        asm.emit(f"BMSK{wraps}", asm.target(to), asm.word(a), asm.word(b))
-        return
-    sign = "" if kind == "s32" else ".U32"
-    asm.emit(f"SGXT{wraps}{sign}", asm.target(to), asm.word(a), asm.word(b))
-
-
-@lowers("popc", "clz")
-def lower_count(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    to, a = instruction.operands
-    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), source(asm, a, kind))
-
-
-@lowers("bfind")
-def lower_find(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction, "shiftamt")
-    to, a = instruction.operands
-    asm.emit(f"IBFIND{typed(kind)}", asm.target(to), source(asm, a, kind))
-    if "shiftamt" in instruction.modifiers:
-        found = asm.temporary_predicate()
-        asm.emit("ISETP.GE.AND", found, PT, asm.target(to), RZ, PT)
-        away = asm.temporary()
-        asm.emit("IADD3", away, Immediate(bits_of(kind) - 1), negated(asm.target(to)), RZ)
-        asm.emit("SEL", asm.target(to), away, ONES, found)
-
-
-@lowers("brev")
-def lower_reverse(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    to, a = instruction.operands
-    words, outs = halves(asm, a, kind), targets(asm, to, kind)
-    turned = [asm.temporary() for _ in words]
-    for target, word in zip(reversed(turned), words):
-        asm.emit("BREV", target, word)
-    for target, word in zip(outs, turned):
-        asm.emit("MOV", target, word)

@@ -6,11 +6,13 @@ An instruction that no table lowers becomes one that is not executed: what it wr
 from __future__ import annotations
 
 import memsim.ptx.lowering.atomics
+import memsim.ptx.lowering.bits
 import memsim.ptx.lowering.comparisons
 import memsim.ptx.lowering.conversions
 import memsim.ptx.lowering.floats
 import memsim.ptx.lowering.integers
 import memsim.ptx.lowering.lanes
+import memsim.ptx.lowering.logic
 import memsim.ptx.lowering.matrices
 import memsim.ptx.lowering.memory
 import memsim.ptx.lowering.moves  # noqa: F401  (registers its opcodes)

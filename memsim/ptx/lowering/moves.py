@@ -8,7 +8,7 @@ from __future__ import annotations
 from memsim.isa.op import Address, Immediate, Register
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers
-from memsim.ptx.lowering.integers import logic
+from memsim.ptx.lowering.logic import logic
 from memsim.ptx.program import PtxInstruction
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 

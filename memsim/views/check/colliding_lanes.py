@@ -15,7 +15,7 @@ from memsim.analysis import Analysis, SiteCounts
 
 if TYPE_CHECKING:
     from memsim.guard.outcome import Checked, Finding, Outcome
-    from memsim.views.explain.data import GlobalRequest, RequestOrigin, SharedRequest
+    from memsim.views.explain.lane_by_lane import GlobalRequest, RequestOrigin, SharedRequest
 
 
 def with_lanes(outcome: Outcome) -> Outcome:
@@ -37,7 +37,8 @@ def worst_request(analysis: Analysis, site: SiteCounts) -> str:
     """The conflicting lanes of the row's most expensive request; "" if unknown or not decided by lanes."""
     if not (site.wavefronts or site.sectors) or not site.operation.is_of_lanes:
         return ""
-    from memsim.views.explain.data import SharedRequest, take_apart
+    from memsim.views.explain.data import take_apart
+    from memsim.views.explain.lane_by_lane import SharedRequest
 
     number = next(i for i, other in enumerate(analysis.sites) if other is site)
     request = take_apart(analysis, number)

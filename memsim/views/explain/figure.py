@@ -13,7 +13,7 @@ from memsim.arch.units import BANKS, WARP
 from memsim.views.canvas import CODE, count_colours, new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, colour_of_count, ink_on
 from memsim.views.explain.cells import Cell, lane_cells, line_cells, ring
-from memsim.views.explain.data import SharedRequest, conflict_graph
+from memsim.views.explain.lane_by_lane import SharedRequest, conflict_graph
 from memsim.views.explain.sentences import sentences, word_name
 from memsim.views.labels import access, dim3, ranges
 

@@ -10,7 +10,7 @@ import numpy as np
 from memsim.arch.units import LINE, SECTOR
 from memsim.views.canvas import CODE, new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL
-from memsim.views.explain.data import GlobalRequest
+from memsim.views.explain.lane_by_lane import GlobalRequest
 from memsim.views.explain.sentences import line_name, sentences
 from memsim.views.labels import access, ranges
 

@@ -21,7 +21,8 @@ from memsim.views.analyze.costs import needless
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.explain import cells as words
 from memsim.views.explain.choose import by_waste, cost_ratio
-from memsim.views.explain.data import GlobalRequest, SharedRequest, conflict_graph, take_apart
+from memsim.views.explain.data import take_apart
+from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.explain.sentences import collision_line, line_name, sentences, word_name
 from memsim.views.flow import ladder
 from memsim.views.heatmap import heat_rows as heat

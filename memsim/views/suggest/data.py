@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from memsim.arch.units import BANKS, LINE, WORD
 from memsim.model.service import bank_load
 from memsim.suggest.proposals import Proposal
-from memsim.views.explain.data import SharedRequest, take_apart
+from memsim.views.explain.data import take_apart
+from memsim.views.explain.lane_by_lane import SharedRequest
 
 MOST_ROWS = MOST_COLUMNS = 8
 

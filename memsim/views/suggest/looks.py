@@ -11,7 +11,8 @@ import numpy as np
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WORD
 from memsim.suggest.proposals import Advice, Proposal
-from memsim.views.explain.data import SharedRequest, shared_request, worst_shared_request
+from memsim.views.explain.data import shared_request, worst_shared_request
+from memsim.views.explain.lane_by_lane import SharedRequest
 from memsim.views.layout.data import WordLayout, layouts
 
 

@@ -10,7 +10,8 @@ from hypothesis import given
 
 from memsim.analysis import analyze_trace
 from memsim.trace.trace import Trace
-from memsim.views.explain.data import GlobalRequest, SharedRequest, take_apart
+from memsim.views.explain.data import take_apart
+from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest
 from memsim.views.explain.sentences import collision_line, sentences
 from tests.traces import LANES, Request, make_trace, site, traces
 from tests.views.cases import COLLIDE, kernel

@@ -1,0 +1,74 @@
+"""Lowering of instructions that permute, extract, count and find bits. Semantics: PTX ISA."""
+
+from __future__ import annotations
+
+from memsim.isa.op import Immediate
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, lowers, negated
+from memsim.ptx.lowering.integers import ONES, halves, integer_kind, source, targets, typed
+from memsim.ptx.program import PtxInstruction
+
+
+@lowers("prmt")
+def lower_permute(asm: Assembler, instruction: PtxInstruction) -> None:
+    kind, *mode = instruction.modifiers
+    if kind != "b32" or set(mode) - {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}:
+        raise NotLowered(instruction.name)
+    to, a, b, selector = instruction.operands
+    name = ".".join(("PRMT", *(one.upper() for one in mode)))
+    asm.emit(name, asm.target(to), asm.word(a), asm.word(selector), asm.word(b))
+
+
+@lowers("bfe", "bfi")
+def lower_field(asm: Assembler, instruction: PtxInstruction) -> None:
+    kind = integer_kind(instruction)
+    to, *sources = instruction.operands
+    wide_ones = len(sources) - 2
+    reads = [source(asm, one, kind) for one in sources[:wide_ones]]
+    reads += [asm.word(one) for one in sources[wide_ones:]]
+    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), *reads)
+
+
+@lowers("szext", "bmsk")
+def lower_mask(asm: Assembler, instruction: PtxInstruction) -> None:
+    how, kind = instruction.modifiers
+    to, a, b = instruction.operands
+    if how not in ("wrap", "clamp") or kind not in ("s32", "u32", "b32"):
+        raise NotLowered(instruction.name)
+    wraps = ".W" if how == "wrap" else ".C" if instruction.opcode == "bmsk" else ""
+    if instruction.opcode == "bmsk":
+        asm.emit(f"BMSK{wraps}", asm.target(to), asm.word(a), asm.word(b))
+        return
+    sign = "" if kind == "s32" else ".U32"
+    asm.emit(f"SGXT{wraps}{sign}", asm.target(to), asm.word(a), asm.word(b))
+
+
+@lowers("popc", "clz")
+def lower_count(asm: Assembler, instruction: PtxInstruction) -> None:
+    kind = integer_kind(instruction)
+    to, a = instruction.operands
+    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), source(asm, a, kind))
+
+
+@lowers("bfind")
+def lower_find(asm: Assembler, instruction: PtxInstruction) -> None:
+    kind = integer_kind(instruction, "shiftamt")
+    to, a = instruction.operands
+    asm.emit(f"IBFIND{typed(kind)}", asm.target(to), source(asm, a, kind))
+    if "shiftamt" in instruction.modifiers:
+        found = asm.temporary_predicate()
+        asm.emit("ISETP.GE.AND", found, PT, asm.target(to), RZ, PT)
+        away = asm.temporary()
+        asm.emit("IADD3", away, Immediate(bits_of(kind) - 1), negated(asm.target(to)), RZ)
+        asm.emit("SEL", asm.target(to), away, ONES, found)
+
+
+@lowers("brev")
+def lower_reverse(asm: Assembler, instruction: PtxInstruction) -> None:
+    kind = integer_kind(instruction)
+    to, a = instruction.operands
+    words, outs = halves(asm, a, kind), targets(asm, to, kind)
+    turned = [asm.temporary() for _ in words]
+    for target, word in zip(reversed(turned), words):
+        asm.emit("BREV", target, word)
+    for target, word in zip(outs, turned):
+        asm.emit("MOV", target, word)
