@@ -27,7 +27,7 @@ from memsim.trace.footprint import Footprint
 from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Resources, Trace
 
 FORMAT = "memsim trace"
-SCHEMA = 2
+SCHEMA = 3
 
 # Limits: headers are checked before anything is unpacked, and a trace takes less than a gigabyte.
 MOST_ROWS = 1 << 19
@@ -76,14 +76,14 @@ class Header(msgspec.Struct):
     arrays: tuple[tuple[str, str, int, Natural], ...]
     sources: dict[str, str]
     notes: tuple[str, ...]
-    unsure: tuple[str, ...] = ()
-    origin: Origin | None = None
-    listing: Packed = msgspec.field(default_factory=lambda: Packed([], []))
-    apart: bool = False
-    layouts: dict[str, tuple[str, Positive]] = {}
-    resources: Resources | None = None
-    blocks_alike: bool = False
-    footprint: Footprint | None = None
+    uncertain: tuple[str, ...]
+    origin: Origin | None
+    listing: Packed
+    apart: bool
+    layouts: dict[str, tuple[str, Positive]]
+    resources: Resources | None
+    blocks_alike: bool
+    footprint: Footprint | None
 
 
 def save(trace: Trace, path: str | Path) -> None:
@@ -133,22 +133,18 @@ def read(content: bytes, name: str) -> Trace:
             header = json.loads(_array(file, "header", np.uint8, (), MOST_HEADER).tobytes())
             if not isinstance(header, dict) or header.get("format") != FORMAT:
                 raise ValueError("no memsim header")
-            if header.get("schema") not in (1, SCHEMA):
+            if header.get("schema") != SCHEMA:
                 raise MemsimError(
                     f"the trace has schema {header.get('schema')!r}; this memsim reads schema {SCHEMA}",
                     file=name,
                     hint="write it again with this version of memsim",
                 )
-            old = header["schema"] == 1
             columns = {
                 column: _array(file, column, dtype, shape, MOST_ROWS)
                 for column, (dtype, shape) in COLUMNS.items()
-                if not (old and column == "partner")
             }
             writers = _array(file, "writers", np.int32, (), MOST_SHARED // 4)
-            executed = np.zeros(0, np.int64)
-            if "executed.npy" in file.namelist():  # older files do not have it
-                executed = _array(file, "executed", np.int64, (), MOST_INSTRUCTIONS)
+            executed = _array(file, "executed", np.int64, (), MOST_INSTRUCTIONS)
     # zipfile and zlib raise many kinds on a file that is not theirs
     except (KeyError, TypeError, ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error,
             NotImplementedError, RecursionError, struct.error) as error:  # fmt: skip
@@ -156,7 +152,7 @@ def read(content: bytes, name: str) -> Trace:
             f"this is not a complete memsim trace: {error}", file=name, hint="`--save-trace FILE` writes one"
         ) from None
     try:
-        return _trace(msgspec.convert(header, Header, strict=True), columns, writers, executed, name)
+        return _trace(msgspec.convert(header, Header, strict=True), columns, writers, executed)
     except (msgspec.ValidationError, ValueError, MemsimError) as error:
         raise MemsimError(f"the trace is damaged: {error}", file=name) from None
 
@@ -182,22 +178,6 @@ def _array(
     return np.frombuffer(content, dtype).reshape(found)
 
 
-def _partner_of_schema_1(header: Header, rows: int, file: str) -> np.ndarray:
-    """The column that schema 1 did not have.
-
-    Raises:
-        MemsimError: an access whose cost depends on what schema 1 omitted.
-    """
-    ops = {(site.space, site.op.partition("_")[0]) for site in header.sites}
-    if ops & {("shared", "atomic"), ("shared", "reduction"), ("shared", "cp")}:
-        raise MemsimError(
-            "the trace has schema 1, which lacks data about cp.async and atomics on shared memory",
-            file=file,
-            hint="write it again with this version of memsim",
-        )
-    return np.full((rows, WARP), -1, np.int64)
-
-
 def _header(trace: Trace) -> dict[str, Any]:
     return {
         "format": FORMAT,
@@ -209,7 +189,7 @@ def _header(trace: Trace) -> dict[str, Any]:
         "arrays": trace.arrays,
         "sources": trace.sources,
         "notes": trace.notes,
-        "unsure": trace.uncertain,
+        "uncertain": trace.uncertain,
         "origin": None if trace.origin is None else dataclasses.asdict(trace.origin),
         "listing": _packed(trace.listing),
         "apart": trace.apart,
@@ -234,12 +214,10 @@ def _unpacked(packed: Packed) -> tuple[tuple[int, str, str, int], ...]:
 
 
 def _trace(
-    header: Header, columns: dict[str, np.ndarray], writers: np.ndarray, executed: np.ndarray, name: str
+    header: Header, columns: dict[str, np.ndarray], writers: np.ndarray, executed: np.ndarray
 ) -> Trace:
     """The trace, after checking that header and columns are consistent."""
     rows = len(columns["site"])
-    if "partner" not in columns:
-        columns["partner"] = _partner_of_schema_1(header, rows, name)
     launch = Launch(header.launch.grid, header.launch.block, header.launch.shared_bytes)
     _check(all(len(column) == rows for column in columns.values()), "its columns differ in length")
     for column, least, most in (
@@ -268,7 +246,7 @@ def _trace(
         sources=header.sources,
         notes=header.notes,
         writers=writers,
-        uncertain=header.unsure,
+        uncertain=header.uncertain,
         origin=header.origin,
         listing=listing,
         executed=executed,

@@ -112,11 +112,11 @@ class Trace:
     each 4-byte word of the first replayed block's shared memory the thread that first stored to it (linear
     number in the block), -1 for none; empty if unknown. origin: what the trace was made from; None if
     unknown. uncertain: why some counts are uncertain, in words. listing: (address, text, file, line) of every
-    instruction of the kernel's machine code; file "" and line 0 if unknown. Empty for PTX, and in older
-    files. executed: int64, the number of warps that executed each instruction of `listing`, whether a lane
-    was active or not; empty if unknown. apart: whether shared requests that differ by a multiple of 128 bytes
-    are separate rows. layouts: of arrays by name, if given and not to be looked up in `sources`. resources:
-    that a block needs; None without machine code, and in older files. blocks_alike: every replayed block is
+    instruction of the kernel's machine code; file "" and line 0 if unknown. Empty for PTX. executed: int64,
+    the number of warps that executed each instruction of `listing`, whether a lane was active or not; empty
+    if unknown. apart: whether shared requests that differ by a multiple of 128 bytes are separate rows.
+    layouts: of arrays by name, if given and not to be looked up in `sources`. resources: that a block needs;
+    None without machine code. blocks_alike: every replayed block is
     known to have executed every instruction equally often.
     """
 
