@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from memsim.api.loading import load
+from memsim.api.module import Module
 from memsim.kernel import Kernel
 
 
@@ -13,4 +15,10 @@ def kernel(folder: Path, text: str, name: str = "k", **defines: Any) -> Kernel:
     """Compile `text` and give its kernel; lines in errors are lines of `text`."""
     path = folder / "test.cu"
     path.write_text(text)
-    return load(path, [f"-D{key}={value}" for key, value in defines.items()], code="ptx")[name]
+    return _compiled(path, text, tuple(f"-D{key}={value}" for key, value in defines.items()))[name]
+
+
+@cache
+def _compiled(path: Path, text: str, options: tuple[str, ...]) -> Module:
+    """The module in the file, which holds `text`: compiled once for all tests."""
+    return load(path, list(options), code="ptx")

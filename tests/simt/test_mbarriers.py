@@ -106,6 +106,7 @@ extern "C" __global__ void k(u32 *out) {
     assert (out == out[:, :1]).all()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("missing", [0, 1])
 @pytest.mark.parametrize("lanes_each", [1, 4, 32])
 def test_lanes_initialise_objects_of_their_own(tmp_path: Path, lanes_each: int, missing: int) -> None:

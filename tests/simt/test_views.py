@@ -23,7 +23,7 @@ extern "C" __global__ void k(const float *x, float *y, int xs, int ys, int n) {
     if (i < n) y[i * ys] = x[i * xs];
 }"""
 
-FORMS = pytest.mark.parametrize("code", ["sass", "ptx"])
+FORMS = pytest.mark.parametrize("code", ["ptx", "sass"])
 
 
 def in_form(tmp_path: Path, text: str, code: str) -> Kernel:

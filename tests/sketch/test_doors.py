@@ -131,6 +131,7 @@ file = "saved.traceg"
 """
 
 
+@pytest.mark.slow
 def test_check_and_its_baseline(folder: Path, run: Any) -> None:  # noqa: F811
     (folder / "memsim.toml").write_text(TOML)
     run("analyze", "layouts.py:transpose", "--block", "32,32", "--save-trace", "saved.traceg")
