@@ -174,6 +174,7 @@ def test_a_wrong_result_is_not_recorded(
     assert not (tmp_path / "traces").exists()
 
 
+@pytest.mark.slow
 def test_without_names_those_that_do_not_take_a_size_are_left_out(
     bench: Run, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -149,6 +149,7 @@ def test_targets_of_the_project(tile: Tile) -> None:
     assert made["verdict"] == "tile -> bare: 1 worse, of 4 accesses"
 
 
+@pytest.mark.slow
 def test_two_revisions(history: Folder) -> None:
     made = document(history, "HEAD~1", "HEAD")
     (pair,) = made["kernels"]
@@ -208,6 +209,7 @@ def test_a_repository_is_only_read(history: Folder) -> None:
     assert before == after
 
 
+@pytest.mark.slow
 def test_a_revision_from_before_the_configuration(history: Folder) -> None:
     git(history.path, "rm", "-q", "--cached", "memsim.toml")
     git(history.path, "commit", "-qm", "no configuration")

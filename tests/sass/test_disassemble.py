@@ -65,6 +65,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert "EXIT ;" in disassemble(CUBIN)
 
 
+@pytest.mark.slow
 def test_another_release_of_the_tool_is_another_listing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

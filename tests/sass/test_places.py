@@ -97,6 +97,7 @@ extern "C" __global__ void adds(int *out, int i) {
 """
 
 
+@pytest.mark.slow
 def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path) -> None:
     path, t = tmp_path / "k.cu", np.arange(32)
     path.write_text(GENERIC)
@@ -133,6 +134,7 @@ def test_what_only_the_driver_knows_is_unknown(tmp_path: Path, use: str, known: 
     assert stores == (4 if known else None)
 
 
+@pytest.mark.slow
 def test_words_that_are_not_known_stay_so_alone(tmp_path: Path) -> None:
     """A clock is stored in one word of an array; the others are read as before."""
     source = """

@@ -78,6 +78,7 @@ def test_requests_to_other_blocks_have_rows_of_their_own(tmp_path: Path) -> None
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 0
 
 
+@pytest.mark.slow
 def test_own_memory_by_an_address_of_the_cluster_is_shared_memory(tmp_path: Path) -> None:
     body = """
 extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {

@@ -68,6 +68,7 @@ def assert_same(apart: Trace, whole: Trace) -> None:
     assert apart.notes == whole.notes and apart.blocks_alike == whole.blocks_alike
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("window", [pytest.param(1, marks=pytest.mark.slow), 5])
 @pytest.mark.parametrize("name", few(["gather", "spmv", "join", "attention"], ("gather", "join")))
 def test_whole_kernels(name: str, window: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,7 @@ def test_lanes_go_the_same_ways_as_on_the_chip(file: str, name: str) -> None:
         assert (log[..., 0] == recorded[..., 0]).all()
 
 
+@pytest.mark.slow
 def test_how_many_are_equal_is_as_the_model_s_page_says() -> None:
     equal = sum(bool((log == recorded).all()) for kernel in KERNELS for log, recorded in logs(*kernel))
     page = (Path(__file__).parents[2] / "docs" / "model.md").read_text("utf-8")

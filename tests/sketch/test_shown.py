@@ -79,6 +79,7 @@ def test_the_layout_of_an_array_has_rows_of_its_stride() -> None:
     assert (curve.declared, curve.bank.shape) == (False, (32, 32))
 
 
+@pytest.mark.slow
 def test_the_page_the_figures_and_the_schema(conflict: Analysis, tmp_path: Path) -> None:
     conflict.report(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text("utf-8")

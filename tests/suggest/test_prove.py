@@ -186,6 +186,7 @@ def test_an_edit_that_does_not_compile_is_passed_over(tmp_path: Path) -> None:
         suggest(analyzed(job), job, take=[2])
 
 
+@pytest.mark.slow
 def test_what_cannot_be_counted_is_not_taken_for_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,7 @@ def copy(body: str) -> Case:
     return Case(text, (64,), ((1024, "float32"), (1024, "float32")))
 
 
+@pytest.mark.slow
 def test_four_floats_of_a_thread_one_by_one_and_at_once(tmp_path: Path) -> None:
     one_by_one = "for (int i = 0; i < 4; ++i) __stcg(out + 4 * t + i, __ldcg(in + t + 64 * i));"
     at_once = "__stcg((float4 *)out + t, make_float4(in[t], in[t + 64], in[t + 128], in[t + 192]));"

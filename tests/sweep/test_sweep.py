@@ -95,6 +95,7 @@ def test_a_function_and_its_parameter(folder: Path, run: Any) -> None:  # noqa: 
     assert marked == ["0", "1"]
 
 
+@pytest.mark.slow
 def test_macros_of_a_kernel(folder: Path, run: Any) -> None:  # noqa: F811
     launch = ("--grid", "1", "--block", "32,32", "--arg", "f32[1024]", "-D", "PAD=0..1")
     done = run("sweep", "tile.cu", *launch, "-o", "r.csv", "--jobs", "1")

@@ -152,6 +152,7 @@ def columns(found: Trace) -> list[Any]:
     return sorted(rows)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", few(NAMES))
 def test_both_ways_to_run_give_the_same_trace(name: str) -> None:
     """Everything executed, and only what addresses and branches depend on; ragged sizes."""
