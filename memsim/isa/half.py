@@ -1,4 +1,4 @@
-"""Packed 16-bit floats: `HADD2 HMUL2 HFMA2 HMNMX2 HSETP2 HSET2`.
+"""Packed 16-bit floats: `HADD2 HMUL2 HFMA2 HMNMX2 VHMNMX HSETP2 HSET2`.
 
 Each half is rounded to nearest; NaN is 0x7fff. Computed in float64 and rounded once.
 """
@@ -116,6 +116,26 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
         if "XORSIGN" in given:
             (low_x, high_x), (low_y, high_y) = signs[0](r), signs[1](r)
             low, high = with_signs(low, low_x, low_y), with_signs(high, high_x, high_y)
+        return packed(low, high, bf16)
+
+    return compute
+
+
+@opcode("VHMNMX")
+def build_min_max_3(form: Form, binder: Binder) -> Compute:
+    given = frozenset(form.modifiers)
+    bf16 = "BF16_V2" in given
+    if given - {"BF16_V2", "NAN"}:
+        raise Unsupported(form.name)
+    a, b, c = (binder.halves(operand, bf16) for operand in form.operands[1:4])
+    smaller = binder.predicate(form.operands[4])
+
+    def compute(r: Registers) -> Any:
+        least = smaller(r)
+        low, high = (
+            pick(pick(x, y, least, given), z, least, given).astype(np.float64)
+            for x, y, z in zip(a(r), b(r), c(r))
+        )
         return packed(low, high, bf16)
 
     return compute

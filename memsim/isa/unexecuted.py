@@ -65,7 +65,7 @@ not_executed("GETLMEMBASE", "AL2P", "ALD", "S2UR_CLUSTER", "IPA", "PIXLD", resul
 # Of older chips, or found in no compiled kernel.
 not_executed("FADD32I", "FMUL32I", "FFMA32I", "FSWZADD", "HADD2_32I", "HMUL2_32I", "HFMA2_32I", results="R")
 not_executed("IADD32I", "IMUL", "IMUL32I", "ISCADD", "ISCADD32I", "LOP", "LOP32I", results="P?RP?")
-not_executed("SHL", "SHR", "MOV32I", "IDP4A", "VHMNMX", "I2IP", "R2B", results="R")
+not_executed("SHL", "SHR", "MOV32I", "IDP4A", "I2IP", "R2B", results="R")
 not_executed("UCLEA", "UF2FP", "ULOP", "ULOP32I", "USHL", "USHR", results="P?R")
 not_executed("ULEPC", results="R", widths=lambda form: {0: 2})
 not_executed("PSETP", "UPSETP", results="PP")

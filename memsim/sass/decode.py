@@ -132,7 +132,7 @@ def _split_label(part: str) -> list[str]:
 
 def _paired(opcode: str, operands: list[Operand]) -> list[Operand]:
     """In instructions on two halves, two consecutive immediates are one operand, the high half first."""
-    if not opcode.startswith("H"):
+    if not opcode.startswith(("H", "VH")):
         return operands
     found: list[Operand] = []
     for operand in operands:

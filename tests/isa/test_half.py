@@ -113,6 +113,12 @@ def test_order(name: str) -> None:
 
     check(f"HMNMX2{name}.XORSIGN R0, |R1|, |R2|, PT", both(signs), **inputs(form, 2))
 
+    three = lambda pick: both(lambda a, b, c: pick(pick(a, b), c))  # noqa: E731
+    check(f"VHMNMX{name} R0, R1, R2, R3, PT", three(picked), **inputs(form, 3))
+    check(f"VHMNMX{name}.NAN R0, R1, R2, R3, PT", three(any_nan), **inputs(form, 3))
+    largest = three(lambda a, b: picked(a, b, least=False))
+    check(f"VHMNMX{name} R0, R1, R2, R3, !PT", largest, **inputs(form, 3))
+
     def less(a: int, b: int) -> bool:
         return not is_nan(a, form) and not is_nan(b, form) and decode(a, form)[1] < decode(b, form)[1]
 
@@ -131,6 +137,17 @@ def test_two_numbers_in_an_instruction() -> None:
     (found,) = compute("HFMA2.MMA R0, -RZ, RZ, 1.875, 5.9604644775390625e-08", {})
     assert int(found) == 0x3F800001
 
+    def largest(a: int, b: int) -> int:
+        return max(a & 0x7FFF, b & 0x7FFF)
+
+    finite = [word % 0x7C00 | (word & 0x8000) for word in numbers(F16, 60)]
+    check(
+        "VHMNMX R0, |R1|, -INF , -INF , |R2|, !PT",
+        both(largest),
+        R1=pair_of(finite, finite[::-1]),
+        R2=pair_of(finite[7:] + finite[:7], finite),
+    )
+
 
 @pytest.mark.parametrize(
     "text",
@@ -138,6 +155,7 @@ def test_two_numbers_in_an_instruction() -> None:
         "HADD2.X R0, R1, R2",
         "HADD2.BF16_V2.FTZ R0, R1, R2",
         "HMNMX2.SAT R0, R1, R2, PT",
+        "VHMNMX.FTZ R0, R1, R2, R3, PT",
         "HSETP2.LT P0, PT, R1, R2, PT",
     ],
 )
