@@ -48,6 +48,7 @@ def value_step(
         registers = machine.slots
         active: Any = True
         known: Any = True
+        why: Poison | None = None
         try:
             if guard is not None:
                 active = guard(registers)
@@ -63,6 +64,7 @@ def value_step(
                 result = compute(registers)
         except Poisoned as unknown:
             result, active, known = recovered(machine, op, guard, compute, reads, unknown)
+            why = unknown.poison.through(op)
             if active is False:
                 return
         if isinstance(result, Poison):
@@ -71,8 +73,8 @@ def value_step(
             return
         for place, slot in written:
             value = result[place] if whole else result
-            if known is not True and not isinstance(value, Poison):
-                value = Partial(value, known, Poison("an operand is unknown in some lanes", op))
+            if why is not None and known is not True and not isinstance(value, Poison):
+                value = Partial(value, known, why)
             where = of_warps(machine, active) if guard is not None and lanes and is_uniform(slot) else active
             machine.write(slot, value, where)
 
@@ -163,7 +165,7 @@ def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Ste
         except Poisoned as unknown:
             value, _, known = recovered(machine, op, None, compute, reads, unknown)
             if known is not True:
-                value = Partial(value, known, Poison("an operand is unknown in some lanes", op))
+                value = Partial(value, known, unknown.poison.through(op))
         if machine.protected & bit:
             machine.write(target, value, True)
         else:

@@ -85,10 +85,12 @@ class Poisoned(Exception):
 
 
 def poisoned(value: Any) -> Poisoned:
-    """The exception for an operand that is neither a number nor a predicate."""
-    if isinstance(value, Poison):
-        return Poisoned(value)
-    return Poisoned(Poison("read of a register that was never written", None))
+    """The exception for an operand that is neither a number nor a predicate.
+
+    A register that is known in some lanes only (`memsim.state.partial`) has the reason for the others.
+    """
+    why = value if isinstance(value, Poison) else getattr(value, "poison", None)
+    return Poisoned(why or Poison("read of a register that was never written", None))
 
 
 class Part:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from memsim import ArrayArg, MemsimError
+from memsim.api.loading import load
 from memsim.api.running import analyze, run, trace
 from tests.simt.cuda import kernel
 
@@ -418,3 +419,25 @@ def test_a_turn_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> N
     k = kernel(tmp_path, source.replace("3 - threadIdx.x / 32", "4 - threadIdx.x / 32"))
     with pytest.raises(MemsimError, match="has not finished after 20,000 instructions"):
         run(k, grid, block, [np.zeros(5, np.int32)], max_steps=20_000)
+
+
+def test_why_a_value_is_unknown_is_said_where_only_some_lanes_have_it(tmp_path: Path) -> None:
+    text = """
+extern "C" __global__ void k(const float *a, float *out) {
+    __shared__ float s[64], t[64];
+    if (threadIdx.x >= FIRST) s[threadIdx.x] = a[threadIdx.x];
+    __syncthreads();
+    t[threadIdx.x] = s[threadIdx.x];
+    __syncthreads();
+    if (t[threadIdx.x] > 0) out[threadIdx.x] = 1;
+}"""
+    arguments = [np.ones(64, np.float32), np.zeros(64, np.float32)]
+    file = tmp_path / "some_lanes.cu"
+    file.write_text(text.replace("FIRST", "0"))
+    assert analyze(load(file)["k"], 1, 64, arguments).sites
+    file.write_text(text.replace("FIRST", "16"))
+    with pytest.raises(MemsimError) as refused:
+        analyze(load(file)["k"], 1, 64, arguments)
+    told = refused.value.message
+    assert "depends on an unknown value: read of shared memory that was never written: LDS" in told
+    assert "-> STS" in told and "-> FSETP" in told
