@@ -90,7 +90,12 @@ def element_of(declared: str) -> tuple[str, int] | None:
 def check_elements(
     values: Sequence[Any], names: Sequence[str], types: Sequence[str], where: str = "--arg"
 ) -> None:
-    """Raise a MemsimError unless the element types of arrays match the C types of the kernel's parameters."""
+    """Raise a MemsimError unless the element types of arrays match the C types of the kernel's parameters.
+
+    Another number of values than of parameters is left to `check_arguments`.
+    """
+    if len(values) != len(names):
+        return
     for value, name, declared in zip(values, names, types):
         wanted = element_of(declared)
         if wanted is None or not isinstance(value, (np.ndarray, ArrayArg)):

@@ -184,8 +184,8 @@ def _fits(parameter: Parameter, argument: Any) -> bool:
     if isinstance(argument, (bytes, bytearray)):
         return len(argument) == parameter.size
     argument = _scalar(argument)
-    if isinstance(argument, np.void):
-        return argument.nbytes == parameter.size
+    if _is_bytes(parameter, argument):
+        return bool(argument.nbytes == parameter.size)
     if isinstance(argument, np.generic):
         argument = argument.item()
     if not scalar or not isinstance(argument, (int, float)):
@@ -201,6 +201,11 @@ def _scalar(argument: Any) -> Any:
     return argument[()] if isinstance(argument, np.ndarray) and argument.shape == () else argument
 
 
+def _is_bytes(parameter: Parameter, argument: Any) -> bool:
+    """Is it a numpy scalar that is passed as its bytes, such as a `np.float16` for a `__half`?"""
+    return isinstance(argument, np.void) or (isinstance(argument, np.generic) and is_struct(parameter))
+
+
 def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> bytes:
     """A checked argument as the parameter's bytes; its arrays are at the next `addresses`."""
     if is_array(argument):
@@ -212,8 +217,8 @@ def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> byt
     if argument is None or isinstance(argument, TensorMap):
         return bytes(parameter.size)
     argument = _scalar(argument)
-    if isinstance(argument, np.void):
-        return argument.tobytes()
+    if _is_bytes(parameter, argument):
+        return bytes(argument.tobytes())
     if isinstance(argument, (bytes, bytearray)):
         return bytes(argument)
     if isinstance(argument, np.generic):

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from memsim.api.loading import load
+from memsim.api.running import analyze
+from memsim.errors import MemsimError
 
 Run = Callable[..., Any]
 SOURCE = """\
@@ -118,6 +123,15 @@ def test_an_array_of_other_elements_is_refused(file: Path, memsim: Run) -> None:
     assert bad.code == 2
     assert "x is double *, but got an array of float32" in bad.err
     assert memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f64[4]").code == 0
+
+
+def test_one_argument_too_many_is_told_before_their_elements(tmp_path: Path) -> None:
+    (tmp_path / "mine.cu").write_text(OTHER)
+    kernel = load(tmp_path / "mine.cu")["other"]
+    with pytest.raises(MemsimError, match="takes 1 arguments, but 2 were given"):
+        analyze(kernel, 1, 32, [np.zeros(4, np.float32), np.zeros(4, np.float64)])
+    with pytest.raises(MemsimError, match="got an array of float32"):
+        analyze(kernel, 1, 32, [np.zeros(4, np.float32)])
 
 
 def test_a_file_without_kernels_is_told(file: Path, memsim: Run) -> None:

@@ -148,3 +148,17 @@ def test_a_struct_in_itself_is_refused(tmp_path: Path) -> None:
     assert analyze(k, 1, 32, [parts, ArrayArg((32,), "float64")]).sites
     with pytest.raises(MemsimError, match="a part of the struct p is"):
         analyze(k, 1, 32, [[parts], ArrayArg((32,), "float64")])
+
+
+def test_a_half_is_given_as_a_number_of_its_size(tmp_path: Path) -> None:
+    text = """
+#include <cuda_fp16.h>
+extern "C" __global__ void k(__half a, float *out) { out[threadIdx.x] = __half2float(a) * threadIdx.x; }"""
+    k = kernel(tmp_path, text)
+    out = np.zeros(32, np.float32)
+    run(k, 1, 32, [np.float16(1.5), out])
+    assert (out == 1.5 * np.arange(32)).all()
+    with pytest.raises(
+        MemsimError, match=r"argument a of k must be a struct of 2 bytes .*, not np.float32\(1.5\)"
+    ):
+        run(k, 1, 32, [np.float32(1.5), out])
