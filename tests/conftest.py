@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -60,15 +57,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not any(map(item.get_closest_marker, marks))]
-
-
-@pytest.fixture
-def tmp_path(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """An empty folder, at the same path for every test of a process, and kept under the test's name.
-
-    Machine code has the paths of its sources: what is compiled twice from one path is disassembled once.
-    """
-    folder = tmp_path_factory.getbasetemp() / "here"
-    folder.mkdir()
-    yield folder
-    folder.rename(tmp_path_factory.mktemp(re.sub(r"\W", "_", request.node.name)[:30]))

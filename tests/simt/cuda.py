@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ from memsim.kernel import Kernel
 
 
 def kernel(folder: Path, text: str, name: str = "k", **defines: Any) -> Kernel:
-    """Compile `text` and give its kernel; lines in errors are lines of `text`."""
-    path = folder / "test.cu"
-    path.write_text(text)
-    return _compiled(path, text, tuple(f"-D{key}={value}" for key, value in defines.items()))[name]
+    """Compile `text` and give its kernel; lines in errors are lines of `text`. folder: `tmp_path`."""
+    options = tuple(f"-D{key}={value}" for key, value in defines.items())
+    return _compiled(folder.parent, text, options)[name]
 
 
 @cache
-def _compiled(path: Path, text: str, options: tuple[str, ...]) -> Module:
-    """The module in the file, which holds `text`: compiled once for all tests."""
+def _compiled(session: Path, text: str, options: tuple[str, ...]) -> Module:
+    """The module of a text, compiled once for all tests."""
+    folder = session / sha256(text.encode()).hexdigest()[:16]
+    folder.mkdir(exist_ok=True)
+    path = folder / "test.cu"
+    path.write_text(text)
     return load(path, list(options), code="ptx")
