@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from memsim.arch import Arch
+from memsim.model.checked_requests import lane_words
 from memsim.model.choice import global_cost, shared_cost
 from memsim.model.constant import constant_access
 from memsim.model.cp_async import is_certain, overlaps
@@ -12,6 +13,10 @@ from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.shared import Counts, shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
+
+#: Bits of a count of one request: 32 lanes of 16 bytes take at most 128 wavefronts, sectors or lines.
+BITS = 15
+IN_A_WORD = 4
 
 
 def alike(
@@ -40,7 +45,7 @@ def alike(
         read = active & (partner >= 0)
         columns.append(active_lanes(read))
     if asked.why or (asked.is_counted and width not in arch.widths(space, op)):
-        return _stacked(columns)
+        return _packed(columns)
     request = addresses, width, op, active, partner, arch
     if asked.bypass:
         to, source = (addresses, partner) if space == "shared" else (partner, addresses)
@@ -49,11 +54,11 @@ def alike(
         columns += [outside.sectors, outside.ideal, outside.tag_requests]
     if space == "local":
         local = local_access(addresses, width, op, active, arch)
-        return _stacked([*columns, local.requests, local.sectors, local.ideal_sectors])
+        return _packed([*columns, local.requests, local.sectors, local.ideal_sectors])
     if space == "constant":
-        return _stacked([*columns, constant_access(addresses, width, op, active, arch)])
+        return _packed([*columns, constant_access(addresses, width, op, active, arch)])
     if asked.grouped:
-        return _stacked(columns)  # the lanes only decide whether the request is made
+        return _packed(columns)  # the lanes only decide whether the request is made
     if space == "global" or asked.remote:
         cost = global_cost(*request)
         columns += [cost.sectors, cost.lines, cost.ideal_sectors]
@@ -68,15 +73,22 @@ def alike(
             columns += [page.wavefronts, page.ideal]
     if space == "shared" and asked.is_copy and asked.is_counted:
         columns.append(is_certain(partner, width, active, read, arch))
-    return _stacked(columns)
+    return _packed(columns)
 
 
 def active_lanes(active: np.ndarray) -> np.ndarray:
     """How many lanes of each request [n, 32] are active [n]; many times as fast as numpy's count."""
-    words = np.packbits(active, axis=1).view(np.uint32)
-    counts: np.ndarray = np.bitwise_count(words)[:, 0]
+    counts: np.ndarray = np.bitwise_count(lane_words(active))
     return counts
 
 
-def _stacked(columns: list[np.ndarray]) -> Counts:
-    return np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
+def _packed(columns: list[np.ndarray]) -> Counts:
+    """Numbers of requests, each of up to 15 bits, as few of 64 bits as hold them [n, k]."""
+    words = []
+    for start in range(0, len(columns), IN_A_WORD):
+        word = np.zeros(len(columns[0]), np.int64)
+        for column in columns[start : start + IN_A_WORD]:
+            word <<= BITS
+            word |= column
+        words.append(word)
+    return np.stack(words, axis=1)

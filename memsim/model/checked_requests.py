@@ -111,9 +111,19 @@ def _narrow(units: Lanes, active: Mask | None) -> Lanes:
     first = int(units.flat[0 if active is None else active.argmax()])
     start = ((first & ~LOW_BITS) - 2**31) % 2**64
     from_here = units - np.uint64(start)  # wraps, as it should
-    if active is not None and from_here.max() >= 2**32:
-        from_here *= active
-    return from_here.astype(np.uint32) if from_here.max() < 2**32 else units
+    if from_here.max() >= 2**32:
+        far = from_here >= 2**32
+        if active is None or (far & active).any():
+            return units
+    narrow: Lanes = from_here.astype(np.uint32)
+    return narrow
+
+
+def lane_words(mask: Mask) -> Lanes:
+    """Lanes as the bits of one word for each row of 8, 16 or 32 of them: unsigned [m]."""
+    packed = np.packbits(mask.reshape(-1), bitorder="little")
+    words: Lanes = packed.view(f"<u{mask.shape[1] // 8}")
+    return words
 
 
 def fill_idle(units: Lanes, active: Mask) -> Lanes:
@@ -121,7 +131,10 @@ def fill_idle(units: Lanes, active: Mask) -> Lanes:
 
     A row without active lanes is unchanged; the caller counts it as zero.
     """
-    first = units[np.arange(len(units)), active.argmax(axis=1)][:, None]
+    rows, lanes = units.shape
+    words = lane_words(active)
+    first_lane = np.bitwise_count((words & -words) - words.dtype.type(1)) & (lanes - 1)
+    first = units.reshape(-1)[np.arange(0, rows * lanes, lanes) + first_lane][:, None]
     off = active.astype(units.dtype)
     off -= off.dtype.type(1)  # all bits of an idle lane; four times as fast as np.where
     filled: Lanes = units ^ first

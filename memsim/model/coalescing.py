@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.model.checked_requests import Lanes, Mask, check_requests, fill_idle
+from memsim.model.checked_requests import Lanes, Mask, check_requests, lane_words
 
 Counts = NDArray[np.int64]
 
@@ -60,25 +60,39 @@ def global_access(
 
     sectors, lines, ideal = np.zeros((3, len(requests.addresses)), np.int64)
     for rows, units, mask in requests.chunks(requests.width):
-        served: Mask = np.ones(len(units), np.bool_)
-        if mask is not None:
-            served = np.packbits(mask, axis=1).view(np.uint32)[:, 0] != 0
-            units = fill_idle(units, mask)
         # An aligned access is within one sector, and sorted units are also sorted by sector and line.
-        in_order = np.ascontiguousarray(np.sort(units, axis=1).T)
-        change = in_order[1:] ^ in_order[:-1]
-        sectors[rows] = _distinct(change, chip.sector_bytes // requests.width) * served
-        lines[rows] = _distinct(change, chip.line_bytes // requests.width) * served
-        touched = _distinct(change, 1) * requests.width * served
+        change, places = sorted_changes(units, mask)
+        sectors[rows] = _distinct(change, places, chip.sector_bytes // requests.width)
+        lines[rows] = _distinct(change, places, chip.line_bytes // requests.width)
+        touched = _distinct(change, places, 1).astype(np.int64) * requests.width
         ideal[rows] = -(-touched // chip.sector_bytes)
     return GlobalCost(*(column.reshape(requests.shape) for column in (sectors, lines, ideal)))
 
 
-def _distinct(change: Lanes, per_block: int) -> Counts:
-    """The number of blocks of `per_block` units (a power of two) that each row touches [m].
-
-    change: the bits in which each unit differs from the previous one, in order [31, m].
+def sorted_changes(units: Lanes, active: Mask | None) -> tuple[Lanes, Lanes]:
+    """The bits in which each unit differs from the previous one of its row, in order [m, 32]; and the places
+    of active lanes in this order, as words [m]: idle lanes come last.
     """
-    edges = (change >= change.dtype.type(per_block)).view(np.uint8)
-    distinct: Counts = edges.sum(axis=0, dtype=np.uint8).astype(np.int64) + 1
+    if active is None:
+        in_order, places = np.sort(units, axis=1), np.full(len(units), 2**32 - 1, np.uint32)
+    else:
+        in_order = active.astype(units.dtype)
+        in_order -= in_order.dtype.type(1)
+        in_order |= units  # idle lanes: all bits
+        in_order.sort(axis=1)
+        counts = np.bitwise_count(lane_words(active))
+        places = ((np.uint64(1) << counts.astype(np.uint64)) - np.uint64(1)).astype(np.uint32)
+    flat = in_order.reshape(-1)
+    change = np.empty_like(flat)
+    change[0] = 0
+    np.bitwise_xor(flat[1:], flat[:-1], out=change[1:])
+    return change.reshape(units.shape), places
+
+
+def _distinct(change: Lanes, places: Lanes, per_block: int) -> NDArray[np.uint8]:
+    """The number of blocks of `per_block` units (a power of two) that each row touches [m]; `change` and
+    `places` of `sorted_changes`.
+    """
+    edges = lane_words(change >= change.dtype.type(per_block)) | np.uint32(1)  # the first one is new
+    distinct: NDArray[np.uint8] = np.bitwise_count(edges & places)
     return distinct
