@@ -123,6 +123,8 @@ class RequestRows:
             first, inverse = distinct(hashes(keys))
             different = keys[first]
             numbers = self._numbers(different)
+            if keys.shape[1] == 1:  # times an odd factor: never the same for different keys
+                return first, inverse, numbers
             known = numbers >= 0
             alike = self.keys is None or (self.keys.array[numbers[known]] == different[known]).all()
             if alike and (len(first) == len(keys) or (different[inverse] == keys).all()):
@@ -175,11 +177,17 @@ def hashes(keys: np.ndarray) -> np.ndarray:
 
 
 def distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(index of the first of each distinct value, which of them each value is)."""
-    if len(values) == 1:
-        return np.zeros(1, np.int64), np.zeros(1, np.int64)
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    return first, inverse
+    """(index of the first of each distinct value, which of them each value is), in ascending order of values.
+
+    As `np.unique`, whose sort is stable and so three times as slow.
+    """
+    order = np.argsort(values)
+    in_order = values[order]
+    is_new = np.ones(len(values), np.bool_)
+    np.not_equal(in_order[1:], in_order[:-1], out=is_new[1:])
+    inverse = np.empty(len(values), np.int64)
+    inverse[order] = np.cumsum(is_new) - 1
+    return np.minimum.reduceat(order, np.flatnonzero(is_new)), inverse
 
 
 def distinct_rows(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
