@@ -279,6 +279,9 @@ class _Deaf:
     def access(self, *event: Any) -> None:
         """Nothing to do."""
 
+    def scattered(self, *event: Any) -> None:
+        """Nothing to do."""
+
     def stretches(self, *event: Any) -> None:
         """Nothing to do."""
 

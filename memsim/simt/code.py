@@ -60,6 +60,7 @@ class Code:
         self.votes: dict[int, Callable[[list[Any]], Any]] = {}
         self.barrier_operands: dict[int, tuple[Any, Any]] = {}
         self.phases: dict[int, tuple[Any, Any]] = {}
+        self._by_lane: dict[int, tuple[int, int] | None] = {}
         self.segments = {start: self._segment(start, end, needed) for start, end in dataflow.basic_blocks}
         for op in self.program.ops:
             if op.flow is not None:
@@ -74,6 +75,25 @@ class Code:
     def live(self, pc: int) -> int:
         """Slots that are live at a place."""
         return self.dataflow.live.get(pc, 0)
+
+    def by_lane(self, pc: int) -> tuple[int, int] | None:
+        """Slots (bit sets) that the steps from a place may read, and that they may write and that are needed
+        afterwards; None if other lanes affect the steps.
+        """
+        if pc not in self._by_lane:
+            segment = self.segments[pc]
+            ops = [op for op in self.program.ops[pc : segment.stop] if op.flow is None]
+            touched = written = after = 0
+            for op in ops:
+                touched |= op.reads | op.addresses | op.writes
+                written |= op.writes
+            for following in self.dataflow.next_basic_blocks[pc]:
+                after |= self.live(following)
+            if segment.control is not None:
+                after |= segment.control.reads
+            alone = bool(segment.steps) and all(map(works_on_lane, ops))
+            self._by_lane[pc] = (touched & self.live(pc), written & after) if alone else None
+        return self._by_lane[pc]
 
     def called(self, op: Op, registers: list[Any]) -> str | None:
         """The system function that an indirect call leads to; None if it is not one."""
@@ -177,6 +197,16 @@ class Code:
                 mask = int(immediate.value)
                 self.values[op.index] = lambda r: mask
 
+
+def works_on_lane(op: Op) -> bool:
+    """Is what it does in a lane the same, whatever other lanes do?"""
+    if op.effect is Effect.MEMORY:
+        return set(op.touches) <= LANEWISE
+    return op.effect is not Effect.LANES and bool(op.record.known)
+
+
+#: Accesses that every lane makes for itself.
+LANEWISE = {("load", "global"), ("store", "global"), ("load", "constant")}
 
 #: The guard `@!PT` of instructions that never execute, such as the loads of RZ before LDGSTS.
 NEVER = Predicate(None, True)

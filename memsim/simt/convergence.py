@@ -143,16 +143,18 @@ class Convergence:
         """Have all lanes arrived that a lane of the group waits for?"""
         if self.groups.is_alone():
             return True
-        missing = members & self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
-        return not (missing.astype(bool) & to_bools(active)).any()
+        here = self.machine.words_of(active)
+        missing = members & self.machine.words_of(self.machine.alive) & ~here
+        return not (missing.astype(bool) & (to_bools(active) if missing.shape[1] > 1 else here != 0)).any()
 
     def check(self) -> None:
         """Release lanes that no longer wait for anyone."""
         for key, meeting in list(self.waiting.items()):
-            absent = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(meeting.mask)
-            free = from_bools(np.atleast_2d((meeting.members & absent) == 0))
-            if free is False:
+            alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
+            released = (meeting.members & alive & ~here) == 0
+            if not (released & ((here & alive) != 0)).any():
                 continue
+            free = from_bools(released)
             waiting = both(meeting.mask, self.machine.alive)
             going, staying = both(waiting, free), both(waiting, invert(free))
             if staying is False:

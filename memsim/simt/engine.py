@@ -20,6 +20,7 @@ from memsim.simt.code import Code, Segment
 from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import place_in_source
+from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
@@ -157,6 +158,7 @@ class Engine:
     def state(self, ready: list[Group]) -> WarpRows:
         """The state of the running chunk that is still needed."""
         machine, parked = self.machine, self.groups.parked
+        settle_own(machine)
         live = self.convergence.live()
         for group in (*ready, *parked):
             live |= self.code.live(group.pc)
@@ -185,12 +187,18 @@ class Engine:
             if self.steps_left < 0:
                 raise self.endless(segment)
             machine.listener.executed(pc, segment.stop, machine.mask)
-            machine.before = {}
-            for step in segment.steps:
-                step(machine)
-            machine.settle()
+            by_lane = self.apart and self.code.by_lane(pc)
+            if by_lane and machine.memory.local is None and is_sparse(machine.mask, machine.shape):
+                run_gathered(machine, segment.steps, *by_lane)
+            else:
+                settle_own(machine)
+                machine.before = {}
+                for step in segment.steps:
+                    step(machine)
+                machine.settle()
             control, following = segment.control, segment.stop
             if control is not None:
+                settle_own(machine, -1 if control.flow is Flow.CALL else control.reads)
                 reached = self.control.execute(control)
                 if reached is None:
                     return

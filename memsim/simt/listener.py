@@ -11,6 +11,7 @@ from memsim.isa.access import Copy
 from memsim.isa.op import Op
 from memsim.simt.active_lanes import Lanes
 from memsim.state.registers import Poison
+from memsim.state.scattered import ScatteredLanes
 from memsim.state.sums import Int
 
 
@@ -64,6 +65,11 @@ class Listener(Protocol):
         Shared addresses count from the kernel's first byte of shared memory. `other`: the other side of a
         copy.
         """
+
+    def scattered(
+        self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
+    ) -> None:
+        """`site` was executed by `warps` warps; `lanes` accessed `address` (bytes) [n]."""
 
     def stretches(
         self,

@@ -37,7 +37,7 @@ class Machine(Accesses):
 
     protected: slots, as a bit set, that are live in lanes outside of the running group. before: values that
     such slots had before the running segment wrote them; `settle` restores them in those lanes. None: writes
-    merge at once.
+    merge at once. own: slots, as a bit set, that gathered lanes may write into (gathered_lanes.py).
     """
 
     def __init__(
@@ -54,18 +54,25 @@ class Machine(Accesses):
         self.slots: list[Any] = [None] * slots
         self.protected = 0
         self.before: dict[int, Any] | None = None
+        self.own = 0
         self.mbarriers = Mbarriers(0)
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks with undefined registers."""
         super().start(blocks, apart)
+        self.own = 0
         self.slots = [None] * len(self.slots)
         self.mbarriers = Mbarriers(len(blocks))
 
     def go_on(self, blocks: np.ndarray, first: np.ndarray, slots: list[Any], alive: Any) -> None:
         """Continue rows with their register contents; they have no memory of their own."""
-        self.blocks, self.first, self.slots, self.alive = blocks, first, slots, alive
-        self.memory.start_chunk(*self.shape)
+        self.slots, self.alive = slots, alive
+        self.place_rows(blocks, first)
+
+    def place_rows(self, blocks: np.ndarray, first: np.ndarray) -> None:
+        """Rows of other blocks and threads run now (`blocks` and `first` of `Lanes`)."""
+        self.blocks, self.first = blocks, first
+        self.memory.go_on(*self.shape)
 
     def write(self, slot: int, value: Any, active: Any) -> None:
         """Write a register in the running lanes for which `active` holds."""

@@ -134,9 +134,13 @@ class Memory:
 
     def start_chunk(self, blocks: int, threads: int) -> None:
         """New blocks start; their shared and local memory is created on first use."""
-        self.shape = (blocks, threads)
         self.shared = self.local = None
         self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
+        self.go_on(blocks, threads)
+
+    def go_on(self, blocks: int, threads: int) -> None:
+        """So many blocks run now, which have no memory of their own."""
+        self.shape = (blocks, threads)
         if self._global is not None:
             self._global.shape = self.shape
 

@@ -146,6 +146,15 @@ class Part:
             self._derived[key] = Part(change(self.array))
         return self._derived[key]
 
+    @property
+    def lanes(self) -> np.ndarray:
+        """Where a mask of all threads holds: positions in the flat array, ascending."""
+        return self.derived("lanes", np.flatnonzero).array
+
+    def only(self, mask: Part) -> Part:
+        """The elements (B, T) in the lanes of a mask of all threads [n]."""
+        return self.derived(("only", mask.uid), lambda array: array.reshape(-1)[mask.lanes])
+
     def scaled(self, factor: int) -> Part:
         """The part times a constant."""
         return self.derived(factor, lambda array: array * factor)

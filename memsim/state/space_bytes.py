@@ -91,7 +91,7 @@ class SpaceBytes:
 
     def _load_some(self, address: int | Sum, dtype: type, active: Part) -> np.ndarray:
         """The same of scattered lanes only; 0 in the others."""
-        lanes = active.derived("lanes", np.flatnonzero).array
+        lanes = active.lanes
         index = np.broadcast_to(to_array(address), self.shape).reshape(-1)[lanes] - self.base
         index >>= np.dtype(dtype).itemsize.bit_length() - 1
         found: np.ndarray = np.zeros(self.shape, dtype)

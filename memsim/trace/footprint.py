@@ -88,6 +88,9 @@ class Marks:
         if not isinstance(address, Sum):
             self.sectors(op, np.array([address >> SECTOR_BITS]))
             return
+        if address.f is not None and isinstance(active, Part) and active.array.shape == address.f.array.shape:
+            self.sectors(op, address.f.only(active).array + address.s >> SECTOR_BITS)
+            return
         if address.f is not None or (isinstance(active, Part) and min(active.array.shape) > 1):
             addresses, lanes = np.broadcast_arrays(to_array(address), to_bools(active))
             self.sectors(op, addresses[lanes] >> SECTOR_BITS)

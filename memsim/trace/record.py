@@ -20,6 +20,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.ptx.demangle import short_name
 from memsim.state.registers import Poison, Sum, warp_words
+from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
 from memsim.trace.footprint import SECTOR_BITS, Marks
@@ -45,8 +46,8 @@ MOST_ROWS = 1 << 17
 MANY_ROWS, MANY_OF_SITE = 1 << 14, 1 << 8
 #: Bytes of cached events, which are counted without being expanded again.
 MOST_REMEMBERED = 1 << 26
-#: Requests of a folded site that are costed together.
-BATCH = 1 << 12
+#: Requests of a folded site that are costed together, and bytes of one that waits for it.
+BATCH, BYTES_OF_REQUEST = 1 << 12, 500
 #: Masks whose numbers of warps are cached.
 MOST_MASKS = 1 << 16
 
@@ -134,7 +135,7 @@ class Recorder:
 
     def start_chunk(self, engine: ChunkLike) -> None:
         """A new chunk of blocks starts; keys of the last one are no longer valid."""
-        self.forget()
+        self.forget_keys()
         self.chunks += 1
         self.blocks = engine.blocks
         self.warps = engine.threads // WARP
@@ -177,9 +178,20 @@ class Recorder:
             tally = self.seen[key] = self.tally(record, sides, key)
         tally.hits += 1
         record.requests += tally.requests
-        if record.wait > BATCH:
-            self.cost(record)
         self.keep_bounded(record)
+
+    def scattered(
+        self, site: SiteLike, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
+    ) -> None:
+        """Count one execution of a site by `warps` warps, of which `lanes` accessed `address` [n]."""
+        record = self.record(site)
+        record.instructions += warps
+        record.arrays |= arrays
+        if site.space == "global":
+            self.marks.sectors(site.op, address >> SECTOR_BITS)
+        rows, number = np.divmod(lanes.warps, self.warps)
+        of_warps = self.blocks[rows], self.first_warps[rows] + number
+        self.expanded(record, SiteRequests(lanes.of_warps(address), lanes.active, None, *of_warps))
 
     def requests(self, site: SiteLike, requests: SiteRequests) -> None:
         """Count expanded requests."""
@@ -192,9 +204,17 @@ class Recorder:
             self.marks.sectors(site.op, made.addresses[made.active] >> SECTOR_BITS)
         elif made.partner is not None:
             self.marks.sectors(site.op, made.partner[made.partner >= 0] >> SECTOR_BITS)
-        tally = self.counted(record, made, np.ones(len(made), np.int64))
-        record.requests += tally.requests
-        record.rows.made(tally.rows, tally.counts)
+        self.expanded(record, made)
+
+    def expanded(self, record: SiteRecord, made: SiteRequests) -> None:
+        """Count requests that were made once each."""
+        once = np.ones(len(made), np.int64)
+        if record.rows.folded:
+            self.wait(record, Uncosted(None, made, once, len(made), 1))
+        else:
+            tally = self.counted(record, made, once)
+            record.rows.made(tally.rows, tally.counts)
+        record.requests += len(made)
         self.keep_bounded(record)
 
     def lost(self, site: SiteLike, requests: int, why: str) -> None:
@@ -303,9 +323,7 @@ class Recorder:
         if record.rows.folded:
             made, weights = written_out(sides, periods, self.blocks, self.warps, self.first_warps)
             event = Uncosted(key, made, weights, int(weights.sum()))
-            record.waiting.append(event)
-            record.wait += len(weights)
-            self.remembered += 500 * len(weights)
+            self.wait(record, event)
             return event
         contents = [content(*side, period) for side, period in zip(sides, periods)]
         key = None if None in contents else (record.site.index, *contents)
@@ -328,6 +346,12 @@ class Recorder:
         self.kept_rows += len(record.rows) - before
         return Tally(record.site.index, numbers, counts, int(weights.sum()))
 
+    def wait(self, record: SiteRecord, event: Uncosted) -> None:
+        """An event of a folded site, which is costed later, with others."""
+        record.waiting.append(event)
+        record.wait += len(event.weights)
+        self.remembered += BYTES_OF_REQUEST * len(event.weights)
+
     # --- bounding memory -------------------------------------------------------------------
 
     def cost(self, record: SiteRecord) -> None:
@@ -338,10 +362,12 @@ class Recorder:
         record.rows.made(tally.rows, tally.counts)
         for event in waiting:
             self.seen.pop(event.key, None)
-        self.remembered -= 500 * len(weights)
+        self.remembered -= BYTES_OF_REQUEST * len(weights)
 
     def keep_bounded(self, record: SiteRecord) -> None:
         """Free memory after counting a site, if too much is stored."""
+        if record.wait > BATCH:
+            self.cost(record)
         if self.alike is not None and self.kept_rows > MANY_ROWS and record.hardly_repeats:
             self.is_scattered = True
             self.forget()
@@ -354,12 +380,16 @@ class Recorder:
         for record in self.sites.values():
             if record.waiting:
                 self.cost(record)
+        self.forget_keys()
+
+    def forget_keys(self) -> None:
+        """Sum up events that have rows; no event so far is recognised any more."""
         for tally in self.tallies:
             self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
         self.tallies = []
         self.seen = {}
         self.by_content = {}
-        self.remembered = 0
+        self.remembered = BYTES_OF_REQUEST * sum(record.wait for record in self.sites.values())
 
     def make_room(self) -> None:
         """Forget events, and fold the accesses with most requests, as long as there are too many."""

@@ -35,9 +35,7 @@ class BruteForce:
         self.machine = machine
 
     def access(self, site: Any, address: Any, mask: Any, active: Any, arrays: Any, other: Any = None) -> None:
-        instruction = site.instruction
-        key = (instruction.source.file, instruction.source.line, site.op, site.space, site.width)
-        count = self.counts[key]
+        count = self.count_of(site)
         lanes = self.machine.full(mask).reshape(-1, 32)
         count["instructions"] += int(lanes.any(1).sum())
         lanes = self.machine.full(active).reshape(-1, 32)
@@ -61,10 +59,24 @@ class BruteForce:
             count["conflicts"] += int(cost.conflicts.sum())
             count["ideal"] += int(cost.ideal.sum())
         else:
-            wide = global_access(addresses, site.width, site.op, lanes)
-            count["sectors"] += int(wide.sectors.sum())
-            count["lines"] += int(wide.lines.sum())
-            count["ideal"] += int(wide.ideal_sectors.sum())
+            self.count_global(count, addresses, site, lanes)
+
+    def count_global(self, count: Counter[str], addresses: Any, site: Any, lanes: Any) -> None:
+        wide = global_access(addresses, site.width, site.op, lanes)
+        count["sectors"] += int(wide.sectors.sum())
+        count["lines"] += int(wide.lines.sum())
+        count["ideal"] += int(wide.ideal_sectors.sum())
+
+    def scattered(self, site: Any, address: Any, lanes: Any, warps: int, arrays: Any) -> None:
+        count = self.count_of(site)
+        count["instructions"] += warps
+        if site.width in SM_90.widths(site.space, site.op):
+            count["requests"] += len(lanes.active)
+            self.count_global(count, lanes.of_warps(address), site, lanes.active)
+
+    def count_of(self, site: Any) -> Counter[str]:
+        source = site.instruction.source
+        return self.counts[source.file, source.line, site.op, site.space, site.width]
 
     def written_out(self, address: Any) -> np.ndarray:
         return np.broadcast_to(to_array(address), self.machine.shape).reshape(-1, 32)

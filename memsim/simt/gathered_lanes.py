@@ -1,0 +1,213 @@
+"""Lanes of a diverged group, each as a row of its own: instructions then cost what these lanes do, not what
+their warps do.
+
+Registers that instructions read are gathered for these lanes, and those that they write are scattered after
+them. Only for independent warps (independent_warps.py), and for instructions that no other lane affects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from memsim.isa.access import Copy
+from memsim.simt.listener import Listener, Site
+from memsim.simt.machine import Machine
+from memsim.simt.slot_bits import slots_of
+from memsim.simt.steps import Step
+from memsim.state.partial import Partial, merged
+from memsim.state.registers import Part, Poison, Sum, from_array, from_bools, to_array
+from memsim.state.scattered import ScatteredLanes
+from memsim.state.sums import Int
+
+#: The lanes are gathered if there are this many times as many threads.
+SPARSE = 2
+
+
+def is_sparse(mask: Any, shape: tuple[int, int]) -> bool:
+    """Are there so few lanes, scattered over warps, that gathering them pays off?"""
+    if not isinstance(mask, Part) or mask.array.shape != shape:
+        return False
+    return SPARSE * int(np.count_nonzero(mask.array)) < mask.array.size
+
+
+class Own:
+    """A register that differs between threads, in an array of its own, into which gathered lanes write."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    @property
+    def value(self) -> Any:
+        """As any other register; nothing may be written into the array from now on."""
+        if self.array.dtype == np.bool_:
+            return from_bools(self.array)
+        return from_array(self.array) if self.array.dtype == np.int64 else self.array
+
+
+class Gathered(ScatteredLanes):
+    """The lanes of a group in a chunk of rows. mask: bool (B, T), as a register."""
+
+    def __init__(self, mask: Part) -> None:
+        super().__init__(mask.lanes)
+        self.mask = mask
+        self.shape = mask.array.shape
+        self.rows, self.columns = np.divmod(self.lanes, self.shape[1])
+
+    def taken(self, array: np.ndarray) -> np.ndarray:
+        """What these lanes have of an array that broadcasts to all threads [n, 1]."""
+        rows, threads = array.shape
+        if array.size == 1:
+            return np.broadcast_to(array, (len(self), 1))
+        index = self.rows if threads == 1 else self.columns if rows == 1 else self.lanes
+        return array.reshape(-1)[index][:, None]
+
+    def gathered(self, value: Any) -> Any:
+        """A register as these lanes hold it."""
+        if isinstance(value, Own):
+            return Own(self.taken(value.array)).value
+        if isinstance(value, Sum):
+            first, *rest = (self.taken(part.array) for part in value.parts)
+            for part in rest:
+                first = first + part
+            return from_array(first, value.s)
+        if isinstance(value, Part):
+            return from_bools(self.taken(value.array))
+        if isinstance(value, np.ndarray):
+            return self.taken(value)
+        if isinstance(value, Partial):
+            known = self.gathered(value.known)
+            if isinstance(known, bool):
+                return self.gathered(value.value) if known else value.poison
+            return Partial(self.gathered(value.value), known, value.poison)
+        return value
+
+    def scattered(self, value: Any) -> Any:
+        """A register of these lanes as one of all threads, with anything in the others."""
+        if isinstance(value, Partial):
+            return Partial(plain(self.scattered(value.value)), self.where(value.known), value.poison)
+        array = array_of(value)
+        if array is None or type(value) in (int, bool):
+            return value
+        found = np.zeros(self.shape, array.dtype)
+        found.reshape(-1)[self.lanes] = array[:, 0]
+        return Own(found)
+
+    def written(self, value: Any, held: Any, is_read: bool) -> Any:
+        """A register with what these lanes hold now, and what the others held if that is read."""
+        if not is_read and type(value) in (int, bool):
+            return value
+        mine, theirs = array_of(value), array_of(held)
+        if mine is None or theirs is None or mine.dtype != theirs.dtype:
+            found = self.scattered(value)
+            return merged(self.mask, plain(found), plain(held)) if is_read else found
+        if not isinstance(held, Own):
+            if not is_read:
+                return self.scattered(value)
+            held = Own(np.array(np.broadcast_to(theirs, self.shape), order="C"))
+        held.array.reshape(-1)[self.lanes] = mine[:, 0]
+        return held
+
+    def where(self, active: Any) -> Any:
+        """Some of these lanes as a mask of all threads."""
+        if active is True:
+            return self.mask
+        return plain(self.scattered(active))
+
+
+def plain(value: Any) -> Any:
+    """A register that nothing is written into from now on."""
+    return value.value if isinstance(value, Own) else value
+
+
+def array_of(value: Any) -> np.ndarray | None:
+    """A register as an array that broadcasts to all threads; None if it is unknown in some."""
+    if isinstance(value, (Own, Part)):
+        return value.array
+    if type(value) is bool:
+        return np.array([[value]])
+    if isinstance(value, (int, Sum)):
+        return to_array(value)
+    return value if isinstance(value, np.ndarray) else None
+
+
+class OfAllThreads:
+    """A listener for accesses of gathered lanes, which tells another one where in the chunk they are; they do
+    nothing else that a listener is told of.
+    """
+
+    def __init__(self, listener: Listener, lanes: Gathered) -> None:
+        self.listener = listener
+        self.lanes = lanes
+
+    def access(
+        self,
+        site: Site,
+        address: Int,
+        mask: Any,
+        active: Any,
+        arrays: frozenset[str],
+        other: Copy | None = None,
+    ) -> None:
+        """As `Listener.access`."""
+        assert other is None and mask is True
+        if active is False:
+            self.listener.access(site, 0, self.lanes.mask, False, arrays)
+            return
+        lanes: ScatteredLanes = self.lanes
+        addresses = np.broadcast_to(to_array(address)[:, 0], (len(lanes),))
+        if active is not True:
+            chosen = active.array[:, 0]
+            lanes, addresses = ScatteredLanes(lanes.lanes[chosen]), addresses[chosen]
+        self.listener.scattered(site, addresses, lanes, len(self.lanes.warps), arrays)
+
+    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+        """As `Listener.unknown`."""
+        self.listener.unknown(site, poison, self.lanes.where(mask), self.lanes.where(active))
+
+    def uncounted(self, what: str, active: Any) -> None:
+        """As `Listener.uncounted`."""
+        self.listener.uncounted(what, self.lanes.where(active))
+
+    def uncertain(self, what: str) -> None:
+        """As `Listener.uncertain`."""
+        self.listener.uncertain(what)
+
+
+def run_gathered(machine: Machine, steps: Sequence[Step], reads: int, writes: int) -> None:
+    """Run steps for the lanes of the running group.
+
+    reads, writes: slots, as bit sets: those whose values the steps may need, and those that they may write
+    and that are needed afterwards.
+    """
+    lanes = Gathered(machine.mask)
+    held, protected, listener = machine.slots, machine.protected, machine.listener
+    blocks, first, threads = machine.blocks, machine.first, machine.threads
+    given = {slot: lanes.gathered(held[slot]) for slot in slots_of(reads)}
+    machine.slots = [given.get(slot) for slot in range(len(held))]
+    machine.mask, machine.protected, machine.before = True, 0, None
+    machine.listener = cast(Listener, OfAllThreads(listener, lanes))
+    machine.threads = 1
+    machine.place_rows(blocks[lanes.rows], first[lanes.rows] + lanes.columns[:, None])
+    for step in steps:
+        step(machine)
+    found = machine.slots
+    machine.mask, machine.protected, machine.slots, machine.listener = lanes.mask, protected, held, listener
+    machine.threads = threads
+    machine.place_rows(blocks, first)
+    for slot in slots_of(writes):
+        value = found[slot]
+        if value is not given.get(slot):
+            held[slot] = lanes.written(value, held[slot], bool(protected >> slot & 1))
+            machine.own |= 1 << slot
+
+
+def settle_own(machine: Machine, chosen: int = -1) -> None:
+    """Those of the slots (a bit set) that lanes write into become plain registers."""
+    for slot in slots_of(machine.own & chosen):
+        machine.slots[slot] = plain(machine.slots[slot])
+    machine.own &= ~chosen
