@@ -103,7 +103,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(PLANTED, list(PLANTED)[:2]))
 def test_a_changed_kernel_makes_its_row_wrong(name: str, tmp_path: Path) -> None:
     kernel, edits, claim = PLANTED[name]

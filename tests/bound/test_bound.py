@@ -138,6 +138,7 @@ extern "C" __global__ void alike(float *data, int n) {{
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("guard", "alike"), [("", True), ("if (blockIdx.x) ", False), ("if (i < n) ", True)])
 def test_blocks_that_all_execute_the_same_are_whole(tmp_path: Path, guard: str, alike: bool) -> None:
     """133 blocks on 132 multiprocessors: one of them has two."""

@@ -107,6 +107,7 @@ def test_the_pages_kernel_of_cute(tmp_path: Path) -> None:
     assert shown.startswith("transpose_kernel: worst is the load at transpose.py:15: 32-way bank conflict")
 
 
+@pytest.mark.slow
 def test_the_pages_launch(tmp_path: Path) -> None:
     (tmp_path / "scale.cu").write_text(block(OWN, "cuda", "scale"))
     (tmp_path / "launch.json").write_text(block(PAGE, "json", "scale.cu"))

@@ -165,7 +165,7 @@ def test_special_alphas_and_betas(name: str, alpha: float, beta: float) -> None:
     assert (np.abs(c - expected) <= bound + abs(beta) * 1e-7).all()
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("padding", [(3, 5, 7), (0, 1, 2), (8, 0, 4)])
 @pytest.mark.parametrize("name", ["sgemm_128x128x8", "sgemm_128x256x8"])
 def test_leading_dimensions(name: str, padding: tuple[int, int, int]) -> None:

@@ -158,6 +158,7 @@ def test_dynamic_shared_memory(memsim: Run, tmp_path: Path) -> None:
     refused(memsim(*launch, "--shared-bytes", "-1"), "--shared-bytes")
 
 
+@pytest.mark.slow
 def test_kernel_is_needed_only_where_there_are_several(memsim: Run, scale: Path) -> None:
     one = document(memsim("analyze", scale, *LAUNCH, *MACROS, "--kernel", "scale", "--json"))
     assert one["kernel"] == "scale"

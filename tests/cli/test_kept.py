@@ -77,6 +77,7 @@ def test_verbs_share_a_trace_but_for_what_they_tell_apart(memsim: Run, traced: l
     assert len(traced) == 2
 
 
+@pytest.mark.slow
 def test_whatever_changes_is_analyzed_anew(tmp_path: Path, memsim: Run, traced: list[str]) -> None:
     """Source, header, option, launch, argument, file of an argument, rules: each makes another trace."""
     source, header, index = tmp_path / "copy.cu", tmp_path / "stride.cuh", tmp_path / "index.npy"

@@ -207,6 +207,7 @@ def test_a_report_is_written(memsim: Run, tmp_path: Path) -> None:
     assert json.loads(island) == json.loads(json.dumps(analysis.to_dict()))
 
 
+@pytest.mark.slow
 def test_a_report_of_a_file_or_a_saved_trace(memsim: Run, scale: Path, tmp_path: Path) -> None:
     saved, page = tmp_path / "v4.npz", tmp_path / "report.html"
     launch = (

@@ -27,6 +27,7 @@ def tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("tile.cu")
 
 
+@pytest.mark.slow
 def test_a_kernel_of_the_catalogue(memsim: Memsim) -> None:
     done = memsim("suggest", "kernel_v4_colmajor", "--size", "128,128,16")
     assert (done.code, done.err) == (0, "")

@@ -367,6 +367,7 @@ def test_a_report_that_the_user_has(memsim: Run, scale: Path, tmp_path: Path) ->
     assert done.code == 1 and " LDG" in done.out.splitlines()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ncu_report")
 def test_two_reports_prove_arbitration(memsim: Run, scale: Path, tmp_path: Path) -> None:
     launch = launch_of(scale)

@@ -154,6 +154,7 @@ def test_code_that_is_no_cpp_spoils_only_itself() -> None:
     assert len(kernels(text + "int main() { @ }\n")) == 1
 
 
+@pytest.mark.slow
 def test_operators_and_standard_names_of_device_code() -> None:
     text = (
         "#include <limits>\n#include <cmath>\n#include <iostream>\nusing namespace std;\n"
@@ -293,6 +294,7 @@ int main() { k<<<1, BLOCK>>>(nullptr); std::cout << sizeof(Row); }
 """
 
 
+@pytest.mark.slow
 def test_an_assertion_beside_host_code_is_held(no_nvcc: None) -> None:
     """Of constants that only the host has, too; one that cannot be read without the host's headers is not."""
     assert kernels(ASSERTED) == ["_Z1kPf"]

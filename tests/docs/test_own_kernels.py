@@ -64,6 +64,7 @@ def test_the_commands(folder: Path) -> None:
         assert run(folder, "-m", *command)
 
 
+@pytest.mark.slow
 def test_a_file_of_ones_own_with_main(folder: Path) -> None:
     there, launched, another = block("sh", "analyze transpose.cu").splitlines()
     words = "memsim analyze transpose.cu --kernel 'transpose<float, 32>' --grid 32,32 --block 32,8"

@@ -152,7 +152,7 @@ def test_a_budget_finds_it(folder: Folder, name: str) -> None:
     assert lines_named(folder) == (1, lines)
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(REGRESSIONS, list(REGRESSIONS)[:2]))
 def test_the_baseline_finds_it(folder: Folder, name: str) -> None:
     planted = REGRESSIONS[name]

@@ -37,6 +37,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_neighbouring_reads_that_the_compiler_merges_are_one_request(source: Path) -> None:
     """As an H200 counts: 64 wavefronts a block, 32 of them conflicts; PTX has 8 reads of 4 bytes instead."""
     analysis = memsim.analyze(memsim.load(source)["merged"], 1, 128, ARGUMENTS)

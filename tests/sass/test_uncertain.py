@@ -74,7 +74,7 @@ def analysis(folder: Path, body: str) -> Analysis:
     return memsim.analyze(memsim.load(path)["k"], 2, 128, args)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", CERTAIN)
 def test_what_does_not_depend_on_the_order_is_certain(name: str, tmp_path: Path) -> None:
     found = analysis(tmp_path, CERTAIN[name])
@@ -82,7 +82,7 @@ def test_what_does_not_depend_on_the_order_is_certain(name: str, tmp_path: Path)
     assert "some counts are uncertain" not in found.verdict
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", UNCERTAIN)
 def test_what_depends_on_the_order_says_so(name: str, tmp_path: Path) -> None:
     body, reason = UNCERTAIN[name]

@@ -75,6 +75,7 @@ def test_out_of_bounds_counts_from_the_array_that_the_pointer_is_of(
             call(k, 1, 32, [*arrays, shift])
 
 
+@pytest.mark.slow
 def test_a_pointer_may_be_of_one_array_or_another(tmp_path: Path) -> None:
     text = """
 extern "C" __global__ void k(float *a, float *b, float *out) {
@@ -274,7 +275,7 @@ def test_a_grid_is_made_of_whole_clusters(tmp_path: Path) -> None:
         run(k, 3, 64, [*arrays, 192])
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("rest", ["", "__global__ void scalar(float *a) { a[0] = 1; }"])
 def test_a_template_without_an_instance_is_named(tmp_path: Path, rest: str) -> None:
     text = f"""

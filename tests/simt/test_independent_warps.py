@@ -77,7 +77,7 @@ def test_whole_kernels(name: str, window: int, monkeypatch: pytest.MonkeyPatch) 
     assert_same(*both_ways(monkeypatch, window, *launch))
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("window", [24, 1, 2])
 @pytest.mark.parametrize("block", [(32, 1), (8, 4), (16, 6), (7, 9)])
 def test_nested_loops(
@@ -103,6 +103,7 @@ def test_who_runs_apart(name: str, apart: bool, nested: Module, monkeypatch: pyt
     assert found == [apart]
 
 
+@pytest.mark.slow
 def test_rows_of_many_chunks_are_joined(nested: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
     join = warp_rows.joined

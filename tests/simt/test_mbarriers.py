@@ -203,6 +203,7 @@ def test_an_object_that_nobody_initialised_is_an_error(tmp_path: Path) -> None:
     assert error.value.line
 
 
+@pytest.mark.slow
 def test_an_address_that_is_not_known_makes_all_of_them_unknown(tmp_path: Path) -> None:
     body = """
 extern "C" __global__ void k(int *out) {

@@ -56,6 +56,7 @@ def test_a_naive_product_becomes_its_coalesced_twin(kernel: str, other: str) -> 
     assert exchange.sectors[1] == sum(site.sectors or 0 for site in twin.sites)
 
 
+@pytest.mark.slow
 def test_what_is_coalesced_is_left_alone(tmp_path: Path) -> None:
     along = Case(COLUMNS.text.replace("threadIdx.x +", "threadIdx.y +"), COLUMNS.block, COLUMNS.arrays)
     text = """

@@ -79,6 +79,7 @@ def test_too_many_requests_are_folded_and_no_count_is_another(
     assert len(scattered(tmp_path, blocks=64).trace.count) < 2 * len(folded.trace.count)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("where", "name"),
     [

@@ -59,7 +59,7 @@ def test_the_trace_equals_brute_force(
     assert by_line(found) == brute.counts
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", few(sorted(set(NAMES) - RACES), sorted(set(NAMES) - RACES)[:2]))
 def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.module.Module) -> None:
     kernel, (grid, block, arguments) = launched(module, name)

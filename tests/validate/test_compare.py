@@ -172,6 +172,7 @@ def test_lines_of_inlined_functions_are_compared_together() -> None:
     }
 
 
+@pytest.mark.slow
 def test_what_has_no_rule_is_not_modelled_and_fillers_are_named() -> None:
     comparison = replay(recorded("sgemm_128x256x8"))
     copies = [line for line in comparison.lines if "cp.async" in line.where]

@@ -293,6 +293,7 @@ def test_layouts_flow_and_graph_have_all_their_parts() -> None:
     assert len(page.all("svg", class_="graph")) == sum(s.space == "shared" for s in analysis.sites)
 
 
+@pytest.mark.slow
 def test_a_large_array_is_called_by_its_whole_size_and_a_small_one_is_shown_whole() -> None:
     large = read(report_page(many(9)))
     assert [h3.text for h3 in large.all("h3") if h3.text.startswith("s0: ")] == [
