@@ -138,18 +138,18 @@ class CodeProfile:
         )
 
 
-def read_code_report(path: Path) -> list[CodeProfile]:
-    """The launches in a report file, in order.
+def read_code_report(path: Path, *also: str) -> list[CodeProfile]:
+    """The launches in a report file, in order. also: counters besides those that memsim predicts.
 
     Raises:
         MemsimError: no such file, `ncu_report` is not found or does not load, or it cannot read the file.
     """
     if not path.is_file():
         raise MemsimError("there is no such report of ncu", file=str(path))
-    return [CodeProfile.from_dict(record) for record in records_of(path, __name__)]
+    return [CodeProfile.from_dict(record) for record in records_of(path, __name__, *also)]
 
 
-def code_profile_of(action: Any) -> CodeProfile:
+def code_profile_of(action: Any, also: Sequence[str] = ()) -> CodeProfile:
     """One launch; `action` is ncu_report's `IAction`."""
     names = set(action.metric_names())
     collected = {name: found for name, found in instances_of(action).items() if name in names}
@@ -160,7 +160,7 @@ def code_profile_of(action: Any) -> CodeProfile:
         grid=_shape(action, names, "grid_dim"),
         block=_shape(action, names, "block_dim"),
         passes=passes_of(action) if PASSES in names else 0,
-        counters=counters_of(action),
+        counters=counters_of(action, also),
         addresses=tuple(pc - first for pc in executed),
         sass=tuple(" ".join(action.sass_by_pc(pc).split()) for pc in executed),
         figures={name: tuple(found.get(pc) for pc in executed) for name, found in collected.items()}
@@ -205,4 +205,4 @@ def _unrolled(runs: Sequence[Any]) -> list[Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(write_records(sys.argv[1:], lambda action: code_profile_of(action).to_dict()))
+    sys.exit(write_records(sys.argv[1:3], lambda action: code_profile_of(action, sys.argv[3:]).to_dict()))

@@ -131,7 +131,7 @@ def count(
         MemsimError: as `measure`.
     """
     device, profiler = this_device(), find_profiler()
-    _, found = _run(profiler, jobs, _asked(metrics), _Counter(len(jobs), progress))
+    _, found = _run(profiler, jobs, _asked(metrics), _Counter(len(jobs), progress), metrics)
     return device, profiler.version, found
 
 
@@ -143,7 +143,11 @@ def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:
 
 
 def _run(
-    profiler: Profiler, jobs: Sequence[Job], what: Sequence[str], counter: _Counter
+    profiler: Profiler,
+    jobs: Sequence[Job],
+    what: Sequence[str],
+    counter: _Counter,
+    also: Sequence[str] = (),
 ) -> tuple[list[dict[str, Any] | None], list[CodeProfile]]:
     """One run of the profiler over `jobs`: the program's output for each, and ncu's measurements."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -158,7 +162,7 @@ def _run(
             _raise_what_the_program_says(result)
             raise
         _raise_what_the_program_says(result)
-        profiles = read_code_report(report)
+        profiles = read_code_report(report, *also)
         measured, ran = [found.kernel for found in profiles], [job.loaded.name for job in jobs]
         if measured != ran:
             raise MemsimError(

@@ -156,15 +156,15 @@ def read_report(path: Path) -> list[Profile]:
     return [Profile.from_dict(record) for record in records_of(path, __name__)]
 
 
-def records_of(path: Path, reader: str) -> list[dict[str, Any]]:
-    """The output of `python -m READER REPORT RESULT` for a report file.
+def records_of(path: Path, reader: str, *more: str) -> list[dict[str, Any]]:
+    """The output of `python -m READER REPORT RESULT MORE...` for a report file.
 
     Raises:
         MemsimError: as `read_report`.
     """
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "profiles.json"
-        command = [sys.executable, "-m", reader, str(path), str(result)]
+        command = [sys.executable, "-m", reader, str(path), str(result), *more]
         environment = child_environment()
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         if done.returncode or not result.is_file():
@@ -230,11 +230,12 @@ def passes_of(action: Any) -> int:
     return int(action.metric_by_name(PASSES).as_double())
 
 
-def counters_of(action: Any) -> dict[str, Counted]:
-    """The counters of a whole launch, by ncu's names."""
+def counters_of(action: Any, also: Sequence[str] = ()) -> dict[str, Counted]:
+    """The counters of a whole launch, by ncu's names: those that memsim predicts, and `also`."""
     counters = {}
     for name in sorted(action.metric_names()):
-        if name.startswith(COUNTERS) and ("." not in name or name.endswith((".sum", "_active.max"))):
+        is_sum = "." not in name or name.endswith((".sum", "_active.max"))
+        if name in also or (name.startswith(COUNTERS) and is_sum):
             counters[name] = Counted(whole(action.metric_by_name(name).as_double()), unit_of(name))
     return counters
 
