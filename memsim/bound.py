@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any, Protocol
 
-from memsim.arch import SM_90, Arch
+from memsim.arch import ASSUMED, SM_90, Arch
 from memsim.launch import Launch
 from memsim.model.occupancy import Needs, Occupancy, next_cliffs, occupancy
 from memsim.model.operations import Operation
@@ -320,7 +320,7 @@ def _lacks(trace: Trace, rows: Sequence[CountedRow], chip: Arch) -> tuple[str, .
             f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks were replayed; the others are "
             "assumed to do the same"
         )
-    if not chip.is_measured:
+    if chip.rates == ASSUMED:
         found.append(f"pipe rates were not measured on {chip}; those of {SM_90} are used")
     unknown = sum(row.unresolved is not None for row in rows)
     if unknown:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from memsim.analysis.counts import SiteCounts, known
-from memsim.arch import ASSUMED, PUBLISHED, SM_90, Arch, plain_name
+from memsim.arch import ASSUMED, BY_CLOCK, PUBLISHED, SM_90, Arch, plain_name
 from memsim.trace.trace import Trace
 
 # With shared accesses, the verdict mentions global memory only if this share of the sectors is unneeded.
@@ -36,12 +36,14 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
 
 
 def _worth_of_rules(sites: Sequence[SiteCounts], chip: Arch) -> str:
-    """A note about rules that were not measured on the chip; "" if all were."""
+    """A note about rules that were not measured by counters on the chip; "" if all were."""
     by_rules = (site for site in sites if site.unresolved is None and site.operation.is_counted)
     worth = {chip.basis(site.space, site.op, site.width) for site in by_rules}
     if ASSUMED in worth:
         return f"rules of {chip} are assumed to equal {SM_90}'s"
-    return f"rules of {chip} are published, not measured" if PUBLISHED in worth else ""
+    if PUBLISHED in worth:
+        return f"rules of {chip} are published, not measured"
+    return f"rules of {chip} were measured by clock" if BY_CLOCK in worth else ""
 
 
 def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from memsim.arch.chip import ASSUMED, MEASURED, PUBLISHED, Arch, Front, Rule, plain_name
+from memsim.arch.chip import ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, Arch, Front, Rule, plain_name
 from memsim.arch.contributed import with_contributed
 from memsim.arch.sm_75 import SM_75
 from memsim.arch.sm_80 import SM_80
@@ -23,6 +23,7 @@ from memsim.errors import MemsimError
 __all__ = [
     "ARCHS",
     "ASSUMED",
+    "BY_CLOCK",
     "MEASURED",
     "PUBLISHED",
     "SM_90",

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from memsim.arch.units import BANKS, LINE, SECTOR, WARP, WORD
 
 #: How well a rule is supported on a chip.
-MEASURED, PUBLISHED, ASSUMED = "measured", "published", "assumed"
+MEASURED, BY_CLOCK, PUBLISHED, ASSUMED = "measured", "measured by clock", "published", "assumed"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """The cost of one kind of access is known for these widths, in bytes per lane.
 
-    basis: MEASURED here; PUBLISHED, with its source in `where`; ASSUMED to be as on sm_90.
+    basis: MEASURED, by counters; BY_CLOCK, where there are none; PUBLISHED, with its source in `where`;
+    ASSUMED to be as on sm_90.
     """
 
     space: str
@@ -82,6 +83,7 @@ class Arch:
     its partition. `resident_*` are the most that can be resident on a multiprocessor. `multiprocessors` are
     those of `chip`.
     `sheet` describes the product with the fastest DRAM, so its bandwidth bounds the others too.
+    `rates`: how well the rates of the pipes are supported, as for a rule.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Arch:
     register_granule: int = 256
     partitions: int = 4
     multiprocessors: int = 132
+    rates: str = ASSUMED
 
     def __str__(self) -> str:
         return self.name
@@ -123,14 +126,14 @@ class Arch:
         return tuple(width for e in self.rules if (e.space, e.op) == (space, op) for width in e.widths)
 
     def basis(self, space: str, op: str, width: int) -> str:
-        """How well the rule for an access is supported: MEASURED, PUBLISHED or ASSUMED."""
+        """How well the rule for an access is supported: MEASURED, BY_CLOCK, PUBLISHED or ASSUMED."""
         found = (e.basis for e in self.rules if (e.space, e.op) == (space, op) and width in e.widths)
         return next(found, ASSUMED)
 
     @property
     def is_measured(self) -> bool:
-        """Whether all its rules and the rates of its pipes were measured."""
-        return all(rule.basis == MEASURED for rule in self.rules)
+        """Whether all its rules and the rates of its pipes were measured by counters."""
+        return self.rates == MEASURED and all(rule.basis == MEASURED for rule in self.rules)
 
     def runs(self, made_for: str) -> bool:
         """Whether machine code compiled for a chip (`sm_90a`) runs on this one: same generation, not newer.

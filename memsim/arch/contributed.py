@@ -1,23 +1,34 @@
 """Rules of a chip as tested by contributed recordings.
 
-`rules*.json` in the folders of `traces/` are written by `memsim probe --live --record`. A rule that was found
-to hold counts as measured; one that was found not to hold is dropped.
+`rules*.json` in the folders of `traces/` are written by `memsim probe --record`. A rule that was found to
+hold counts as measured. One that counters show not to hold is dropped; where only a clock was read, it stays
+what it was, because a clock may see other waits. Counters go before clocks.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from memsim.arch.chip import MEASURED, Arch, Rule
+from memsim.arch.chip import BY_CLOCK, MEASURED, Arch, Rule
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import read_json
 
 PATTERN = "*/rules*.json"
-#: (space, op, width) -> whether the rule held, and on what.
-Findings = dict[tuple[str, str, int], tuple[bool, str]]
+#: What a record says of its source, if that is a clock.
+CLOCK = "clock"
+
+
+@dataclass(slots=True)
+class Findings:
+    """What recordings say of a chip. rules: (space, op, width) -> the rule's basis and where; a basis of ""
+    if it does not hold. has_rates: the rates of the pipes are those of sm_90, by clock.
+    """
+
+    rules: dict[tuple[str, str, int], tuple[str, str]] = field(default_factory=dict)
+    has_rates: bool = False
 
 
 def with_contributed(chip: Arch, folder: Path | None = None) -> Arch:
@@ -26,35 +37,49 @@ def with_contributed(chip: Arch, folder: Path | None = None) -> Arch:
     Raises:
         MemsimError: a file there is not a record of rules.
     """
-    found = _findings(folder or data_folder("traces")).get(chip.name, {})
-    if not found:
+    found = _findings(folder or data_folder("traces")).get(chip.name)
+    if found is None:
         return chip
-    return replace(chip, rules=tuple(rule for old in chip.rules for rule in _as_found(old, found)))
+    rules = tuple(rule for old in chip.rules for rule in _as_found(old, found))
+    return replace(chip, rules=rules, rates=BY_CLOCK if found.has_rates else chip.rates)
 
 
 def _as_found(rule: Rule, found: Findings) -> list[Rule]:
     """The rule split by what is known of each width; widths for which it does not hold are dropped."""
-    untouched = tuple(width for width in rule.widths if (rule.space, rule.op, width) not in found)
+    known = {width: found.rules.get((rule.space, rule.op, width)) for width in rule.widths}
+    untouched = tuple(width for width, finding in known.items() if finding is None)
     held = [
-        replace(rule, widths=(width,), where=where, basis=MEASURED)
-        for width in rule.widths
-        for holds, where in [found.get((rule.space, rule.op, width), (False, ""))]
-        if holds
+        replace(rule, widths=(width,), where=finding[1], basis=finding[0])
+        for width, finding in known.items()
+        if finding is not None and finding[0]
     ]
     return [replace(rule, widths=untouched), *held] if untouched else held
 
 
-@lru_cache(maxsize=4)
 def _findings(folder: Path) -> dict[str, Findings]:
-    """The findings of a folder's recordings by chip; a later file overrides an earlier one."""
+    """The findings of a folder's recordings by chip; later files override earlier ones, counters a clock."""
+    records = [(path, read_json(path, "the record of rules")) for path in sorted(folder.glob(PATTERN))]
     by_chip: dict[str, Findings] = {}
-    for path in sorted(folder.glob(PATTERN)):
+    for path, record in sorted(records, key=lambda each: not _is_by_clock(each[1])):
         try:
-            record = read_json(path, "the record of rules")
-            chip = by_chip.setdefault(str(record["arch"]), {})
-            for rule in record["rules"]:
-                key = str(rule["space"]), str(rule["op"]), int(rule["width"])
-                chip[key] = bool(rule["holds"]), f"{record['gpu']}, {rule['compared']:,} figures"
-        except (OSError, KeyError, TypeError, ValueError) as problem:
+            _add(record, by_chip.setdefault(str(record["arch"]), Findings()))
+        except (KeyError, TypeError, ValueError) as problem:
             raise MemsimError(f"this is not a record of rules: {problem}", file=str(path)) from None
     return by_chip
+
+
+def _is_by_clock(record: object) -> bool:
+    return isinstance(record, dict) and record.get("by") == CLOCK
+
+
+def _add(record: dict[str, Any], found: Findings) -> None:
+    by_clock = _is_by_clock(record)
+    for rule in record["rules"]:
+        key = str(rule["space"]), str(rule["op"]), int(rule["width"])
+        where = f"{record['gpu']}, {rule['compared']:,} {'patterns by clock' if by_clock else 'figures'}"
+        if rule["holds"]:
+            found.rules[key] = BY_CLOCK if by_clock else MEASURED, where
+        elif not by_clock:
+            found.rules[key] = "", where
+    if by_clock:
+        found.has_rates = bool(record["rates"]["hold"])

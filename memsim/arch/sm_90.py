@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import Arch, DataSheet, Front, Rule
+from memsim.arch.chip import MEASURED, Arch, DataSheet, Front, Rule
 
 # Where in the recordings: docs/model.md.
 _PATTERNS = "512 address patterns or more of each width, one warp"
@@ -53,4 +53,5 @@ SM_90 = Arch(
         workspace=0x44,
     ),
     sheet=DataSheet("NVIDIA H200", dram=4_800e9, clock=1_980e6, l2=50 << 20),
+    rates=MEASURED,
 )

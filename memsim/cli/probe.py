@@ -14,6 +14,12 @@ from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.data import data_folder
+from memsim.files import write_text
+from memsim.validate.clock.clock_programs import exported
+from memsim.validate.clock.clock_recording import ClockRecording, load_clock, newest_clock
+from memsim.validate.clock.clock_rules import write_clock_rules
+from memsim.validate.clock.judge_clock import judge_clock
+from memsim.validate.clock.run_clock import run_clock
 from memsim.validate.hopper.hopper_recording import newest_hopper
 from memsim.validate.hopper.judge_hopper import judge_hopper
 from memsim.validate.hopper.run_hopper import run_hopper
@@ -24,6 +30,7 @@ from memsim.validate.probe.run_probe import run_probe
 from memsim.validate.rates.judge_loops import judge_rates
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.validate.rates.run_loops import run_rates
+from memsim.views.probe import clock as clock_view
 from memsim.views.probe import hopper_rules, terminal
 from memsim.views.probe import rates as rates_view
 
@@ -31,17 +38,28 @@ FAILED = 1
 
 
 @click.command()
+@click.argument("recording", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--rates", is_flag=True, help="Measure the pipe rates that `memsim bound` uses.")
 @click.option(
     "--hopper", is_flag=True, help="Probe wgmma, TMA copies, shared memory of clusters and mbarriers."
+)
+@click.option("--clock", is_flag=True, help="Measure by cycles instead of counters: no profiler is needed.")
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a Python program that measures by cycles, and needs only NVIDIA's driver.",
 )
 @recording_options
 @click.pass_context
 def probe(
     ctx: click.Context,
     /,
+    recording: Path | None,
     rates: bool,
     hopper: bool,
+    clock: bool,
+    export: Path | None,
     live: bool,
     record: bool,
     gpu: str | None,
@@ -63,18 +81,33 @@ def probe(
     --hopper runs small kernels, one launch for each configuration, of the instructions that only Hopper
     has; --live repeats the launches of the recording that ships.
 
+    --clock repeats an instruction in all warps and reads the clock, so it needs no profiler. --export
+    FILE writes the same as a program of one file, which needs Python and NVIDIA's driver, not even memsim.
+    RECORDING is what that program wrote; --record adds it to the folder of recordings.
+
     Exit code 1 if a rule does not hold.
     """
-    if rates and hopper:
-        raise click.UsageError("--rates and --hopper are two probes; run one at a time", ctx)
-    folder = folder_of_recordings(ctx, live, record, gpu, traces)
-    chosen = _rates if rates else _hopper if hopper else _rules
-    recording, found, view = chosen(folder, live, record, gpu)
-    if as_json:
-        click.echo(json.dumps(view.to_dict(recording, found), indent=2))
+    chosen = [name for name, on in (("--rates", rates), ("--hopper", hopper), ("--clock", clock)) if on]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} are different probes; run one at a time", ctx)
+    if export is not None:
+        write_text(export, exported(), "the program")
+        say(f"written: {export}; on the GPU's machine: python3 {export.name}")
+        return
+    if recording is not None:
+        if chosen[:1] not in ([], ["--clock"]) or live or gpu:
+            raise click.UsageError("RECORDING is by clock, and is judged alone", ctx)
+        shown = _recorded_by_clock(recording, traces or data_folder("traces"), record)
     else:
-        view.write(recording, found, sys.stdout)
-    ctx.exit(0 if all(held.holds for held in found) else FAILED)
+        folder = folder_of_recordings(ctx, live, record, gpu, traces)
+        run = _rates if rates else _hopper if hopper else _clock if clock else _rules
+        shown = run(folder, live, record, gpu)
+    held, found, view = shown
+    if as_json:
+        click.echo(json.dumps(view.to_dict(held, found), indent=2))
+    else:
+        view.write(held, found, sys.stdout)
+    ctx.exit(0 if all(one.holds for one in found) else FAILED)
 
 
 def _rules(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
@@ -115,3 +148,23 @@ def _rates(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any
     else:
         recording = newest_rates(folder, gpu)
     return recording, judge_rates(recording), rates_view
+
+
+def _clock(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
+    """The same by clock."""
+    recording = run_clock() if live else newest_clock(folder, gpu)
+    return _by_clock(recording, folder, record)
+
+
+def _recorded_by_clock(path: Path, folder: Path, record: bool) -> tuple[Any, Sequence[Any], Any]:
+    """The same of a file that the exported program wrote."""
+    return _by_clock(load_clock(path), folder, record)
+
+
+def _by_clock(recording: ClockRecording, folder: Path, record: bool) -> tuple[Any, Sequence[Any], Any]:
+    found = judge_clock(recording)
+    if record:
+        path = recording.save(folder)
+        say(f"recorded: {path}", err=True)
+        say(f"recorded: {write_clock_rules(recording, found, path.parent)}", err=True)
+    return recording, found, clock_view

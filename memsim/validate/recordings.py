@@ -17,7 +17,7 @@ from memsim.kernels import Spec
 from memsim.validate.recording import Recording, load_recording
 from memsim.validate.recording_files import free_path
 
-OTHERS = {"bench"}  # other files beside them
+OTHERS = {"bench", "clock", "rules"}  # other files beside them
 
 
 def recording_paths(folder: Path, kernel: str = "*") -> list[Path]:

@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from memsim.validate.clock.clock_programs import exported
+from memsim.validate.clock.run_clock import run_clock
+from memsim.validate.clock.standalone import Gpu
 from memsim.validate.probe.probe_recording import newest_probe
 from tests.cli.conftest import Done
 from tests.validate.conftest import H100, TRACES
+from tests.validate.fake_driver import FakeDriver
 
 Run = Callable[..., Done]
 
@@ -106,7 +110,64 @@ def test_a_rule_of_hopper_that_fails(memsim: Run, monkeypatch: pytest.MonkeyPatc
     assert "operands of wgmma: and 582 more" in done.out
 
 
-def test_one_probe_at_a_time(memsim: Run) -> None:
-    done = memsim("probe", "--hopper", "--rates")
+@pytest.mark.parametrize("pair", [("--hopper", "--rates"), ("--clock", "--rates"), ("--hopper", "--clock")])
+def test_one_probe_at_a_time(memsim: Run, pair: tuple[str, str]) -> None:
+    done = memsim("probe", *pair)
     assert (done.code, done.out) == (2, "")
     assert "run one at a time" in done.err
+
+
+def test_by_clock(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What the exported program writes, on a chip without counters, is judged and added to the recordings."""
+    from memsim.cli import probe
+
+    recording = run_clock(lambda: Gpu(FakeDriver(wavefront=2, refuses=("LDM1",))))
+    (tmp_path / "own").mkdir()
+    file = recording.save(tmp_path / "own")
+    done = memsim("probe", file)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert lines[0] == "NVIDIA A100: by clock, the rules and rates hold for 45 of 45 instructions"
+    row = next(line.split() for line in lines if line.startswith("LDS128 "))
+    assert " ".join(row) == "LDS128 shared load 16 B 83 of 83 4 to 16 4 to 16 holds"
+    assert "LDM1: not measured: cuModuleLoadData: CUDA_ERROR_UNSUPPORTED_PTX_VERSION" in done.out
+    record = json.loads(memsim("probe", file, "--json").out)
+    assert record["cycles_of_a_wavefront"] == 2
+    assert all(one["holds"] for one in record["instructions"])
+
+    folder = tmp_path / "recordings"
+    added = memsim("probe", file, "--record", "--traces", folder)
+    files = [folder / "nvidia-a100" / name for name in ("clock.json", "rules.clock.json")]
+    assert added.err.splitlines() == [f"recorded: {path}" for path in files]
+    assert memsim("probe", "--clock", "--traces", folder).out == done.out
+    monkeypatch.setattr(probe, "run_clock", lambda: recording)
+    assert memsim("probe", "--clock", "--live").out == done.out
+
+
+def test_by_clock_what_differs(memsim: Run, tmp_path: Path) -> None:
+    file = run_clock(lambda: Gpu(FakeDriver(slower={"ex2": 1}))).save(tmp_path)
+    done = memsim("probe", file)
+    assert done.code == 1
+    assert done.out.splitlines()[0].endswith("hold for 45 of 46 instructions, not for ex2")
+    assert "ex2: 12.0 and not 8 (pattern 0)" in done.out
+
+
+def test_the_program_by_clock_is_one_file(memsim: Run, tmp_path: Path) -> None:
+    file = tmp_path / "memsim_probe.py"
+    done = memsim("probe", "--export", file)
+    assert (done.code, done.out) == (0, f"written: {file}; on the GPU's machine: python3 memsim_probe.py\n")
+    assert file.read_text("utf-8") == exported()
+
+
+def test_by_clock_bad_input(memsim: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    for arguments, says in (
+        ((tmp_path / "none.json",), "No such file"),
+        ((tmp_path / "x.json",), "a recording of schema None"),
+        ((tmp_path / "x.json", "--rates"), "RECORDING is by clock"),
+        ((tmp_path / "x.json", "--live"), "RECORDING is by clock"),
+        (("--clock", "--traces", tmp_path), "memsim probe --clock --live --record makes one"),
+    ):
+        done = memsim("probe", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert says in done.err

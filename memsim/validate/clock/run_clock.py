@@ -1,0 +1,21 @@
+"""Runs the probe by clock on this machine's GPU, by the program that is also exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memsim.errors import MemsimError
+from memsim.validate.clock import clock_programs, standalone
+from memsim.validate.clock.clock_recording import ClockRecording, clock_recording
+
+
+def run_clock(gpu: Callable[[], standalone.Gpu] = standalone.Gpu) -> ClockRecording:
+    """Measure every instruction that the chip has.
+
+    Raises:
+        MemsimError: driver or GPU missing.
+    """
+    try:
+        return clock_recording(standalone.measure(gpu(), clock_programs.data()))
+    except standalone.Refused as error:
+        raise MemsimError(str(error), hint="omit --live to see what was recorded") from None

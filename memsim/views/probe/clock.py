@@ -1,0 +1,91 @@
+"""What a probe by clock found, as text and as records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from memsim.validate.clock.clock_recording import ClockRecording
+from memsim.validate.clock.judge_clock import ByClock, cycles_of_a_wavefront
+from memsim.views.probe.answer import answer
+from memsim.views.screen import open_console
+from memsim.views.tables import Column, Row, fitted
+
+SCHEMA = 1
+COLUMNS = (
+    Column("instruction"),
+    Column("access or opcode"),
+    Column("equal", keep=1),
+    Column("predicted", right=True, keep=2),
+    Column("by clock", right=True, keep=2),
+    Column(""),
+)
+#: Patterns that differ which are told one by one, of each instruction.
+TOLD = 5
+
+
+def headline(recording: ClockRecording, found: Sequence[ByClock]) -> str:
+    """For how many instructions cycles are as predicted, and which are the others."""
+    fails = [held.name for held in found if not held.holds]
+    what = "by clock, the rules and rates hold for {} of {} instructions"
+    return answer(recording.gpu, what, len(found), fails)
+
+
+def write(recording: ClockRecording, found: Sequence[ByClock], stream: TextIO) -> None:
+    """The answer, a row for each instruction, and the patterns that differ."""
+    from rich.text import Text
+
+    console, room = open_console(stream)
+    console.print(Text(headline(recording, found), style="bold"))
+    console.print()
+    rows = [
+        Row(
+            (
+                *(held.name, held.what, f"{held.equal:,} of {len(held.predicted):,}"),
+                *(_range(held.predicted), _range(held.exact)),
+                "holds" if held.holds else "differs",
+            ),
+            "" if held.holds else "red",
+        )
+        for held in found
+    ]
+    console.print(fitted(COLUMNS, rows, room))
+    console.print()
+    for held in found:
+        wrong = [
+            f"{exact} and not {predicted} (pattern {number})"
+            for number, (predicted, measured, exact) in enumerate(
+                zip(held.predicted, held.measured, held.exact, strict=True)
+            )
+            if predicted != measured
+        ]
+        if wrong:
+            more = f", and {len(wrong) - TOLD:,} more" if len(wrong) > TOLD else ""
+            console.print(f"{held.name}: {', '.join(wrong[:TOLD])}{more}")
+    for name, why in recording.refused.items():
+        console.print(f"{name}: not measured: {why}")
+    cycles = cycles_of_a_wavefront(recording)
+    console.print(
+        f"Recorded {recording.date} (driver {recording.driver}, CUDA {recording.cuda}), without counters: "
+        f"for accesses, wavefronts of a request, {cycles} cycle{'s' * (cycles > 1)} each; for arithmetic, "
+        "cycles of a partition for an instruction."
+    )
+
+
+def to_dict(recording: ClockRecording, found: Sequence[ByClock]) -> dict[str, Any]:
+    """The same as plain values."""
+    about = ("gpu", "compute_capability", "driver", "cuda", "date", "refused")
+    return {
+        "schema": SCHEMA,
+        **{name: getattr(recording, name) for name in about},
+        "verdict": headline(recording, found),
+        "cycles_of_a_wavefront": cycles_of_a_wavefront(recording),
+        "instructions": [{**asdict(held), "holds": held.holds} for held in found],
+    }
+
+
+def _range(values: Sequence[float]) -> str:
+    """`1 to 32`."""
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
