@@ -8,7 +8,7 @@ from memsim.isa.op import Effect, Op, Predicate, Program
 from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
 from memsim.simt.control_graph import ControlGraph
-from memsim.simt.decided_by import decided_by, is_atomic
+from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 
 
@@ -70,6 +70,7 @@ class Dataflow(ControlGraph):
         super().__init__(program)
         self.pointers = -1
         self.in_global = 0
+        self.same: dict[int, int] = {}
         self._stores_read_again: frozenset[int] = frozenset()
 
     @cached_property
@@ -95,32 +96,25 @@ class Dataflow(ControlGraph):
         """
         self.in_global = in_global
         self.pointers = pointers | ANYWHERE
+        self.same = same or {}
         stored: frozenset[tuple[str, int]] = frozenset()
         while True:
-            found, loaded = self._needed(stored, same or {})
+            found, loaded = self._needed(stored)
             if loaded <= stored:
                 return found
             stored |= loaded
 
-    def _needed(
-        self, stored: frozenset[tuple[str, int]], same: dict[int, int]
-    ) -> tuple[frozenset[int], frozenset[tuple[str, int]]]:
+    def _needed(self, stored: Places) -> tuple[frozenset[int], Places]:
         """One iteration: with the data of stores to `stored` (space, roots) needed."""
         ops, ends = self.ops, dict(self.basic_blocks)
         wanted: set[int] = set()
         loads: set[tuple[str, int]] = set()
 
-        def data_wanted(op: Op) -> bool:
-            spaces = spaces_written(op)
-            if not spaces:
-                return False
-            roots = self.merged(self.roots_of(op.index), same) if GLOBAL in spaces else 0
-            return any(
-                space in spaces and (space != GLOBAL or roots & ANYWHERE or mine & ANYWHERE or roots & mine)
-                for space, mine in stored
-            )
-
-        wants_data = {op.index for op in ops if op.effect is Effect.MEMORY and stored and data_wanted(op)}
+        wants_data = {
+            op.index
+            for op in ops
+            if op.effect is Effect.MEMORY and stored and meet(self.places_written(op), stored)
+        }
         self._stores_read_again = frozenset(
             index for index in wants_data if GLOBAL in spaces_written(ops[index])
         )
@@ -149,11 +143,7 @@ class Dataflow(ControlGraph):
                     continue
                 if hit or index in wants_data:
                     wanted.add(index)
-                    roots = self.merged(self.roots_of(index), same)
-                    spaces = spaces_read(op)
-                    if roots and not roots & ~self.in_global:
-                        spaces &= {GLOBAL}
-                    loads.update((space, roots if space == GLOBAL else 0) for space in spaces)
+                    loads.update(self.places_read(op))
                     need.read(op.reads, op.guard)
                 else:
                     need.read(op.reads if op.record.steers else op.addresses, op.guard)
@@ -162,10 +152,23 @@ class Dataflow(ControlGraph):
         self.backward(transfer)
         return frozenset(wanted), frozenset(loads)
 
-    def merged(self, roots: int, same: dict[int, int]) -> int:
+    def places_read(self, op: Op) -> Places:
+        """Where a memory instruction reads."""
+        spaces, roots = spaces_read(op), self.merged(self.roots_of(op.index))
+        if roots and not roots & ~self.in_global:
+            spaces &= {GLOBAL}
+        return frozenset((space, roots if space == GLOBAL else 0) for space in spaces)
+
+    def places_written(self, op: Op) -> Places:
+        """Where a memory instruction writes."""
+        spaces = spaces_written(op)
+        roots = self.merged(self.roots_of(op.index)) if GLOBAL in spaces else 0
+        return frozenset((space, roots if space == GLOBAL else 0) for space in spaces)
+
+    def merged(self, roots: int) -> int:
         """Those of the roots that are pointers, with others that may alias them."""
         roots &= self.pointers
-        for bit, others in same.items():
+        for bit, others in self.same.items():
             if roots & bit:
                 roots |= others
         return roots
@@ -189,7 +192,7 @@ class Dataflow(ControlGraph):
         for cause, is_source in causes:
             if not any(map(is_source, self.ops)):
                 continue
-            for op in decided_by(self, is_source):
+            for op in decided_by(self, is_source, self.places_read, self.places_written):
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
                 found.append(f"{cause} decides {what} at {op.where}")
         for index in sorted(self._stores_read_again):

@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
 from memsim.isa.op import Effect, Op
-from memsim.isa.reach import spaces_read, spaces_written
+from memsim.isa.reach import GLOBAL
 from memsim.simt.control_graph import ControlGraph
+from memsim.simt.pointer_roots import ANYWHERE
+
+#: (state space, roots of the address as bits: 0 outside of global memory).
+Places = frozenset[tuple[str, int]]
 
 
-def decided_by(graph: ControlGraph, is_source: Callable[[Op], bool]) -> list[Op]:
-    """Accesses and control flow that depend on the results of some instructions."""
-    dirty: set[str] = set()
+def decided_by(
+    graph: ControlGraph,
+    is_source: Callable[[Op], bool],
+    places_read: Callable[[Op], Places],
+    places_written: Callable[[Op], Places],
+) -> list[Op]:
+    """Accesses and control flow that depend on the results of some instructions, through memory as well."""
+    dirty: set[tuple[str, int]] = set()
     while True:
         before = len(dirty)
-        found = _tainted(graph, dirty, is_source)
+        found = _tainted(graph, dirty, is_source, places_read, places_written)
         if len(dirty) == before:
             return found
 
 
-def _tainted(graph: ControlGraph, dirty: set[str], is_source: Callable[[Op], bool]) -> list[Op]:
-    """One iteration; `dirty` are the state spaces that contain such results, and may grow."""
+def meet(some: Iterable[tuple[str, int]], others: Collection[tuple[str, int]]) -> bool:
+    """May these places be the same memory?"""
+    return any(
+        space == other and (space != GLOBAL or (roots | mine) & ANYWHERE or roots & mine)
+        for space, roots in some
+        for other, mine in others
+    )
+
+
+def _tainted(
+    graph: ControlGraph,
+    dirty: set[tuple[str, int]],
+    is_source: Callable[[Op], bool],
+    places_read: Callable[[Op], Places],
+    places_written: Callable[[Op], Places],
+) -> list[Op]:
+    """One iteration; `dirty` are the places that contain such results, and may grow."""
     entry = {start: 0 for start, _ in graph.basic_blocks}
     ends = dict(graph.basic_blocks)
     found: dict[int, Op] = {}
@@ -40,8 +64,8 @@ def _tainted(graph: ControlGraph, dirty: set[str], is_source: Callable[[Op], boo
                 if op.addresses & state:
                     found[op.index] = op
                 if hit:
-                    dirty |= spaces_written(op)
-                hit = hit or bool(spaces_read(op) & dirty)
+                    dirty |= places_written(op)
+                hit = hit or (bool(dirty) and meet(places_read(op), dirty))
             if hit or is_source(op):
                 state |= op.writes
             elif op.guard is None:

@@ -22,6 +22,7 @@ extern "C" __global__ void k(int *n, const int *in, int *out)
 CERTAIN = {
     "an atomic without a use of its result": "atomicAdd(n, in[i]);",
     "a result that is only stored": "out[i] = atomicAdd(n, 1);",
+    "a result that is stored beside indices": "out[i] = atomicAdd(n, 1); out[in[i ^ 1] & 127] = 1;",
     "an index from memory that nobody writes": "out[in[i] & 127] = 1;",
     "an exponential that is only stored": "out[i] = (int)__expf(s[i] * 0.01f);",
     "a branch on a quotient": "if (s[i] / (in[i] | 1) > 3) out[i] = s[i * 2 & 127];",
@@ -34,6 +35,10 @@ UNCERTAIN = {
     "through shared memory": (
         "if (i == 0) s[0] = atomicAdd(n, 1); __syncthreads(); out[s[0] & 63] = i;",
         "decides the address at",
+    ),
+    "through global memory": (
+        "out[i] = atomicAdd(n, 1); __syncthreads(); n[out[i ^ 1] & 63] = i;",
+        "the result of an atomic decides the address at",
     ),
     "through a shuffle": (
         "int b = 0; if (i % 32 == 0) b = atomicAdd(n, 32); out[(__shfl_sync(~0u, b, 0) + i) & 127] = i;",
