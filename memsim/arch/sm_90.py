@@ -31,6 +31,7 @@ SM_90 = Arch(
         Rule("shared", "cluster_load", _LANES_1_TO_16, _PROBE),
         Rule("shared", "cluster_store", _LANES_1_TO_16, _PROBE),
         Rule("global", "bulk_load", (16,), _PROBE),
+        Rule("global", "bulk_multicast", (16,), _PROBE),
         Rule("global", "bulk_store", (16,), _PROBE),
         Rule("global", "bulk_reduction", (16,), f"{_PROBE}; 8 launches"),
         Rule("global", "load", _LANES_1_TO_16, _PATTERNS),

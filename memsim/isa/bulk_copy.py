@@ -18,7 +18,7 @@ import numpy as np
 from memsim.isa.bulk_issue import (
     INSIDE,
     LOADS,
-    MULTICAST,
+    MULTICASTS,
     STORES,
     UNIT,
     Issue,
@@ -27,6 +27,7 @@ from memsim.isa.bulk_issue import (
     copies,
     cut,
     move,
+    multicast,
     several,
     slot_of,
     targets,
@@ -34,8 +35,13 @@ from memsim.isa.bulk_issue import (
 )
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
-from memsim.state.registers import Poison
+from memsim.isa.registry import Touches, Unsupported, opcode
+
+
+def _touches(form: Form) -> Touches:
+    loads = MULTICASTS if several(form) else LOADS
+    ways: dict[tuple[str, ...], Touches] = {("S", "G"): loads, ("G", "S"): STORES, ("S", "S"): INSIDE}
+    return ways.get(form.modifiers[:2], (*LOADS, *STORES))
 
 
 @opcode(
@@ -44,9 +50,7 @@ from memsim.state.registers import Poison
     effect=Effect.MEMORY,
     steers=True,
     also_read=behind(lambda form: (1, 2, 1) if form.modifiers[:2] == ("G", "S") else (2, 2, 1)),
-    touches_of=lambda form: {("S", "G"): LOADS, ("G", "S"): STORES, ("S", "S"): INSIDE}.get(
-        form.modifiers[:2], (*LOADS, *STORES)
-    ),
+    touches_of=_touches,
 )
 def build_bulk_copy(form: Form, binder: Binder) -> Any:
     ways = form.modifiers[:2]
@@ -73,7 +77,7 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
                     op, "bulk_load", "global", starts, lengths, issue.block[whose], issue.warp[whose]
                 )
             else:
-                machine.lose(op, "bulk_load", "global", UNIT, Poison(MULTICAST, op), machine.mask)
+                multicast(machine, op, issue, (starts, lengths, whose), ranks)
         for chosen, blocks, at in targets(machine, issue, place, ranks):
             machine.stretches(op, "bulk_store", "shared", at, length[chosen], blocks, issue.warp[chosen])
             if data:
@@ -85,7 +89,7 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
         for chosen, blocks, at in targets(machine, issue, barrier, ranks):
             complete(machine, blocks, at, length[chosen])
 
-    return copies(form, binder, slots, INSIDE if from_shared else LOADS, act, 1)
+    return copies(form, binder, slots, _touches(form), act, 1)
 
 
 def _bulk_store(form: Form, binder: Binder, slots: list[int]) -> Any:

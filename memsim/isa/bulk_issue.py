@@ -22,10 +22,10 @@ from memsim.state.registers import Poison, Poisoned, to_array, unsigned
 from memsim.state.space_bytes import SpaceBytes
 
 LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))
+MULTICASTS: Touches = (("bulk_store", "shared"), ("bulk_multicast", "global"))
 STORES: Touches = (("bulk_store", "global"), ("bulk_load", "shared"))
 INSIDE: Touches = (("bulk_store", "shared"), ("bulk_load", "shared"))
 UNIT = 16
-MULTICAST = "a multicast copy counts sectors by an unknown rule"
 
 
 def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
@@ -189,6 +189,28 @@ def cut(
     begins = np.where(number == 0, 0, first[whose] + (number - 1) * LINE)
     ends = np.minimum(first[whose] + number * LINE, length[whose])
     return start[whose] + begins, ends - begins, whose
+
+
+def multicast(
+    machine: Any,
+    op: Op,
+    issue: Issue,
+    pieces: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ranks: np.ndarray,
+) -> None:
+    """Report what each destination block receives of `pieces` (start, length, index of the copy) [k], which
+    end at lines of shared memory.
+
+    An H200 cuts them at lines of global memory as well.
+    """
+    start, length, whose = pieces
+    start, length, piece = cut(start, length, start)
+    whose = whose[piece]
+    received = np.repeat(np.arange(len(start)), np.bitwise_count(ranks)[whose])
+    blocks, warps = issue.block[whose], issue.warp[whose]
+    machine.stretches(
+        op, "bulk_multicast", "global", *(column[received] for column in (start, length, blocks, warps))
+    )
 
 
 def move(to: SpaceBytes, row: int, at: np.ndarray, of: SpaceBytes, from_row: int, source: np.ndarray) -> None:

@@ -17,7 +17,7 @@ from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.bulk_issue import (
     LOADS,
-    MULTICAST,
+    MULTICASTS,
     STORES,
     UNIT,
     Issue,
@@ -26,6 +26,7 @@ from memsim.isa.bulk_issue import (
     copies,
     dimensions,
     move,
+    multicast,
     several,
     slot_of,
     targets,
@@ -51,7 +52,7 @@ def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()
     results="",
     effect=Effect.MEMORY,
     steers=True,
-    touches=LOADS,
+    touches_of=lambda form: MULTICASTS if several(form) else LOADS,
     also_read=behind(lambda form: (*coordinates_from(form, 2), *((1,) if several(form) else ()))),
 )
 def build_tensor_load(form: Form, binder: Binder) -> Any:
@@ -69,10 +70,7 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
         corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
-        if ranks is None:
-            tell_boxes(machine, op, "bulk_load", issue, tensors, corners)
-        else:
-            machine.lose(op, "bulk_load", "global", UNIT, Poison(MULTICAST, op), machine.mask)
+        tell_boxes(machine, op, "bulk_load", issue, tensors, corners, ranks)
         for chosen, blocks, at in targets(machine, issue, place, ranks):
             machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
             for i, block, first in zip(chosen, blocks, at) if data else ():
@@ -81,7 +79,7 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
         for chosen, blocks, at in targets(machine, issue, barrier, ranks):
             complete(machine, blocks, at, sizes[chosen])
 
-    return copies(form, binder, slots, LOADS, act, 1)
+    return copies(form, binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
 
 
 @opcode(
@@ -133,14 +131,22 @@ def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
 
 
 def tell_boxes(
-    machine: Any, op: Op, kind: str, issue: Issue, tensors: list[Tensor], corners: np.ndarray
+    machine: Any,
+    op: Op,
+    kind: str,
+    issue: Issue,
+    tensors: list[Tensor],
+    corners: np.ndarray,
+    ranks: np.ndarray | None = None,
 ) -> None:
-    """Report the stretches of global memory that the boxes contain.
+    """Report the stretches of global memory that the boxes contain. ranks: of a multicast.
 
-    For a load including what is outside of the tensor: an H200 counts a sector for each 32 bytes of it.
+    For a load including what is outside of the tensor: an H200 counts a sector for each 32 bytes of it, and
+    of a row of a multicast at least three.
     """
     starts, lengths, owners = [], [], []
     loads = kind == "bulk_load"
+    least = 0 if ranks is None else 3 * 32
     for i, (one, corner) in enumerate(zip(tensors, corners)):
         begin, width = int(corner[0]) * one.element, one.box[0] * one.element
         if begin % UNIT or (not loads and (corner < 0).any()):
@@ -150,31 +156,38 @@ def tell_boxes(
             )
         address, first, last = one.rows(tuple(corner.tolist()))
         begins = address + first
-        if (LINE % width and width % LINE) or (width > LINE and (begins % 32).any()):
+        if not _is_measured(one, begins, ranks is not None):
             poison = Poison(f"rows of {width} bytes at such addresses were not measured", op)
-            machine.lose(op, kind, "global", UNIT, poison, machine.mask)
+            machine.lose(
+                op, kind if ranks is None else "bulk_multicast", "global", UNIT, poison, machine.mask
+            )
             return
         some = last > first
         whole = np.where(some, np.minimum(-(-last // UNIT) * UNIT, width) if loads else last, first)
         pieces = [(begins, whole - first)]
         if loads:
-            aligned = np.full(len(begins), one.base // 32 * 32)
-            pieces += [(aligned, np.where(some, first, 0)), (aligned, width - np.where(some, whole, 0))]
+            aligned = np.full(len(begins), -(-one.base // LINE) * LINE if least else one.base // 32 * 32)
+            for outside in np.where(some, first, 0), width - np.where(some, whole, 0):
+                pieces.append((aligned, np.where(outside > 0, np.maximum(outside, least), 0)))
         for start, length in pieces:
             kept = length > 0
             starts.append(start[kept])
             lengths.append(length[kept])
             owners.append(np.full(int(kept.sum()), i))
-    whose = np.concatenate(owners)
-    machine.stretches(
-        op,
-        kind,
-        "global",
-        np.concatenate(starts),
-        np.concatenate(lengths),
-        issue.block[whose],
-        issue.warp[whose],
-    )
+    start, length, whose = map(np.concatenate, (starts, lengths, owners))
+    if ranks is not None:
+        multicast(machine, op, issue, (start, length, whose), ranks)
+    else:
+        machine.stretches(op, kind, "global", start, length, issue.block[whose], issue.warp[whose])
+
+
+def _is_measured(one: Tensor, begins: np.ndarray, several: bool) -> bool:
+    """Is it known what rows of a box that begin at these addresses count? several: of a multicast."""
+    width = one.box[0] * one.element
+    if several:
+        size = sum((extent - 1) * step for extent, step in zip(one.extents, one.steps))
+        return LINE % width == 0 and size >= 2 * LINE
+    return LINE % width == 0 or (width % LINE == 0 and not (begins % 32).any())
 
 
 def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

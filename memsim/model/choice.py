@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -28,11 +30,15 @@ def global_cost(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> GlobalCost:
     """Cost of requests to global memory; `partner`: for a copy the address that each lane writes."""
-    if operation("global", op).bypass:
+    asked = operation("global", op)
+    if asked.bypass:
         return bypass_access(partner, addresses, active, arch)
     if op.startswith("cluster_"):
         return global_access(addresses, width, op.removeprefix("cluster_"), active, arch)
-    return global_access(addresses, width, op, active, arch)
+    cost = global_access(addresses, width, op, active, arch)
+    if not asked.least:
+        return cost
+    return replace(cost, sectors=np.where(cost.sectors > 0, np.maximum(cost.sectors, asked.least), 0))
 
 
 def why_no_cost(

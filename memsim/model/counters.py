@@ -62,6 +62,7 @@ _SETTLED = tuple(
 _BYPASS = tuple(op.name for op in OPERATIONS.values() if op.space == "global" and (op.bypass or op.engine))
 _LOADS, _STORES, _ATOMICS, _COPIES = (counted("shared", end) for end in ("ld", "st", "atom", "ldgsts"))
 _READS, _WRITES = counted("global", "ld"), counted("global", "st")
+_ENGINE_LOADS = counted("global", "tma_ld")
 _LOCAL = "pipe_lsu_mem_local_op_"
 _LOCAL_READS, _LOCAL_WRITES = counted("local", "ld"), counted("local", "st")
 
@@ -94,7 +95,7 @@ COUNTERS = (
     ),
     Counter(f"{_SHARED_WAVEFRONTS}gmma.sum", "shared", "wavefronts", ("wgmma",), seldom=True),
     Counter(f"{_SHARED_CONFLICTS}gmma.sum", "shared", "conflicts", ("wgmma",), seldom=True),
-    Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", ("bulk_load",), seldom=True),
+    Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", _ENGINE_LOADS, seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_st.sum", "global", "sectors", ("bulk_store",), seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_red.sum", "global", "sectors", ("bulk_reduction",), seldom=True),
 )

@@ -25,6 +25,7 @@ class Operation:
         bypass: whether it bypasses the L1 cache: in shared memory the chip counts nothing for it.
         remote: whether it accesses another block's shared memory, which the chip counts like global memory.
         engine: whether TMA performs it: in shared memory the chip counts nothing.
+        least: the fewest sectors that the chip counts for a request.
         grouped: whether four warps read together: the request is theirs, made by the first one's lanes.
         why: why it has no rule at any width; "" if it has one.
         counted_as: the operations in whose counters it is, if it has no rule of its own.
@@ -42,6 +43,7 @@ class Operation:
     bypass: bool = False
     remote: bool = False
     engine: bool = False
+    least: int = 0
     grouped: bool = False
     why: str = ""
     counted_as: tuple[str, ...] = ()
@@ -115,6 +117,7 @@ OPERATIONS = {
         Operation("shared", "bulk_reduction", "update", why=_REDUCED, counted_as=("atomic",)),
         Operation("global", "bulk_reduction", "update", "tma_red", engine=True),
         Operation("global", "bulk_load", "load", "tma_ld", engine=True),
+        Operation("global", "bulk_multicast", "load", "tma_ld", engine=True, least=2),
         Operation("global", "bulk_store", "store", "tma_st", engine=True),
         Operation("global", "load", "load", "ld", ("LDG",)),
         Operation("global", "store", "store", "st", ("STG",)),

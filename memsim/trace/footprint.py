@@ -27,7 +27,18 @@ MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 20, 1 << 26
 BYTES_OF_A_MOVE, BYTES_OF_AN_ENTRY = 100, 200
 
 #: Operations that read global memory, and those that write it; atomics do both, in the L2 cache.
-READS = frozenset({"load", "cp_async", "cp_async_cg", "bulk_load", "bulk_reduction", "atomic", "reduction"})
+READS = frozenset(
+    {
+        "load",
+        "cp_async",
+        "cp_async_cg",
+        "bulk_load",
+        "bulk_multicast",
+        "bulk_reduction",
+        "atomic",
+        "reduction",
+    }
+)
 WRITES = frozenset({"store", "bulk_store", "bulk_reduction", "atomic", "reduction"})
 
 READ, WRITTEN = 1, 2

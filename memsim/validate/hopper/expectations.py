@@ -1,0 +1,61 @@
+"""What the rules for Hopper's instructions predict of a microbenchmark: its counters, by ncu's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from memsim.model.operations import operation
+from memsim.validate.hopper.hopper_recording import HopperLaunch
+
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
+REMOTE = "l1tex__t_{}_pipe_lsu_mem_dshared_op_{}.sum"
+READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
+WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_{}.sum"
+BASE = 1 << 20  # allocations start at multiples of 256 bytes
+TABLE_ADDRESS, ACTIVE_BIT = 0x7FFFFFFF, 31
+Counters = dict[str, int]
+#: Launches by topic, as in recordings.
+Parts = Mapping[str, Sequence[HopperLaunch]]
+Expected = Iterator[tuple[HopperLaunch, Counters]]
+
+
+class AddressListener:
+    """Records the addresses that a memory instruction reports."""
+
+    mask = True
+
+    def __init__(self) -> None:
+        self.sectors = 0
+        self.width = 0
+
+    def stretches(
+        self, op: Any, kind: str, space: str, start: Any, length: Any, block: Any, warp: Any
+    ) -> None:
+        sectors = sectors_of(start, length)
+        self.sectors += int(np.maximum(sectors, operation(space, kind).least).sum())
+
+    def operands(self, op: Any, width: int, active: Any) -> None:
+        self.width = width
+
+    def write(self, slot: int, value: Any, active: Any) -> None:
+        """The product is not needed."""
+
+
+def sectors_of(start: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """The sectors of each stretch of bytes."""
+    found: np.ndarray = (start + length - 1 >> 5) - (start >> 5) + 1
+    return found
+
+
+def above(empty: Counters, added: Counters) -> Counters:
+    """Counts that are added to those of an empty kernel, as far as they were collected."""
+    return {metric: number + empty[metric] for metric, number in added.items() if metric in empty}
+
+
+def lanes_of(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(addresses, active) of 32 words of a table."""
+    return (row & TABLE_ADDRESS).astype(np.int64), (row >> ACTIVE_BIT).astype(bool)
