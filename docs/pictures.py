@@ -1,7 +1,7 @@
 """The pictures of docs/reading-the-heatmap.md and docs/performance.md, as PNG files in `docs/pictures/`.
 
-A picture is drawn again when its numbers change, whose digest `docs/pictures/drawn.json` keeps; other
-pixels, as another matplotlib draws them, are no reason.
+A picture is drawn again when its numbers change; `docs/pictures/drawn.json` keeps their digests. Pixels that
+another release of matplotlib draws differently are not a reason.
 """
 
 from __future__ import annotations

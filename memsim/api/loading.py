@@ -107,7 +107,7 @@ def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
     """A module from the bytes of a cubin; who made it, and the PTX that it was made from, if that is known.
 
     Raises:
-        MemsimError: it is no cubin.
+        MemsimError: it is not a cubin.
     """
     from memsim.sass.machine_code import read_module
 

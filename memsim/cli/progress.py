@@ -14,7 +14,7 @@ Report: TypeAlias = Callable[[float], None] | None
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Report]:
-    """Gives a function that takes the share done, 0 to 1, or None where stderr is no terminal."""
+    """Gives a function that takes the share done, 0 to 1, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -171,7 +171,7 @@ def _refuse_to_apply(target: str, job: Job) -> None:
     """What --apply cannot change.
 
     Raises:
-        MemsimError: TARGET is no source of the user's.
+        MemsimError: TARGET is not a source file of the user's.
     """
     if isinstance(job.kernel, Spec):
         raise MemsimError(

@@ -95,7 +95,7 @@ def _replayed(
     try:
         return Remapped(name, before, edit, changed, replayed(changed))
     except MemsimError:
-        return None  # a change that does not compile or run is no proposal
+        return None  # a change that does not compile or run is not proposed
 
 
 def rewritten(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:

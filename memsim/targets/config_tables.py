@@ -56,7 +56,7 @@ def read_toml(path: Path) -> tuple[ConfigFile, dict[str, Any]]:
     """The file and what is in it.
 
     Raises:
-        MemsimError: it cannot be read, or is no TOML.
+        MemsimError: it cannot be read, or is not TOML.
     """
     try:
         text = read_text(path)
@@ -67,17 +67,17 @@ def read_toml(path: Path) -> tuple[ConfigFile, dict[str, Any]]:
     except tomllib.TOMLDecodeError as error:
         place = _PLACE.fullmatch(str(error))
         if place is None:
-            raise MemsimError(f"no TOML: {error}", file=str(path)) from None
+            raise MemsimError(f"not valid TOML: {error}", file=str(path)) from None
         line = int(place["line"])
         raise MemsimError(
-            f"no TOML: {place['what']}",
+            f"not valid TOML: {place['what']}",
             file=str(path),
             line=line,
             column=int(place["column"]),
             source=[*text.splitlines(), ""][line - 1],
         ) from None
     except (ValueError, RecursionError) as error:  # an integer of thousands of digits; brackets in brackets
-        raise MemsimError(f"no TOML: {error}", file=str(path)) from None
+        raise MemsimError(f"not valid TOML: {error}", file=str(path)) from None
 
 
 @dataclass(frozen=True, slots=True)

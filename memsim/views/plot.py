@@ -30,7 +30,7 @@ class Plots:
         """How each shared access site uses the banks; with `compare`, both side by side on one scale.
 
         Raises:
-            MemsimError: none of the kernels touches shared memory, or `compare` is no analysis.
+            MemsimError: none of the kernels touches shared memory, or `compare` is not an analysis.
         """
         if compare is not None and not isinstance(compare, Analysis):
             hint = "heatmap(other) takes the result of memsim.analyze"

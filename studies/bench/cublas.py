@@ -62,7 +62,7 @@ class CuBlas:
         self.product(a, identity, out)
         if not bool((out == a).all()):
             raise MemsimError(
-                "cuBLAS does not keep the bits of float32 here; with TF32 its speed is no yardstick",
+                "cuBLAS does not keep the bits of float32 here; its speed with TF32 is not comparable",
                 hint="is NVIDIA_TF32_OVERRIDE set in the environment?",
             )
 

@@ -58,7 +58,7 @@ def plan_bench(names: Sequence[str], sizes: Sequence[Size]) -> dict[Size, list[S
     for entry in entries:
         if entry.family.name != FAMILY:
             raise MemsimError(
-                f"{entry.name} is no SGEMM, and there is nothing to compare its speed with",
+                f"{entry.name} is not an SGEMM, so there is nothing to compare its speed with",
                 hint="without a name, every SGEMM is timed",
             )
     plan: dict[Size, list[Spec | Dispatcher]] = {}

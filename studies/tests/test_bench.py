@@ -243,7 +243,7 @@ def test_a_dispatcher_stands_for_what_it_picks() -> None:
     ("names", "size", "says"),
     [
         (["kernel_v44"], SIZE, "did you mean"),
-        (["transpose_xor"], SIZE, "transpose_xor is no SGEMM"),
+        (["transpose_xor"], SIZE, "transpose_xor is not an SGEMM"),
         (["sgemm_128x128x8_texld"], (64, 64, 18), "needs K to be a multiple of 4"),
     ],
 )

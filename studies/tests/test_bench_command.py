@@ -130,7 +130,7 @@ def test_no_recording(bench: Run, tmp_path: Path) -> None:
         (("--live", "--gpu", "x"), "--gpu selects among recordings"),
         (("--gpu", "nvidia-a100"), "no recording of the bench on nvidia-a100"),
         (("kernel_v44",), "did you mean"),
-        (("transpose_xor", "--live"), "transpose_xor is no SGEMM"),
+        (("transpose_xor", "--live"), "transpose_xor is not an SGEMM"),
         (("--live", "--size", "64,36"), "a size is one positive integer, or three as M,N,K"),
         (("sgemm_128x128x8_texld", "--live", "--size", "18"), "needs K to be a multiple of 4"),
         (("--live", "--size", "70000"), "indexes with 32-bit integers"),

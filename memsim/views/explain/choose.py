@@ -12,7 +12,7 @@ from memsim.errors import MemsimError
 def cost_ratio(site: SiteCounts) -> float | None:
     """How many times as much a row costs as it would without waste, 1.0 for none; None if that is not known.
 
-    Shared memory: wavefronts over those that are no conflicts. Global memory: sectors over ideal sectors.
+    Shared memory: wavefronts over those that are not conflicts. Global memory: sectors over ideal sectors.
     """
     if site.wavefronts:
         return site.wavefronts / (site.wavefronts - site.wavefronts_of_conflicts)

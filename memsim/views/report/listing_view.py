@@ -132,7 +132,7 @@ def _stretches(rows: Sequence[ListingRow]) -> Iterator[Stretch]:
 
 
 def _in_view(rows: Sequence[ListingRow], touching: Sequence[int], least: int) -> set[int]:
-    """The numbers of the rows that are no part of a fold, which has at least so many."""
+    """The numbers of the rows that are not part of a fold, which has at least so many."""
     if len(rows) <= SHORT:
         return set(range(len(rows)))
     worst = sorted(touching, key=lambda number: rows[number].worst.badness, reverse=True)[:MOST_TOUCHING]
