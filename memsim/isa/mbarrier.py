@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.access import MemoryMachine, address_of, effective
 from memsim.isa.op import Effect, Flow, Form, Op, Predicate
@@ -104,12 +105,14 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
 
 
 class MbarrierLanes:
-    """The executing lanes, as columns: block [m] and address [m] of the object, and a mask."""
+    """The executing lanes, as columns: warp [m], block [m] and address [m] of the object, and a mask."""
 
     def __init__(self, machine: Any, address: Any, active: bool | Part) -> None:
         self.active = active
         self.mask = machine.full(active)
         self.block, self.address = machine.of_shared(address, self.mask)
+        row, thread = np.nonzero(self.mask)
+        self.warp = row * self.mask.shape[1] + thread // WARP
 
     def column(self, value: Any) -> np.ndarray:
         """A register's value in these lanes."""
@@ -190,7 +193,7 @@ def _arrive(read: Reader, counts: str, drops: bool) -> Act:
         ones = np.ones_like(operand)
         columns = {"R": operand, "-R": -operand}
         count, tx = (columns[one] if isinstance(one, str) else ones * one for one in (arrivals, bytes))
-        before = machine.mbarriers.arrive(lanes.block, lanes.address, count, tx, drops)
+        before = machine.mbarriers.arrive(lanes.block, lanes.address, count, tx, drops, lanes.warp)
         targets = targets_of(op.form, op.record)
         if len(targets) != 2 or machine.mbarriers.poison is not None:
             return {}

@@ -79,13 +79,20 @@ class Mbarriers:
         self.changes += 1
 
     def arrive(
-        self, block: Column, address: Column, count: Column, bytes: Column, drops: bool = False
+        self,
+        block: Column,
+        address: Column,
+        count: Column,
+        bytes: Column,
+        drops: bool = False,
+        warp: Column | None = None,
     ) -> tuple[Column, Column, Column]:
         """`count` arrivals [m] after `bytes` more are expected [m].
 
         Returns (phase, pending arrivals, pending bytes) before all of them, as an H200 does.
 
-        drops: reduces the expected arrivals of later phases.
+        drops: reduces the expected arrivals of later phases. warp: lanes of one arrive together, and must not
+        be more than the phase expects; None: each lane by itself.
 
         Raises:
             MemsimError: there is no such object, or more arrive than it expects.
@@ -104,11 +111,16 @@ class Mbarriers:
         held = objects.phase, objects.pending, objects.bytes
         phase, missing, waited = (column[rows, places][inverse] for column in held)
         if (arrivals > objects.pending[rows, places]).any():
-            if len(block) == 1:
-                raise MemsimError("more arrivals at an mbarrier than it expects in a phase")
-            for lane in range(len(block)):  # the first lanes complete a phase, the others arrive in the next
-                one = slice(lane, lane + 1)
-                self.arrive(block[one], address[one], count[one], bytes[one], drops)
+            together = np.arange(len(block)) if warp is None else warp
+            groups = np.unique(together)
+            if len(groups) == 1:
+                raise MemsimError(
+                    "more arrivals at an mbarrier than it expects in a phase"
+                    + ("" if len(block) == 1 else ", by lanes of one instruction: an H200 ends the launch")
+                )
+            for group in groups:  # the first ones complete a phase, the others arrive in the next
+                one = together == group
+                self.arrive(block[one], address[one], count[one], bytes[one], drops, together[one])
             return phase, missing, waited
         total = np.zeros(len(found), np.int64)
         np.add.at(total, inverse, bytes)

@@ -126,6 +126,31 @@ extern "C" __global__ void k(u32 *out, int lanes_each, int missing) {
     assert out.tolist() == [1 - missing] * 32
 
 
+ARRIVALS = """
+extern "C" __global__ void k(u32 *out, int expected, int lanes) {
+    __shared__ u64 object;
+    if (threadIdx.x == 0) init(at(&object), expected);
+    __syncthreads();
+    if (threadIdx.x % 32 < lanes) arrive(at(&object));
+    __syncthreads();
+    out[threadIdx.x] = tested(at(&object), 0);
+}"""
+
+
+def test_each_warp_may_complete_a_phase(tmp_path: Path) -> None:
+    out = np.zeros(96, np.uint32)
+    run(kernel(tmp_path, ARRIVALS), 1, 96, [out, 8, 8])
+    assert (out == 1).all()  # three phases are over
+
+
+def test_more_lanes_of_an_instruction_than_a_phase_expects_end_the_launch(tmp_path: Path) -> None:
+    """CUDA_ERROR_LAUNCH_FAILED on an H200: 5 and 8 lanes where 4 are expected, 2 where one is."""
+    made = kernel(tmp_path, ARRIVALS)
+    for expected, lanes in ((4, 5), (4, 8), (1, 2)):
+        with pytest.raises(MemsimError, match="by lanes of one instruction: an H200 ends the launch"):
+            run(made, 1, 32, [np.zeros(32, np.uint32), expected, lanes])
+
+
 def test_bytes_hold_a_phase_open(tmp_path: Path) -> None:
     body = """
 extern "C" __global__ void k(u32 *out) {
