@@ -104,7 +104,7 @@ class Recorder:
     alike: the equivalence of requests that cost the same; if there are too many, only one of each kind is
     kept. apart: shared requests that differ by a multiple of 128 bytes are separate rows; everywhere: global
     ones, too. is_scattered: there is an access that hardly repeats, so new requests are classified
-    immediately.
+    immediately. crowded: twice the rows that were left when room was last made: many sites have many.
     """
 
     def __init__(self, alike: Alike | None = None, *, apart: bool = False, everywhere: bool = False) -> None:
@@ -128,6 +128,7 @@ class Recorder:
         self.marks = Marks()
         self.chunks = 0
         self.kept_rows = 0
+        self.crowded = 0
         self.is_scattered = False
         self.remembered = 0
 
@@ -372,7 +373,7 @@ class Recorder:
             self.is_scattered = True
             self.forget()
             self.fold(record)
-        if self.kept_rows > MOST_ROWS or self.remembered > MOST_REMEMBERED:
+        if self.kept_rows > max(MOST_ROWS, self.crowded) or self.remembered > MOST_REMEMBERED:
             self.make_room()
 
     def forget(self) -> None:
@@ -400,6 +401,7 @@ class Recorder:
         )
         while self.alike is not None and self.kept_rows > MOST_ROWS // 2 and unfolded:
             self.fold(unfolded.pop())
+        self.crowded = 2 * self.kept_rows
 
     def fold(self, record: SiteRecord) -> None:
         """Keep only the first of the site's requests of each kind that costs the same."""

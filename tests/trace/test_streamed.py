@@ -21,6 +21,7 @@ from memsim.trace import record
 from memsim.trace.foreign import collect
 from memsim.trace.foreign.read import read_foreign
 from memsim.trace.record import Recorder
+from memsim.trace.requests import SiteRequests
 from memsim.trace.trace import Trace
 
 HEADER = """\
@@ -70,6 +71,52 @@ def test_what_is_held_does_not_grow_and_the_counts_are_the_same(
     assert one.totals == other.totals
     assert one.sites == other.sites
     assert "too many (instructions:1, instructions:2)" in " ".join(folded.notes)
+
+
+@pytest.mark.parametrize(("instructions", "rounds"), [(2, 50), (40, 5)])
+def test_many_instructions_are_counted_several_requests_at_once(
+    instructions: int, rounds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are: a batch holds several requests of each, unless few fill it."""
+    path = tmp_path / "k.traceg"
+    line = "{:04x} ffffffff 1 R4 LDG.E 1 R2 4 1 {:#x} 4\n"
+    lines = [line.format(16 * i, 0x10000 + 4 * i * r) for r in range(rounds) for i in range(instructions)]
+    path.write_text(HEADER + "".join(lines) + "#END_TB\n")
+    monkeypatch.setattr(collect, "BATCH", 20)
+    sizes: list[int] = []
+    requests = collect.Batch.requests
+
+    def counted(batch: collect.Batch) -> Any:
+        sizes.append(len(batch))
+        return requests(batch)
+
+    monkeypatch.setattr(collect.Batch, "requests", counted)
+    trace = Trace.load(path)
+    assert int(trace.count.sum()) == sum(sizes) == instructions * rounds
+    assert len(trace.sites) == instructions
+    assert min(sizes) >= min(collect.OF_EACH, rounds)
+
+
+def test_room_is_made_once_for_sites_that_need_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left after folding is not looked through again for each request."""
+    monkeypatch.setattr(record, "MOST_ROWS", 8)
+    made: list[int] = []
+    make_room = Recorder.make_room
+
+    def counted(recorder: Recorder) -> None:
+        made.append(recorder.kept_rows)
+        make_room(recorder)
+
+    monkeypatch.setattr(Recorder, "make_room", counted)
+    recorder = Recorder(partial(alike, arch=SM_90))
+    lanes = np.ones((1, 32), np.bool_)
+    for index in range(200):
+        site = collect.TracedSite(index, collect.TracedOpcode("LDG"), "load", "global", 4)
+        addresses = np.arange(32)[None, :] * 4 * (1 + index % 5)
+        recorder.requests(site, SiteRequests(addresses, lanes, None, *np.zeros((2, 1), np.int64)))
+    assert recorder.kept_rows == 200
+    assert len(made) < 10
+    assert int(recorder.columns()[1]["count"].sum()) == 200
 
 
 def test_nothing_is_remembered_of_a_batch_that_was_counted(tmp_path: Path) -> None:

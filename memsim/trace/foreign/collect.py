@@ -21,6 +21,8 @@ from memsim.trace.requests import NONE, SiteRequests
 from memsim.trace.trace import Origin, Trace
 
 BATCH = 1 << 14
+#: Or this many of each instruction, if there are many: a batch of few costs as much as one of hundreds.
+OF_EACH = 1 << 3
 
 #: The windows of shared and local memory start at multiples of this many bytes.
 WINDOW = 1 << 24
@@ -98,7 +100,7 @@ class Collector:
         batch = self.waiting.get(instruction)
         # The two sides of a copy follow each other and are counted together.
         half = instruction.opcode.space == "copy" and batch is not None and len(batch) % 2 == 1
-        if self.count >= BATCH and not half:
+        if self.count >= max(BATCH, OF_EACH * len(self.waiting)) and not half:
             self.flush()
             batch = None
         if batch is None:
