@@ -71,6 +71,15 @@ class Family:
         """All arrays, inputs first."""
         return {**self.inputs, **self.outputs}
 
+    def terms(self, sizes: Mapping[str, int]) -> int:
+        """The number of terms that an element of the outputs is a sum of; 0 if it is only moved.
+
+        The axes that inputs have and outputs do not are summed over.
+        """
+        kept = {axis for axes in self.outputs.values() for axis in axes}
+        summed = {axis for axes in self.inputs.values() for axis in axes} - kept
+        return prod(sizes[axis] for axis in summed) if summed else 0
+
     def named(self, size: Size, kernel: str, fixed: Collection[str] = ()) -> dict[str, int]:
         """The sizes by name, without the fixed ones; `kernel` is the name in errors.
 

@@ -129,11 +129,11 @@ def _is_texture(value: Any) -> bool:
 def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> dict[str, Any]:
     """The error of the outputs relative to the reference, and whether float32 rounding explains it.
 
-    The bound: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1, for sums of K products in
+    The bound: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1, for sums of products in
     any order; the same reference computed on absolute values gives its second factor. A kernel without sums
     must be exact.
     """
-    roundings = sizes.get("K", 0) * UNIT_ROUNDOFF
+    roundings = spec.family.terms(sizes) * UNIT_ROUNDOFF
     expected = spec.expected(arrays)
     scale = spec.expected({name: cupy.abs(array) for name, array in arrays.items()})
     right, largest = True, 0.0

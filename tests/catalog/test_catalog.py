@@ -244,3 +244,9 @@ def test_a_wrong_file_is_refused(tmp_path: Path, old: str, new: str, message: st
 def test_an_absent_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="cannot read the catalogue"):
         read_catalog(tmp_path / "catalog.toml")
+
+
+def test_sums_have_as_many_terms_as_the_axes_that_outputs_lack() -> None:
+    sizes = {"M": 3, "N": 5, "K": 7, "parts": 2}
+    terms = {spec.family.name: spec.family.terms(sizes) for spec in compiled().values()}
+    assert terms == {"sgemm": 7, "sgemm_parts": 7, "sum_of_parts": 2, "transpose": 0}

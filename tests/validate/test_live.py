@@ -37,7 +37,13 @@ from tests.validate.fake_gpu import (
 )
 from tests.validate.profiles import profiled
 
-SMALL = {"kernel_v4": (67, 40, 20), "sgemm_128x128x8_texld": (40, 36, 12), "transpose_xor": (40, 33)}
+SMALL = {
+    "kernel_v4": (67, 40, 20),
+    "sgemm_128x128x8_texld": (40, 36, 12),
+    "transpose_xor": (40, 33),
+    "tile_32x64x32": (36, 68, 72, 2),
+    "sum_of_parts": (40, 33, 7),
+}
 SOURCE = """
 struct Pair { const float *from; float factor; };
 extern "C" __global__ void scale(float *to, Pair pair, double add, char sign) {
