@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.analysis.constants import constant_requests
 from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts, known
 from memsim.analysis.sites import rows_of_trace, site_counts, totals_of, undecided_counters
 from memsim.analysis.verdict import verdict_of
@@ -239,4 +240,5 @@ def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
         for members, requests in rows_of_trace(trace)
     )
     reasons = undecided_counters(trace, chip)
-    return Analysis(trace, chip, sites, totals_of(sites, reasons), verdict_of(trace, sites, chip), reasons)
+    totals = totals_of(sites, reasons) | constant_requests(trace, sites)
+    return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), reasons)
