@@ -8,6 +8,7 @@ from memsim.arch.chip import MEASURED, Arch, DataSheet, Front, Rule
 _PATTERNS = "512 address patterns or more of each width, one warp"
 _DIRECTED = "directed patterns, one warp"
 _KERNELS = "compiled kernels, instruction by instruction"
+_GENERIC = "generic addresses, patterns of lanes in several spaces, one warp of an H200"
 _PROBE = "the probe of Hopper's own instructions, on an H200"
 _LANES_1_TO_16 = (1, 2, 4, 8, 16)
 
@@ -27,6 +28,9 @@ SM_90 = Arch(
         Rule("shared", "ldmatrix", (16,), _PATTERNS),
         Rule("shared", "stmatrix", (16,), _PATTERNS),
         Rule("shared", "cp_async", (4, 8, 16), f"{_PATTERNS}; of data in the cache 4 bytes, {_DIRECTED}"),
+        Rule("shared", "load_generic", _LANES_1_TO_16, _GENERIC),
+        Rule("shared", "atomic_unmade", (4, 8), _GENERIC),
+        Rule("shared", "atomic_cas_unmade", (4,), _GENERIC),
         Rule("shared", "wgmma", tuple(range(8, 328, 8)), _PROBE),
         Rule("shared", "cluster_load", _LANES_1_TO_16, _PROBE),
         Rule("shared", "cluster_store", _LANES_1_TO_16, _PROBE),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -39,6 +39,13 @@ class Copy:
     active: Any
 
 
+class GenericAtomic(NamedTuple):
+    """Kinds of an atomic with a generic address: on lanes in shared memory, and if no lane is there."""
+
+    shared: str
+    unmade: str
+
+
 class MemoryMachine(Protocol):
     """What memory instructions need of the machine that executes them."""
 
@@ -59,9 +66,15 @@ class MemoryMachine(Protocol):
 
     def resolve(self, address: Int, active: Any) -> list[tuple[str, Int, Any]]: ...
 
+    def in_spaces(
+        self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Any]]
+    ) -> None: ...
+
     def uncounted(self, what: str, active: Any) -> None: ...
 
-    def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None: ...
+    in_flight: Any
+
+    def copy_past_cache(self, op: Op, destination: Int) -> None: ...
 
 
 #: Executes an instruction: (machine, op, executing lanes, whether data is wanted).
@@ -186,13 +199,13 @@ def framed(
     forget: Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None],
     operand: Operand | None = None,
     lanes: int = WARP,
-    generic_kind: str | None = None,
+    generic: GenericAtomic | None = None,
 ) -> Run:
     """The execution frame of memory instructions.
 
     move: (machine, op, the bytes of the space, address, lanes): moves the data. forget: (machine, op, why,
     lanes, spaces): the accessed addresses are unknown. lanes: only so many of a warp supply an address.
-    generic_kind: the kind of the access if a generic address is in shared memory.
+    generic: of an atomic, its kinds in shared memory if its address is generic.
     """
     read = effective(form, operand or address_of(form)[1], binder, space in ("global", "generic"))
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
@@ -211,6 +224,7 @@ def framed(
             return
         if space == "generic":
             pieces = machine.resolve(address, active)
+            machine.in_spaces(op, generic and generic.unmade, width, pieces)
         elif space == "shared":
             pieces = [(space, own_shared(address), active)]
         elif space == "local":
@@ -218,7 +232,7 @@ def framed(
         else:
             pieces = [(space, address, active)]
         for name, at, part in pieces:
-            called = generic_kind if generic_kind and space == "generic" and name == "shared" else kind
+            called = generic.shared if generic and space == "generic" and name == "shared" else kind
             outside = machine.touch(op, called, name, width, at, part)
             if outside is not False:
                 forget(machine, op, Poison(OUTSIDE, op), outside, ())

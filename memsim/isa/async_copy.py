@@ -19,7 +19,7 @@ from memsim.isa.access import (
     own_shared,
     register_count,
 )
-from memsim.isa.op import Address, Effect, Form, Op, Predicate
+from memsim.isa.op import Address, Effect, Form, Immediate, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.registers import (
@@ -76,7 +76,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
         machine.touch(op, kind, "shared", width, destination, active, Copy(source, copied))
         outside = machine.touch(op, kind, "global", width, source, copied, Copy(destination, copied))
         if kind == "cp_async_cg" and active is not False:
-            machine.overwritten(op, width, destination, active)
+            machine.copy_past_cache(op, destination)
         if not data or active is False:
             return
         store = machine.memory.space("shared")
@@ -97,6 +97,24 @@ def build_copy(form: Form, binder: Binder) -> Run:
                 store.forget(plus(destination, i * size), element, active, unknown.poison.through(op))
 
     return run
+
+
+@opcode("LDGDEPBAR", results="", effect=Effect.MEMORY)
+def build_commit(form: Form, binder: Binder) -> Run:
+    """`cp.async.commit_group`."""
+    return lambda machine, op, active, data: machine.in_flight.commit(machine.mask)
+
+
+@opcode("DEPBAR", results="", effect=Effect.MEMORY)
+def build_wait(form: Form, binder: Binder) -> Run:
+    """`cp.async.wait_group`: `DEPBAR.LE SB0, n` waits until at most n groups of copies are in flight.
+
+    Other forms wait for registers.
+    """
+    count = form.operands[-1] if form.modifiers == ("LE",) else None
+    if not isinstance(count, Immediate):
+        return lambda machine, op, active, data: None
+    return lambda machine, op, active, data: machine.in_flight.wait(machine.mask, count.value)
 
 
 def first_bytes(value: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 
 from memsim.isa.access import (
     HINTS,
+    GenericAtomic,
     MemoryMachine,
     Run,
     address_of,
@@ -316,11 +317,15 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
             machine.write(slot, poison, active)
 
     kind = "atomic" if returns else "reduction"
+    # Also for PTX: other types have no instruction of their own on shared memory.
+    loops = spins or (operation not in ("exch", "cas") and shape not in (_KINDS["32"], _KINDS["S32"]))
     if space == "shared":
         kind = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else kind
-        loops = spins or (operation not in ("exch", "cas") and shape not in (_KINDS["32"], _KINDS["S32"]))
-        kind = "atomic_loop" if loops else kind  # also for PTX: other types have no instruction of their own
-    return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic_kind="atomic_generic")
+        kind = "atomic_loop" if loops else kind
+    begins_loop = answer is not None or loops or shape.registers > 1
+    own = "atomic_cas" if operation == "cas" else "atomic"
+    generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade")
+    return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic=generic)
 
 
 def spread(

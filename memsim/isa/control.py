@@ -51,7 +51,7 @@ def flow_of(form: Form, flow: Flow) -> Flow | None:
 # Memory order, caches, time and power: no value, address or branch depends on them here. Only opcodes in this
 # list are silent; tests/isa/test_silent.py checks it against NVIDIA's table.
 silent("NOP", "PMTRIG", "PREEXIT", "ACQBULK", "SETMAXREG", "WARPGROUP", "WARPGROUPSET")
-silent("DEPBAR", "LDGDEPBAR", "MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR")
+silent("MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR")
 silent("CCTLL", "CCTLT", "UTMACCTL", "UTMACMDFLUSH", "UTMAPF", "UBLKPF")
 
 

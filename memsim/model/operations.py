@@ -26,6 +26,8 @@ class Operation:
         remote: whether it accesses another block's shared memory, which the chip counts like global memory.
         engine: whether TMA performs it: in shared memory the chip counts nothing.
         least: the fewest sectors that the chip counts for a request.
+        unmade: whether none of its lanes is in that space, yet the chip takes its passes there: recorded as
+            a lane of each group at address 0.
         grouped: whether four warps read together: the request is theirs, made by the first one's lanes.
         why: why it has no rule at any width; "" if it has one.
         counted_as: the operations in whose counters it is, if it has no rule of its own.
@@ -44,6 +46,7 @@ class Operation:
     remote: bool = False
     engine: bool = False
     least: int = 0
+    unmade: bool = False
     grouped: bool = False
     why: str = ""
     counted_as: tuple[str, ...] = ()
@@ -77,8 +80,8 @@ _LOOP = (
     "this atomic on shared memory is a compare-and-swap loop, whose number of iterations depends on timing"
 )
 _GENERIC = (
-    "this atomic on shared memory through a generic address is a different instruction, "
-    "which was not measured"
+    "this atomic on shared memory through a generic address is the beginning of a loop of "
+    "compare-and-swaps, which was not measured"
 )
 _REMOTE = (
     "this atomic is on shared memory of another block, where the chip counts lanes with equal addresses by"
@@ -102,6 +105,9 @@ OPERATIONS = {
         Operation("shared", "cp_async_cg", "copy", opcodes=("LDGSTS",), bypass=True),
         Operation("shared", "atomic_inc", "update", "atom", ("ATOMS",)),
         Operation("shared", "atomic_cas", "update", "atom", ("ATOMS",), shares=False, passes=2),
+        Operation("shared", "load_generic", "load", "ld"),
+        Operation("shared", "atomic_unmade", "update", "atom", unmade=True),
+        Operation("shared", "atomic_cas_unmade", "update", "atom", passes=2, unmade=True),
         Operation("shared", "atomic_loop", "update", why=_LOOP, counted_as=("load", "atomic")),
         Operation("shared", "atomic_generic", "update", why=_GENERIC, counted_as=("atomic",)),
         Operation("shared", "wgmma", "load", "gmma", grouped=True),

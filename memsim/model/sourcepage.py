@@ -101,7 +101,8 @@ def bypass_source_page(
 
     Eight lanes at a time. Sectors: pairs of 32 bytes read and 32 bytes written. Wavefronts: a pair of a line
     read and 128 bytes written takes as many as the most 32-byte pieces that 32 bytes of the line go to.
-    Unknown: wavefronts if a lane writes zeros, because the profiler uses the address that is not read.
+    Unknown: wavefronts if a lane writes zeros, because the profiler uses the address that is not read; both
+    if two of eight lanes read or write the same place, or eight lanes write to several lines of 128 bytes.
     """
     writes, reads = check_copies(addresses, origins, BYPASS_BYTES, active, read, arch)
     group = arch.line_bytes // BYPASS_BYTES
@@ -114,6 +115,10 @@ def bypass_source_page(
         if on is None or reading is None or (on != reading).any():
             idle = (True if on is None else on) != (True if reading is None else reading)
             wavefronts[rows] = np.where(np.any(idle, axis=-1), UNKNOWN, wavefronts[rows])
+        plain = _is_plain(source, to, on, reading, group)
+        wavefronts[rows], sectors[rows] = (
+            np.where(plain, column[rows], UNKNOWN) for column in (wavefronts, sectors)
+        )
     fewest = _ceil_div(_bytes(writes.active, len(wavefronts), BYPASS_BYTES, arch), arch.line_bytes)
     asked = _ceil_div(_bytes(reads.active, len(sectors), BYPASS_BYTES, arch), arch.sector_bytes)
     lines = global_access(origins, BYPASS_BYTES, "cp_async_cg", reads.active, arch).lines
@@ -122,6 +127,18 @@ def bypass_source_page(
         SharedSource(wavefronts.reshape(shape), np.minimum(wavefronts, fewest).reshape(shape)),
         GlobalSource(sectors.reshape(shape), np.minimum(sectors, asked).reshape(shape), lines),
     )
+
+
+def _is_plain(source: Lanes, to: Lanes, on: Mask | None, reading: Mask | None, group: int) -> Mask:
+    """Whether lanes of a group read and write places of their own, and write to one line [m]."""
+    lanes = np.ones(to.shape, np.bool_) if on is None else on
+    writes = np.count_nonzero(lanes, axis=1)
+    reads = writes if reading is None else np.count_nonzero(reading, axis=1)
+    lines = _in_groups((to // to.dtype.type(group),), on, group)
+    groups = np.count_nonzero(lanes.reshape(len(to), -1, group).any(axis=2), axis=1)
+    apart = (_in_groups((source,), reading, group) == reads) & (_in_groups((to,), on, group) == writes)
+    plain: Mask = apart & (lines == groups)
+    return plain
 
 
 def _bypass_wavefronts(source: Lanes, to: Lanes, active: Mask | None, group: int) -> Counts:

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from memsim.arch.units import WARP
+from memsim.arch.units import LINE, WARP
 from memsim.errors import MemsimError
 from memsim.isa.access import Copy, own_shared
 from memsim.isa.op import Op
 from memsim.launch import Launch
 from memsim.simt.active_lanes import Lanes
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
+from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Listener, Sites
 from memsim.simt.special_registers import special_register
@@ -26,13 +27,14 @@ from memsim.state.registers import (
     invert,
     plus,
     to_array,
-    to_bools,
 )
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 
 #: Names of uncounted accesses, by space.
 COUNTED = ("shared", "global", "local", "constant")
+#: Bytes of a word of local memory.
+WORD = 4
 #: Bytes that TMA copies consist of.
 STRETCH = 16
 UNCOUNTED = {"texture": "texture fetches"}
@@ -75,6 +77,7 @@ class Accesses(Lanes):
         """Start these blocks, with their own shared and local memory."""
         super().start(blocks, apart)
         self.memory.start_chunk(*self.shape)
+        self.in_flight = CopiesInFlight()
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
 
     def touch(
@@ -90,25 +93,22 @@ class Accesses(Lanes):
         self.bounds.only_reads = only_reads(kind, space)
         is_generic = has_generic_address(op)
         arrays: frozenset[str] = frozenset()
-        if is_generic and space in ("local", "constant"):
-            if active is not False and space == "local":
-                self.bounds.check(op, space, width, address, active)
-            # The chip also counts it as a global request; one to local memory also as a shared request.
+        if active is not False and space != "constant":
+            arrays = self.bounds.check(op, space, width, address, active)
+        if is_generic and (space == "constant" or (space == "local" and kind not in ("load", "store"))):
+            # There it is also a request to global memory, an atomic one to shared memory as well.
             poison = Poison(f"a generic address in {space} memory", op)
             for counted in ("global", "shared", "local") if space == "local" else ("global",):
                 self.lose(op, kind, counted, width, poison, active)
             return self.bounds.outside
-        if active is not False and space != "constant":
-            arrays = self.bounds.check(op, space, width, address, active)
-            if is_generic and kind == "atomic" and space == "global":
-                # Some also take a wavefront of shared memory; which ones is unknown.
-                self.lose(op, kind, "shared", width, Poison("a generic address in global memory", op), active)
-        of_cluster = is_generic and self.cluster != (1, 1, 1)
-        if of_cluster and (space, kind, width) == ("shared", "load", 8):
-            self.listener.uncertain(
-                f"wavefronts of the 8-byte loads at {op.where}: with a cluster address the chip serves a"
-                " whole warp at once"
-            )
+        if is_generic and (space, kind) == ("shared", "load"):
+            if self.cluster == (1, 1, 1):
+                kind = "load_generic"
+            elif width == 8:
+                self.listener.uncertain(
+                    f"wavefronts of the 8-byte loads at {op.where}: with a cluster address the chip serves a"
+                    " whole warp at once"
+                )
         site = self.sites.site(op, kind, space, width)
         if space == "shared":
             address = plus(address, -self.memory.layouts["shared"].base)
@@ -194,6 +194,35 @@ class Accesses(Lanes):
         ways += resolve_generic(address, rest) if rest is not False else []
         return [way for way in ways if way[2] is not False]
 
+    def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Any]]) -> None:
+        """What the chip does for a generic access beyond serving each space's lanes.
+
+        An atomic with no lane in shared memory takes a wavefront there for each group of its lanes: the kind
+        `unmade`, one lane of each group at address 0. Loads and stores (`unmade` is None) of up to 4 bytes
+        count lanes in global and in local memory together, not the same in each run. Source: docs/model.md.
+        """
+        lanes = {space: active for space, _, active in pieces}
+        if "global" not in lanes or (unmade is None and (width > WORD or "local" not in lanes)):
+            return
+        of_global = self.by_warp(self.full(lanes["global"]))
+        if unmade is None:
+            if (of_global.any(-1) & self.by_warp(self.full(lanes["local"])).any(-1)).any():
+                self.listener.uncertain(
+                    f"sectors at {op.where}: lanes of one request are in local and in global memory, which"
+                    " the chip counts differently in each run"
+                )
+            return
+        alone: np.ndarray = np.any(of_global, axis=-1)
+        for space in ("shared", "elsewhere"):
+            if space in lanes:
+                alone = alone & ~np.any(self.by_warp(self.full(lanes[space])), axis=-1)
+        if alone.any():
+            groups = (of_global & alone[..., None]).reshape(*alone.shape, -1, min(WARP, LINE // width))
+            first = groups & (groups.cumsum(-1) == 1)
+            site = self.sites.site(op, unmade, "shared", width)
+            lanes_of_groups = from_bools(first.reshape(self.shape))
+            self.listener.access(site, 0, self.mask, lanes_of_groups, frozenset(), None)
+
     def stretches(
         self,
         op: Op,
@@ -243,20 +272,10 @@ class Accesses(Lanes):
         """Report accesses that are not counted."""
         self.listener.uncounted(what, self.executing if active is None else active)
 
-    def overwritten(self, op: Op, width: int, address: Int, active: Any) -> None:
-        """A copy that bypasses the L1 cache: do lanes that its guard switches off have the destinations of
-        others?
-
-        The chip then counts fewer sectors (on an H200 28,930 of 30,720), by an unknown rule.
-        """
-        off = False if op.guard is None else both(self.mask, invert(active))
-        if off is False:
-            return
-        places = self.by_warp(to_array(address) // width)
-        ons, offs = self.by_warp(to_bools(active)), self.by_warp(to_bools(off))
-        same = places[..., :, None] == places[..., None, :]
-        if (same & ons[..., :, None] & offs[..., None, :]).any():
+    def copy_past_cache(self, op: Op, destination: Int) -> None:
+        """A copy that bypasses the L1 cache: is its destination that of a copy in flight?"""
+        if self.in_flight.copy(destination, self.mask):
             self.listener.uncertain(
-                f"sectors of the cp.async.cg at {op.where}: lanes that its guard switches off have the "
-                "destinations of others"
+                f"sectors of the cp.async.cg at {op.where}: it overwrites copies that may be in flight, whose"
+                " data the chip then need not fetch"
             )

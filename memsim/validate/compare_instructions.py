@@ -142,6 +142,7 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
         return
     measured = dict(zip(profile.addresses, range(len(profile.addresses)), strict=True))
     accesses = accesses_by_address(trace)
+    executed = {place[0]: int(times) for place, times in zip(trace.listing, trace.executed)}
     touching = {address for address, row in measured.items() if access_of(profile.sass[row])}
     for address in sorted({*accesses, *touching}):
         row = measured.get(address)
@@ -152,7 +153,7 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
         yield InstructionRow(
             address=address,
             sass=mine[0].site.instruction if mine or row is None else profile.sass[row],
-            figures=tuple(_figures(collected, _predicted(mine, arch), found)),
+            figures=tuple(_figures(collected, _predicted(mine, arch, executed.get(address)), found)),
             unresolved=next((access.site.unresolved for access in mine if access.site.unresolved), None),
         )
 
@@ -168,17 +169,16 @@ def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> d
     return sums
 
 
-def _predicted(accesses: Sequence[PredictedAccess], arch: Arch) -> Figures:
-    """The predictions for one instruction.
+def _predicted(accesses: Sequence[PredictedAccess], arch: Arch, executed: int | None) -> Figures:
+    """The predictions for one instruction, which warps executed that often; None if that is unknown.
 
-    One that accesses two spaces is one instruction. The execution count of a generic access is then unknown:
-    the trace has it for each space.
+    A generic access to several spaces is one instruction, of which the trace has accesses for each space.
     """
     figures = predict(accesses, arch).figures
     ops = {access_name(access.site) for access in accesses}
     if len(accesses) > 1 and COPY not in ops:
         first = accesses[0].site
-        figures |= {EXECUTED: first.instructions if first.op.startswith(BULK) else None}
+        figures |= {EXECUTED: first.instructions if first.op.startswith(BULK) else executed}
     return figures
 
 

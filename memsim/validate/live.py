@@ -57,6 +57,8 @@ EVERYTHING = (
     f"{_WAVEFRONTS}.sum",
     *(f"l1tex__t_output_wavefronts_{_GLOBAL}_{op}.sum" for op in ("ld", "st")),
     f"l1tex__t_sectors_{_GLOBAL}_ld_lookup_hit.sum",
+    "idc__requests.sum",
+    "smsp__inst_executed_op_ldc.sum",
     "smsp__inst_executed.sum",
     "gpu__time_duration.sum",
 )

@@ -146,6 +146,8 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Predicted:
             )  # all lanes of a warp take part, even if not all supply an address
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
     key = site.space, site.op
+    if operation(*key).unmade:
+        figures = {}  # the profiler knows only the space that its lanes access
     none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
     kind = access.site.width, site.op, site.space
     if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, arch):
@@ -160,6 +162,8 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Predicted:
     page, quantities = model(access, arch)
     if operation(*key).engine:
         return Predicted(_of_engine(site), {key: quantities})
+    if asked.unmade:
+        page = dict.fromkeys(page, 0)
     return Predicted({**figures, **page}, {key: quantities})
 
 
@@ -169,6 +173,7 @@ def _of_engine(site: AccessSite) -> Figures:
 
 
 def _shared(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
+    """Of guarded copies ncu 2025.3.1 loses some wavefronts when warps compete, others in each run."""
     requests, width, op = access.requests, access.site.width, access.site.op
     if operation("shared", op).is_copy:
         read = requests.partner >= 0
@@ -176,6 +181,7 @@ def _shared(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int
     else:
         page = shared_source_page(requests.addresses, width, op, requests.active, arch)
     known = not (page.wavefronts == UNKNOWN).any()
+    known &= not (operation("shared", op).is_copy and is_guarded(access.site.instruction))
     columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
     cost = shared_cost(requests.addresses, width, op, requests.active, requests.partner, arch)
     return (

@@ -62,7 +62,7 @@ class Machine:
     def spoil(self, name: str, poison: Poison) -> None:
         self.stores[name].poison = poison
 
-    def overwritten(self, *given: Any) -> None:
+    def copy_past_cache(self, *given: Any) -> None:
         """Nothing is counted here."""
 
     def write(self, slot: int, value: Any, active: Any) -> None:
@@ -80,6 +80,9 @@ class Machine:
 
     def resolve(self, address: Any, active: Any) -> list[tuple[str, Any, Any]]:
         return [("global", address, active)]
+
+    def in_spaces(self, *given: Any) -> None:
+        """Lanes in one space only."""
 
     def uncounted(self, what: str, active: Any) -> None:
         self.touched.append((what, "", 0))

@@ -8,7 +8,7 @@ from math import ceil
 
 GROUP = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}  # lanes served together
 COUNTS_LANES = ("atomic", "reduction", "atomic_cas", "cp_async")
-TWICE = ("atomic_cas",)  # takes every wavefront twice
+TWICE = ("atomic_cas", "atomic_cas_unmade")  # takes every wavefront twice
 
 
 def shared(addresses: Sequence[int], width: int, op: str, active: Sequence[bool]) -> dict[str, int]:

@@ -13,7 +13,7 @@ from memsim.errors import MemsimError
 from memsim.model import shared_access
 from memsim.model.checked_requests import CHUNK
 from memsim.model.service import bank_load, serve_lanes
-from tests.model.oracle import COUNTS_LANES, words_of
+from tests.model.oracle import COUNTS_LANES, TWICE, words_of
 from tests.model.test_against_oracle import LANES, SHARED_KINDS, requests
 
 
@@ -25,7 +25,7 @@ def test_wavefronts_and_groups_add_up_to_the_counts(data: st.DataObject) -> None
 
     assert ((service.group > 0) == active).all()
     assert ((service.wavefront > 0) == active).all()
-    taken = int(cost.wavefronts) // (2 if op == "atomic_cas" else 1)
+    taken = int(cost.wavefronts) // (2 if op in TWICE else 1)
     assert set(service.wavefront[active]) == set(range(1, taken + 1))
     groups = set(service.group[active].tolist())
     assert int(cost.conflicts) == taken - len(groups)

@@ -36,9 +36,10 @@ def test_the_driver_places_each_variable_by_itself(tmp_path: Path) -> None:
     assert out.tolist() == [6, 6, 6, 6] + [3] * 28
 
 
-@pytest.mark.some(1)
-@pytest.mark.parametrize("n, counted", [(3, False), (5, True)])
-def test_generic_addresses_in_local_memory_are_not_modelled(tmp_path: Path, n: int, counted: bool) -> None:
+@pytest.mark.parametrize("n, local, shared", [(3, 8, 0), (5, 0, 2)])
+def test_generic_loads_count_in_the_space_of_their_addresses(
+    tmp_path: Path, n: int, local: int, shared: int
+) -> None:
     source = """
     extern "C" __global__ void k(int *out, int n) {
         __shared__ int shared[64];
@@ -48,7 +49,10 @@ def test_generic_addresses_in_local_memory_are_not_modelled(tmp_path: Path, n: i
         out[threadIdx.x] = p[n] + p[n + 1];
     }"""
     analysis = analyzed(tmp_path, source, memsim.ArrayArg((32,), "int32"), n)
-    assert (analysis.totals[SECTORS] is not None) == counted
+    assert analysis.totals[SECTORS] == 0
+    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"] == local
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == shared
+    assert analysis.trace.uncertain == ()
 
 
 GENERIC = """
@@ -117,6 +121,30 @@ def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path)
     assert (ran("adds", 1)[:32] == 1000 * (10 + 5 * turn) + 2 + 50).all()
     out = ran("adds", 2)
     assert (out[:32] == 1000 * 5 * turn + 3 + 10).all() and (out[32:36] == 40).all()
+
+
+def test_narrow_requests_with_lanes_in_global_and_local_memory_are_uncertain(tmp_path: Path) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(GENERIC)
+    kernels = memsim.load(path, code="sass")
+
+    def analyzed_of(name: str, argument: int) -> memsim.Analysis:
+        return memsim.analyze(kernels[name], 1, 32, [memsim.ArrayArg((64,), "int32"), argument])
+
+    assert any("in local and in global memory" in why for why in analyzed_of("spread", 8).trace.uncertain)
+    assert analyzed_of("widths", 1).trace.uncertain == ()
+
+
+@pytest.mark.parametrize("place, wavefronts, ops", [(1, 8, {"atomic"}), (2, 1, {"atomic_unmade"})])
+def test_a_generic_atomic_takes_a_wavefront_of_shared_memory_wherever_its_lanes_are(
+    tmp_path: Path, place: int, wavefronts: int, ops: set[str]
+) -> None:
+    path = tmp_path / "k.cu"
+    path.write_text(GENERIC)
+    arguments = [memsim.ArrayArg((64,), "int32"), place]
+    analysis = memsim.analyze(memsim.load(path, code="sass")["adds"], 1, 32, arguments)
+    assert {site.op for site in analysis.sites if site.space == "shared" and "atomic" in site.op} == ops
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == wavefronts
 
 
 @pytest.mark.some(1)

@@ -1,0 +1,60 @@
+"""Copies that bypass the L1 cache (`cp.async.cg`) and may not have arrived yet.
+
+If a later copy overwrites the destination of one in flight, the chip need not fetch the data of the first: an
+H200 counted half of the sectors where each copy was overwritten at once, and another number in each run where
+a ring of buffers is one too short. Source: docs/model.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memsim.state.registers import Part, bounds
+from memsim.state.sums import Int
+
+
+@dataclass(slots=True)
+class _Pipeline:
+    """Copies of warps that run together: committed groups, and of copies that were not waited for the group,
+    by the bounds of the destination.
+    """
+
+    groups: int = 0
+    pending: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+class CopiesInFlight:
+    """The copies of a chunk of blocks since their last waits."""
+
+    def __init__(self) -> None:
+        self._pipelines: dict[int, _Pipeline] = {}
+
+    def copy(self, destination: Int, mask: Any) -> bool:
+        """Issue a copy; whether an earlier one to the same place may be in flight.
+
+        Only copies of groups that were committed count: PTX has no instruction that waits.
+        """
+        pipeline = self._pipeline(mask)
+        key = bounds(destination)
+        before = pipeline.pending.get(key, pipeline.groups)
+        pipeline.pending[key] = pipeline.groups
+        return before < pipeline.groups
+
+    def commit(self, mask: Any) -> None:
+        """The copies so far are a group."""
+        self._pipeline(mask).groups += 1
+
+    def wait(self, mask: Any, left: int) -> None:
+        """Wait until at most `left` groups are in flight; of other warps any may have waited, too."""
+        mine = self._pipeline(mask)
+        self._pipelines = {_key(mask): mine}
+        arrived = mine.groups - left
+        mine.pending = {key: group for key, group in mine.pending.items() if group >= arrived}
+
+    def _pipeline(self, mask: Any) -> _Pipeline:
+        return self._pipelines.setdefault(_key(mask), _Pipeline())
+
+
+def _key(mask: Any) -> int:
+    return int(mask.uid) if isinstance(mask, Part) else -1
