@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.analysis.constants import constant_requests
+from memsim.analysis.constant_total import constant_requests
 from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts, known
 from memsim.analysis.sites import rows_of_trace, site_counts, totals_of, undecided_counters
 from memsim.analysis.verdict import verdict_of

@@ -3,7 +3,7 @@
 Metrics without a measured rule are omitted: `l1tex__data_pipe_lsu_wavefronts_mem_shared.sum` without an op,
 which includes wavefronts of no instruction; everything of global atomics but the Source page's columns;
 `t_output_wavefronts`, which needs true addresses; caches. `idc__requests` counts loads of constants at fixed
-addresses, too, which are no accesses: `memsim.analysis.constants` adds them.
+addresses, too, which are no accesses: `memsim.analysis.constant_total` adds them.
 """
 
 from __future__ import annotations

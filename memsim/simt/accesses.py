@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.arch.units import LINE, WARP
+from memsim.arch.units import LINE, WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.access import Copy, own_shared
 from memsim.isa.op import Op
@@ -33,8 +33,6 @@ from memsim.state.sums import Int, low_bits
 
 #: Names of uncounted accesses, by space.
 COUNTED = ("shared", "global", "local", "constant")
-#: Bytes of a word of local memory.
-WORD = 4
 #: Bytes that TMA copies consist of.
 STRETCH = 16
 UNCOUNTED = {"texture": "texture fetches"}
