@@ -57,7 +57,8 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
     unresolved = next((site.unresolved for site in members if site.unresolved is not None), None)
     if unresolved is None:
         lanes = trace.active[requests], trace.partner[requests]
-        unresolved = why_no_cost(first.width, first.op, first.space, *lanes, chip)
+        kind = first.width, first.op, first.space
+        unresolved = why_no_cost(trace.addresses[requests], *kind, *lanes, chip)
     return SiteCounts(
         file=first.file,
         line=first.line,

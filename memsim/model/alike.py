@@ -11,6 +11,7 @@ from memsim.model.constant import constant_access
 from memsim.model.cp_async import is_certain, overlaps
 from memsim.model.local import local_access
 from memsim.model.operations import operation
+from memsim.model.remote import is_sure
 from memsim.model.shared import Counts, shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
 
@@ -62,6 +63,8 @@ def alike(
     if space == "global" or asked.remote:
         cost = global_cost(*request)
         columns += [cost.sectors, cost.lines, cost.ideal_sectors]
+        if asked.remote and not asked.shares:
+            columns.append(is_sure(addresses, active))
     elif asked.is_counted:
         own = shared_cost(*request)
         columns += [own.wavefronts, own.conflicts, own.ways, own.ideal]

@@ -11,7 +11,8 @@ from memsim.arch import Arch
 from memsim.arch.units import LINE, WARP
 from memsim.model.coalescing import GlobalCost, global_access
 from memsim.model.cp_async import bypass_access, copy_access, overlaps
-from memsim.model.operations import operation
+from memsim.model.operations import REMOTE, operation
+from memsim.model.remote import SURE_LINES, is_sure, remote_access
 from memsim.model.shared import SharedCost, shared_access
 
 
@@ -29,11 +30,15 @@ def shared_cost(
 def global_cost(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> GlobalCost:
-    """Cost of requests to global memory; `partner`: for a copy the address that each lane writes."""
-    asked = operation("global", op)
+    """Cost of requests to global memory, or counted like these; `partner`: for a copy the address that each
+    lane writes.
+    """
+    asked = operation("shared" if op in REMOTE else "global", op)
     if asked.bypass:
         return bypass_access(partner, addresses, active, arch)
-    if op.startswith("cluster_"):
+    if asked.remote:
+        if not asked.shares:
+            return remote_access(addresses, width, op, active, arch)
         return global_access(addresses, width, op.removeprefix("cluster_"), active, arch)
     cost = global_access(addresses, width, op, active, arch)
     if not asked.least:
@@ -42,7 +47,13 @@ def global_cost(
 
 
 def why_no_cost(
-    width: int, op: str, space: str, active: ArrayLike, partner: ArrayLike, arch: Arch
+    addresses: ArrayLike,
+    width: int,
+    op: str,
+    space: str,
+    active: ArrayLike,
+    partner: ArrayLike,
+    arch: Arch,
 ) -> str | None:
     """Why these requests have no measured cost; None if they have one or need none."""
     asked = operation(space, op)
@@ -54,6 +65,11 @@ def why_no_cost(
         return f"{space} {op} of {width} bytes per lane has no rule on {arch.name}"
     if asked.bypass and overlaps(partner, active).any():
         return "lanes of a cp.async.cg write to the same address, for which its sectors were not measured"
+    if asked.remote and not asked.shares and not is_sure(np.asarray(addresses), np.asarray(active)).all():
+        return (
+            f"its lanes access more than {SURE_LINES} lines of 128 bytes, for which the chip counts up to two"
+            " more by an unknown rule"
+        )
     return None
 
 

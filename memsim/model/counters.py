@@ -69,7 +69,7 @@ _LOCAL_READS, _LOCAL_WRITES = counted("local", "ld"), counted("local", "st")
 COUNTERS = (
     Counter(f"{_SHARED_WAVEFRONTS}ld.sum", "shared", "wavefronts", _LOADS),
     Counter(f"{_SHARED_WAVEFRONTS}st.sum", "shared", "wavefronts", _STORES, ARBITRATION),
-    Counter(f"{_SHARED_WAVEFRONTS}atom.sum", "shared", "wavefronts", _ATOMICS),
+    Counter(f"{_SHARED_WAVEFRONTS}atom.sum", "shared", "wavefronts", _ATOMICS, unsettled=("cluster_atomic",)),
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
     Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
     Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),
@@ -88,9 +88,13 @@ COUNTERS = (
     Counter("memory_l1_tag_requests_global", "global", "lines", _SETTLED, unsettled=_BYPASS),
     *(
         Counter(
-            f"{_REMOTE[0]}{name}{_REMOTE[1]}{end}.sum", "shared", quantity, (f"cluster_{op}",), seldom=True
+            f"{_REMOTE[0]}{name}{_REMOTE[1]}{end}.sum",
+            "shared",
+            quantity,
+            counted("shared", f"dshared_{end}"),
+            seldom=True,
         )
-        for end, op in (("ld", "load"), ("st", "store"))
+        for end in ("ld", "st", "atom")
         for name, quantity in (("requests", "requests"), ("sectors", "sectors"), ("set_accesses", "lines"))
     ),
     Counter(f"{_SHARED_WAVEFRONTS}gmma.sum", "shared", "wavefronts", ("wgmma",), seldom=True),

@@ -23,7 +23,8 @@ class Operation:
         passes: how often every wavefront is taken; repeated ones are not conflicts.
         matrix: whether a lane gives the address of a matrix row, and all lanes of a warp take part.
         bypass: whether it bypasses the L1 cache: in shared memory the chip counts nothing for it.
-        remote: whether it accesses another block's shared memory, which the chip counts like global memory.
+        remote: whether the chip counts it like global memory: it accesses another block's shared memory, or
+            is an asynchronous store.
         engine: whether TMA performs it: in shared memory the chip counts nothing.
         least: the fewest sectors that the chip counts for a request.
         unmade: whether none of its lanes is in that space, yet the chip takes its passes there: recorded as
@@ -83,11 +84,6 @@ _GENERIC = (
     "this atomic on shared memory through a generic address is the beginning of a loop of "
     "compare-and-swaps, which was not measured"
 )
-_REMOTE = (
-    "this atomic is on shared memory of another block, where the chip counts lanes with equal addresses by"
-    " an unknown rule"
-)
-
 _STORES = ("store", "cluster_store")
 _ASYNC = "how this chip counts asynchronous stores to shared memory was not measured"
 _REDUCED = "how this chip counts reductions by its copy engine in shared memory was not measured"
@@ -113,10 +109,10 @@ OPERATIONS = {
         Operation("shared", "wgmma", "load", "gmma", grouped=True),
         Operation("shared", "cluster_load", "load", "dshared_ld", remote=True),
         Operation("shared", "cluster_store", "store", "dshared_st", remote=True),
-        Operation("shared", "cluster_atomic", "update", why=_REMOTE, counted_as=("atomic",)),
-        Operation("shared", "async_store", "store", why=_ASYNC, counted_as=_STORES),
+        Operation("shared", "cluster_atomic", "update", "dshared_atom", shares=False, remote=True),
+        Operation("shared", "async_store", "store", "dshared_st", shares=False, remote=True),
         Operation("shared", "async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
-        Operation("shared", "cluster_async_store", "store", why=_ASYNC, counted_as=_STORES),
+        Operation("shared", "cluster_async_store", "store", "dshared_st", shares=False, remote=True),
         Operation("shared", "cluster_async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
         Operation("shared", "bulk_load", "load", engine=True),
         Operation("shared", "bulk_store", "store", engine=True),
@@ -136,6 +132,9 @@ OPERATIONS = {
         Operation("constant", "load", "load", opcodes=("LDC",)),
     )
 }
+
+#: Names of the operations that the chip counts like global memory, though they are on shared memory.
+REMOTE = frozenset(op.name for op in OPERATIONS.values() if op.remote)
 
 
 def operation(space: str, name: str) -> Operation:

@@ -150,7 +150,7 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Predicted:
         figures = {}  # the profiler knows only the space that its lanes access
     none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
     kind = access.site.width, site.op, site.space
-    if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, arch):
+    if site.unresolved or why_no_cost(requests.addresses, *kind, requests.active, requests.partner, arch):
         return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
     asked = operation(*key)
     if asked.grouped or asked.remote or (asked.engine and site.space == "shared"):

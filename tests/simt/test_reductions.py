@@ -276,8 +276,16 @@ def test_sectors_of_reductions_are_those_of_stores(kernels: Any) -> None:
 
 
 def test_rows_that_are_not_counted(kernels: Any) -> None:
-    analysis = analyze(kernels["store_1"], 2, 64, [np.zeros((2, 64), np.uint32)])
-    (row,) = (site for site in analysis.sites if site.op == "cluster_async_store")
+    analysis = analyze(kernels[next(iter(RED))], 2, 64, [np.zeros((2, 64), np.uint32)])
+    (row,) = (site for site in analysis.sites if site.op == "cluster_async_reduction")
     assert row.wavefronts is None and row.requests is None
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"] is None
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] is not None
+
+
+def test_asynchronous_stores_count_like_stores_to_other_blocks(kernels: Any) -> None:
+    analysis = analyze(kernels["store_1"], 2, 64, [np.zeros((2, 64), np.uint32)])
+    (row,) = (site for site in analysis.sites if site.op == "cluster_async_store")
+    assert (row.requests, row.sectors, row.lines, row.wavefronts) == (2, 8, 2, None)
+    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_dshared_op_st.sum"] == 8
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"] is not None

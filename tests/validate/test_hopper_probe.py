@@ -34,6 +34,8 @@ RULES = {
     "bulk copies": 100,
     "copies to several blocks": 14,
     "shared memory of other blocks": 88,
+    "atomics on shared memory of other blocks": 9,
+    "asynchronous stores": 3,
     "a block's own memory by an address of the cluster": 24,
     "mbarriers: no load, store or atomic": 62,
     "local memory": 110,

@@ -1,15 +1,30 @@
-"""What the rules predict of the microbenchmarks of clusters: copies to several blocks."""
+"""What the rules predict of the microbenchmarks of clusters: copies to several blocks, atomics and
+asynchronous stores in distributed shared memory, mbarriers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from memsim.arch.units import LINE
 from memsim.isa.bulk_issue import Issue, cut, multicast
 from memsim.isa.tensor_copy import tell_boxes
+from memsim.model.remote import SURE_LINES, remote_access
 from memsim.validate.hopper.block_rules import tensor_of
-from memsim.validate.hopper.expectations import BASE, READS, AddressListener, Expected, Parts
+from memsim.validate.hopper.expectations import (
+    BASE,
+    CONFLICTS,
+    READS,
+    REMOTE,
+    WAVEFRONTS,
+    AddressListener,
+    Expected,
+    Parts,
+    above,
+    lanes_of,
+)
 from memsim.validate.hopper.hopper_recording import HopperLaunch
 
 #: Kernels that copy boxes to several blocks, and how many coordinates they take.
@@ -48,3 +63,67 @@ def _bulk(parts: Parts) -> Iterator[tuple[HopperLaunch, int, int, int]]:
     for launch in parts.get("multicast", ()):
         if launch.kernel.startswith("m_bulk"):
             yield launch, launch.numbers[0], launch.numbers[5], launch.numbers[6]
+
+
+def atomics(parts: Parts) -> Expected:
+    """Atomics on the other block's shared memory: counts beyond those of an empty kernel."""
+    yield from _lanes_apart(parts.get("bulk_and_clusters", ()), "dempty", "atom", 1)
+    yield from _lanes_apart(parts.get("remote_atomics", ()), "a_empty", "atom", 1)
+
+
+def async_stores(parts: Parts) -> Expected:
+    """Asynchronous stores, in the own block as well."""
+    yield from _lanes_apart(parts.get("bulk_and_clusters", ()), "dempty", "st", 1)
+    for rank in (0, 1):
+        yield from _lanes_apart(parts.get("async_stores", ()), "s_empty", "st", rank)
+
+
+#: Bytes of a lane and operation of the kernels whose lanes count apart.
+APART = {
+    **{f"a_{name}": (4, "cluster_atomic") for name in ("add", "red", "one", "min", "and", "exch", "cas")},
+    **{"a_exch64": (8, "cluster_atomic"), "a_cas64": (8, "cluster_atomic")},
+    **{"d_atom": (4, "cluster_atomic"), "d_red": (4, "cluster_atomic"), "d_exch64": (8, "cluster_atomic")},
+    "d_stas": (4, "cluster_async_store"),
+    **{f"s_st{8 * width}": (width, "cluster_async_store") for width in (4, 8, 16)},
+}
+
+
+OPS = {"atom": "cluster_atomic", "st": "cluster_async_store"}
+
+
+def _lanes_apart(launches: Sequence[HopperLaunch], empty: str, end: str, rank: int) -> Expected:
+    without = next((one.counters for one in launches if one.kernel == empty and one.numbers[0] == rank), {})
+    for launch in launches:
+        width, op = APART.get(launch.kernel, (0, ""))
+        if launch.numbers[0] != rank or op != OPS[end]:
+            continue
+        addresses, active = lanes_of(launch.table[:32])
+        if len(np.unique(addresses[active] // LINE)) > SURE_LINES:
+            continue  # which memsim marks as uncertain
+        cost = remote_access(addresses, width, op, active)
+        counts = (1, int(cost.sectors), int(cost.lines))
+        added = {
+            REMOTE.format(what, end): n for what, n in zip(("requests", "sectors", "set_accesses"), counts)
+        }
+        yield launch, above(without, added)
+
+
+def objects(parts: Parts) -> Expected:
+    """mbarriers: each operation takes as many wavefronts wherever its objects lie, but an initialization one
+    for each object; no conflicts.
+    """
+    launches = parts.get("mbarrier_operations", ())
+    misc = WAVEFRONTS.format("misc")
+    found = {(one.kernel, one.table.tobytes()): one.counters.get(misc) for one in launches}
+    first: dict[str, int] = {}
+    for launch in launches:
+        empty, own = (found.get((name, launch.table.tobytes())) for name in ("o_empty", launch.kernel))
+        if empty is None or own is None:
+            continue
+        expected = {CONFLICTS.format("misc"): 0}
+        if launch.kernel == "o_init":
+            addresses, active = lanes_of(launch.table[:32])
+            expected[misc] = empty + len(np.unique(addresses[active]))
+        else:
+            expected[misc] = empty + first.setdefault(launch.kernel, own - empty)
+        yield launch, expected

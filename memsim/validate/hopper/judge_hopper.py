@@ -55,8 +55,11 @@ def _expected(parts: Parts) -> Iterator[tuple[str, list[tuple[HopperLaunch, Coun
         ("bulk copies", block_rules.bulk),
         ("copies to several blocks", cluster_rules.multicasts),
         ("shared memory of other blocks", lambda of: block_rules.cluster(of, 1)),
+        ("atomics on shared memory of other blocks", cluster_rules.atomics),
+        ("asynchronous stores", cluster_rules.async_stores),
         ("a block's own memory by an address of the cluster", lambda of: block_rules.cluster(of, 0)),
         ("mbarriers: no load, store or atomic", block_rules.barriers),
+        ("mbarriers wherever they lie", cluster_rules.objects),
         ("local memory", block_rules.local),
         ("constants at an index", block_rules.constants),
     )
