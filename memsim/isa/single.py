@@ -43,7 +43,7 @@ def known(form: Form, *modifiers: str) -> frozenset[str]:
 
 def flushed(array: Array) -> Array:
     """Subnormal numbers flushed to zero, keeping the sign."""
-    small = np.abs(array) < TINY
+    small = (np.abs(array) < TINY) & (array != 0)
     return np.where(small, np.copysign(np.float32(0), array), array) if small.any() else array
 
 
