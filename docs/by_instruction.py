@@ -24,6 +24,7 @@ from memsim.validate.replay import replay_code
 
 TRACES = data_folder("traces")
 FOREIGN = Path(__file__).parent / "validation" / "foreign.json"
+HELD_OUT = Path(__file__).parent / "validation" / "held_out.json"
 KINDS = (EXACT, NOISE, UNMODELLED, DIFFERENT)
 # What a foreign kernel's row says, as foreign.json has it, and how the summary calls it.
 OUTCOMES = {
@@ -91,40 +92,94 @@ def kernel_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def read(file: Path) -> dict[str, Any]:
+    """Kernels of other projects, and on what they were measured."""
+    found: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return found
+
+
 def foreign() -> list[dict[str, Any]]:
-    """The kernels of other projects."""
-    kernels: list[dict[str, Any]] = json.loads(FOREIGN.read_text("utf-8"))["kernels"]
+    """The kernels of other projects that memsim was developed with."""
+    kernels: list[dict[str, Any]] = read(FOREIGN)["kernels"]
+    return kernels
+
+
+def held_out() -> list[dict[str, Any]]:
+    """The kernels of other projects that memsim had not seen; `first`: the outcome on first contact."""
+    kernels: list[dict[str, Any]] = read(HELD_OUT)["kernels"]
     return kernels
 
 
 def foreign_summary() -> str:
     """How many of which outcome."""
-    kernels = foreign()
-    made = json.loads(FOREIGN.read_text("utf-8"))
-    count = Counter(kernel["outcome"] for kernel in kernels)
-    projects = {kernel["project"] for kernel in kernels}
-    compilers = Counter(str(kernel["compiler"]) for kernel in kernels)
-    counters = sum(kernel["counters"] for kernel in kernels)
-    instructions = sum(kernel["instructions"] for kernel in kernels)
+    made = read(FOREIGN)
+    count = Counter(kernel["outcome"] for kernel in made["kernels"])
     lines = [
-        f"**{len(kernels):,} kernels of {len(projects)} projects**, {counters:,} counters and "
-        f"{instructions:,} memory instructions, on one {made['gpu']} (driver {made['driver']}, "
-        f"Nsight Compute {made['ncu']}), {made['date']}:",
+        _extent(made),
         "",
         *(f"- {count[outcome]:,} {says}" for outcome, says in OUTCOMES.items()),
         "",
-        f"Compiled by {', '.join(f'{name} ({number})' for name, number in compilers.most_common())}.",
+        _compilers(made),
     ]
     return "\n".join(lines) + "\n"
 
 
-def foreign_table() -> str:
+def held_out_summary() -> str:
+    """How many of which outcome, on first contact and since; and the commits of the projects."""
+    made = read(HELD_OUT)
+    kernels = made["kernels"]
+    first, now = (Counter(kernel[when] for kernel in kernels) for when in ("first", "outcome"))
+    doubted = sum(kernel["uncertain"] and kernel["outcome"] in ("equal", "arbitration") for kernel in kernels)
+    rows = [
+        _row((says, f"{first[outcome]:,}", f"{now[outcome]:,}"))
+        for outcome, says in OUTCOMES.items()
+        if first[outcome] or now[outcome] or outcome == "wrong"
+    ]
+    commits = ", ".join(
+        f"{name} `{commit[:10]}`" for name, commit in sorted(made["projects"].items(), key=_fold)
+    )
+    lines = [
+        _extent(made),
+        "",
+        *_heading("", "first contact", f"after the repairs of {made['repaired']}"),
+        *rows,
+        "",
+        f"{doubted:,} of those that are equal were reported as not certain.",
+        "",
+        f"{_compilers(made)} Commits: {commits}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _fold(pair: tuple[str, Any]) -> str:
+    return pair[0].lower()
+
+
+def _extent(made: dict[str, Any]) -> str:
+    kernels = made["kernels"]
+    counters, instructions = (
+        sum(kernel[what] for kernel in kernels) for what in ("counters", "instructions")
+    )
+    projects = {kernel["project"] for kernel in kernels}
+    return (
+        f"**{len(kernels):,} kernels of {len(projects)} projects**, {counters:,} counters and "
+        f"{instructions:,} memory instructions, on one {made['gpu']} (driver {made['driver']}, "
+        f"Nsight Compute {made['ncu']}), {made['date']}:"
+    )
+
+
+def _compilers(made: dict[str, Any]) -> str:
+    compilers = Counter(str(kernel["compiler"]) for kernel in made["kernels"])
+    return f"Compiled by {', '.join(f'{name} ({number})' for name, number in compilers.most_common())}."
+
+
+def foreign_table(file: Path = FOREIGN) -> str:
     """For each project the kernels that are equal in everything, and a row for each of the others."""
     by_project: dict[str, list[dict[str, Any]]] = {}
-    for kernel in foreign():
+    for kernel in read(file)["kernels"]:
         by_project.setdefault(kernel["project"], []).append(kernel)
     lines = _heading("kernel", "outcome", "what differs", "why")
-    for project, kernels in sorted(by_project.items(), key=lambda pair: pair[0].lower()):
+    for project, kernels in sorted(by_project.items(), key=_fold):
         kernels.sort(key=lambda kernel: str(kernel["name"]))
         equal = [f"`{_cell(kernel['name'])}`" for kernel in kernels if kernel["outcome"] == "equal"]
         whole = f"{len(equal)} of {len(kernels)} equal"
@@ -139,6 +194,11 @@ def foreign_table() -> str:
                 )
                 lines.append(_row(map(_cell, cells)))
     return "\n".join(lines) + "\n"
+
+
+def held_out_table() -> str:
+    """As `foreign_table`, of the kernels that memsim was not developed with."""
+    return foreign_table(HELD_OUT)
 
 
 def _cell(text: str) -> str:
@@ -163,4 +223,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "validation by instruction: kernels": kernel_table,
     "validation by instruction: foreign summary": foreign_summary,
     "validation by instruction: foreign": foreign_table,
+    "validation by instruction: held out summary": held_out_summary,
+    "validation by instruction: held out": held_out_table,
 }

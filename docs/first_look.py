@@ -66,6 +66,7 @@ def accuracy() -> str:
     launches, patterns, _ = next(iter(recording.probed.values())).addresses.shape
     figures = _equal(pair for one in held for pair in (*one.figures.values(), *one.counters.values()))
     kernels = Counter(kernel["outcome"] for kernel in by_instruction.foreign())
+    first = Counter(kernel["first"] for kernel in by_instruction.held_out())
     compared = Counter(figure.verdict for _, one in by_instruction.comparisons()[0] for figure in one.figures)
     lines = [
         f"- {sum(one.holds for one in held)} of {len(held)} instructions, {launches * patterns} address "
@@ -74,6 +75,9 @@ def accuracy() -> str:
         f"{compared[NOISE]:,} but for arbitration.",
         f"- {kernels.total():,} kernels of other projects: {kernels['equal']:,} equal in everything; "
         f"of {kernels['order'] + kernels['wrong']:,} wrong, {kernels['order']:,} were reported uncertain.",
+        f"- {first.total():,} more, met for the first time: {first['equal']:,} equal in everything, "
+        f"{first['arbitration']:,} but for arbitration; {first['refused']:,} refused; "
+        f"of {first['order'] + first['wrong']:,} wrong, {first['order']:,} were reported uncertain.",
         "- Not modelled: time, caches, arbitration between warps.",
     ]
     return "".join(f"{line}\n" for line in lines)
