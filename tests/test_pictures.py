@@ -43,6 +43,7 @@ def test_other_numbers_and_a_missing_file_are_found(copy: Path, monkeypatch: pyt
     assert len(pictures.stale_pictures(copy)) == len(pictures.PICTURES)
 
 
+@pytest.mark.slow
 def test_a_stale_picture_is_drawn_anew(copy: Path) -> None:
     folder = copy / pictures.FOLDER
     before = (folder / pictures.DRAWN).read_text("utf-8")
