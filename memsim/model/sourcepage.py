@@ -56,7 +56,9 @@ def shared_source_page(
     every recorded pattern.
     """
     requests = check_requests(addresses, width, op, active, arch, "shared")
-    rule = shared_rule(op, width, arch)
+    rule = shared_rule(
+        "load" if op == "load_generic" else op, width, arch
+    )  # the profiler knows no difference
 
     wavefronts = np.zeros(len(requests.addresses), np.int64)
     for rows, units, mask in requests.chunks(rule.unit):
