@@ -102,7 +102,7 @@ def test_generic_atomics_take_a_wavefront_where_no_lane_is_in_shared_memory(kern
 
 
 def test_constants_make_a_request_for_each_distinct_address() -> None:
-    """The compiler takes the load out of the loop: each of 128 blocks executes it once, of two rows only one."""
+    """The compiler takes the load out of the loop: 128 blocks execute it once, of two rows only one."""
     at, _, on, _ = rows_of("constant4")
     expected = {
         "idc__requests.sum": constant_access(at, 4, active=on),
