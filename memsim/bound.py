@@ -37,7 +37,7 @@ _PIPES = {
     "xu": ("XU pipe", "sm__inst_executed_pipe_xu.sum"),
     "tensor": ("tensor pipe", "sm__inst_executed_pipe_tensor.sum"),
 }
-L1_DATA, SHARED, L1_TAGS, DRAM = "L1 data stage", "shared wavefronts", "L1 tag stage", "DRAM (data sheet)"
+L1_DATA, SHARED, L1_TAGS, DRAM = "L1 data stage", "shared wavefronts", "L1 tag stage", "DRAM (data sheet?)"
 _STAGES = {
     "l1_data": (L1_DATA, "l1tex__data_pipe_lsu_wavefronts.sum"),
     "shared": (SHARED, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),

@@ -67,7 +67,7 @@ def _traffic(analysis: Analysis) -> Iterator[str]:
     )
     yield (
         f"Global memory: {read} are read at least once, {written} written. DRAM moves at most "
-        f"{sheet.dram / 1e9:,.0f} GB/s ({sheet.product}, data sheet), {sheet.dram_bytes_a_cycle:,.0f} B a "
+        f"{sheet.dram / 1e9:,.0f} GB/s ({sheet.product}, data sheet?), {sheet.dram_bytes_a_cycle:,.0f} B a "
         f"cycle at {sheet.clock / 1e6:,.0f} MHz; the L2 cache is empty before the launch."
     )
 
