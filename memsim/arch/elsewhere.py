@@ -26,7 +26,14 @@ _PUBLISHED = {
 #: Operations that no older chip has.
 ONLY_SM_90 = (
     *("stmatrix", "wgmma", "bulk_load", "bulk_multicast", "bulk_store", "bulk_reduction"),
-    *("cluster_load", "cluster_store", "cluster_atomic", "cluster_async_store", "async_store"),
+    *(
+        "cluster_load",
+        "cluster_store",
+        "cluster_atomic",
+        "cluster_atomic_cas",
+        "cluster_async_store",
+        "async_store",
+    ),
 )
 
 #: From sm_100 on, dimensions, stack and descriptor come last; where the size of dynamic shared memory

@@ -40,10 +40,13 @@ class Copy:
 
 
 class GenericAtomic(NamedTuple):
-    """Kinds of an atomic with a generic address: on lanes in shared memory, and if no lane is there."""
+    """Kinds of an atomic with a generic address: on lanes in shared memory, if no lane is there, and on lanes
+    in that of other blocks.
+    """
 
     shared: str
     unmade: str
+    elsewhere: str
 
 
 class MemoryMachine(Protocol):
@@ -232,7 +235,9 @@ def framed(
         else:
             pieces = [(space, address, active)]
         for name, at, part in pieces:
-            called = generic.shared if generic and space == "generic" and name == "shared" else kind
+            called = kind
+            if generic and space == "generic" and name in ("shared", "elsewhere"):
+                called = generic.shared if name == "shared" else generic.elsewhere
             outside = machine.touch(op, called, name, width, at, part)
             if outside is not False:
                 forget(machine, op, Poison(OUTSIDE, op), outside, ())

@@ -324,7 +324,7 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
         kind = "atomic_loop" if loops else kind
     begins_loop = answer is not None or loops or shape.registers > 1
     own = "atomic_cas" if operation == "cas" else "atomic"
-    generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade")
+    generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade", own)
     return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic=generic)
 
 

@@ -69,7 +69,13 @@ _LOCAL_READS, _LOCAL_WRITES = counted("local", "ld"), counted("local", "st")
 COUNTERS = (
     Counter(f"{_SHARED_WAVEFRONTS}ld.sum", "shared", "wavefronts", _LOADS),
     Counter(f"{_SHARED_WAVEFRONTS}st.sum", "shared", "wavefronts", _STORES, ARBITRATION),
-    Counter(f"{_SHARED_WAVEFRONTS}atom.sum", "shared", "wavefronts", _ATOMICS, unsettled=("cluster_atomic",)),
+    Counter(
+        f"{_SHARED_WAVEFRONTS}atom.sum",
+        "shared",
+        "wavefronts",
+        _ATOMICS,
+        unsettled=("cluster_atomic", "cluster_atomic_cas"),
+    ),
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
     Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
     Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),

@@ -110,6 +110,9 @@ OPERATIONS = {
         Operation("shared", "cluster_load", "load", "dshared_ld", remote=True),
         Operation("shared", "cluster_store", "store", "dshared_st", remote=True),
         Operation("shared", "cluster_atomic", "update", "dshared_atom", shares=False, remote=True),
+        Operation(
+            "shared", "cluster_atomic_cas", "update", "dshared_atom", shares=False, passes=2, remote=True
+        ),
         Operation("shared", "async_store", "store", "dshared_st", shares=False, remote=True),
         Operation("shared", "async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
         Operation("shared", "cluster_async_store", "store", "dshared_st", shares=False, remote=True),

@@ -14,6 +14,7 @@ from memsim.arch import SM_90, Arch
 from memsim.arch.units import LINE, SECTOR
 from memsim.model.checked_requests import check_requests
 from memsim.model.coalescing import GlobalCost
+from memsim.model.operations import operation
 from memsim.model.shared import Counts
 
 #: In so many lines the counts of one request are exact; in more of them an H200 counts up to two more.
@@ -28,8 +29,9 @@ def remote_access(
     shape = requests.addresses.shape
     on = np.ones(shape, np.bool_) if requests.active is None else requests.active
     turn = _turns(requests.addresses, on)
+    line = LINE // operation("shared", op).passes  # a compare-and-swap has two operands
     sectors, lines, ideal = (
-        _distinct(turn, requests.addresses // size, on) for size in (SECTOR, LINE, requests.width)
+        _distinct(turn, requests.addresses // size, on) for size in (SECTOR, line, requests.width)
     )
     columns = sectors, lines, -(-ideal * requests.width // SECTOR)
     return GlobalCost(*(column.reshape(requests.shape) for column in columns))

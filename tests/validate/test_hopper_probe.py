@@ -68,6 +68,20 @@ def test_every_rule_holds_for_every_launch(recording: HopperRecording) -> None:
     assert all(held.holds and not held.different for held in found)
 
 
+def test_every_rule_for_clusters_holds() -> None:
+    (clusters,) = newest_hopper(TRACES, "nvidia-h200")[1:]
+    found = judge_hopper(clusters.parts)
+    assert {held.name: (held.equal, held.compared) for held in found} == {
+        name: (count, count)
+        for name, count in (
+            ("copies to several blocks", 208),
+            ("atomics on shared memory of other blocks", 119),
+            ("asynchronous stores", 92),
+            ("mbarriers wherever they lie", 78),
+        )
+    }
+
+
 def test_a_counter_that_differs_is_told(recording: HopperRecording) -> None:
     launches = list(recording.parts["bulk_and_clusters"])
     at = next(i for i, launch in enumerate(launches) if launch.kernel == "bl")
