@@ -108,8 +108,8 @@ def test_the_exported_file_records_the_same(tmp_path: Path, monkeypatch: pytest.
     assert judge_clock(load_clock(tmp_path / "memsim-probe-nvidia-a100.json")) == judge_clock(recorded())
 
 
-def test_a_clock_shows_the_wavefronts_that_counters_count() -> None:
-    """On an H200, where counters equal the model (`test_probe.py`), cycles do, too."""
+def test_a_clock_shows_the_wavefronts_of_the_model() -> None:
+    """On an H200; counters equal the model there, too, on other patterns (`test_probe.py`)."""
     recording = newest_clock(TRACES, "nvidia-h200")
     found = judge_clock(recording)
     assert {held.name for held in found} == {*ACCESSES, *PIPES} and not recording.refused
