@@ -33,6 +33,8 @@ ONLY_SM_90 = (
         "cluster_atomic_cas",
         "cluster_async_store",
         "async_store",
+        "cluster_async_reduction",
+        "async_reduction",
     ),
 )
 

@@ -37,6 +37,8 @@ SM_90 = Arch(
         Rule("shared", "cluster_atomic", (4, 8), _PROBE),
         Rule("shared", "cluster_atomic_cas", (4, 8), _PROBE),
         Rule("shared", "cluster_async_store", (4, 8, 16), _PROBE),
+        Rule("shared", "cluster_async_reduction", (4, 8), _PROBE),
+        Rule("shared", "async_reduction", (4, 8), _PROBE),
         Rule("shared", "async_store", (4, 8, 16), _PROBE),
         Rule("global", "bulk_load", (16,), _PROBE),
         Rule("global", "bulk_multicast", (16,), _PROBE),

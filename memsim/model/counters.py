@@ -100,7 +100,7 @@ COUNTERS = (
             counted("shared", f"dshared_{end}"),
             seldom=True,
         )
-        for end in ("ld", "st", "atom")
+        for end in ("ld", "st", "atom", "redas")
         for name, quantity in (("requests", "requests"), ("sectors", "sectors"), ("set_accesses", "lines"))
     ),
     Counter(f"{_SHARED_WAVEFRONTS}gmma.sum", "shared", "wavefronts", ("wgmma",), seldom=True),

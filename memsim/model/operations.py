@@ -84,8 +84,6 @@ _GENERIC = (
     "this atomic on shared memory through a generic address is the beginning of a loop of "
     "compare-and-swaps, which was not measured"
 )
-_STORES = ("store", "cluster_store")
-_ASYNC = "how this chip counts asynchronous stores to shared memory was not measured"
 _REDUCED = "how this chip counts reductions by its copy engine in shared memory was not measured"
 
 OPERATIONS = {
@@ -114,9 +112,9 @@ OPERATIONS = {
             "shared", "cluster_atomic_cas", "update", "dshared_atom", shares=False, passes=2, remote=True
         ),
         Operation("shared", "async_store", "store", "dshared_st", shares=False, remote=True),
-        Operation("shared", "async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
+        Operation("shared", "async_reduction", "update", "dshared_redas", shares=False, remote=True),
         Operation("shared", "cluster_async_store", "store", "dshared_st", shares=False, remote=True),
-        Operation("shared", "cluster_async_reduction", "update", why=_ASYNC, counted_as=("atomic", *_STORES)),
+        Operation("shared", "cluster_async_reduction", "update", "dshared_redas", shares=False, remote=True),
         Operation("shared", "bulk_load", "load", engine=True),
         Operation("shared", "bulk_store", "store", engine=True),
         Operation("shared", "bulk_reduction", "update", why=_REDUCED, counted_as=("atomic",)),

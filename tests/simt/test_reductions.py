@@ -275,12 +275,11 @@ def test_sectors_of_reductions_are_those_of_stores(kernels: Any) -> None:
     assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 8
 
 
-def test_rows_that_are_not_counted(kernels: Any) -> None:
-    analysis = analyze(kernels[next(iter(RED))], 2, 64, [np.zeros((2, 64), np.uint32)])
+def test_asynchronous_reductions_have_counters_of_their_own(kernels: Any) -> None:
+    analysis = analyze(kernels["red_add"], 2, 64, [np.zeros((2, 64), np.uint32)])
     (row,) = (site for site in analysis.sites if site.op == "cluster_async_reduction")
-    assert row.wavefronts is None and row.requests is None
-    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"] is None
-    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] is not None
+    assert (row.requests, row.sectors, row.lines, row.wavefronts) == (2, 8, 2, None)
+    assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_dshared_op_redas.sum"] == 8
 
 
 def test_asynchronous_stores_count_like_stores_to_other_blocks(kernels: Any) -> None:

@@ -75,7 +75,8 @@ def async_stores(parts: Parts) -> Expected:
     """Asynchronous stores, in the own block as well."""
     yield from _lanes_apart(parts.get("bulk_and_clusters", ()), "dempty", "st", 1)
     for rank in (0, 1):
-        yield from _lanes_apart(parts.get("async_stores", ()), "s_empty", "st", rank)
+        for end in ("st", "redas"):
+            yield from _lanes_apart(parts.get("async_stores", ()), "s_empty", end, rank)
 
 
 #: Bytes of a lane and operation of the kernels whose lanes count apart.
@@ -84,12 +85,14 @@ APART = {
     **{"a_cas": (4, "cluster_atomic_cas"), "a_cas64": (8, "cluster_atomic_cas")},
     "a_exch64": (8, "cluster_atomic"),
     **{"d_atom": (4, "cluster_atomic"), "d_red": (4, "cluster_atomic"), "d_exch64": (8, "cluster_atomic")},
+    **{f"s_{name}": (4, "cluster_async_reduction") for name in ("add", "max", "inc", "xor")},
+    "s_add64": (8, "cluster_async_reduction"),
     "d_stas": (4, "cluster_async_store"),
     **{f"s_st{8 * width}": (width, "cluster_async_store") for width in (4, 8, 16)},
 }
 
 
-OPS = {"atom": "cluster_atomic", "st": "cluster_async_store"}
+OPS = {"atom": "cluster_atomic", "st": "cluster_async_store", "redas": "cluster_async_reduction"}
 
 
 def _lanes_apart(launches: Sequence[HopperLaunch], empty: str, end: str, rank: int) -> Expected:
