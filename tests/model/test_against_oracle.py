@@ -17,11 +17,12 @@ from memsim.model.operations import operation
 from tests.model import oracle
 
 LANES = np.arange(32)
-# The operands of wgmma are read for a group of warps: no lane asks for them.
+# The operands of wgmma are read for a group of warps: no lane asks for them. tests/model/test_remote.py has
+# an oracle of its own for other blocks' shared memory.
 SHARED_KINDS = [
     (e.op, w)
     for e in SM_90.rules
-    if e.space == "shared" and not operation("shared", e.op).grouped
+    if e.space == "shared" and operation("shared", e.op).is_of_lanes
     for w in e.widths
 ]
 GLOBAL_KINDS = [(e.op, w) for e in SM_90.rules if e.space == "global" for w in e.widths]

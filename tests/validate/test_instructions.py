@@ -33,7 +33,6 @@ from memsim.validate.sizes import RAGGED, size_of
 from tests.few import KERNELS, few
 from tests.validate.conftest import TRACES
 from tests.validate.profiles import profiled
-from tests.validate.test_catalogue import COUNTED
 
 H200 = "nvidia-h200"
 PATHS = code_paths(TRACES)
@@ -71,7 +70,7 @@ def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])
-@pytest.mark.parametrize("spec", COUNTED, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", list(compiled().values()), ids=lambda spec: spec.name)
 def test_every_kernel_is_recorded_as_it_ships(spec: Spec, size: str | None) -> None:
     recording = newest_code(TRACES, spec, size_of(spec, size), H200)
     assert recording is not None

@@ -13,6 +13,7 @@ from hypothesis import given
 
 import memsim.views.analyze
 from memsim.analysis import SiteCounts, analyze_trace
+from memsim.model.operations import OPERATIONS
 from memsim.trace.trace import Trace
 from memsim.views.analyze.json import render
 from tests.traces import LANES, Request, make_trace, site, traces
@@ -47,6 +48,11 @@ def test_every_analysis_fits_the_schema(trace: Trace) -> None:
     made = json.loads(render(analysis))
     jsonschema.validate(made, SCHEMA)
     assert made == analysis.to_dict()
+
+
+def test_the_schema_names_every_operation() -> None:
+    named = SCHEMA["$defs"]["site"]["properties"]["op"]["enum"]
+    assert {name for _, name in OPERATIONS} <= set(named) and len(set(named)) == len(named)
 
 
 @pytest.mark.parametrize(
