@@ -12,7 +12,7 @@ from docs import by_instruction
 from docs.capture import CUT, ROOT, fenced, paragraphs, printed
 from docs.pictures import PICTURES
 from memsim.data import data_folder
-from memsim.validate.compare_lines import EXACT, NOISE
+from memsim.validate.compare_lines import EXACT, NOISE, UNMODELLED
 from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.probe_recording import newest_probe
 
@@ -71,8 +71,8 @@ def accuracy() -> str:
     lines = [
         f"- {sum(one.holds for one in held)} of {len(held)} instructions, {launches * patterns} address "
         f"patterns each ({recording.device.gpu}): {figures} figures equal.",
-        f"- The kernels that ship: {compared[EXACT]:,} of {compared.total():,} figures are equal, "
-        f"{compared[NOISE]:,} but for arbitration.",
+        f"- The kernels that ship: {compared[EXACT]:,} of {compared.total():,} figures equal, "
+        f"{compared[NOISE]:,} but for arbitration, {compared[UNMODELLED]:,} not modelled.",
         f"- {kernels.total():,} kernels of other projects: {kernels['equal']:,} equal in everything; "
         f"of {kernels['order'] + kernels['wrong']:,} wrong, {kernels['order']:,} were reported uncertain.",
         f"- {first.total():,} more, met for the first time: {first['equal']:,} equal in everything; "
