@@ -7,7 +7,6 @@ PyTorch. Another release may generate other code than the one that a vendor used
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import re
 import subprocess
 import sys
@@ -183,8 +182,10 @@ def _release(library: ctypes.CDLL) -> tuple[str, str]:
 
 
 def _full_release(release: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # takes as long as a small analysis
+
     try:
-        full = importlib.metadata.version(NVJITLINK_WHEEL)
-    except importlib.metadata.PackageNotFoundError:
+        full = version(NVJITLINK_WHEEL)
+    except PackageNotFoundError:
         return release
     return full if full.startswith(release + ".") else release

@@ -24,9 +24,8 @@ from memsim.compile.included_files import included_files
 from memsim.compile.nvrtc import library_path
 from memsim.compile.paths import LONG, SHORT
 from memsim.compile.to_cubin import Compiled, compile_cubin
-from memsim.compile.toolkit import find_tool, header_folders
+from memsim.compile.toolkit import find_tool, header_folders, identity
 from memsim.files import read_bytes
-from memsim.reads import note_stamp
 from memsim.store import current
 
 VERSION = 1  # of the cache format and of what determines its contents
@@ -103,13 +102,6 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
     }
     own = [identity(folder / "cuda_fp16.h") for folder in header_folders()]
     return [digests, _without_folders(options), identity(library), own]
-
-
-def identity(file: Path) -> list[Any]:
-    """A tool's file, by path, size and time: too large to hash each time."""
-    note_stamp(file)
-    stat = file.stat()
-    return [str(file), stat.st_size, stat.st_mtime_ns]
 
 
 def _is_plain(text: str) -> bool:

@@ -8,6 +8,9 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from memsim.reads import note_stamp
 
 NVRTC_WHEEL = "nvidia-cuda-nvrtc-cu12"
 HEADERS_WHEEL = "nvidia-cuda-runtime-cu12"
@@ -99,3 +102,10 @@ def _in_wheels(file: str) -> Iterator[Path]:
         yield from sorted(root.glob(f"cuda_*/bin/{file}"))
     for root in wheel_folders("triton"):  # Triton has its own; it is not imported
         yield root / "backends" / "nvidia" / "bin" / file
+
+
+def identity(file: Path) -> list[Any]:
+    """A tool's file, by path, size and time: too large to hash each time."""
+    note_stamp(file)
+    stat = file.stat()
+    return [str(file), stat.st_size, stat.st_mtime_ns]

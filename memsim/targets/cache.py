@@ -23,7 +23,7 @@ from memsim.api.loading import SOURCE_SUFFIXES, look_beside
 from memsim.api.running import Progress, trace_job
 from memsim.arrays import allocation, as_arguments
 from memsim.compile.paths import resolved
-from memsim.compile.toolkit import find_tool, find_tools
+from memsim.compile.toolkit import find_tool, find_tools, identity
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.job import Job
@@ -127,8 +127,6 @@ def key_before(job: Job, apart: bool = False) -> str | None:
 
 
 def _what_is_read(job: Job) -> list[Any] | None:
-    from memsim.compile.kept import identity, what_is_read
-
     kernel = job.kernel
     disassembler = find_tool("nvdisasm")
     if disassembler is None:
@@ -144,6 +142,8 @@ def _what_is_read(job: Job) -> list[Any] | None:
         return _read_beside(job, kernel)
     if kernel.compiler == "nvcc":
         return None
+    from memsim.compile.kept import what_is_read
+
     options = resolved(kernel.options, kernel.folder)
     read = what_is_read(kernel.folder / kernel.file, options, kernel.file)
     return None if read is None else [kernel.file, kernel.name, kernel.code, kernel.compiler, tools, read]
@@ -167,7 +167,6 @@ def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
 def _names_key(job: Job, kernel: KernelFile) -> str | None:
     """The key of the source names in a compiled file; None if unknown."""
     from memsim.compile.assemble import nvjitlink_path
-    from memsim.compile.kept import identity
 
     tools = [find_tool("nvdisasm"), find_tool("cuobjdump")]
     if Path(kernel.file).suffix == ".ptx" and kernel.code != "ptx":
