@@ -97,7 +97,7 @@ def probe(
     if recording is not None:
         if chosen[:1] not in ([], ["--clock"]) or live or gpu:
             raise click.UsageError("RECORDING is by clock, and is judged alone", ctx)
-        shown = _recorded_by_clock(recording, traces or data_folder("traces"), record)
+        shown = _by_clock(load_clock(recording), traces or data_folder("traces"), record)
     else:
         folder = folder_of_recordings(ctx, live, record, gpu, traces)
         run = _rates if rates else _hopper if hopper else _clock if clock else _rules
@@ -154,11 +154,6 @@ def _clock(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any
     """The same by clock."""
     recording = run_clock() if live else newest_clock(folder, gpu)
     return _by_clock(recording, folder, record)
-
-
-def _recorded_by_clock(path: Path, folder: Path, record: bool) -> tuple[Any, Sequence[Any], Any]:
-    """The same of a file that the exported program wrote."""
-    return _by_clock(load_clock(path), folder, record)
 
 
 def _by_clock(recording: ClockRecording, folder: Path, record: bool) -> tuple[Any, Sequence[Any], Any]:

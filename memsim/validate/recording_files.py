@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -55,6 +56,25 @@ def write_record(record: dict[str, Any], path: Path) -> None:
     except OSError as error:
         raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
     write_text(path, _text(record) + "\n", "the recording")
+
+
+def on_gpu(folder: Path, paths: Iterable[Path], gpu: str | None, what: str, command: str) -> list[Path]:
+    """The files below `folder` of the GPU with that folder name, or of any; sorted.
+
+    what, command: what is recorded, and what records it, for the error.
+
+    Raises:
+        MemsimError: there is none; the hint lists the GPUs with recordings.
+    """
+    found = {path: path.relative_to(folder).parts[0] for path in sorted(paths)}
+    fitting = [path for path, name in found.items() if gpu in (None, name)]
+    if not fitting:
+        there = ", ".join(sorted(set(found.values())))
+        raise MemsimError(
+            f"there is no recording {what}" + (f" on {gpu}" if gpu else ""),
+            hint=f"there are: {there}" if there else f"{command} makes one",
+        )
+    return fitting
 
 
 def free_path(home: Path, stem: str) -> Path:

@@ -10,7 +10,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.validate.clock.clock_programs import ACTIVE_BIT
 from memsim.validate.device import slug
-from memsim.validate.recording_files import check_record, free_path, read_record, write_record
+from memsim.validate.recording_files import check_record, free_path, on_gpu, read_record, write_record
 
 SCHEMA = 1
 STEM = "clock"
@@ -112,10 +112,6 @@ def newest_clock(folder: Path, gpu: str | None = None) -> ClockRecording:
     Raises:
         MemsimError: there is none.
     """
-    paths = sorted(folder.glob(f"{gpu or '*'}/{STEM}*.json"))
-    if not paths:
-        raise MemsimError(
-            "there is no recording by clock" + (f" on {gpu}" if gpu else ""),
-            hint="memsim probe --clock --live --record makes one",
-        )
-    return max(map(load_clock, paths), key=lambda recording: recording.date)
+    paths = folder.glob(f"*/{STEM}*.json")
+    fitting = on_gpu(folder, paths, gpu, "by clock", "memsim probe --clock --live --record")
+    return max(map(load_clock, fitting), key=lambda recording: recording.date)

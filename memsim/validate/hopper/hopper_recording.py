@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.validate.recording_files import on_gpu
 
 SCHEMA = 1
 HOME = "hopper"
@@ -144,17 +145,10 @@ def newest_hopper(folder: Path, gpu: str | None = None) -> list[HopperRecording]
     Raises:
         MemsimError: there is none.
     """
-    paths = sorted(path for stem in STEMS for path in folder.glob(f"*/{HOME}/{stem}*.npz"))
-    found = [(path.parents[1].name, load_hopper(path)) for path in paths]
-    there = sorted({name for name, _ in found})
-    if not any(gpu in (None, name) for name in there):
-        raise MemsimError(
-            "there is no recording of Hopper's probe" + (f" on {gpu}" if gpu else ""),
-            hint=f"there are: {', '.join(there)}"
-            if there
-            else "memsim probe --hopper --live --record makes one",
-        )
+    paths = {path for stem in STEMS for path in folder.glob(f"*/{HOME}/{stem}*.npz")}
+    fitting = on_gpu(folder, paths, gpu, "of Hopper's probe", "memsim probe --hopper --live --record")
+    found = [(path.parents[1].name, load_hopper(path)) for path in fitting]
     found.sort(key=lambda one: str(one[1].about["date"]))
-    chosen = gpu or found[-1][0]
+    chosen = found[-1][0]
     newest = {recording.name: recording for name, recording in found if name == chosen}
     return [newest[stem] for stem in STEMS if stem in newest]

@@ -18,6 +18,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.validate.device import Device
+from memsim.validate.recording_files import on_gpu
 
 SCHEMA = 1
 STEM = "probe"
@@ -120,12 +121,6 @@ def newest_probe(folder: Path, gpu: str | None = None) -> ProbeRecording:
     Raises:
         MemsimError: there is none; the hint lists the GPUs with recordings.
     """
-    paths = sorted({*folder.glob(f"*/{STEM}.npz"), *folder.glob(f"*/{STEM}.run*.npz")})
-    fitting = [load_probe(path) for path in paths if gpu in (None, path.parent.name)]
-    if not fitting:
-        there = sorted({path.parent.name for path in paths})
-        raise MemsimError(
-            "there is no recording of the probe" + (f" on {gpu}" if gpu else ""),
-            hint=f"there are: {', '.join(there)}" if there else "memsim probe --live --record makes one",
-        )
-    return max(fitting, key=lambda recording: recording.date)
+    paths = {*folder.glob(f"*/{STEM}.npz"), *folder.glob(f"*/{STEM}.run*.npz")}
+    fitting = on_gpu(folder, paths, gpu, "of the probe", "memsim probe --live --record")
+    return max(map(load_probe, fitting), key=lambda recording: recording.date)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memsim.errors import MemsimError
 from memsim.validate.device import Device
-from memsim.validate.recording_files import check_record, free_path, read_record, write_record
+from memsim.validate.recording_files import check_record, free_path, on_gpu, read_record, write_record
 
 SCHEMA = 1
 FOLDER = STEM = "rates"
@@ -68,10 +67,6 @@ def newest_rates(folder: Path, gpu: str | None = None) -> RateRecording:
     Raises:
         MemsimError: there is none.
     """
-    paths = sorted(folder.glob(f"{gpu or '*'}/{FOLDER}/*.json"))
-    if not paths:
-        raise MemsimError(
-            "there is no recording of rates" + (f" on {gpu}" if gpu else ""),
-            hint="memsim probe --rates --live --record makes one",
-        )
-    return max(map(load_rates, paths), key=lambda recording: recording.date)
+    paths = folder.glob(f"*/{FOLDER}/*.json")
+    fitting = on_gpu(folder, paths, gpu, "of rates", "memsim probe --rates --live --record")
+    return max(map(load_rates, fitting), key=lambda recording: recording.date)
