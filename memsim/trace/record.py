@@ -61,6 +61,7 @@ class Tally:
     counts: np.ndarray
     requests: int
     hits: int = 0
+    forgotten: bool = False
 
 
 @dataclass
@@ -96,6 +97,23 @@ class SiteRecord:
         """Were more than half of its many requests new?"""
         many = len(self.rows)
         return many > MANY_OF_SITE and 2 * many > self.requests and not self.rows.folded
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Counts an event once more, by `warps` warps; False if it is forgotten."""
+
+    record: SiteRecord
+    tally: Tally
+    warps: int
+
+    def __call__(self) -> bool:
+        if self.tally.forgotten:
+            return False
+        self.tally.hits += 1
+        self.record.requests += self.tally.requests
+        self.record.instructions += self.warps
+        return True
 
 
 class Recorder:
@@ -154,12 +172,13 @@ class Recorder:
         active: Any,
         arrays: frozenset[str],
         other: CopySourceLike | None = None,
-    ) -> None:
-        """Count one execution of a site."""
+    ) -> Again | None:
+        """Count one execution of a site; returns what counts the same one again."""
         record = self.record(site)
-        record.instructions += self.count_warps(mask)
+        warps = self.count_warps(mask)
+        record.instructions += warps
         if active is False:
-            return
+            return None
         record.arrays |= arrays
         if site.space == "shared" and site.op in OPS and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * WARP)
@@ -180,6 +199,7 @@ class Recorder:
         tally.hits += 1
         record.requests += tally.requests
         self.keep_bounded(record)
+        return Again(record, tally, warps) if isinstance(tally, Tally) else None
 
     def scattered(
         self, site: SiteLike, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
@@ -387,6 +407,7 @@ class Recorder:
         """Sum up events that have rows; no event so far is recognised any more."""
         for tally in self.tallies:
             self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
+            tally.forgotten = True
         self.tallies = []
         self.seen = {}
         self.by_content = {}
