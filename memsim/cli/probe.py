@@ -17,7 +17,6 @@ from memsim.data import data_folder
 from memsim.files import write_text
 from memsim.validate.clock.clock_programs import exported
 from memsim.validate.clock.clock_recording import ClockRecording, load_clock, newest_clock
-from memsim.validate.clock.clock_rules import write_clock_rules
 from memsim.validate.clock.judge_clock import judge_clock
 from memsim.validate.clock.run_clock import run_clock
 from memsim.validate.hopper.hopper_recording import newest_hopper
@@ -25,11 +24,11 @@ from memsim.validate.hopper.judge_hopper import judge_hopper
 from memsim.validate.hopper.run_hopper import run_hopper
 from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.probe_recording import newest_probe
-from memsim.validate.probe.rules import write_rules
 from memsim.validate.probe.run_probe import run_probe
 from memsim.validate.rates.judge_loops import judge_rates
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.validate.rates.run_loops import run_rates
+from memsim.validate.rules_file import write_clock_rules, write_rules
 from memsim.views.probe import clock as clock_view
 from memsim.views.probe import hopper_rules, terminal
 from memsim.views.probe import rates as rates_view
@@ -91,6 +90,8 @@ def probe(
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} are different probes; run one at a time", ctx)
     if export is not None:
+        if chosen[:1] not in ([], ["--clock"]) or live or record or gpu or recording is not None:
+            raise click.UsageError("--export writes the probe by clock, and measures or judges nothing", ctx)
         write_text(export, exported(), "the program")
         say(f"written: {export}; on the GPU's machine: python3 {export.name}")
         return

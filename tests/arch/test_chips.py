@@ -23,7 +23,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.probe_recording import newest_probe
-from memsim.validate.probe.rules import write_rules
+from memsim.validate.rules_file import write_rules
 from tests.few import few
 
 OTHERS = [name for name in ARCHS if name != "sm_90"]

@@ -159,6 +159,16 @@ def test_the_program_by_clock_is_one_file(memsim: Run, tmp_path: Path) -> None:
     done = memsim("probe", "--export", file)
     assert (done.code, done.out) == (0, f"written: {file}; on the GPU's machine: python3 memsim_probe.py\n")
     assert file.read_text("utf-8") == exported()
+    assert memsim("probe", "--clock", "--export", file).out == done.out
+
+
+@pytest.mark.parametrize("other", ["--hopper", "--rates", "--live", "--gpu=x"])
+def test_exporting_measures_nothing(memsim: Run, tmp_path: Path, other: str) -> None:
+    file = tmp_path / "memsim_probe.py"
+    done = memsim("probe", other, "--export", file)
+    assert (done.code, done.out) == (2, "")
+    assert "--export writes the probe by clock, and measures or judges nothing" in done.err
+    assert not file.exists()
 
 
 def test_by_clock_bad_input(memsim: Run, tmp_path: Path) -> None:

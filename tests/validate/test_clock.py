@@ -17,10 +17,10 @@ from memsim.arch.contributed import with_contributed
 from memsim.errors import MemsimError
 from memsim.validate.clock.clock_programs import ACCESSES, PIPES, data, exported
 from memsim.validate.clock.clock_recording import ClockRecording, clock_recording, load_clock, newest_clock
-from memsim.validate.clock.clock_rules import write_clock_rules
 from memsim.validate.clock.judge_clock import cycles_of_a_wavefront, cycles_to_registers, judge_clock
 from memsim.validate.clock.run_clock import run_clock
 from memsim.validate.clock.standalone import Gpu, text_of, words_of
+from memsim.validate.rules_file import write_clock_rules
 from tests.validate.conftest import TRACES
 from tests.validate.fake_driver import FakeDriver
 

@@ -44,6 +44,11 @@ class ByClock:
     key: tuple[str, str, int] | None = None
 
     @property
+    def compared(self) -> int:
+        """The number of patterns compared."""
+        return len(self.predicted)
+
+    @property
     def equal(self) -> int:
         """Of how many patterns the prediction is equal."""
         return sum(a == b for a, b in zip(self.predicted, self.measured, strict=True))

@@ -48,6 +48,16 @@ class Held:
     counters: dict[str, tuple[int, int]]
 
     @property
+    def key(self) -> tuple[str, str, int]:
+        """Space, operation and width of its access."""
+        return self.space, self.op, self.width
+
+    @property
+    def compared(self) -> int:
+        """The number of values and counters compared."""
+        return sum(compared for _, compared in (*self.figures.values(), *self.counters.values()))
+
+    @property
     def holds(self) -> bool:
         """Whether everything compared is equal."""
         return all(equal == compared for equal, compared in (*self.figures.values(), *self.counters.values()))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from memsim.validate.clock.clock_recording import ClockRecording
 from memsim.validate.clock.judge_clock import ByClock, cycles_of_a_wavefront
-from memsim.views.probe.answer import answer
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
+from memsim.views.probe.findings import answer, finding, show
+from memsim.views.tables import Column
 
 SCHEMA = 1
 COLUMNS = (
@@ -34,24 +33,14 @@ def headline(recording: ClockRecording, found: Sequence[ByClock]) -> str:
 
 def write(recording: ClockRecording, found: Sequence[ByClock], stream: TextIO) -> None:
     """The answer, a row for each instruction, and the patterns that differ."""
-    from rich.text import Text
+    rows = []
+    for held in found:
+        cells = held.name, held.what, f"{held.equal:,} of {held.compared:,}"
+        rows.append(finding((*cells, _range(held.predicted), _range(held.exact)), held.holds))
+    show(stream, headline(recording, found), COLUMNS, rows, _notes(recording, found))
 
-    console, room = open_console(stream)
-    console.print(Text(headline(recording, found), style="bold"))
-    console.print()
-    rows = [
-        Row(
-            (
-                *(held.name, held.what, f"{held.equal:,} of {len(held.predicted):,}"),
-                *(_range(held.predicted), _range(held.exact)),
-                "holds" if held.holds else "differs",
-            ),
-            "" if held.holds else "red",
-        )
-        for held in found
-    ]
-    console.print(fitted(COLUMNS, rows, room))
-    console.print()
+
+def _notes(recording: ClockRecording, found: Sequence[ByClock]) -> Iterator[str]:
     for held in found:
         wrong = [
             f"{exact} and not {predicted} (pattern {number})"
@@ -62,11 +51,11 @@ def write(recording: ClockRecording, found: Sequence[ByClock], stream: TextIO) -
         ]
         if wrong:
             more = f", and {len(wrong) - TOLD:,} more" if len(wrong) > TOLD else ""
-            console.print(f"{held.name}: {', '.join(wrong[:TOLD])}{more}")
+            yield f"{held.name}: {', '.join(wrong[:TOLD])}{more}"
     for name, why in recording.refused.items():
-        console.print(f"{name}: not measured: {why}")
+        yield f"{name}: not measured: {why}"
     cycles = cycles_of_a_wavefront(recording)
-    console.print(
+    yield (
         f"Recorded {recording.date} (driver {recording.driver}, CUDA {recording.cuda}), without counters: "
         f"for accesses, wavefronts of a request, {cycles} cycle{'s' * (cycles > 1)} each; for arithmetic, "
         "cycles of a partition for an instruction."

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from memsim.validate.hopper.hopper_recording import HopperRecording
 from memsim.validate.hopper.judge_hopper import HopperHeld
-from memsim.views.probe.answer import answer
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
+from memsim.views.probe.findings import answer, finding, show
+from memsim.views.tables import Column
 
 SCHEMA = 1
 COLUMNS = (Column("rule"), Column("launches equal", keep=1), Column(""))
@@ -28,27 +27,18 @@ def headline(recordings: Sequence[HopperRecording], found: Sequence[HopperHeld])
 
 def write(recordings: Sequence[HopperRecording], found: Sequence[HopperHeld], stream: TextIO) -> None:
     """The answer, a row for each rule, and the counters that differ."""
-    from rich.text import Text
+    rows = [finding((held.name, f"{held.equal:,} of {held.compared:,}"), held.holds) for held in found]
+    show(stream, headline(recordings, found), COLUMNS, rows, _notes(recordings, found))
 
-    console, room = open_console(stream)
-    console.print(Text(headline(recordings, found), style="bold"))
-    console.print()
-    rows = [
-        Row(
-            (held.name, f"{held.equal:,} of {held.compared:,}", "holds" if held.holds else "differs"),
-            "" if held.holds else "red",
-        )
-        for held in found
-    ]
-    console.print(fitted(COLUMNS, rows, room))
-    console.print()
+
+def _notes(recordings: Sequence[HopperRecording], found: Sequence[HopperHeld]) -> Iterator[str]:
     for held in found:
         for kernel, metric, predicted, measured in held.different[:TOLD]:
-            console.print(f"{held.name}: {kernel}: {metric}: {measured:,} and not {predicted:,}")
+            yield f"{held.name}: {kernel}: {metric}: {measured:,} and not {predicted:,}"
         if len(held.different) > TOLD:
-            console.print(f"{held.name}: and {len(held.different) - TOLD:,} more")
+            yield f"{held.name}: and {len(held.different) - TOLD:,} more"
     for about in (one.about for one in recordings):
-        console.print(
+        yield (
             f"Recorded {about['date']} (driver {about['driver']}, Nsight Compute {about['ncu']}): one launch"
             " of a small kernel for each configuration."
         )

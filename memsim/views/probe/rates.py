@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from memsim.validate.rates.judge_loops import Rated
 from memsim.validate.rates.rates_recording import RateRecording
-from memsim.views.probe.answer import answer
+from memsim.views.probe.findings import answer, show
+from memsim.views.tables import Column, Row
 
 SCHEMA = 1
+COLUMNS = (
+    Column("launch"),
+    Column("bound by", keep=1),
+    Column("bound", right=True, keep=3),
+    Column("cycles", right=True, keep=3),
+    Column("cycles/bound", right=True),
+    Column("counters equal", right=True, keep=2),
+)
 
 
 def headline(recording: RateRecording, found: Sequence[Rated]) -> str:
@@ -21,31 +30,21 @@ def headline(recording: RateRecording, found: Sequence[Rated]) -> str:
 
 def write(recording: RateRecording, found: Sequence[Rated], stream: TextIO) -> None:
     """The answer, a row for each launch, and the counters that differ."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(file=stream, highlight=False, markup=False, emoji=False, width=1_000_000)
-    console.print(headline(recording, found), style="bold")
-    console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("launch")
-    table.add_column("bound by")
-    for title in ("bound", "cycles", "cycles/bound", "counters equal"):
-        table.add_column(title, justify="right")
+    rows = []
     for rated in found:
-        compared = rated.equal + len(rated.different)
-        table.add_row(
-            *(rated.launch.name, rated.by, f"{rated.bound:,}", f"{rated.cycles:,}"),
-            *(f"{rated.cycles / rated.bound:.2f}", f"{rated.equal} of {compared}"),
-            style="" if rated.holds else "red",
-        )
-    console.print(table)
-    console.print()
+        cells = rated.launch.name, rated.by, f"{rated.bound:,}", f"{rated.cycles:,}"
+        equal = f"{rated.equal} of {rated.equal + len(rated.different)}"
+        style = "" if rated.holds else "red"
+        rows.append(Row((*cells, f"{rated.cycles / rated.bound:.2f}", equal), style))
+    show(stream, headline(recording, found), COLUMNS, rows, _notes(recording, found))
+
+
+def _notes(recording: RateRecording, found: Sequence[Rated]) -> Iterator[str]:
     for rated in found:
         for metric, (predicted, measured) in rated.different.items():
-            console.print(f"{rated.launch.name}: {metric}: {measured:,} and not {predicted:,}")
+            yield f"{rated.launch.name}: {metric}: {measured:,} and not {predicted:,}"
     device = recording.device
-    console.print(
+    yield (
         f"Recorded {recording.date} (driver {device.driver}, CUDA {device.cuda}, Nsight Compute "
         f"{recording.ncu})."
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
 from memsim.validate.probe.judge_rules import Held
 from memsim.validate.probe.probe_recording import ProbeRecording
-from memsim.views.probe.answer import answer
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
+from memsim.views.probe.findings import answer, finding, show
+from memsim.views.tables import Column
 
 SCHEMA = 1
 COLUMNS = (
@@ -30,24 +29,20 @@ def headline(recording: ProbeRecording, found: Sequence[Held]) -> str:
 
 def write(recording: ProbeRecording, found: Sequence[Held], stream: TextIO) -> None:
     """The answer, a row for each instruction, and what was compared of those where something differs."""
-    from rich.text import Text
-
-    console, room = open_console(stream)
-    console.print(Text(headline(recording, found), style="bold"))
-    console.print()
     rows = []
     for held in found:
         cells = held.name, f"{held.space} {held.op.replace('_', '.')} {held.width} B"
-        word = "holds" if held.holds else "differs"
-        rows.append(Row((*cells, _of(held.figures), _of(held.counters), word), "" if held.holds else "red"))
-    console.print(fitted(COLUMNS, rows, room))
-    console.print()
+        rows.append(finding((*cells, _of(held.figures), _of(held.counters)), held.holds))
+    show(stream, headline(recording, found), COLUMNS, rows, _notes(recording, found))
+
+
+def _notes(recording: ProbeRecording, found: Sequence[Held]) -> Iterator[str]:
     for held in found:
         for metric, (equal, compared) in {**held.figures, **held.counters}.items():
             if equal < compared:
-                console.print(f"{held.name}: {metric}: {equal} of {compared} equal")
+                yield f"{held.name}: {metric}: {equal} of {compared} equal"
     device = recording.device
-    console.print(
+    yield (
         f"Recorded {recording.date} (driver {device.driver}, CUDA {device.cuda}, Nsight Compute "
         f"{recording.ncu}), seed {recording.seed}: one warp, one instruction for each pattern."
     )

@@ -1,0 +1,80 @@
+"""Writes what a probe found of a chip's rules beside its recording, for `memsim.arch.contributed`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from memsim.arch.contributed import CLOCK
+from memsim.validate.clock.clock_recording import ClockRecording
+from memsim.validate.clock.judge_clock import ByClock
+from memsim.validate.probe.judge_rules import Held
+from memsim.validate.probe.probe_recording import ProbeRecording
+from memsim.validate.recording_files import free_path, write_record
+
+SCHEMA = 1
+
+
+class Finding(Protocol):
+    """What was found of one instruction. key: space, operation and width; None if it accesses no memory.
+
+    compared: the number of figures, equal or not.
+    """
+
+    @property
+    def key(self) -> tuple[str, str, int] | None: ...
+    @property
+    def holds(self) -> bool: ...
+    @property
+    def compared(self) -> int: ...
+
+
+def write_rules(recording: ProbeRecording, found: Sequence[Held], home: Path) -> Path:
+    """Write a new `rules.json` in the folder `home`; returns its path.
+
+    Raises:
+        MemsimError: it cannot be written.
+    """
+    device = recording.device
+    about = {"arch": device.arch, "gpu": device.gpu, "driver": device.driver, "ncu": recording.ncu}
+    return _write({**about, "date": recording.date, "rules": _rules(found)}, home, "rules")
+
+
+def write_clock_rules(recording: ClockRecording, found: Sequence[ByClock], home: Path) -> Path:
+    """Write a new `rules.clock.json` in the folder `home`; returns its path.
+
+    Raises:
+        MemsimError: it cannot be written.
+    """
+    rates = [held for held in found if held.key is None]
+    about = {"by": CLOCK, "arch": recording.arch, "gpu": recording.gpu, "driver": recording.driver}
+    record = {
+        **about,
+        "date": recording.date,
+        "rules": _rules(found),
+        "rates": {"hold": bool(rates) and all(held.holds for held in rates), "compared": len(rates)},
+    }
+    return _write(record, home, "rules.clock")
+
+
+def _rules(found: Iterable[Finding]) -> list[dict[str, Any]]:
+    """One for each access: several instructions may access memory in the same way."""
+    by_access: dict[tuple[str, str, int], list[Finding]] = {}
+    for held in found:
+        if held.key is not None and held.compared:
+            by_access.setdefault(held.key, []).append(held)
+    return [
+        {
+            **dict(zip(("space", "op", "width"), key)),
+            "holds": all(held.holds for held in alike),
+            "compared": sum(held.compared for held in alike),
+        }
+        for key, alike in by_access.items()
+    ]
+
+
+def _write(record: dict[str, Any], home: Path, stem: str) -> Path:
+    path = free_path(home, stem)
+    write_record({"schema": SCHEMA, **record}, path)
+    return path
