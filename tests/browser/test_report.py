@@ -337,6 +337,16 @@ def test_the_heatmap_page_has_both_kernels_in_view(browser: Chrome, made: Made) 
     assert colours == ["rgb(254, 204, 92)", "rgb(230, 237, 240)"]  # 2 ways, and clean
 
 
+def test_stacked_heatmaps_have_their_columns_below_each_other(browser: Chrome, made: Made) -> None:
+    page = Page(browser, made("heatmap", "kernel_v4_colmajor", *SMALL, "--compare", "kernel_v4"), width=1400)
+    columns = page.run(
+        "return Array.from(document.querySelectorAll('.heat'))"
+        ".map(e => Array.from(e.querySelectorAll('thead th')).map(one => one.getBoundingClientRect().left))"
+    )
+    assert len(columns) == 2 and len(columns[0]) == 35
+    assert columns[0] == columns[1]
+
+
 HOST = """<!doctype html><title>n</title>{style}<h1 id="before" style="font: 10px serif">x</h1>
 <div class="host cell">{fragment}</div><table id="after"><tr><td>y</table>"""
 STYLES = """
