@@ -16,7 +16,6 @@ from memsim.ptx.lexer import NAME, Cursor
 from memsim.ptx.operand_parser import call_target, operands, register
 from memsim.ptx.program import (
     Operand,
-    PtxAddress,
     PtxInstruction,
     PtxRegister,
     PtxSymbol,
@@ -118,8 +117,6 @@ class BodyParser:
             values = (call_target(cursor, scope),)
         else:
             values = operands(cursor, scope)
-        if parts[0] == "mov":
-            values = tuple(_pointer(value) for value in values)
         self.body.instructions.append(
             PtxInstruction(parts[0], parts[1], values, guard, bool(negated), self.source, line, column)
         )
@@ -182,14 +179,14 @@ class BodyParser:
             self.body.labels[unique] = len(self.body.instructions)
 
     def _targets(self, scope: Scope, table: str) -> tuple[str, ...]:
-        """`a, b, c;` or the range `L<3>;` of `.branchtargets`."""
+        """`a, b, c;` of `.branchtargets`."""
         cursor = self.cursor
         targets: list[str] = []
         while True:
             start = cursor.start()
-            for name in declarations.names(cursor):
-                self.jumps.append(_Jump(table, name, start, scope))
-                targets.append(name)
+            name = cursor.take_kind("name", "a label")
+            self.jumps.append(_Jump(table, name, start, scope))
+            targets.append(name)
             if cursor.accept(";"):
                 return tuple(targets)
             cursor.expect(",", "or ';' after the label")
@@ -225,10 +222,3 @@ class BodyParser:
             self._until_semicolon()
         else:
             raise cursor.expected("a declaration, .loc or .pragma")
-
-
-def _pointer(value: Operand) -> Operand:
-    """`mov` takes the address of `array[2]`; every other opcode takes the element."""
-    if isinstance(value, PtxAddress) and isinstance(value.base, PtxSymbol):
-        return PtxSymbol(value.base.name, value.offset)
-    return value

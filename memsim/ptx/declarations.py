@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from math import prod
 
-from memsim.ptx.constant_expressions import constant
-from memsim.ptx.initializers import Initializer
+from memsim.ptx.initializers import initial_value
 from memsim.ptx.lexer import Cursor
 from memsim.ptx.program import Parameter, PtxVariable
 from memsim.ptx.scope import Scope
-from memsim.ptx.types import OPAQUE, SIZES, take_type, take_vector
+from memsim.ptx.types import OPAQUE, SIZES, take_type
 
 _MOST_NAMES = 1_000_000  # more than any kernel has; a mistyped count must not exhaust memory
 SPACES = {".shared", ".global", ".const", ".local", ".param", ".tex"}
@@ -22,13 +21,12 @@ SPACES = {".shared", ".global", ".const", ".local", ".param", ".tex"}
 
 def registers(cursor: Cursor, scope: Scope) -> dict[str, str]:
     """`.reg .b32 %r<8>, %x;` after the `.reg`: types by unique name."""
-    components = take_vector(cursor)
     type = take_type(cursor)
     declared: dict[str, str] = {}
     while True:
         start = cursor.start()
         group = names(cursor)
-        unique = scope.declare_registers(group, components)
+        unique = scope.declare_registers(group)
         if len(unique) < len(group):
             raise _twice(cursor, next(name for name in group if name in scope.names), start)
         declared.update(dict.fromkeys(unique, type))
@@ -42,29 +40,24 @@ def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, P
     """`.shared .align 4 .b8 tile[4096];` and other variables, by unique name."""
     space = cursor.take()[1:]
     align = _attributes(cursor)
-    components = take_vector(cursor)
     type = take_type(cursor)
-    width = SIZES[type] * (len(components) or 1)
     declared: dict[str, PtxVariable] = {}
     while True:
         start = cursor.start()
         for name in names(cursor):
             shape = _shape(cursor)
-            unique = scope.declare_symbol(name, width)
+            unique = scope.declare_symbol(name)
             if not unique:
                 raise _twice(cursor, name, start)
-            if components:
-                shape = (*shape, len(components))
             data: bytes | None = None
             symbols: tuple[tuple[int, str, int], ...] = ()
             if cursor.accept("="):
                 if type in OPAQUE:
                     cursor.skip_group("{", "}")
                 else:
-                    initial = Initializer(cursor, scope, type, shape)
-                    shape = (initial.elements, *shape[1:]) if shape else ()
-                    data, symbols = bytes(initial.data), tuple(initial.symbols)
-            size = prod(length or 0 for length in shape) * SIZES[type]
+                    data, symbols = initial_value(cursor, scope, type, shape)
+            width = SIZES[type]
+            size = prod(length or 0 for length in shape) * width
             declared[unique] = PtxVariable(unique, space, type, align or width, size, extern, data, symbols)
         if not cursor.accept(","):
             break
@@ -89,15 +82,13 @@ def parameters(cursor: Cursor, scope: Scope) -> tuple[tuple[Parameter, ...], dic
             raise cursor.expected("'.param'")
         cursor.take()
         align = _attributes(cursor)
-        components = take_vector(cursor)
         type = take_type(cursor)
         pointer = _pointer(cursor)
         start = cursor.start()
         name = cursor.take_kind("name", "a parameter name")
         shape = _shape(cursor)
-        width = SIZES[type] * (len(components) or 1)
-        size = width * prod(length or 0 for length in shape)
-        align = align or width
+        size = SIZES[type] * prod(length or 0 for length in shape)
+        align = align or SIZES[type]
         offset = -(-end // align) * align
         end = offset + size
         if name == "_":
@@ -106,7 +97,7 @@ def parameters(cursor: Cursor, scope: Scope) -> tuple[tuple[Parameter, ...], dic
             unique = "".join(scope.declare_registers([name]))
             as_registers[unique] = type
         else:
-            unique = scope.declare_symbol(name, width)
+            unique = scope.declare_symbol(name)
         if not unique:
             raise _twice(cursor, name, start)
         found.append(Parameter(unique, type, align, size, offset, pointer))
@@ -156,7 +147,7 @@ def _shape(cursor: Cursor) -> tuple[int | None, ...]:
             shape.append(None)
             continue
         start = cursor.start()
-        length = constant(cursor)
+        length = cursor.take_constant("a length")
         if not isinstance(length, int) or length < 0:
             raise cursor.error("an array's length must be a positive integer", start)
         shape.append(length)

@@ -1,8 +1,7 @@
 """Initial values of variables as bytes, with the positions of symbol addresses in them.
 
-Addresses stay symbolic, because nothing has been placed in memory yet. Sampler settings are not supported.
-
-Rules: PTX ISA, "Initializers". Missing elements of rows and arrays are zero.
+Addresses stay symbolic, because nothing has been placed in memory yet. Values are scalars or flat arrays, as
+compilers write them; missing elements are zero (PTX ISA, "Initializers").
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import re
 import struct
 from math import prod
 
-from memsim.ptx.constant_expressions import constant
 from memsim.ptx.lexer import Cursor
 from memsim.ptx.operand_parser import resolve
 from memsim.ptx.program import PtxSymbol
@@ -24,105 +22,88 @@ _FLOATS = {("f", 4): "<f", ("b", 4): "<f", ("f", 8): "<d", ("b", 8): "<d"}
 _LOWEST_BYTE = 0xFF
 _MOST_BYTES = 1 << 30
 
+#: (offset in bytes, symbol, addend) of an address in an initial value.
+Placed = tuple[int, str, int]
 
-class Initializer:
-    """Parses one initializer of a variable of `type` and `shape`.
 
-    `shape[0]` is None for `name[] = {...}`; `elements` is then the number found.
+def initial_value(
+    cursor: Cursor, scope: Scope, type: str, shape: tuple[int | None, ...]
+) -> tuple[bytes, tuple[Placed, ...]]:
+    """The bytes of a variable with this initial value, and the addresses in them.
+
+    Raises:
+        MemsimError: more values than elements, or one that does not fit the type.
     """
+    length, size = prod(extent or 0 for extent in shape), SIZES[type]
+    if length * size > _MOST_BYTES:
+        raise cursor.error(f"initial values for {length * size} bytes; the limit is {_MOST_BYTES}")
+    flat = _FLAT.match(cursor.text, cursor.position) if shape and type[0] != "f" else None
+    if flat:
+        numbers = flat[1].split(",")
+        _check_room(cursor, len(numbers), length)
+        cursor.position = flat.end()
+        return b"".join(_whole(int(number), size) for number in numbers).ljust(length * size, b"\0"), ()
+    data, symbols = bytearray(), list[Placed]()
+    if not shape:
+        _element(cursor, scope, type, data, symbols)
+        return bytes(data), tuple(symbols)
+    cursor.expect("{", "around the initial values")
+    count = 0
+    while not cursor.accept("}"):
+        if count:
+            cursor.expect(",", "or '}' after the initial value")
+        count += 1
+        _check_room(cursor, count, length)
+        _element(cursor, scope, type, data, symbols)
+    return bytes(data.ljust(length * size, b"\0")), tuple(symbols)
 
-    def __init__(self, cursor: Cursor, scope: Scope, type: str, shape: tuple[int | None, ...]) -> None:
-        self.cursor = cursor
-        self.scope = scope
-        self.type = type
-        self.size = SIZES[type]
-        self.inner = tuple(length or 0 for length in shape[1:])
-        self.elements = shape[0] if shape else 1
-        size = prod((self.elements or 0, *self.inner)) * self.size
-        if size > _MOST_BYTES:
-            raise cursor.error(f"initial values for {size} bytes; the limit is {_MOST_BYTES}")
-        self.data = bytearray(size)
-        self.symbols: list[tuple[int, str, int]] = []
-        if shape:
-            self._fill(self.elements, self.inner, 0)
-        else:
-            self._scalar(0)
-        if self.elements is None:
-            self.elements = len(self.data) // (self.size * prod(self.inner))
 
-    def _fill(self, length: int | None, inner: tuple[int, ...], offset: int) -> None:
-        cursor, stride = self.cursor, prod(inner) * self.size
-        flat = None if inner else _FLAT.match(cursor.text, cursor.position)
-        if flat:
-            values = [int(item) for item in flat[1].split(",")]
-            self._check_room(len(values), length)
-            cursor.position = flat.end()
-            mask = (1 << 8 * self.size) - 1
-            if self.type[0] != "f":
-                self._put(offset, b"".join((value & mask).to_bytes(self.size, "little") for value in values))
-                return
-            cursor.position = flat.start()
-        cursor.expect("{", "around the initial values")
-        count = 0
-        while not cursor.accept("}"):
-            if count:
-                cursor.expect(",", "or '}' after the initial value")
-            count += 1
-            self._check_room(count, length)
-            if inner:
-                self._fill(inner[0], inner[1:], offset + (count - 1) * stride)
-            else:
-                self._scalar(offset + (count - 1) * stride)
-        self._put(offset + count * stride, b"")
+def _check_room(cursor: Cursor, count: int, length: int) -> None:
+    if count > length:
+        raise cursor.error(f"more initial values than the {length} elements of the array")
 
-    def _check_room(self, count: int, length: int | None) -> None:
-        if length is not None and count > length:
-            raise self.cursor.error(f"more initial values than the {length} elements of the array")
 
-    def _put(self, offset: int, value: bytes) -> None:
-        missing = offset + len(value) - len(self.data)
-        if missing > 0:
-            self.data.extend(bytes(missing))
-        self.data[offset : offset + len(value)] = value
+def _element(cursor: Cursor, scope: Scope, type: str, data: bytearray, symbols: list[Placed]) -> None:
+    """One value: a number, an address, or `mask(symbol)`, a single byte of an address, lowest first."""
+    offset = len(data)
+    if cursor.peek_kind() == "name" and cursor.peek() != "WARP_SZ":
+        symbols.append((offset, *_symbol(cursor, scope)))
+        data += bytes(SIZES[type])
+        return
+    start = cursor.start()
+    value = cursor.take_constant("an initial value")
+    if not cursor.accept("("):
+        data += _encoded(cursor, type, value, start)
+        return
+    symbol = _symbol(cursor, scope)
+    cursor.expect(")", "after the masked address")
+    if value == _LOWEST_BYTE:
+        symbols.append((offset, *symbol))
+    data += bytes(SIZES[type])
 
-    def _scalar(self, offset: int) -> None:
-        cursor = self.cursor
-        if cursor.peek_kind() == "name" and cursor.peek() != "WARP_SZ":
-            self.symbols.append((offset, *self._symbol()))
-            self._put(offset, bytes(self.size))
-            return
-        start = cursor.start()
-        value = constant(cursor)
-        if cursor.accept("("):  # mask(symbol): single bytes of an address, lowest first
-            symbol = self._symbol()
-            cursor.expect(")", "after the masked address")
-            if value == _LOWEST_BYTE:
-                self.symbols.append((offset, *symbol))
-            self._put(offset, bytes(self.size))
-            return
-        self._put(offset, self._encode(value, start))
 
-    def _encode(self, value: int | float, start: int) -> bytes:
-        if isinstance(value, int) and self.type[0] != "f":
-            return (value & ((1 << 8 * self.size) - 1)).to_bytes(self.size, "little")
-        form = _FLOATS.get((self.type[0], self.size))
-        if form is None or isinstance(value, int):
-            raise self.cursor.error(f"this initial value does not fit the type .{self.type}", start)
-        return struct.pack(form, value)
+def _encoded(cursor: Cursor, type: str, value: int | float, start: int) -> bytes:
+    if isinstance(value, int) and type[0] != "f":
+        return _whole(value, SIZES[type])
+    form = _FLOATS.get((type[0], SIZES[type]))
+    if form is None or isinstance(value, int):
+        raise cursor.error(f"this initial value does not fit the type .{type}", start)
+    return struct.pack(form, value)
 
-    def _symbol(self) -> tuple[str, int]:
-        """`symbol`, `symbol+4`, `generic(symbol)` or `generic(symbol)+4`."""
-        cursor = self.cursor
-        generic = cursor.accept("generic")
-        if generic:
-            cursor.expect("(")
-        start = cursor.start()
-        symbol = resolve(cursor, self.scope, "a variable or function")
-        if not isinstance(symbol, PtxSymbol):
-            raise cursor.error("expected a variable or function", start)
-        if generic:
-            cursor.expect(")")
-        addend = constant(cursor) if cursor.accept("+") else 0
-        if isinstance(addend, float):
-            raise cursor.error("an offset must be a whole number of bytes", start)
-        return symbol.name, addend
+
+def _whole(value: int, size: int) -> bytes:
+    return (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+
+
+def _symbol(cursor: Cursor, scope: Scope) -> tuple[str, int]:
+    """`symbol`, `symbol+4`, `generic(symbol)` or `generic(symbol)+4`."""
+    generic = cursor.accept("generic")
+    if generic:
+        cursor.expect("(")
+    start = cursor.start()
+    symbol = resolve(cursor, scope, "a variable or function")
+    if not isinstance(symbol, PtxSymbol):
+        raise cursor.error("expected a variable or function", start)
+    if generic:
+        cursor.expect(")")
+    return symbol.name, cursor.take_offset() if cursor.accept("+") else 0

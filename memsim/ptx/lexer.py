@@ -8,8 +8,10 @@ Token forms: PTX ISA, chapter "Syntax" (identifiers, integer and floating-point 
 from __future__ import annotations
 
 import re
+import struct
 from bisect import bisect_right
 
+from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 
 NAME = r"(?:[A-Za-z][\w$]*|[_$%][\w$]+)"
@@ -30,12 +32,27 @@ _TOKEN = re.compile(
         | (?:0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)U?(?!\w))
     | (?P<directive>\.[A-Za-z]\w*(?:::\w+)*)
     | (?P<string>"(?:[^"\\\n]|\\.)*")
-    | (?P<punctuation><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^~!?:;,()\[\]{{}}<>=@])
+    | (?P<punctuation>[-+|!:;,()\[\]{{}}<>=@])
     | (?P<end>\Z)
     )""",
     re.VERBOSE | re.ASCII,
 )
+_HEX_FLOATS = {"0f": ">f", "0d": ">d"}
 _ANYTHING = re.compile(r"\s*([\w$%.]+|\S)?")
+
+
+def literal(text: str) -> int | float:
+    """The value of one number token: `12`, `0x1F`, `017`, `0b11`, `5U`, `1.5`, `0f3F800000`, `0d...`."""
+    prefix = text[:2].lower()
+    if prefix in _HEX_FLOATS:
+        (value,) = struct.unpack(_HEX_FLOATS[prefix], bytes.fromhex(text[2:]))
+        return float(value)
+    digits = text.rstrip("U")
+    if prefix in ("0x", "0b"):
+        return int(digits, 0)
+    if "." in text or "e" in text or "E" in text:
+        return float(text)
+    return int(digits, 8 if digits.startswith("0") else 10)
 
 
 class PtxText:
@@ -132,6 +149,28 @@ class Cursor:
         if not text.isdigit():
             raise self.expected(expected)
         return int(text)
+
+    def take_constant(self, expected: str = "an operand") -> int | float:
+        """Consume a number with or without a sign, or `WARP_SZ`.
+
+        Compilers write numbers; expressions (`2 * WARP_SZ`) are not read.
+        """
+        if self.accept("WARP_SZ"):
+            return WARP
+        sign = -1 if self.accept("-") else 1
+        start = self.start()
+        value = literal(self.take_kind("number", expected))
+        if isinstance(value, int) and value >= 1 << 64:
+            raise self.error("this integer does not fit into 64 bits", start)
+        return sign * value
+
+    def take_offset(self, expected: str = "an offset in bytes") -> int:
+        """Consume a constant that is a number of bytes."""
+        start = self.start()
+        value = self.take_constant(expected)
+        if isinstance(value, float):
+            raise self.error("an offset must be a whole number of bytes", start)
+        return value
 
     def skip_group(self, opening: str, closing: str) -> None:
         """Consume a bracketed group, whatever it contains."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 
-from memsim.ptx.constant_expressions import constant, literal
-from memsim.ptx.lexer import NAME, Cursor
+from memsim.ptx.lexer import NAME, Cursor, literal
 from memsim.ptx.program import (
     CallTarget,
     Negated,
@@ -33,9 +32,7 @@ SINK = PtxRegister("_")
 _COMMA = re.compile(r"\s*,\s*(?![^\[({]*[\])}])")
 _ADDRESS = re.compile(rf"\[({NAME})(?:\+(-?[1-9]\d*|0))?\]", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})|0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", re.ASCII)
-_SUFFIX = re.compile(r"\.(\w+)")
-_COMPONENTS = {name: index for row in ("xyzw", "rgba") for index, name in enumerate(row)}
-_SELECTORS = {"b0", "b1", "b2", "b3", "h0", "h1"}
+_SELECTORS = {".b0", ".b1", ".b2", ".b3", ".h0", ".h1"}
 
 # PTX ISA, chapter "Special Registers".
 _SPECIAL = re.compile(
@@ -106,15 +103,15 @@ def operand(cursor: Cursor, scope: Scope) -> Operand:
         return _pair(cursor, scope, _vector(cursor, scope))
     if token == "[":
         return _address(cursor, scope)
-    if token in ("!", "-"):
+    if token == "!":
         return _negated(cursor, scope)
     if cursor.peek_kind() == "name" and token != "WARP_SZ":
         return _named(cursor, scope)
-    return PtxImmediate(constant(cursor))
+    return PtxImmediate(cursor.take_constant())
 
 
 def resolve(cursor: Cursor, scope: Scope, expected: str = "a name") -> Operand:
-    """Consume a name and return what it refers to: a register, vector register, special register or symbol.
+    """Consume a name and return what it refers to: a register, special register or symbol.
 
     Raises:
         MemsimError: the name is not declared.
@@ -135,9 +132,9 @@ def resolve(cursor: Cursor, scope: Scope, expected: str = "a name") -> Operand:
 
 
 def register(cursor: Cursor, scope: Scope) -> PtxRegister:
-    """Consume the name of a scalar register."""
+    """Consume the name of a register."""
     start = cursor.start()
-    found = _component(cursor, resolve(cursor, scope, "a register"))
+    found = resolve(cursor, scope, "a register")
     if not isinstance(found, PtxRegister):
         raise cursor.error("expected a register", start)
     return found
@@ -191,13 +188,12 @@ def _address(cursor: Cursor, scope: Scope) -> Operand:
     base: PtxRegister | PtxSymbol | PtxImmediate
     if cursor.peek_kind() == "name":
         start = cursor.start()
-        named = _component(cursor, resolve(cursor, scope))
+        named = resolve(cursor, scope)
         if not isinstance(named, (PtxRegister, PtxSymbol)):
             raise cursor.error("an address must start with a register, a variable or a number", start)
         base = named
     else:
-        value = constant(cursor)
-        base = PtxImmediate(value)
+        base = PtxImmediate(cursor.take_constant())
     address = PtxAddress(base, _offset(cursor))
     if cursor.accept("]"):
         return address
@@ -209,67 +205,22 @@ def _address(cursor: Cursor, scope: Scope) -> Operand:
 
 
 def _offset(cursor: Cursor) -> int:
-    if not cursor.accept("+"):
-        return 0
-    start = cursor.start()
-    if cursor.peek_kind() == "name" and cursor.peek() != "WARP_SZ":
-        raise cursor.expected("an offset in bytes")
-    value = constant(cursor)
-    if isinstance(value, float):
-        raise cursor.error("an offset must be a whole number of bytes", start)
-    return value
+    return cursor.take_offset() if cursor.accept("+") else 0
 
 
 def _negated(cursor: Cursor, scope: Scope) -> Operand:
-    before = cursor.position
-    sign = cursor.take()
-    if cursor.peek_kind() != "name" or cursor.peek() == "WARP_SZ":
-        cursor.position = before
-        return PtxImmediate(constant(cursor))
-    start = cursor.start()
-    found = _named(cursor, scope)
-    if isinstance(found, Selected) or (isinstance(found, PtxRegister) and sign == "!"):
-        return Negated(found)
-    raise cursor.error(f"'{sign}' is not allowed before this operand", start)
+    cursor.expect("!")
+    return Negated(register(cursor, scope))
 
 
 def _named(cursor: Cursor, scope: Scope) -> Operand:
-    found = _component(cursor, resolve(cursor, scope))
+    found = resolve(cursor, scope)
     if isinstance(found, PtxSymbol):
-        if cursor.accept("["):
-            return _element(cursor, scope, found)
         offset = _offset(cursor)
         return PtxSymbol(found.name, offset) if offset else found
-    if isinstance(found, (PtxRegister, Vector)):
-        return _pair(cursor, scope, found)
-    return found
-
-
-def _component(cursor: Cursor, found: Operand) -> Operand:
-    """Apply `.x` to a vector register and `.b0` to a scalar one."""
-    suffix = _SUFFIX.match(cursor.text, cursor.position)
-    if suffix is None or not isinstance(found, (PtxRegister, Vector)):
+    if not isinstance(found, PtxRegister):
         return found
-    cursor.position = suffix.end()
-    if isinstance(found, PtxRegister):
-        if suffix[1] in _SELECTORS:
-            return Selected(found, suffix[1])
-        raise cursor.error(f"'{found.name}' is not a vector: it has no '{suffix[0]}'", suffix.start())
-    index = _COMPONENTS.get(suffix[1], len(found.items))
-    if index >= len(found.items):
-        raise cursor.error(f"the vector has no component '{suffix[0]}'", suffix.start())
-    return found.items[index]
-
-
-def _element(cursor: Cursor, scope: Scope, array: PtxSymbol) -> Operand:
-    """`array[index]`: the address of an element, which loads and stores take as `[array+offset]`."""
-    start = cursor.start()
-    index = constant(cursor)
-    size = scope.element_size(array.name)
-    if isinstance(index, float) or not size:
-        raise cursor.error(f"'{array.name}' cannot be indexed here", start)
-    cursor.expect("]", "after the index")
-    return PtxAddress(array, index * size)
+    return Selected(found, cursor.take()[1:]) if cursor.peek() in _SELECTORS else _pair(cursor, scope, found)
 
 
 def _pair(cursor: Cursor, scope: Scope, first: PtxRegister | Vector) -> Operand:

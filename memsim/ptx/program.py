@@ -86,9 +86,9 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Negated:
-    """`!%p1` as a source operand (in the video instruction `vmad` also `-%r1.h0`)."""
+    """`!%p1` as a source operand."""
 
-    register: PtxRegister | Selected
+    register: PtxRegister
 
 
 @dataclass(frozen=True, slots=True)

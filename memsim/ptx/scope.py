@@ -6,7 +6,7 @@ and `p#2`).
 
 from __future__ import annotations
 
-from memsim.ptx.program import Operand, PtxRegister, PtxSymbol, Vector
+from memsim.ptx.program import Operand, PtxRegister, PtxSymbol
 
 
 class Scope:
@@ -21,7 +21,6 @@ class Scope:
         self.taken: set[str] = set() if taken is None else taken
         self.names: dict[str, Operand] = {}
         self.labels: dict[str, str] = {}
-        self.sizes: dict[str, int] = {}
         self.memo: dict[str, Operand] = {}
 
     def nested(self) -> Scope:
@@ -41,11 +40,8 @@ class Scope:
         self.taken.add(unique)
         return unique
 
-    def declare_registers(self, names: list[str], components: str = "") -> list[str]:
-        """Declare registers, or vector registers `name.x name.y ...`.
-
-        Returns the unique names of the scalar registers; none if the scope already has one of the names.
-        """
+    def declare_registers(self, names: list[str]) -> list[str]:
+        """Declare registers; returns their unique names, none if the scope already has one of the names."""
         if not self.names.keys().isdisjoint(names):
             return []
         self.memo.clear()
@@ -54,21 +50,16 @@ class Scope:
             self.taken.update(names)
         else:
             unique = [self.unique(name) for name in names]
-        if not components:
-            self.names.update(zip(names, map(PtxRegister, unique)))
-            return unique
-        parts = [[f"{name}.{component}" for component in components] for name in unique]
-        self.names.update(zip(names, (Vector(tuple(map(PtxRegister, row))) for row in parts)))
-        return [name for row in parts for name in row]
+        self.names.update(zip(names, map(PtxRegister, unique)))
+        return unique
 
-    def declare_symbol(self, name: str, element_size: int = 0) -> str:
+    def declare_symbol(self, name: str) -> str:
         """Declare a variable or function; returns its unique name, "" if the scope already has it."""
         if name in self.names:
             return ""
         self.memo.clear()
         unique = self.unique(name)
         self.names[name] = PtxSymbol(unique)
-        self.sizes[unique] = element_size
         return unique
 
     def find(self, name: str) -> Operand | None:
@@ -88,12 +79,3 @@ class Scope:
                 return scope.labels[name]
             scope = scope.parent
         return None
-
-    def element_size(self, symbol: str) -> int:
-        """Bytes of one element of a variable, 0 if unknown."""
-        scope: Scope | None = self
-        while scope is not None:
-            if symbol in scope.sizes:
-                return scope.sizes[symbol]
-            scope = scope.parent
-        return 0

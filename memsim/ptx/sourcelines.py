@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import re
 
-from memsim.ptx.constant_expressions import literal
-from memsim.ptx.lexer import NAME, Cursor, PtxText
+from memsim.ptx.lexer import NAME, Cursor, PtxText, literal
 from memsim.ptx.program import SourceLine
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"')

@@ -29,7 +29,6 @@ SIZES = {f"{kind}{bits}": bits // 8 for kind in "bus" for bits in (8, 16, 32, 64
     "surfref": 8,
 }
 OPAQUE = {"texref", "samplerref", "surfref"}
-COMPONENTS = {".v2": "xy", ".v4": "xyzw", ".v8": "01234567"}
 
 
 def take_type(cursor: Cursor) -> str:
@@ -39,11 +38,3 @@ def take_type(cursor: Cursor) -> str:
         raise cursor.expected("a type such as .b32")
     cursor.take()
     return token[1:]
-
-
-def take_vector(cursor: Cursor) -> str:
-    """Consume `.v2` or `.v4` if present; returns its components ("xy", "xyzw"), "" for a scalar."""
-    components = COMPONENTS.get(cursor.peek(), "")
-    if components:
-        cursor.take()
-    return components

@@ -45,8 +45,7 @@ def operand_text(operand: Operand) -> str:
     if isinstance(operand, Selected):
         return f"{operand.register.name}.{operand.selector}"
     if isinstance(operand, Negated):
-        sign = "-" if isinstance(operand.register, Selected) else "!"
-        return sign + operand_text(operand.register)
+        return f"!{operand.register.name}"
     if isinstance(operand, PtxPair):
         return f"{operand_text(operand.first)}|{operand_text(operand.second)}"
     if isinstance(operand, TextureAddress):

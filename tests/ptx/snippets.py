@@ -12,7 +12,6 @@ REGISTERS = """
 .reg .b64 %rd<10>;
 .reg .f32 %f<10>;
 .reg .pred %p<10>;
-.reg .v4 .f32 %v;
 """
 
 

@@ -59,7 +59,7 @@ def test_random_text_in_a_kernel(text: str) -> None:
 def test_nesting_without_end() -> None:
     start = ".version 8.4 .target sm_90 .address_size 64 .entry k() "
     assert parse(start + "{" * 50 + "}" * 50).entries == ("k",)
-    for deep in ("{" * 20_000, "{ .reg .b32 %r; mov.b32 %r, " + "(" * 20_000):
+    for deep in ("{" * 20_000, "{ .reg .b32 %r; mov.b32 %r, " + "{" * 20_000):
         try:
             parse(start + deep)
         except MemsimError as error:

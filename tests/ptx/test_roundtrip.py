@@ -25,12 +25,12 @@ from memsim.ptx.program import (
 from tests.ptx.printer import instruction_text
 from tests.ptx.snippets import kernel
 
-NAMES = [*(f"%r{n}" for n in range(10)), *(f"%rd{n}" for n in range(10)), "%p3", "%v.x", "%v.w", "_"]
+NAMES = [*(f"%r{n}" for n in range(10)), *(f"%rd{n}" for n in range(10)), "%p3", "_"]
 registers = st.sampled_from([PtxRegister(name) for name in NAMES])
 declared = st.sampled_from([PtxRegister(name) for name in NAMES[:-1]])
-scalars = st.sampled_from([PtxRegister(name) for name in NAMES if name != "_" and "." not in name])
-selected = st.builds(Selected, scalars, st.sampled_from(["b0", "b3", "h0", "h1"]))
+scalars = st.sampled_from([PtxRegister(name) for name in NAMES if name != "_"])
 offsets = st.integers(-(2**31), 2**31)
+selected = st.builds(Selected, scalars, st.sampled_from(["b0", "b3", "h0", "h1"]))
 symbols = st.builds(PtxSymbol, st.sampled_from(["table", "a"]), offsets)
 immediates = st.builds(
     PtxImmediate,
@@ -59,7 +59,7 @@ plain = st.one_of(
     addresses,
     vectors,
     selected,
-    st.builds(Negated, st.one_of(scalars, selected)),
+    st.builds(Negated, scalars),
     st.builds(PtxPair, st.one_of(registers, vectors), registers),
     textures,
 )
@@ -90,7 +90,7 @@ def calls(draw: st.DrawFn) -> PtxInstruction:
     values = st.lists(st.one_of(registers, symbols.map(lambda s: PtxSymbol(s.name)), immediates), max_size=3)
     target = CallTarget(
         tuple(draw(values)),
-        draw(st.one_of(declared.filter(lambda r: "." not in r.name), st.just(PtxSymbol("table")))),
+        draw(st.one_of(declared, st.just(PtxSymbol("table")))),
         tuple(draw(values)),
         draw(st.one_of(st.none(), st.just("prototype_0"))),
     )
