@@ -12,6 +12,7 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.model import SharedCost, bypass_access, copy_access, global_access, shared_access
 from memsim.model.operations import operation
+from memsim.model.remote import remote_access
 from memsim.trace.trace import AccessSite, Trace
 from tests.traces import LANES, Request, make_trace, site, traces
 
@@ -140,7 +141,10 @@ def test_every_row_is_the_sum_of_its_requests_one_by_one(trace: Trace) -> None:
             request = (trace.addresses[i], one.width, one.op, trace.active[i])
             partner = trace.partner[i]
             if operation(one.space, one.op).remote:
-                cost = global_access(request[0], one.width, one.op.removeprefix("cluster_"), request[3])
+                if operation(one.space, one.op).shares:
+                    cost = global_access(request[0], one.width, one.op.removeprefix("cluster_"), request[3])
+                else:
+                    cost = remote_access(*request)
                 sums["sectors"] += int(trace.count[i]) * int(cost.sectors)
                 sums["lines"] += int(trace.count[i]) * int(cost.lines)
             elif not operation(one.space, one.op).is_counted:
