@@ -16,7 +16,7 @@ from memsim.validate.recording_files import free_path, write_record
 SCHEMA = 1
 
 
-class Finding(Protocol):
+class OfOneInstruction(Protocol):
     """What was found of one instruction. key: space, operation and width; None if it accesses no memory.
 
     compared: the number of figures, equal or not.
@@ -58,9 +58,9 @@ def write_clock_rules(recording: ClockRecording, found: Sequence[ByClock], home:
     return _write(record, home, "rules.clock")
 
 
-def _rules(found: Iterable[Finding]) -> list[dict[str, Any]]:
+def _rules(found: Iterable[OfOneInstruction]) -> list[dict[str, Any]]:
     """One for each access: several instructions may access memory in the same way."""
-    by_access: dict[tuple[str, str, int], list[Finding]] = {}
+    by_access: dict[tuple[str, str, int], list[OfOneInstruction]] = {}
     for held in found:
         if held.key is not None and held.compared:
             by_access.setdefault(held.key, []).append(held)

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from memsim.validate.clock.clock_recording import ClockRecording
 from memsim.validate.clock.judge_clock import ByClock, cycles_of_a_wavefront
-from memsim.views.probe.findings import answer, finding, show
+from memsim.views.probe.probe_report import answer, finding, show
 from memsim.views.tables import Column
 
 SCHEMA = 1

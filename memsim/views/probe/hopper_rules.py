@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from memsim.validate.hopper.hopper_recording import HopperRecording
 from memsim.validate.hopper.judge_hopper import HopperHeld
-from memsim.views.probe.findings import answer, finding, show
+from memsim.views.probe.probe_report import answer, finding, show
 from memsim.views.tables import Column
 
 SCHEMA = 1

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from memsim.validate.rates.judge_loops import Rated
 from memsim.validate.rates.rates_recording import RateRecording
-from memsim.views.probe.findings import answer, show
+from memsim.views.probe.probe_report import answer, show
 from memsim.views.tables import Column, Row
 
 SCHEMA = 1

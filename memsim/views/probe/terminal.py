@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 from memsim.validate.probe.judge_rules import Held
 from memsim.validate.probe.probe_recording import ProbeRecording
-from memsim.views.probe.findings import answer, finding, show
+from memsim.views.probe.probe_report import answer, finding, show
 from memsim.views.tables import Column
 
 SCHEMA = 1
