@@ -18,9 +18,9 @@ from memsim.state.registers import (
     from_bools,
     to_array,
     to_bools,
-    warp_words,
 )
 from memsim.state.sums import Int
+from memsim.state.warp_words import warp_words
 
 
 class Lanes:
@@ -110,12 +110,8 @@ class Lanes:
     def warps_of(self, mask: Any) -> np.ndarray:
         """Which warps have a lane in the mask, bool (rows, W)."""
         if not isinstance(mask, Part):
-            return np.full((1, self.threads // 32), mask)
-        return mask.derived("warps", self._warps).array
-
-    def _warps(self, array: np.ndarray) -> np.ndarray:
-        found: np.ndarray = warp_words(np.broadcast_to(array, (array.shape[0], self.threads))) != 0
-        return found
+            return np.full((1, self.threads // WARP), mask)
+        return np.broadcast_to(mask.words != 0, (mask.shape[0], self.threads // WARP))
 
     def whole_warps(self, mask: Any) -> Any:
         """All lanes of the warps with a lane in the mask."""
@@ -129,12 +125,13 @@ class Lanes:
             return np.full((1, 1), 0xFFFFFFFF, np.int64)
         if mask is False:
             return np.zeros((1, 1), np.int64)
-        part = mask.derived("words", self._words)
-        return part.array  # type: ignore[no-any-return]
+        if self.threads == WARP:
+            return mask.words.astype(np.int64)  # type: ignore[no-any-return]
+        return mask.derived("words", self._words).array  # type: ignore[no-any-return]
 
     def _words(self, array: np.ndarray) -> np.ndarray:
-        words = warp_words(np.broadcast_to(array, (array.shape[0], self.threads))).astype(np.int64)
-        return words if self.threads == WARP else np.repeat(words, WARP, axis=1)
+        words = warp_words(np.broadcast_to(array, (array.shape[0], self.threads)))
+        return np.repeat(words.astype(np.int64), WARP, axis=1)
 
     def lane_words(self, value: Int) -> np.ndarray:
         """A register with a lane mask, unsigned."""

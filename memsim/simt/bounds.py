@@ -168,7 +168,7 @@ class Bounds:
 
     def of_active(self, address: Sum, active: Part) -> tuple[int, int]:
         """Smallest and largest address of the active threads; cached without the constant."""
-        if address.f is not None and active.array.shape == address.f.array.shape:
+        if address.f is not None and active.shape == address.f.shape:
             inside = address.f.only(active)
             return inside.lo + address.s, inside.hi + address.s
         key = (*(part.uid for part in address.parts), active.uid)

@@ -132,7 +132,7 @@ class Engine:
         total = len(machine.blocks)
         if total < 2 * FEWEST or not self.apart or machine.memory.local is not None:
             return group
-        whole = not isinstance(mask, Part) or mask.array.shape[0] != total
+        whole = not isinstance(mask, Part) or mask.shape[0] != total
         self.recent |= True if whole else machine.warps_of(mask)[:, 0]
         self.window -= 1
         if self.window:

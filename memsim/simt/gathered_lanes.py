@@ -28,9 +28,9 @@ SPARSE = 2
 
 def is_sparse(mask: Any, shape: tuple[int, int]) -> bool:
     """Are there so few lanes, scattered over warps, that gathering them pays off?"""
-    if not isinstance(mask, Part) or mask.array.shape != shape:
+    if not isinstance(mask, Part) or mask.shape != shape:
         return False
-    return SPARSE * int(np.count_nonzero(mask.array)) < mask.array.size
+    return SPARSE * int(np.bitwise_count(mask.words).sum()) < shape[0] * shape[1]
 
 
 class Own:
@@ -55,7 +55,7 @@ class Gathered(ScatteredLanes):
     def __init__(self, mask: Part) -> None:
         super().__init__(mask.lanes)
         self.mask = mask
-        self.shape = mask.array.shape
+        self.shape = mask.shape
         self.rows, self.columns = np.divmod(self.lanes, self.shape[1])
 
     def taken(self, array: np.ndarray) -> np.ndarray:

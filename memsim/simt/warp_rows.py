@@ -16,7 +16,18 @@ import numpy as np
 from memsim.simt.convergence import Meeting
 from memsim.simt.groups import Group
 from memsim.state.partial import Partial, merged
-from memsim.state.registers import Part, Sum, from_array, from_bools, plus, to_array, to_bools, wrap_int
+from memsim.state.registers import (
+    Part,
+    Sum,
+    from_array,
+    from_bools,
+    from_words,
+    plus,
+    to_array,
+    to_bools,
+    to_words,
+    wrap_int,
+)
 
 
 @dataclass(frozen=True)
@@ -41,17 +52,18 @@ def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
         return array[rows] if array.shape[0] == total else array
 
     def part(one: Part | None) -> Part | None:
-        if one is None or one.array.shape[0] != total:
+        if one is None or one.shape[0] != total:
             return one
         if one.uid not in seen:
             seen[one.uid] = Part(array_of(one.array))
         return seen[one.uid]  # type: ignore[no-any-return]
 
     def mask(one: Any) -> Any:
-        if not isinstance(one, Part) or one.array.shape[0] != total:
+        if not isinstance(one, Part) or one.shape[0] != total:
             return one
         if one.uid not in seen:
-            seen[one.uid] = from_bools(array_of(one.array))
+            is_of_lanes = one.shape[1] > 1
+            seen[one.uid] = from_words(one.words[rows]) if is_of_lanes else from_bools(one.array[rows])
         return seen[one.uid]
 
     def value(one: Any) -> Any:
@@ -103,7 +115,11 @@ def joined(states: Sequence[WarpRows]) -> WarpRows:
         return np.concatenate([np.broadcast_to(one, (n, columns)) for one, n in zip(arrays, counts)])
 
     def mask(ones: Sequence[Any]) -> Any:
-        return ones[0] if alike(ones) else from_bools(tall([to_bools(one) for one in ones]))
+        if alike(ones):
+            return ones[0]
+        if all(isinstance(one, bool) or one.shape[1] == 1 for one in ones):
+            return from_bools(tall([to_bools(one) for one in ones]))
+        return from_words(tall([to_words(one) for one in ones]))
 
     def number(ones: Sequence[Any]) -> Any:
         sums = [one if isinstance(one, Sum) else Sum(one) for one in ones]

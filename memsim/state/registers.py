@@ -22,7 +22,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.state.by_mask import select
+from memsim.state.warp_words import EVERY_LANE, NO_LANE, lanes_of_words, warp_words
 
 _next_uid = count(1).__next__
 
@@ -96,19 +98,44 @@ def poisoned(value: Any) -> Poisoned:
 class Part:
     """An immutable array of shape (B, 1), (1, T) or (B, T) with an identity.
 
-    `uid` is never reused, so it can represent the content in a cache key.
+    `uid` is never reused, so it can represent the content in a cache key. A predicate may be given as words
+    of warps instead (`words`); what is not given is made when it is needed.
     """
 
-    __slots__ = ("_bits", "_derived", "_digest", "_hi", "_lo", "array", "uid")
+    __slots__ = ("_array", "_bits", "_derived", "_digest", "_hi", "_lo", "_words", "shape", "uid")
 
-    def __init__(self, array: np.ndarray) -> None:
-        self.array = array
+    def __init__(self, array: np.ndarray | None, words: np.ndarray | None = None) -> None:
+        self._array = array
+        self._words = words
+        if array is not None:
+            self.shape = array.shape
+        else:
+            assert words is not None
+            self.shape = words.shape[0], words.shape[1] * WARP
         self.uid = _next_uid()
         self._lo: int | None = None
         self._hi: int | None = None
         self._bits: int | None = None
         self._derived: dict[Any, Part] = {}
         self._digest: bytes | None = None
+
+    @property
+    def array(self) -> np.ndarray:
+        """The elements."""
+        if self._array is None:
+            assert self._words is not None
+            self._array = lanes_of_words(self._words)
+        return self._array
+
+    @property
+    def words(self) -> np.ndarray:
+        """Of a predicate, the lanes of each warp as the bits of a word: uint32 (rows, T / 32), or (B, 1) if
+        all lanes of a row agree.
+        """
+        if self._words is None:
+            array = self.array
+            self._words = warp_words(array) if array.shape[1] > 1 else np.where(array, EVERY_LANE, NO_LANE)
+        return self._words
 
     @property
     def lo(self) -> int:
@@ -379,14 +406,33 @@ def from_bools(array: np.ndarray) -> bool | Part:
     """A predicate from a bool array; one bool if all threads agree."""
     if array.size == 1:
         return bool(array.flat[0])
+    if is_of_warps(array.shape):
+        return from_words(warp_words(array), array)
     if not array.any():
         return False
     return True if array.all() else Part(array)
 
 
+def from_words(words: np.ndarray, array: np.ndarray | None = None) -> bool | Part:
+    """A predicate from the words of its warps, uint32 (rows, T / 32); `array`: the same as bools."""
+    if not words.any():
+        return False
+    return True if words.min() == EVERY_LANE else Part(array, words)
+
+
+def is_of_warps(*shapes: tuple[int, ...]) -> bool:
+    """Do predicates of these shapes make one with a column for each lane of whole warps?"""
+    return max(shape[1] for shape in shapes) % WARP == 0
+
+
 def to_bools(value: bool | Part) -> np.ndarray:
     """A predicate as a bool array that broadcasts to (B, T)."""
     return value.array if isinstance(value, Part) else np.array([[value]])
+
+
+def to_words(value: bool | Part) -> np.ndarray:
+    """A predicate as words of warps, in a shape that broadcasts to (B, T / 32)."""
+    return value.words if isinstance(value, Part) else np.array([[EVERY_LANE if value else NO_LANE]])
 
 
 def both(a: bool | Part, b: bool | Part) -> bool | Part:
@@ -396,6 +442,8 @@ def both(a: bool | Part, b: bool | Part) -> bool | Part:
     if b is True or a is False:
         return a
     assert isinstance(a, Part) and isinstance(b, Part)
+    if is_of_warps(a.shape, b.shape):
+        return from_words(a.words & b.words)
     return from_bools(a.array & b.array)
 
 
@@ -406,12 +454,16 @@ def either(a: bool | Part, b: bool | Part) -> bool | Part:
     if b is False or a is True:
         return a
     assert isinstance(a, Part) and isinstance(b, Part)
+    if is_of_warps(a.shape, b.shape):
+        return from_words(a.words | b.words)
     return from_bools(a.array | b.array)
 
 
 def invert(a: bool | Part) -> bool | Part:
     """Logical not."""
-    return from_bools(~a.array) if isinstance(a, Part) else not a
+    if not isinstance(a, Part):
+        return not a
+    return from_words(~a.words) if is_of_warps(a.shape) else from_bools(~a.array)
 
 
 def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
@@ -436,10 +488,3 @@ def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
     if type(yes) is int and yes == no:
         return yes
     return from_array(select(condition.array, to_array(yes), to_array(no)))
-
-
-def warp_words(array: np.ndarray) -> np.ndarray:
-    """Lanes of whole warps, bool (rows, T), as a 32-bit word for each warp: uint32 (rows, T / 32)."""
-    packed = np.packbits(array.reshape(-1), bitorder="little")
-    found: np.ndarray = packed.view("<u4").reshape(array.shape[0], -1)
-    return found

@@ -85,7 +85,7 @@ class SpaceBytes:
             Poisoned: a value is unknown.
         """
         self.check(address, dtype, active)
-        if self.rows == "one" and isinstance(active, Part) and min(active.array.shape) > 1:
+        if self.rows == "one" and isinstance(active, Part) and min(active.shape) > 1:
             return self._load_some(address, dtype, active)
         return self._read(self.view(dtype), self.positions(address, dtype, active))
 

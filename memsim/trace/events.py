@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.state.registers import Part, Sum, to_array, to_bools, warp_words
+from memsim.state.registers import Part, Sum, to_array, to_bools
+from memsim.state.warp_words import warp_words
 from memsim.trace.requests import NONE, SiteRequests
 
 #: Addresses and active threads: one pair, or for a copy that of the site and that of the other side.
@@ -31,7 +32,7 @@ def content(address: int | Sum, active: Any, period: int) -> Any:
     """As `identity`, by content, for values that loops recompute. None: not useful here."""
     if not isinstance(address, Sum) or address.v is None or address.f is not None:
         return None
-    if isinstance(active, Part) and active.array.shape[0] != 1:
+    if isinstance(active, Part) and active.shape[0] != 1:
         return None
     blocks = address.u.uid if address.u else 0
     lanes = active.digest if isinstance(active, Part) else active
@@ -82,7 +83,7 @@ def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[n
             residues.append(rows[:, 0].astype(np.int64))
         if isinstance(address, Sum) and address.u is not None:
             residues.append((address.u.array[:, 0] + address.s % period) % period)  # `s` may be of more bits
-    if isinstance(own, Part) and own.array.shape[0] > 1:
+    if isinstance(own, Part) and own.shape[0] > 1:
         inside = inside[own.array[:, 0]]
     if not residues:
         return inside[:1], np.array([len(inside)], np.int64)

@@ -99,10 +99,10 @@ class Marks:
         if not isinstance(address, Sum):
             self.sectors(op, np.array([address >> SECTOR_BITS]))
             return
-        if address.f is not None and isinstance(active, Part) and active.array.shape == address.f.array.shape:
+        if address.f is not None and isinstance(active, Part) and active.shape == address.f.shape:
             self.sectors(op, address.f.only(active).array + address.s >> SECTOR_BITS)
             return
-        if address.f is not None or (isinstance(active, Part) and min(active.array.shape) > 1):
+        if address.f is not None or (isinstance(active, Part) and min(active.shape) > 1):
             addresses, lanes = np.broadcast_arrays(to_array(address), to_bools(active))
             self.sectors(op, addresses[lanes] >> SECTOR_BITS)
             return
@@ -214,6 +214,6 @@ def _values(part: Part | None, active: bool | Part, axis: int) -> np.ndarray:
     if part is None:
         return np.zeros(1, np.int64)
     values: np.ndarray = part.array.ravel()
-    if isinstance(active, Part) and active.array.shape[axis] > 1:
+    if isinstance(active, Part) and active.shape[axis] > 1:
         values = values[active.array.ravel()]
     return distinct(values)

@@ -19,7 +19,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.ptx.demangle import short_name
-from memsim.state.registers import Poison, Sum, warp_words
+from memsim.state.registers import Poison, Sum
 from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
@@ -321,20 +321,18 @@ class Recorder:
         if mask.uid not in self.warp_counts:
             if len(self.warp_counts) > MOST_MASKS:
                 self.warp_counts = {}
-            array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * WARP))
-            warps = int(np.count_nonzero(warp_words(array)))
-            self.warp_counts[mask.uid] = warps * (blocks if array.shape[0] == 1 else 1)
+            words = np.broadcast_to(mask.words, (mask.shape[0], self.warps))
+            self.warp_counts[mask.uid] = int(np.count_nonzero(words)) * (blocks if len(words) == 1 else 1)
         return self.warp_counts[mask.uid]
 
     def is_same_in_all(self, mask: Any) -> bool:
         """Whether all blocks of the chunk have equally many warps with a thread in the mask."""
-        if isinstance(mask, bool) or mask.array.shape[0] == 1:
+        if isinstance(mask, bool) or mask.shape[0] == 1:
             return True
         if mask.uid not in self.same_in_all:
             if len(self.same_in_all) > MOST_MASKS or not self.executions.alike:
                 return False
-            array = np.broadcast_to(mask.array, (mask.array.shape[0], self.warps * WARP))
-            each = array.reshape(array.shape[0], -1, WARP).any(2).sum(1)
+            each = np.count_nonzero(np.broadcast_to(mask.words, (mask.shape[0], self.warps)), axis=1)
             self.same_in_all[mask.uid] = bool((each == each[0]).all())
         return self.same_in_all[mask.uid]
 
