@@ -1,12 +1,19 @@
-"""Tables of docs/bounds.md: loops and catalogue beside their bounds, from the newest recording."""
+"""Tables of docs/bounds.md: loops, streams and catalogue beside their bounds, from the newest recording."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from memsim.arch import SM_90
+from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
+from memsim.validate.device import slug
 from memsim.validate.rates.judge_loops import Rated, judge_rates
-from memsim.validate.rates.rates_recording import newest_rates
+from memsim.validate.rates.rates_recording import STREAM, newest_rates
+from memsim.validate.rates.run_loops import CLOCK, CYCLES
+
+#: The GPU whose loops and catalogue are shown.
+SHOWN = "nvidia-h200"
 
 
 def _table(head: str, found: Iterable[Rated]) -> str:
@@ -22,19 +29,60 @@ def _table(head: str, found: Iterable[Rated]) -> str:
 
 
 def rates_table() -> str:
-    """Loops of one instruction."""
-    found = judge_rates(newest_rates(data_folder("traces")))
-    return _table("loop", (rated for rated in found if rated.launch.unit))
+    """Loops of one instruction, and streams."""
+    return _table("loop", (rated for rated in _judged() if not rated.launch.is_of_catalogue))
 
 
 def catalogue_table() -> str:
     """Kernels of the catalogue, nearest to their bounds first."""
-    found = judge_rates(newest_rates(data_folder("traces")))
-    kernels = (rated for rated in found if not rated.launch.unit)
+    kernels = (rated for rated in _judged() if rated.launch.is_of_catalogue)
     return _table("kernel", sorted(kernels, key=lambda rated: rated.cycles / rated.bound))
+
+
+def _judged() -> list[Rated]:
+    return judge_rates(newest_rates(data_folder("traces"), SHOWN))
+
+
+def memory_table() -> str:
+    """The rates of each product's memory, and what was attained of them."""
+    columns = [_memory_column(board) for board in SM_90.boards]
+    rows = ["| " + " | ".join([what, *(column[what] for column in columns)]) + " |" for what in columns[0]]
+    titles = " | ".join(["rate", *(board.product for board in SM_90.boards)])
+    return "\n".join([f"| {titles} |", "|---|" + "---:|" * len(columns), *rows, ""])
+
+
+def _memory_column(board: MemoryRates) -> dict[str, str]:
+    """The rates of a product, in a cycle of its multiprocessors at their boost clock."""
+    recording = newest_rates(data_folder("traces"), slug(board.product))
+    streams = [launch for launch in recording.launches if launch.name.startswith(STREAM)]
+    clock = SM_90.sheet.clock
+
+    def best(metric: str, *names: str) -> float:
+        """Of what `metric` counts, for a cycle at the boost clock."""
+        return max(
+            sum(each.counters[name] for name in metric.split()) / each.counters[CYCLES]
+            * each.counters[CLOCK] / clock
+            for each in streams
+            if not names or each.name.removeprefix(STREAM) in names
+        )  # fmt: skip
+
+    one = [launch.name.removeprefix(STREAM) for launch in streams if launch.name.endswith("_one")]
+    read, written = (f"lts__t_sectors_srcunit_tex_op_{way}.sum" for way in ("read", "write"))
+    dram = "dram__sectors_read.sum dram__sectors_write.sum"
+    giga = SM_90.sector_bytes * clock / 1e9
+    return {
+        "L2 cache, read by all multiprocessors, sectors a cycle": f"{board.l2_read:g} ({best(read):.1f})",
+        "read by one": f"{board.l2_read_of_one:g} ({best(read, *one):.2f})",
+        "written by all": f"{board.l2_written:g} ({best(written):.1f})",
+        "written by one": f"{board.l2_written_of_one:g} ({best(written, *one):.2f})",
+        "DRAM, GB/s": f"{board.dram / 1e9:,.0f} ({giga * best(dram):,.0f})",
+        "DRAM, bytes a cycle": f"{board.dram / clock:,.0f} ({SM_90.sector_bytes * best(dram):,.0f})",
+        "a copy's, in both directions, GB/s": f"{giga * best(dram, 'dram_copy'):,.0f}",
+    }
 
 
 PARTS: dict[str, Callable[[], str]] = {
     "rates of the pipes": rates_table,
+    "rates of memory": memory_table,
     "bounds of the catalogue": catalogue_table,
 }

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from memsim.arch import ASSUMED, SM_90, Arch
 from memsim.launch import Launch
 from memsim.model.occupancy import Needs, Occupancy, next_cliffs, occupancy
 from memsim.model.operations import Operation
 from memsim.model.pipes import EXECUTED, PipeUse, pipe_use
-from memsim.trace.footprint import Footprint
+from memsim.trace.footprint import READS, WRITES, Footprint
 from memsim.trace.trace import Trace
 
 #: 32-byte sectors per wavefront of the L1 data stage.
 SECTORS_OF_A_WAVEFRONT = 4
 #: Maximum number of lines whose tags the L1 cache looks up per cycle; one of the same set.
 TAGS_A_CYCLE = 4
+#: Global operations that read and write in the L2 cache.
+READ_AND_WRITE = READS & WRITES
 #: Global operations that use this stage; copies to shared memory do not.
 THROUGH_THE_DATA_STAGE = ("load", "store")
 
@@ -36,12 +38,16 @@ _PIPES = {
     "fp64": ("FP64 pipe", "sm__inst_executed_pipe_fp64.sum"),
     "xu": ("XU pipe", "sm__inst_executed_pipe_xu.sum"),
     "tensor": ("tensor pipe", "sm__inst_executed_pipe_tensor.sum"),
+    "uniform": ("uniform pipe", "sm__inst_executed_pipe_uniform.sum"),
 }
-L1_DATA, SHARED, L1_TAGS, DRAM = "L1 data stage", "shared wavefronts", "L1 tag stage", "DRAM (data sheet?)"
+L1_DATA, SHARED, L1_TAGS, L2, DRAM = "L1 data stage", "shared wavefronts", "L1 tag stage", "L2 cache", "DRAM"
+#: DRAM of a chip on which its rate was not measured.
+DRAM_BY_SHEET = "DRAM (data sheet?)"
 _STAGES = {
     "l1_data": (L1_DATA, "l1tex__data_pipe_lsu_wavefronts.sum"),
     "shared": (SHARED, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
     "l1_tags": (L1_TAGS, "memory_l1_tag_requests_global"),
+    "l2": (L2, "lts__t_sectors_srcunit_tex.sum"),
     "dram": (DRAM, "dram__sectors_read.sum"),
 }
 #: Names of the units in budgets.
@@ -71,6 +77,16 @@ class CountedRow(Protocol):
     def lines(self) -> int | None: ...
     @property
     def unresolved(self) -> str | None: ...
+
+
+class L2Sectors(NamedTuple):
+    """Sectors between multiprocessors and the L2 cache."""
+
+    read: int
+    written: int
+
+
+NO_SECTORS = L2Sectors(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,14 +208,14 @@ def bound_of(trace: Trace, rows: Sequence[CountedRow], chip: Arch = SM_90) -> Bo
     shared = sum(row.wavefronts or 0 for row in rows)
     multiprocessors = min(chip.multiprocessors, launch.blocks)
     footprint = trace.footprint if share == 1 else None
-    dram = dram_bytes(footprint, chip)
+    traffic = least_l2_sectors(footprint, rows), dram_bytes(footprint, chip)
     held = None
     cliffs: tuple[tuple[Needs, int], ...] = ()
     if trace.resources is not None and chip.resident_warps >= launch.warps:
         held = occupancy(_needs(trace), chip)
         cliffs = next_cliffs(held.needs, chip)
     return Bound(
-        units=units_of(use, wavefronts, tag_lookups(rows), launch, chip, whole, shared, share, dram),
+        units=units_of(use, wavefronts, tag_lookups(rows), launch, chip, whole, shared, share, *traffic),
         has_instructions=len(trace.executed) > 0,
         chip=chip.chip,
         multiprocessors=multiprocessors,
@@ -224,6 +240,7 @@ def units_of(
     whole_blocks: bool = False,
     shared: int = 0,
     share: float = 1,
+    l2: L2Sectors = NO_SECTORS,
     dram: int = 0,
 ) -> tuple[Unit, ...]:
     """The units with work, the busiest first.
@@ -231,7 +248,7 @@ def units_of(
     wavefronts: of the L1 data stage in the whole launch, one per cycle and multiprocessor, `shared` of them
     for shared memory; tags: look-ups of the L1 tag stage, up to four per cycle (traces/nvidia-h200/rates/,
     loops `lds_32` and `ldg_lines`). whole_blocks: all execute the same. share: the share of the launch's
-    blocks. dram: bytes transferred for the whole launch.
+    blocks. l2: sectors, dram: bytes, that are transferred for all of it.
     """
     multiprocessors = min(chip.multiprocessors, launch.blocks)
     of_busiest = _most_blocks(launch, chip)
@@ -251,9 +268,12 @@ def units_of(
         "l1_data": (None, wavefronts / multiprocessors),
         "shared": (shared if certain else None, shared / multiprocessors),
         "l1_tags": (tags if certain else None, tags / (TAGS_A_CYCLE * multiprocessors)),
-        "dram": (None, dram / chip.sheet.dram_bytes_a_cycle * share),
+        "l2": (None, _l2_cycles(l2, multiprocessors, chip) * share),
+        "dram": (None, dram / chip.dram_bytes_a_cycle * share),
     }
     units += [Unit(key, *_STAGES[key], count, ceil(work / share)) for key, (count, work) in stages.items()]
+    if chip.memory is None:
+        units = [replace(unit, name=DRAM_BY_SHEET) if unit.key == "dram" else unit for unit in units]
     return tuple(sorted((unit for unit in units if unit.cycles), key=lambda unit: -unit.cycles))
 
 
@@ -279,6 +299,17 @@ def tag_lookups(rows: Sequence[CountedRow]) -> int:
     return sum(row.lines or 0 for row in rows if row.op in THROUGH_THE_DATA_STAGE and row.space == "global")
 
 
+def _l2_cycles(sectors: L2Sectors, multiprocessors: int, chip: Arch) -> float:
+    """Cycles in which that many multiprocessors can transfer sectors; 0 if the rates are unknown."""
+    rates = chip.memory
+    if rates is None:
+        return 0
+    return max(
+        sectors.read / min(rates.l2_read, rates.l2_read_of_one * multiprocessors),
+        sectors.written / min(rates.l2_written, rates.l2_written_of_one * multiprocessors),
+    )
+
+
 def dram_bytes(footprint: Footprint | None, chip: Arch) -> int:
     """The fewest bytes transferred from and to DRAM: everything read, and what is written and does not fit
     into the L2 cache.
@@ -290,6 +321,18 @@ def dram_bytes(footprint: Footprint | None, chip: Arch) -> int:
         return 0
     written = max(0, chip.sector_bytes * footprint.written - chip.sheet.l2)
     return chip.sector_bytes * footprint.read + written
+
+
+def least_l2_sectors(footprint: Footprint | None, rows: Sequence[CountedRow]) -> L2Sectors:
+    """The fewest sectors that the multiprocessors read from and write to the L2 cache.
+
+    Each distinct one once: the L1 cache may hold what is read again, and stores to one sector may be joined.
+    An atomic operation reads in the L2 cache itself; with one, what is read is unknown.
+    """
+    if footprint is None:
+        return NO_SECTORS
+    is_read_there = any(row.op in READ_AND_WRITE for row in rows)
+    return L2Sectors(0 if is_read_there else footprint.read, footprint.written)
 
 
 def executed_forms(trace: Trace) -> Mapping[str, int]:

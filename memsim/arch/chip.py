@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memsim.arch.units import BANKS, LINE, SECTOR, WARP, WORD
 
@@ -65,10 +65,22 @@ class DataSheet:
     clock: float
     l2: int
 
-    @property
-    def dram_bytes_a_cycle(self) -> float:
-        """Bytes that DRAM moves in a cycle of the multiprocessors, at most."""
-        return self.dram / self.clock
+
+@dataclass(frozen=True, slots=True)
+class MemoryRates:
+    """The fastest that the L2 cache and DRAM of one product were seen, by kernels that only move data.
+
+    product: its name, as the driver gives it. l2_read, l2_written: sectors that all multiprocessors read
+    from and write to the L2 cache, in a cycle at their boost clock; l2_read_of_one, l2_written_of_one: that
+    one of them does. dram: bytes a second, in both directions.
+    """
+
+    product: str
+    l2_read: float
+    l2_written: float
+    l2_read_of_one: float
+    l2_written_of_one: float
+    dram: float
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,7 +95,8 @@ class Arch:
     its partition. `resident_*` are the most that can be resident on a multiprocessor. `multiprocessors` are
     those of `chip`.
     `sheet` describes the product with the fastest DRAM, so its bandwidth bounds the others too.
-    `rates`: how well the rates of the pipes are supported, as for a rule.
+    `rates`: how well the rates of the pipes are supported, as for a rule. `boards`: products with this chip
+    whose memory was measured; the rates of the pipes are the chip's, those of memory the product's.
     """
 
     name: str
@@ -109,6 +122,7 @@ class Arch:
     partitions: int = 4
     multiprocessors: int = 132
     rates: str = ASSUMED
+    boards: tuple[MemoryRates, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -129,6 +143,30 @@ class Arch:
         """How well the rule for an access is supported: MEASURED, BY_CLOCK, PUBLISHED or ASSUMED."""
         found = (e.basis for e in self.rules if (e.space, e.op) == (space, op) and width in e.widths)
         return next(found, ASSUMED)
+
+    @property
+    def memory(self) -> MemoryRates | None:
+        """The product with the fastest DRAM, with the highest of each rate, so that a bound holds on all
+        `boards`; None if there are none.
+        """
+        if not self.boards:
+            return None
+        return replace(
+            max(self.boards, key=lambda board: board.dram),
+            l2_read=max(board.l2_read for board in self.boards),
+            l2_written=max(board.l2_written for board in self.boards),
+            l2_read_of_one=max(board.l2_read_of_one for board in self.boards),
+            l2_written_of_one=max(board.l2_written_of_one for board in self.boards),
+        )
+
+    def on(self, product: str) -> Arch:
+        """The chip with the memory of one product, whose rates are unknown if it is not in `boards`."""
+        return replace(self, boards=tuple(board for board in self.boards if board.product == product))
+
+    @property
+    def dram_bytes_a_cycle(self) -> float:
+        """Bytes that DRAM moves in a cycle of the multiprocessors at their boost clock, at most."""
+        return (self.memory or self.sheet).dram / self.sheet.clock
 
     @property
     def is_measured(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.arch.chip import MEASURED, Arch, DataSheet, Front, Rule
+from memsim.arch.chip import MEASURED, Arch, DataSheet, Front, MemoryRates, Rule
 
 # Where in the recordings: docs/model.md.
 _PATTERNS = "512 address patterns or more of each width, one warp"
@@ -65,4 +65,15 @@ SM_90 = Arch(
     ),
     sheet=DataSheet("NVIDIA H200", dram=4_800e9, clock=1_980e6, l2=50 << 20),
     rates=MEASURED,
+    # traces/*/rates/, the streams, rounded up by what their start and end cost; no recorded launch is faster.
+    boards=(
+        MemoryRates(
+            "NVIDIA H200",
+            l2_read=138,
+            l2_written=73,
+            l2_read_of_one=3.85,
+            l2_written_of_one=1,
+            dram=4_600e9,
+        ),
+    ),
 )

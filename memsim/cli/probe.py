@@ -108,7 +108,8 @@ def probe(
         click.echo(json.dumps(view.to_dict(held, found), indent=2))
     else:
         view.write(held, found, sys.stdout)
-    ctx.exit(0 if all(one.holds for one in found) else FAILED)
+    complete = not (rates and held.failed)
+    ctx.exit(0 if complete and all(one.holds for one in found) else FAILED)
 
 
 def _rules(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
@@ -142,10 +143,12 @@ def _hopper(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[An
 def _rates(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
     """The same for the rates of the pipes."""
     if live:
+        path = None
         with progress_bar("probing rates") as progress:
-            recording = run_rates(progress)
-        if record:
-            say(f"recorded: {recording.save(folder)}", err=True)
+            for recording in run_rates(progress):
+                path = recording.save(folder, path) if record else None
+        if path is not None:
+            say(f"recorded: {path}", err=True)
     else:
         recording = newest_rates(folder, gpu)
     return recording, judge_rates(recording), rates_view

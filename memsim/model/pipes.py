@@ -3,7 +3,7 @@
 Source: an H200. Pipes: ncu's `sm__inst_executed_pipe_*` compared with the executed instructions of 385
 kernels, equal in each. Cycles: a loop of one instruction in all warps (`traces/nvidia-h200/rates/`). Not
 modelled: the LSU, ADU, CBU and texture pipes, whose counters also include the parts of split instructions;
-the cycles of the uniform pipe, which were not measured; latencies.
+latencies.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PIPE_OF: dict[str, str] = {
     **dict.fromkeys(_TENSOR, "tensor"),
 }
 #: Cycles for which one instruction occupies a pipe.
-CYCLES = {"alu": 2, "fp64": 2, "xu": 8}
+CYCLES = {"alu": 2, "fp64": 2, "uniform": 2, "xu": 8}
 #: The same for tensor instructions, by opcode and shape; the slower of two if only the shape is given.
 TENSOR_CYCLES = {
     ("HMMA", "16816"): 6,
@@ -60,7 +60,7 @@ class PipeUse:
 
     counters: ncu metric -> count; None if an executed opcode is not in the table, and for all instructions if
     lanes of a warp reconverge. cycles: of one partition, if it executed everything, by pipe: "issue", "alu",
-    "fma", "fp64", "xu", "tensor". unknown: opcodes with unknown pipe or cycles.
+    "fma", "fp64", "xu", "tensor", "uniform". unknown: opcodes with unknown pipe or cycles.
     """
 
     counters: dict[str, int | None]
@@ -71,7 +71,7 @@ class PipeUse:
 def pipe_use(executed: Mapping[str, int]) -> PipeUse:
     """How the instructions `executed` (opcode with modifiers -> warp instructions) use the pipes."""
     counts = dict.fromkeys(("alu", "fma", "fma_type_fp16", "fp64", "uniform", "xu", "tensor"), 0)
-    cycles = dict.fromkeys(("issue", "alu", "fma", "fp64", "xu", "tensor"), 0)
+    cycles = dict.fromkeys(("issue", "alu", "fma", "fp64", "xu", "tensor", "uniform"), 0)
     heavy = light = 0  # cycles of the two halves of the FMA pipe; `light` may run on either
     total, parts = 0, False
     missing: set[str] = set()

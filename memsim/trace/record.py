@@ -61,7 +61,6 @@ class Tally:
     counts: np.ndarray
     requests: int
     hits: int = 0
-    forgotten: bool = False
 
 
 @dataclass
@@ -97,23 +96,6 @@ class SiteRecord:
         """Were more than half of its many requests new?"""
         many = len(self.rows)
         return many > MANY_OF_SITE and 2 * many > self.requests and not self.rows.folded
-
-
-@dataclass(frozen=True, slots=True)
-class Again:
-    """Counts an event once more, by `warps` warps; False if it is forgotten."""
-
-    record: SiteRecord
-    tally: Tally
-    warps: int
-
-    def __call__(self) -> bool:
-        if self.tally.forgotten:
-            return False
-        self.tally.hits += 1
-        self.record.requests += self.tally.requests
-        self.record.instructions += self.warps
-        return True
 
 
 class Recorder:
@@ -172,13 +154,12 @@ class Recorder:
         active: Any,
         arrays: frozenset[str],
         other: CopySourceLike | None = None,
-    ) -> Again | None:
-        """Count one execution of a site; returns what counts the same one again."""
+    ) -> None:
+        """Count one execution of a site."""
         record = self.record(site)
-        warps = self.count_warps(mask)
-        record.instructions += warps
+        record.instructions += self.count_warps(mask)
         if active is False:
-            return None
+            return
         record.arrays |= arrays
         if site.space == "shared" and site.op in OPS and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * WARP)
@@ -199,7 +180,6 @@ class Recorder:
         tally.hits += 1
         record.requests += tally.requests
         self.keep_bounded(record)
-        return Again(record, tally, warps) if isinstance(tally, Tally) else None
 
     def scattered(
         self, site: SiteLike, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
@@ -405,7 +385,6 @@ class Recorder:
         """Sum up events that have rows; no event so far is recognised any more."""
         for tally in self.tallies:
             self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
-            tally.forgotten = True
         self.tallies = []
         self.seen = {}
         self.by_content = {}

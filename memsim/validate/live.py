@@ -124,16 +124,31 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
     ]
 
 
+class NotMeasured(MemsimError):
+    """The profiler or the program ended with the launch of that number, counted from 0."""
+
+    def __init__(self, error: MemsimError, number: int) -> None:
+        super().__init__(error.message, hint=error.hint)
+        self.number = number
+
+
 def count(
     jobs: Sequence[Job], metrics: Sequence[str], progress: Progress = None
 ) -> tuple[Device, str, list[CodeProfile]]:
     """Run jobs and collect `metrics` of each; also returns the GPU and the version of ncu.
 
     Raises:
-        MemsimError: as `measure`.
+        NotMeasured: after some of the launches, or before the first.
+        MemsimError: otherwise as `measure`.
     """
     device, profiler = this_device(), find_profiler()
-    _, found = _run(profiler, jobs, _asked(metrics), _Counter(len(jobs), progress), metrics)
+    counter = _Counter(len(jobs), progress)
+    try:
+        _, found = _run(profiler, jobs, _asked(metrics), counter, metrics)
+    except MemsimError as error:
+        if counter.done < len(jobs):
+            raise NotMeasured(error, counter.done) from error
+        raise
     return device, profiler.version, found
 
 

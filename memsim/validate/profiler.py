@@ -98,7 +98,7 @@ def profile(
     ) as process:
         for line in process.stdout or ():
             lines.append(line)
-            if line.startswith("==PROF== Profiling"):
+            if line.startswith("==PROF== Profiling") and "100%" in line:
                 launched()
     printed = "".join(lines)
     if NO_PERMISSION in printed:

@@ -43,13 +43,13 @@ def check_record(record: Any, version: int, document: type[T], file: str | None 
         raise MemsimError(f"not a recording: {error}", file=file) from None
 
 
-def write_record(record: dict[str, Any], path: Path) -> None:
-    """Write a new file atomically.
+def write_record(record: dict[str, Any], path: Path, replaces: bool = False) -> None:
+    """Write a new file atomically. replaces: it may be there, with what the same run had so far.
 
     Raises:
         MemsimError: the file exists, or cannot be written.
     """
-    if path.exists():
+    if path.exists() and not replaces:
         raise MemsimError("a recording is never overwritten", file=str(path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +15,15 @@ from click.testing import CliRunner
 import memsim
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
-from memsim.bound import L1_DATA, executed_forms
+from memsim.arch import ARCHS, SM_90, get_arch
+from memsim.bound import DRAM, DRAM_BY_SHEET, L1_DATA, executed_forms, percent
 from memsim.cli import cli
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.trace.trace import Trace
 from memsim.validate.rates.rates_recording import newest_rates
+from memsim.views.bound import terminal
 
 
 def analysis_of(name: str) -> memsim.Analysis:
@@ -81,6 +85,63 @@ extern "C" __global__ void {name}(float *data, int n) {{
 """
 
 
+TRAFFIC = """
+extern "C" __global__ void {name}(int *data) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    {body}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "read", "written"),
+    [
+        ("data[i] = 1;", 0, 1),
+        ("data[i] += 1;", 1, 1),
+        ("atomicAdd(data + i, 1);", 0, 1),  # reads in the L2 cache itself
+        ("if (data[i + (1 << 20)] == 0 && data[i] == 8) data[i] = 1;", 2, 0),
+    ],
+)
+@pytest.mark.parametrize("blocks", [1, 4096])
+def test_sectors_go_to_the_l2_cache_at_least_once(
+    body: str, read: int, written: int, blocks: int, tmp_path: Path
+) -> None:
+    """One multiprocessor has its own rate, all of them another."""
+    file = tmp_path / "traffic.cu"
+    file.write_text(TRAFFIC.format(name="traffic", body=body))
+    kernel = loading.load(file)["traffic"]
+    found = memsim.analyze(kernel, blocks, 256, [memsim.ArrayArg((2 << 20,), "int32", "zeros")]).bound
+    rates = SM_90.memory
+    assert rates is not None
+    reads, writes = (
+        (rates.l2_read_of_one, rates.l2_written_of_one) if blocks == 1 else (rates.l2_read, rates.l2_written)
+    )
+    sectors = blocks * 256 * 4 // 32
+    assert found.cycles_of("l2") == ceil(max(read * sectors / reads, written * sectors / writes))
+
+
+def test_rates_of_memory_that_were_not_measured_are_marked() -> None:
+    for chip, name in (("sm_90", DRAM), ("sm_80", DRAM_BY_SHEET)):
+        job = replace(catalog()["transpose_naive"].job(), arch=get_arch(chip))
+        found = analyze_trace(running.trace_job(job)).bound
+        units = {unit.key: unit.name for unit in found.units}
+        assert units["dram"] == name
+        assert ("l2" in units) is (chip == "sm_90")
+
+
+def test_what_dram_of_a_slower_product_takes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SM_90.memory is not None
+    slower = replace(SM_90.memory, product="NVIDIA H20", dram=SM_90.memory.dram / 2)
+    monkeypatch.setitem(ARCHS, "sm_90", replace(SM_90, boards=(slower, SM_90.memory)))
+    found = analysis_of("transpose_naive")
+    written = io.StringIO()
+    terminal.write(found, written)
+    cycles = ceil(4 * 2**20 / (slower.dram / SM_90.sheet.clock))
+    assert f"DRAM moves at most 4,600 GB/s ({SM_90.memory.product}, measured)" in written.getvalue()
+    assert f"On an NVIDIA H20 it moves 2,300 GB/s: at least {cycles:,} cycles." in written.getvalue()
+    assert found.bound.cycles_of("dram") == ceil(cycles / 2)
+
+
 def test_a_loop_is_counted_as_often_as_it_runs(tmp_path: Path) -> None:
     file = tmp_path / "poly.cu"
     file.write_text(SOURCE.format(name="poly"))
@@ -95,7 +156,7 @@ def test_a_loop_is_counted_as_often_as_it_runs(tmp_path: Path) -> None:
 def test_of_ptx_only_accesses_are_counted() -> None:
     found = analyze_trace(catalog()["transpose_naive"].trace(code="ptx")).bound
     machine = analysis_of("transpose_naive").bound
-    assert {unit.key for unit in found.units} == {"l1_data", "shared", "l1_tags", "dram"}
+    assert {unit.key for unit in found.units} == {"l1_data", "shared", "l1_tags", "l2", "dram"}
     assert found.cycles == machine.cycles_of("l1_data")
     assert found.occupancy is None
     assert found.verdict.startswith("an estimate: at least")
@@ -182,7 +243,7 @@ def test_its_json_has_the_same() -> None:
 def test_probe_rates_compares_with_the_recording() -> None:
     done = CliRunner().invoke(cli, ["probe", "--rates"])
     assert done.exit_code == 0
-    assert "the bounds hold for 90 of 90 launches" in done.output
+    assert "the bounds hold for 117 of 117 launches" in done.output
 
 
 def test_probe_rates_without_a_recording_says_how_to_make_one(tmp_path: Path) -> None:
@@ -196,7 +257,7 @@ def test_the_page_says_it_below_its_first_line() -> None:
 
     page = report_page(analysis_of("transpose_naive"))
     assert '<p id="bound">Bound: at least ' in page
-    assert "bank conflicts the bound is 72 % lower" in page
+    assert f"bank conflicts the bound is {percent(analysis_of('transpose_naive').bound.gain)} lower" in page
 
 
 def test_suggestions_say_whether_a_cure_can_gain_anything() -> None:

@@ -63,7 +63,9 @@ def test_limits_are_those_that_were_recorded(launch: RateLaunch) -> None:
     assert found.blocks == min(count for name, count in of.items() if name.startswith("occupancy_limit"))
 
 
-@pytest.mark.parametrize("launch", [one for one in RECORDED if not one.unit], ids=lambda launch: launch.name)
+@pytest.mark.parametrize(
+    "launch", [one for one in RECORDED if one.is_of_catalogue], ids=lambda launch: launch.name
+)
 def test_cubins_of_the_catalogue_say_what_the_driver_gave(launch: RateLaunch) -> None:
     held = catalog()[launch.name].job().loaded.code.resources
     assert held is not None

@@ -255,6 +255,28 @@ def test_what_the_program_says_goes_before_what_ncu_says(
         live.measure([launch_of("transpose_xor")])
 
 
+def test_the_launch_that_ended_the_profiler_is_numbered(
+    machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended after one of two; what ended after both is nobody's fault."""
+    ended = 1
+
+    def profile(profiler: Any, report: Path, what: Any, command: Any, launched: Callable[[], None]) -> str:
+        for _ in range(ended):
+            launched()
+        raise MemsimError("ncu failed (exit code 9)")
+
+    monkeypatch.setattr(live, "profile", profile)
+    jobs = [launch_of("transpose_xor"), launch_of("kernel_v4")]
+    with pytest.raises(live.NotMeasured, match="exit code 9") as caught:
+        live.count(jobs, ["smsp__inst_executed.sum"])
+    assert caught.value.number == 1
+    ended = 2
+    with pytest.raises(MemsimError, match="exit code 9") as other:
+        live.count(jobs, ["smsp__inst_executed.sum"])
+    assert not isinstance(other.value, live.NotMeasured)
+
+
 def test_an_unknown_chip_is_refused_before_anything_runs(
     machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,17 @@ def test_a_run_reports_each_launch(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert options.endswith(f"--metrics m --export {report} python target")
 
 
+def test_a_launch_that_ncu_did_not_survive_is_not_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dies = MEASURES.replace('transpose_naive" - 1: 0%....50%....100% - 7 passes', 'transpose_naive" - 1: 0%')
+    ncu = Profiler(fake_ncu(tmp_path, f"{dies}sys.exit(9)", monkeypatch), "2025.3.1.0")
+    launched: list[int] = []
+    with pytest.raises(MemsimError, match=r"exit code 9"):
+        profile(ncu, tmp_path / "r.ncu-rep", (), ("python",), lambda: launched.append(1))
+    assert len(launched) == 1
+
+
 @pytest.mark.parametrize(
     ("code", "says", "hint"),
     [

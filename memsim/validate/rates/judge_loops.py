@@ -5,16 +5,21 @@ Counts must be equal. Cycles are a lower bound, which a loop must nearly attain.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from memsim.bound import units_of
+from memsim.arch import SM_90, Arch
+from memsim.bound import L2Sectors, units_of
 from memsim.launch import Launch
 from memsim.model.pipes import pipe_use
-from memsim.validate.rates.rates_recording import RateLaunch, RateRecording
-from memsim.validate.rates.run_loops import CYCLES, WAVEFRONTS
+from memsim.validate.rates.rates_recording import STREAM, RateLaunch, RateRecording
+from memsim.validate.rates.run_loops import CLOCK, CYCLES, WAVEFRONTS
 
 #: Allowance for a loop's start and end; if it took longer, the rate of its unit would be wrong.
 SLOWEST_LOOP = 1.12
+#: Of a stream, every sector of every access.
+L2_SECTORS = "lts__t_sectors_srcunit_tex.sum"
+#: Rates of `memsim.arch.chip.MemoryRates` for a cycle.
+L2_RATES = ("l2_read", "l2_written", "l2_read_of_one", "l2_written_of_one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,9 @@ class Rated:
     """One launch. different: metric -> (predicted, measured) of unequal counts; equal: the number of equal
     ones.
 
-    bound, by: cycles, and the unit that bounds them. cycles: measured.
+    bound, by: cycles, and the unit that bounds them. own: cycles of the unit that a loop keeps busy; 0 if it
+    keeps none, or if that unit was never measured on the GPU.
+    cycles: measured.
     """
 
     launch: RateLaunch
@@ -30,6 +37,7 @@ class Rated:
     different: dict[str, tuple[int, int]]
     bound: int
     by: str
+    own: int
     cycles: int
 
     @property
@@ -37,26 +45,44 @@ class Rated:
         """Whether all counts are equal, the bound holds, and a loop is bound as expected."""
         if self.different or self.bound > self.cycles:
             return False
-        return not self.launch.unit or (
-            self.by == self.launch.unit and self.cycles <= SLOWEST_LOOP * self.bound
-        )
+        return not self.own or self.cycles <= SLOWEST_LOOP * self.own
 
 
 def judge_rates(recording: RateRecording) -> list[Rated]:
     """The results, launch by launch."""
-    return [_judge(launch) for launch in recording.launches]
+    chip = SM_90.on(recording.device.gpu)
+    return [_judge(launch, chip) for launch in recording.launches]
 
 
-def _judge(launch: RateLaunch) -> Rated:
+def _judge(launch: RateLaunch, chip: Arch) -> Rated:
     use = pipe_use(launch.executed)
     compared = {
         name: (predicted, launch.counters[name])
         for name, predicted in use.counters.items()
         if predicted is not None and name in launch.counters
     }
+    if launch.name.startswith(STREAM):
+        compared[L2_SECTORS] = launch.l2_read + launch.l2_written, launch.counters[L2_SECTORS]
     different = {name: pair for name, pair in compared.items() if pair[0] != pair[1]}
     if launch.wavefronts > launch.counters[WAVEFRONTS]:
         different[WAVEFRONTS] = launch.wavefronts, launch.counters[WAVEFRONTS]
-    busiest = units_of(use, launch.wavefronts, launch.tags, Launch(launch.grid, launch.block))[0]
+    work = launch.wavefronts, launch.tags, Launch(launch.grid, launch.block), chip_at(launch, chip)
+    l2 = L2Sectors(launch.l2_read, launch.l2_written)
+    units = units_of(use, *work, l2=l2, dram=launch.dram_bytes)
+    busiest = units[0]
+    own = sum(unit.cycles for unit in units if unit.name == launch.unit)
     equal = len(compared) - sum(name in compared for name in different)
-    return Rated(launch, equal, different, busiest.cycles, busiest.name, launch.counters[CYCLES])
+    return Rated(launch, equal, different, busiest.cycles, busiest.name, own, launch.counters[CYCLES])
+
+
+def chip_at(launch: RateLaunch, chip: Arch) -> Arch:
+    """A chip at the clock of a launch: a slower multiprocessor gets more from L2 and DRAM in a cycle."""
+    sheet, memory = chip.sheet, chip.memory
+    clock = launch.counters.get(CLOCK, int(sheet.clock))
+    faster = max(1.0, sheet.clock / clock)
+    chip = replace(chip, sheet=replace(sheet, clock=clock))
+    if memory is None:
+        return chip
+    return replace(
+        chip, boards=(replace(memory, **{name: getattr(memory, name) * faster for name in L2_RATES}),)
+    )

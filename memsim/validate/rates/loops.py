@@ -29,8 +29,8 @@ class Loop:
 
     unit: the name in `memsim.bound` of the unit that it keeps busy. For `matrix`, $0 to $3 are accumulators,
     $4 the others. For an access, $1 is the lane's address, `stride` bytes from its neighbour's. `space`
-    "group": a warpgroup product, on `accumulators`. `block`, `resident`: threads per block, and blocks per
-    multiprocessor. `arch`: the chip to compile for.
+    "group": a warpgroup product, on `accumulators`; "uniform": arithmetic that all lanes share. `block`,
+    `resident`: threads per block, and blocks per multiprocessor. `arch`: the chip to compile for.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Loop:
 
 
 ISSUE, ALU, FMA, FP64, XU = "instruction issue", "ALU pipe", "FMA pipe", "FP64 pipe", "XU pipe"
-TENSOR, DATA, TAGS = "tensor pipe", "L1 data stage", "L1 tag stage"
+TENSOR, DATA, TAGS, UNIFORM = "tensor pipe", "L1 data stage", "L1 tag stage", "uniform pipe"
 
 
 def _words(unit: str, **ptx: str) -> list[Loop]:
@@ -162,6 +162,7 @@ LOOPS = (
     _group("f32.tf32.tf32", "m64n128k8", 64, more=",1,1"),
     _group("f32.e4m3.e4m3", "m64n128k32", 64, more=",1,1"),
     _group("s32.s8.s8", "m64n128k32", 64, "unsigned", more=""),
+    Loop("uniform", "unsigned", "", UNIFORM, "uniform"),
 )
 
 
@@ -171,7 +172,7 @@ def source(arch: str) -> str:
 
 
 def _kernel(loop: Loop) -> str:
-    bodies = {"group": _group_body, "": _plain_body}
+    bodies = {"group": _group_body, "uniform": _uniform_body, "": _plain_body}
     body = _matrix_body if loop.accumulators and not loop.space else bodies.get(loop.space, _access_body)
     head = f'extern "C" __global__ void __launch_bounds__({loop.block})'
     return f"{head} loop_{loop.name}({loop.type} *memory, int rounds, int zero) {{\n{body(loop)}}}\n"
@@ -261,6 +262,18 @@ def _group_body(loop: Loop) -> str:
         'asm volatile("wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;" ::: "memory");',
     ]
     return _around(start, steps, names)
+
+
+def _uniform_body(loop: Loop) -> str:
+    """What depends on nothing but the number of the round is in uniform registers."""
+    steps = []
+    for i in range(4):
+        steps.append(f"unsigned u{i} = round * {2 * i + 7} + {i};")
+        steps += [
+            f"u{i} = (u{i} ^ {256 * k + 1280 + 16 + i}) + {256 * k + 256 + 16 * i + 1};" for k in range(12)
+        ]
+    steps.append("sum = (sum ^ u0) + (u1 ^ u2 ^ u3);")
+    return _around(["unsigned sum = threadIdx.x;"], steps, ["sum"])
 
 
 def _around(start: list[str], steps: list[str], results: list[str]) -> str:

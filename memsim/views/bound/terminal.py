@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 from typing import Any, TextIO
 
 from memsim.analysis import Analysis
-from memsim.bound import Bound, percent
+from memsim.bound import Bound, dram_bytes, percent
 from memsim.views.labels import number
 from memsim.views.screen import open_console
 
@@ -58,18 +59,25 @@ def _footer(analysis: Analysis) -> Iterator[str]:
 
 def _traffic(analysis: Analysis) -> Iterator[str]:
     """What DRAM has to deliver, and how fast it can."""
-    footprint, sheet = analysis.bound.footprint, analysis.arch.sheet
+    footprint, chip = analysis.bound.footprint, analysis.arch
     if footprint is None or not footprint.read + footprint.written:
         return
     read, written = (
         f"{sectors:,} sectors ({sectors * analysis.arch.sector_bytes / 2**20:,.1f} MiB)"
         for sectors in (footprint.read, footprint.written)
     )
+    rates = chip.memory or chip.sheet
+    source = f"{rates.product}, " + ("data sheet?" if chip.memory is None else "measured")
     yield (
         f"Global memory: {read} are read at least once, {written} written. DRAM moves at most "
-        f"{sheet.dram / 1e9:,.0f} GB/s ({sheet.product}, data sheet?), {sheet.dram_bytes_a_cycle:,.0f} B a "
-        f"cycle at {sheet.clock / 1e6:,.0f} MHz; the L2 cache is empty before the launch."
+        f"{rates.dram / 1e9:,.0f} GB/s ({source}), {chip.dram_bytes_a_cycle:,.0f} B a "
+        f"cycle at {chip.sheet.clock / 1e6:,.0f} MHz; the L2 cache is empty before the launch."
     )
+    moved = dram_bytes(footprint, chip)
+    for board in chip.boards:
+        if moved and board.product != rates.product:
+            cycles = ceil(moved / chip.on(board.product).dram_bytes_a_cycle)
+            yield f"On an {board.product} it moves {board.dram / 1e9:,.0f} GB/s: at least {cycles:,} cycles."
 
 
 def occupancy_lines(analysis: Analysis) -> Iterator[str]:

@@ -24,8 +24,9 @@ COLUMNS = (
 
 def headline(recording: RateRecording, found: Sequence[Rated]) -> str:
     """For how many launches the bounds hold, and which are the others."""
-    fails = [rated.launch.name for rated in found if not rated.holds]
-    return answer(recording.device.gpu, "the bounds hold for {} of {} launches", len(found), fails)
+    fails = [*(rated.launch.name for rated in found if not rated.holds), *recording.failed]
+    compared = len(found) + len(recording.failed)
+    return answer(recording.device.gpu, "the bounds hold for {} of {} launches", compared, fails)
 
 
 def write(recording: RateRecording, found: Sequence[Rated], stream: TextIO) -> None:
@@ -43,6 +44,8 @@ def _notes(recording: RateRecording, found: Sequence[Rated]) -> Iterator[str]:
     for rated in found:
         for metric, (predicted, measured) in rated.different.items():
             yield f"{rated.launch.name}: {metric}: {measured:,} and not {predicted:,}"
+    for name, error in recording.failed.items():
+        yield f"{name}: not measured: {error}"
     device = recording.device
     yield (
         f"Recorded {recording.date} (driver {device.driver}, CUDA {device.cuda}, Nsight Compute "
@@ -58,5 +61,6 @@ def to_dict(recording: RateRecording, found: Sequence[Rated]) -> dict[str, Any]:
         "ncu": recording.ncu,
         "date": recording.date,
         "verdict": headline(recording, found),
+        "failed": recording.failed,
         "launches": [{**asdict(rated), "holds": rated.holds} for rated in found],
     }
