@@ -6,6 +6,8 @@ is not, nor is the target of a pointer. Source: compiled CUDA code.
 
 from __future__ import annotations
 
+from memsim.arch.units import WORD
+from memsim.isa.access import address_of, register_count
 from memsim.isa.op import Address, Effect, Flow, Op, Program, Register
 from memsim.launch import SPILLS
 
@@ -18,6 +20,24 @@ def local_name(program: Program) -> str:
     if any(_leads_away(op) for op in program.ops):
         return ANYTHING
     return FRAMES if any(op.flow is Flow.CALL for op in program.ops) else SPILLS
+
+
+def spilled_words(program: Program) -> dict[int, int]:
+    """The words of the stack that each access to it loads or stores, as bits, by the instruction's index.
+
+    Empty if there is more than spilled registers in local memory: two accesses to the stack are then not
+    known to be apart.
+    """
+    if local_name(program) != SPILLS:
+        return {}
+    found = {}
+    for op in program.ops:
+        if op.form.opcode in ("LDL", "STL"):
+            first = address_of(op.form)[1].offset // WORD
+            if first < 0:
+                return {}
+            found[op.index] = ((1 << register_count(op.form)) - 1) << first
+    return found
 
 
 def _leads_away(op: Op) -> bool:

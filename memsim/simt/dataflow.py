@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from memsim.isa.op import Effect, Op, Predicate, Program
-from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
+from memsim.isa.reach import GLOBAL, LOCAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
+from memsim.isa.stack import spilled_words
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
@@ -157,13 +158,22 @@ class Dataflow(ControlGraph):
         spaces, roots = spaces_read(op), self.merged(self.roots_of(op.index))
         if roots and not roots & ~self.in_global:
             spaces &= {GLOBAL}
-        return frozenset((space, roots if space == GLOBAL else 0) for space in spaces)
+        return self._places(op, spaces, roots)
 
     def places_written(self, op: Op) -> Places:
         """Where a memory instruction writes."""
         spaces = spaces_written(op)
         roots = self.merged(self.roots_of(op.index)) if GLOBAL in spaces else 0
-        return frozenset((space, roots if space == GLOBAL else 0) for space in spaces)
+        return self._places(op, spaces, roots)
+
+    def _places(self, op: Op, spaces: frozenset[str], roots: int) -> Places:
+        parts = {GLOBAL: roots, LOCAL: self._spilled.get(op.index, ANYWHERE)}
+        return frozenset((space, parts.get(space, 0)) for space in spaces)
+
+    @cached_property
+    def _spilled(self) -> dict[int, int]:
+        """The words of the stack that an instruction accesses, as bits above that of `ANYWHERE`."""
+        return {index: words << ANYWHERE.bit_length() for index, words in spilled_words(self.program).items()}
 
     def merged(self, roots: int) -> int:
         """Those of the roots that are pointers, with others that may alias them."""

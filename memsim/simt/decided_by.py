@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from memsim.isa.op import Effect, Op
-from memsim.isa.reach import GLOBAL
+from memsim.isa.reach import GLOBAL, LOCAL
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.pointer_roots import ANYWHERE
 
-#: (state space, roots of the address as bits: 0 outside of global memory).
+#: (state space, which part of it as bits: of global memory the roots of the address, of local memory the
+#: words of the stack; 0 for other spaces).
 Places = frozenset[tuple[str, int]]
 
 
@@ -31,8 +32,8 @@ def decided_by(
 def meet(some: Iterable[tuple[str, int]], others: Collection[tuple[str, int]]) -> bool:
     """May these places be the same memory?"""
     return any(
-        space == other and (space != GLOBAL or (roots | mine) & ANYWHERE or roots & mine)
-        for space, roots in some
+        space == other and (space not in (GLOBAL, LOCAL) or (part | mine) & ANYWHERE or part & mine)
+        for space, part in some
         for other, mine in others
     )
 
