@@ -176,12 +176,15 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
     """PTX, assembled if there is an assembler."""
     from memsim.ptx.parser import parse
 
-    parsed = parse(text, str(path) if path else "PTX")
+    name = str(path) if path else "PTX"
     if code != "ptx" and _can_list(code):
+        from memsim.compile.assemble import target_of
         from memsim.compile.kept import assembled
         from memsim.sass.machine_code import read_module
 
-        compiled = assembled(text, _chip_for(parsed.target, arch), str(path) if path else "PTX")
+        # The chip of the rules, or its variant that the PTX asks for.
+        target = target_of(text) or arch
+        compiled = assembled(text, target if target.startswith(arch) else arch, name)
         if compiled is not None:
             machine = read_module(compiled.code, compiler=compiled.compiler)
             return _machine_module(machine, path, None)
@@ -190,12 +193,7 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
             "no PTX assembler (ptxas) was found",
             hint="pip install 'memsim[ptx]', or install the CUDA toolkit",
         )
-    return _ptx_module(parsed, path)
-
-
-def _chip_for(target: str, arch: str) -> str:
-    """The chip to assemble for: that of the rules, or its variant that the PTX asks for."""
-    return target if target.startswith(arch) else arch
+    return _ptx_module(parse(text, name), path)
 
 
 def _can_list(code: str | None) -> bool:

@@ -44,10 +44,9 @@ def assemble_ptx(
         MemsimError: all assemblers reject the text; the hint is the log of the first.
     """
     if arch is None:
-        target = _TARGET.search(ptx)
-        if target is None:
+        arch = target_of(ptx)
+        if arch is None:
             raise MemsimError("it has no .target", file=name)
-        arch = target[1]
     refused: MemsimError | None = None
     for assemble in _assemblers(linker_first):
         try:
@@ -59,6 +58,12 @@ def assemble_ptx(
     if refused is not None:
         raise refused
     return None
+
+
+def target_of(ptx: str) -> str | None:
+    """The chip for which PTX is written; None if it does not say."""
+    target = _TARGET.search(ptx)
+    return target[1] if target else None
 
 
 def _assemblers(linker_first: bool) -> Iterator[Callable[[str, str, str], Compiled]]:

@@ -84,6 +84,12 @@ def test_ptx_is_assembled_where_there_is_an_assembler(source: Path, tmp_path: Pa
     assert kernel.origin.form == form
     assert memsim.load(ptx, code="ptx")["merged"].origin.form == "PTX"
 
+    ptx.write_text(ptx.read_text().replace(".address_size 64", ".address_size 64\n.const .u32 six = 2 * 3;"))
+    if form == "machine code":  # the assembler reads what compilers do not write
+        assert memsim.load(ptx)["merged"].origin.form == form
+    with pytest.raises(MemsimError, match="expected ';' after the variable, found '\\*'"):
+        memsim.load(ptx, code="ptx")
+
 
 def test_without_an_assembler_ptx_is_an_estimate(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = compile_cuda(source)
