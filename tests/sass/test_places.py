@@ -10,14 +10,13 @@ import pytest
 import memsim
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
+from tests.simt.cuda import machine_kernel
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 
 def analyzed(folder: Path, source: str, *args: object, grid: int = 1) -> Analysis:
-    path = folder / "k.cu"
-    path.write_text(source)
-    return memsim.analyze(memsim.load(path)["k"], grid, 32, args)
+    return memsim.analyze(machine_kernel(folder, source), grid, 32, args)
 
 
 def test_the_driver_places_each_variable_by_itself(tmp_path: Path) -> None:
@@ -32,7 +31,7 @@ def test_the_driver_places_each_variable_by_itself(tmp_path: Path) -> None:
     analysis = analyzed(tmp_path, source, memsim.ArrayArg((32,), "int32"))
     assert analysis.totals[SECTORS] == 4 + 1 + 1 + 4
     out = np.zeros(32, np.int32)
-    memsim.run(memsim.load(tmp_path / "k.cu")["k"], 1, 32, [out])
+    memsim.run(machine_kernel(tmp_path, source), 1, 32, [out])
     assert out.tolist() == [6, 6, 6, 6] + [3] * 28
 
 
@@ -103,13 +102,11 @@ extern "C" __global__ void adds(int *out, int i) {
 
 @pytest.mark.slow
 def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path) -> None:
-    path, t = tmp_path / "k.cu", np.arange(32)
-    path.write_text(GENERIC)
-    kernels = memsim.load(path, code="sass")
+    t = np.arange(32)
 
     def ran(name: str, argument: int) -> np.ndarray:
         out = np.zeros(64, np.int32)
-        memsim.run(kernels[name], 1, 32, [out, argument])
+        memsim.run(machine_kernel(tmp_path, GENERIC, name), 1, 32, [out, argument])
         return out
 
     spread = np.where(t % 3 == 0, 28 * t, np.where(t % 3 == 1, 28, 8028))
@@ -124,12 +121,9 @@ def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path)
 
 
 def test_narrow_requests_with_lanes_in_global_and_local_memory_are_uncertain(tmp_path: Path) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(GENERIC)
-    kernels = memsim.load(path, code="sass")
-
     def analyzed_of(name: str, argument: int) -> memsim.Analysis:
-        return memsim.analyze(kernels[name], 1, 32, [memsim.ArrayArg((64,), "int32"), argument])
+        kernel = machine_kernel(tmp_path, GENERIC, name)
+        return memsim.analyze(kernel, 1, 32, [memsim.ArrayArg((64,), "int32"), argument])
 
     assert any("in local and in global memory" in why for why in analyzed_of("spread", 8).trace.uncertain)
     assert analyzed_of("widths", 1).trace.uncertain == ()
@@ -139,10 +133,8 @@ def test_narrow_requests_with_lanes_in_global_and_local_memory_are_uncertain(tmp
 def test_a_generic_atomic_takes_a_wavefront_of_shared_memory_wherever_its_lanes_are(
     tmp_path: Path, place: int, wavefronts: int, ops: set[str]
 ) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(GENERIC)
     arguments = [memsim.ArrayArg((64,), "int32"), place]
-    analysis = memsim.analyze(memsim.load(path, code="sass")["adds"], 1, 32, arguments)
+    analysis = memsim.analyze(machine_kernel(tmp_path, GENERIC, "adds"), 1, 32, arguments)
     assert {site.op for site in analysis.sites if site.space == "shared" and "atomic" in site.op} == ops
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == wavefronts
 

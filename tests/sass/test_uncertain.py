@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import memsim
 from memsim.analysis import Analysis
+from memsim.api.module import Module
 
 FRAME = """
-extern "C" __global__ void k(int *n, const int *in, int *out)
+extern "C" __global__ void {name}(int *n, const int *in, int *out)
 {{
     __shared__ int s[128];
     int i = threadIdx.x;
@@ -68,30 +67,39 @@ UNCERTAIN = {
 }
 
 
-def analysis(folder: Path, body: str) -> Analysis:
-    path = folder / "k.cu"
-    path.write_text(FRAME.format(body=body))
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
+    """A kernel for each body, compiled together."""
+    bodies = {**CERTAIN, **{name: body for name, (body, _) in UNCERTAIN.items()}}
+    path = tmp_path_factory.mktemp("uncertain") / "k.cu"
+    path.write_text("".join(FRAME.format(name=entry(name), body=body) for name, body in bodies.items()))
+    return memsim.load(path)
+
+
+def entry(name: str) -> str:
+    return name.replace(" ", "_").replace("-", "_")
+
+
+def analysis(kernels: Module, name: str) -> Analysis:
     args = [
         memsim.ArrayArg((128,), "int32", "zeros"),
         memsim.ArrayArg((128,), "int32"),
         memsim.ArrayArg((128,), "int32"),
     ]
-    return memsim.analyze(memsim.load(path)["k"], 2, 128, args)
+    return memsim.analyze(kernels[entry(name)], 2, 128, args)
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("name", CERTAIN)
-def test_what_does_not_depend_on_the_order_is_certain(name: str, tmp_path: Path) -> None:
-    found = analysis(tmp_path, CERTAIN[name])
+def test_what_does_not_depend_on_the_order_is_certain(name: str, kernels: Module) -> None:
+    found = analysis(kernels, name)
     assert found.trace.uncertain == ()
     assert "some counts are uncertain" not in found.verdict
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize("name", UNCERTAIN)
-def test_what_depends_on_the_order_says_so(name: str, tmp_path: Path) -> None:
-    body, reason = UNCERTAIN[name]
-    found = analysis(tmp_path, body)
+def test_what_depends_on_the_order_says_so(name: str, kernels: Module) -> None:
+    _, reason = UNCERTAIN[name]
+    found = analysis(kernels, name)
     assert any(reason in told for told in found.trace.uncertain), found.trace.uncertain
     assert all("k.cu:" in told for told in found.trace.uncertain)
     assert "some counts are uncertain" in found.verdict

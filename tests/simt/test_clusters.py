@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api.loading import load
 from memsim.api.running import analyze, run
 from memsim.cli import main
 from memsim.launch import ArrayArg
 from memsim.targets.target import read_job
+from tests.simt.cuda import machine_kernel
 
 HEADER = """
 typedef unsigned long long u64; typedef unsigned u32;
@@ -30,9 +30,7 @@ __device__ int get(u32 a) {
 
 
 def kernel(folder: Path, body: str) -> Any:
-    path = folder / "k.cu"
-    path.write_text(HEADER + body)
-    return load(path, code="sass")["k"]
+    return machine_kernel(folder, HEADER + body)
 
 
 RING = """
@@ -134,19 +132,17 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
         run(kernel(tmp_path, body), 2, 32, [np.zeros(1, np.int32)])
 
 
-@pytest.mark.some(1)
-@pytest.mark.parametrize(
-    "wrong", ["put(of(at(s), 2), 1)", "put(of(at(s) + 128, 1), 1)", "put(of(at(s) + 2, 1), 1)"]
-)
-def test_addresses_that_no_block_has_are_errors(tmp_path: Path, wrong: str) -> None:
+@pytest.mark.parametrize(("offset", "block"), [(0, 2), (128, 1), (2, 1)])
+def test_addresses_that_no_block_has_are_errors(tmp_path: Path, offset: int, block: int) -> None:
     body = """
-extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
+extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out, int offset, int block) {
     __shared__ int s[32];
-    s[threadIdx.x] = 0; meet(); WRONG; meet(); out[0] = s[threadIdx.x];
+    s[threadIdx.x] = 0; meet(); put(of(at(s) + offset, block), 1); meet(); out[0] = s[threadIdx.x];
 }"""
-    run(kernel(tmp_path, body.replace("WRONG", "put(of(at(s), 1), 1)")), 2, 32, [np.zeros(1, np.int32)])
+    made = kernel(tmp_path, body)
+    run(made, 2, 32, [np.zeros(1, np.int32), 0, 1])
     with pytest.raises(MemsimError):
-        run(kernel(tmp_path, body.replace("WRONG", wrong)), 2, 32, [np.zeros(1, np.int32)])
+        run(made, 2, 32, [np.zeros(1, np.int32), offset, block])
 
 
 def test_a_launch_chooses_the_cluster_where_the_code_does_not(tmp_path: Path) -> None:
@@ -157,18 +153,8 @@ def test_a_launch_chooses_the_cluster_where_the_code_does_not(tmp_path: Path) ->
     run(compiled, 8, 32, [fixed])
     assert out.any()
     assert (out == fixed).all()
-    launch = [
-        "analyze",
-        str(tmp_path / "k.cu"),
-        "--kernel",
-        "k",
-        "--grid",
-        "8",
-        "--block",
-        "32",
-        "--arg",
-        "i32[8,32]",
-    ]
+    shape = ["--grid", "8", "--block", "32", "--arg", "i32[8,32]"]
+    launch = ["analyze", str(tmp_path / "k.cu"), "--kernel", "k", *shape]
     (tmp_path / "k.cu").write_text(HEADER + RING.replace("__cluster_dims__(4, 1, 1) ", ""))
     assert main([*launch, "--cluster", "4", "--no-cache"]) == 0
     assert main([*launch, "--cluster", "3", "--no-cache"]) == 2

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import memsim
+from memsim.api.module import Module
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 RING = """
@@ -27,20 +28,37 @@ extern "C" __global__ void k(const float4 *in, float4 *out) {
 }"""
 
 
-@pytest.mark.parametrize(
-    ("buffers", "ahead", "certain"), [(1, 0, True), (2, 1, True), (4, 3, True), (2, 2, False), (4, 4, False)]
-)
-@pytest.mark.parametrize("unrolled", [False, True])
+# (buffers, groups in flight, whether the sectors are certain)
+RINGS = [(1, 0, True), (2, 1, True), (4, 3, True), (2, 2, False), (4, 4, False)]
+
+
+def ring(name: str, buffers: int, ahead: int, unrolled: bool) -> str:
+    unroll = "#pragma unroll\n    for" if unrolled else "#pragma unroll 1\n    for"
+    text = RING.replace("for (int i", f"\n{unroll} (int i", 1).replace("void k(", f"void {name}(")
+    return text.replace("BUFFERS", str(buffers)).replace("AHEAD", str(ahead))
+
+
+@pytest.fixture(scope="module")
+def rings(tmp_path_factory: pytest.TempPathFactory) -> Module:
+    """A kernel for each ring, `rolled_2_1` and `unrolled_2_1`, compiled together."""
+    path = tmp_path_factory.mktemp("rings") / "k.cu"
+    texts = [
+        ring(f"{'unrolled' if unrolled else 'rolled'}_{buffers}_{ahead}", buffers, ahead, unrolled)
+        for buffers, ahead, _ in RINGS
+        for unrolled in (False, True)
+    ]
+    path.write_text("".join(texts))
+    return memsim.load(path)
+
+
+@pytest.mark.parametrize(("buffers", "ahead", "certain"), RINGS)
+@pytest.mark.parametrize("unrolled", ["rolled", "unrolled"])
 def test_a_ring_must_have_a_buffer_for_each_group_in_flight(
-    buffers: int, ahead: int, certain: bool, unrolled: bool, tmp_path: Path
+    rings: Module, buffers: int, ahead: int, certain: bool, unrolled: str
 ) -> None:
     """With one buffer less, an H200 counted 28,475, 28,122 and 28,516 of 30,720 sectors in three runs."""
-    path = tmp_path / "k.cu"
-    unroll = "#pragma unroll 1\n    for" if not unrolled else "#pragma unroll\n    for"
-    text = RING.replace("for (int i", f"\n{unroll} (int i", 1)
-    path.write_text(text.replace("BUFFERS", str(buffers)).replace("AHEAD", str(ahead)))
     arguments = [memsim.ArrayArg((256, 4)), memsim.ArrayArg((32, 4))]
-    analysis = memsim.analyze(memsim.load(path)["k"], 1, 32, arguments)
+    analysis = memsim.analyze(rings[f"{unrolled}_{buffers}_{ahead}"], 1, 32, arguments)
     assert analysis.totals[SECTORS] == 8 * 16
     assert any("copies that may be in flight" in why for why in analysis.trace.uncertain) != certain
 

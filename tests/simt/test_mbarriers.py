@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim import MemsimError
-from memsim.api.loading import load
 from memsim.api.running import analyze, run
 from memsim.isa.op import PREDICATE, Predicate
 from memsim.simt.groups import Groups
 from memsim.simt.phase_waits import PhaseWaits, WaitingForPhase
 from memsim.state.mbarriers import FULL, Mbarriers, upper_word
 from memsim.state.registers import from_bools
+from tests.simt.cuda import machine_kernel
 
 HEADER = """
 typedef unsigned long long u64; typedef unsigned u32;
@@ -42,9 +42,7 @@ __device__ void wait(u32 b, u32 parity) { while (!tried(b, parity)) ; }
 
 
 def kernel(folder: Path, body: str, name: str = "k") -> Any:
-    path = folder / "k.cu"
-    path.write_text(HEADER + body)
-    return load(path, code="sass")[name]
+    return machine_kernel(folder, HEADER + body, name)
 
 
 # A producer that begins at the barriers of the consumer, which are empty: four stages, so many rounds.
@@ -204,21 +202,21 @@ extern "C" __global__ void k(int *out) {
 
 def test_a_phase_that_is_never_over_is_an_error(tmp_path: Path) -> None:
     body = """
-extern "C" __global__ void k(int *out) {
+extern "C" __global__ void k(int *out, int many, int bytes) {
     __shared__ u64 b;
-    if (threadIdx.x == 0) init(at(&b), MANY);
+    if (threadIdx.x == 0) init(at(&b), many);
     __syncthreads();
-    arrive(at(&b)); wait(at(&b), 0);
+    if (bytes) expect(at(&b), bytes); else arrive(at(&b));
+    wait(at(&b), 0);
     out[threadIdx.x] = 1;
 }"""
-    out = np.zeros(32, np.int32)
-    run(kernel(tmp_path, body.replace("MANY", "32")), 1, 32, [out])
+    made, out = kernel(tmp_path, body), np.zeros(32, np.int32)
+    run(made, 1, 32, [out, 32, 0])
     assert out.all()
     with pytest.raises(MemsimError, match=r"a phase of an mbarrier never completes.*1 arrivals are missing"):
-        run(kernel(tmp_path, body.replace("MANY", "33")), 1, 32, [out])
+        run(made, 1, 32, [out, 33, 0])
     with pytest.raises(MemsimError, match="more arrivals"):
-        run(kernel(tmp_path, body.replace("arrive(at(&b));", "expect(at(&b), 16);")
-                             .replace("MANY", "31")), 1, 32, [out])  # fmt: skip
+        run(made, 1, 32, [out, 31, 16])
 
 
 def test_an_object_that_nobody_initialised_is_an_error(tmp_path: Path) -> None:
