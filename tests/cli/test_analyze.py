@@ -282,6 +282,7 @@ def test_machine_instructions_below_each_line(memsim: Run, scale: Path) -> None:
     assert "sass" not in document(memsim("analyze", scale, *LAUNCH, *MACROS, "--json"))["sites"][0]
 
 
+@pytest.mark.slow
 def test_a_load_outside_of_arrays_can_be_allowed(memsim: Run, tmp_path: Path) -> None:
     source = tmp_path / "left.cu"
     source.write_text(

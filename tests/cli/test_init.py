@@ -34,6 +34,7 @@ def test_what_is_written_can_be_guarded(memsim: Run, project: Path) -> None:
     assert memsim("check").code == 0
 
 
+@pytest.mark.slow
 def test_what_lacks_a_value_is_a_comment_that_says_so(memsim: Run, project: Path) -> None:
     (project / "src" / "scale.cu").write_text(OPEN)
     (project / "twice.cu").write_text(WHOLE)

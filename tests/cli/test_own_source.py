@@ -68,6 +68,7 @@ def test_variables_that_never_change_are_values(file: Path, memsim: Run) -> None
     assert memsim("list", "mine.cu").out.endswith("with values for n\n")
 
 
+@pytest.mark.slow
 def test_what_the_launch_says_may_be_left_out(file: Path, memsim: Run) -> None:
     arguments = ["--arg", "f32[256]", "--arg", "f32[256]", "--arg", "1"]
     short = memsim("analyze", "mine.cu", *arguments)

@@ -66,6 +66,7 @@ def test_what_passed_passes_again(memsim: Run, worked_out: list[object]) -> None
     assert memsim("check", "--format", "json").code == 0 and len(worked_out) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("file", "text"),

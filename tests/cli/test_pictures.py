@@ -280,6 +280,7 @@ def recording(requests: int) -> Recording:
     )
 
 
+@pytest.mark.slow
 def test_a_recording_stands_beside_the_prediction(
     memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -126,6 +126,7 @@ def test_apply_changes_sources_of_the_user_alone(memsim: Memsim, tile: Path, tar
     assert done.err.startswith(f"error: {says}")
 
 
+@pytest.mark.slow
 def test_a_saved_trace(memsim: Memsim, tile: Path) -> None:
     memsim("analyze", tile, *LAUNCH, "--save-trace", "saved.npz")
     done = memsim("suggest", "saved.npz")
@@ -167,6 +168,7 @@ def test_explain_says_what_would_help(memsim: Memsim, tile: Path) -> None:
     assert "What would help" not in memsim("explain", "transpose_xor", "--size", "32,32").out
 
 
+@pytest.mark.slow
 def test_the_page_says_what_would_help(memsim: Memsim, tile: Path) -> None:
     assert memsim("report", tile, *LAUNCH, "-o", "page.html").code == 0
     page = Path("page.html").read_text("utf-8")
@@ -236,6 +238,7 @@ def test_a_program_of_the_user_s_needs_no_option(memsim: Memsim, tile: Path) -> 
     assert memsim("suggest", "program.cu").out.startswith("transpose: no bank conflict")
 
 
+@pytest.mark.slow
 def test_what_the_source_does_not_say_is_asked_for(memsim: Memsim, tile: Path) -> None:
     Path("program.cu").write_text(PROGRAM.replace("const int n = 64", 'int n = atoi(getenv("N"))'))
     done = memsim("suggest", "program.cu")

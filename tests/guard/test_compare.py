@@ -168,6 +168,7 @@ def test_a_file_and_a_target_of_a_revision(history: Folder) -> None:
     assert made["verdict"] == "HEAD~1:tile -> HEAD:tile: 1 worse, of 4 accesses"
 
 
+@pytest.mark.slow
 @pytest.mark.some(2)
 @pytest.mark.parametrize(
     "options", ['["-I", "inc"]', '["-Iinc"]', '["--include-path=inc"]', '["-I{folder}/inc"]']

@@ -107,7 +107,7 @@ def test_compiled_anew_it_is_judged(project: tuple[str, bool], run: Run, edited:
     assert run("baseline")[0] == 0 and run("check")[0] == 0
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 def test_without_a_baseline_there_is_a_doubt(project: tuple[str, bool], run: Run) -> None:
     config = Path("memsim.toml")
     config.write_text(config.read_text() + 'budgets = ["sectors_per_request <= 4"]\n')

@@ -80,6 +80,7 @@ def test_global_equals_the_oracle(data: st.DataObject) -> None:
     assert found == oracle.global_(addresses.tolist(), width, active.tolist())
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("width", [8, 16])
 def test_the_requests_reach_both_sides_of_the_pair_rule(width: int) -> None:
     """The strategy is no use if it never merges, never refuses to, or never merges with a conflict."""

@@ -48,6 +48,7 @@ def test_neighbouring_reads_that_the_compiler_merges_are_one_request(source: Pat
     assert "estimated from PTX; ptxas may generate different accesses" in estimate.verdict
 
 
+@pytest.mark.slow
 def test_the_trace_says_what_was_read_and_keeps_it(source: Path, tmp_path: Path) -> None:
     kernel = memsim.load(source)["merged"]
     trace = memsim.api.running.trace(kernel, 1, 128, ARGUMENTS)
@@ -135,6 +136,7 @@ def test_unknown_words_are_refused(source: Path) -> None:
         memsim.load(source, code="asm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [1 << 18, 1 << 20])
 def test_an_offset_of_megabytes_is_an_offset(apart: int, tmp_path: Path) -> None:
     """`desc[UR4][R2.64+0x400000]` is no entry of a constant bank, which would be beyond its end."""

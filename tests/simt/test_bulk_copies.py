@@ -226,6 +226,7 @@ def test_copies_that_a_chip_refuses_are_errors(kernels: Any) -> None:
         TensorMap(tensor, (16, 32), 256)
 
 
+@pytest.mark.slow
 def test_a_byte_that_is_not_known_stays_so(tmp_path: Path) -> None:
     path = tmp_path / "k.cu"
     path.write_text(HEADER + """

@@ -422,6 +422,7 @@ def test_a_turn_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> N
         run(k, grid, block, [np.zeros(5, np.int32)], max_steps=20_000)
 
 
+@pytest.mark.slow
 def test_why_a_value_is_unknown_is_said_where_only_some_lanes_have_it(tmp_path: Path) -> None:
     text = """
 extern "C" __global__ void k(const float *a, float *out) {

@@ -49,6 +49,7 @@ def test_a_view_starts_where_it_starts(tmp_path: Path, code: str) -> None:
         assert [site.sectors for site in found.sites] == [sectors, 32]
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     before=st.integers(0, 40),

@@ -145,6 +145,7 @@ LAYOUTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     layout=LAYOUTS,

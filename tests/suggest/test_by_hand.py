@@ -67,6 +67,7 @@ extern "C" __global__ void k(const float *in, float *out) {{
 """
 
 
+@pytest.mark.slow
 def test_records_become_a_structure_of_arrays(tmp_path: Path) -> None:
     """3 floats of 4 in each record: 3 loads of 16 sectors; side by side 3 of 4."""
     case = Case(RECORDS.format("4 * i", "4 * i + 1", "4 * i + 2"), (32,), FLOATS)

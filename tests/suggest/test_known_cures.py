@@ -116,6 +116,7 @@ def test_kernels_of_a_user(case: Case, best: int, extra: int, tmp_path: Path) ->
     assert differing_results(job, found.proof.job) == ()
 
 
+@pytest.mark.slow
 def test_the_swizzles_are_those_that_libraries_use(tmp_path: Path) -> None:
     """Of half-precision rows of 64, 128 and 256 bytes: CuTe's Swizzle<2,3,3>, <3,3,3> and <3,3,4>."""
     for halves, expected in ((32, (2, 4, 128)), (64, (3, 4, 128)), (128, (3, 4, 256))):
@@ -150,6 +151,7 @@ def test_no_padding_of_rows_is_as_good_as_what_is_found_for_the_tile_of_stride_1
     assert by_two_rows[2] == min(by_two_rows) == 16
 
 
+@pytest.mark.slow
 def test_where_nothing_helps_the_best_possible_is_told() -> None:
     job = of_catalogue("kernel_v4_padded")
     found = suggest(analyzed(job), job)
@@ -175,6 +177,7 @@ def test_a_saved_trace_gets_the_same_proposals(tmp_path: Path) -> None:
     assert "Not proven by replay: there is no source" in str(found)
 
 
+@pytest.mark.slow
 def test_what_is_forecast_is_what_the_moved_trace_counts(tmp_path: Path) -> None:
     for case in (ldmatrix_tile(64), STRIDE_16):
         for proposal in suggest(analyzed(case.job(tmp_path))).proposals:

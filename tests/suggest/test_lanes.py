@@ -102,6 +102,7 @@ def test_the_lanes_of_a_product_are_renumbered_as_forecast(kernel: str) -> None:
     assert differing_results(job, remap.job) == ()
 
 
+@pytest.mark.slow
 def test_what_reads_its_thread_elsewhere_is_left_to_be_done_by_hand(tmp_path: Path) -> None:
     case = Case(
         """

@@ -41,6 +41,7 @@ def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) 
     assert "Proven by replay: 2 in k.cu" in text
 
 
+@pytest.mark.slow
 def test_the_chosen_proposal_is_proven(tmp_path: Path) -> None:
     job = transpose("float tile[32][32]").job(tmp_path)
     found = suggest(analyzed(job), job, take=[2])

@@ -25,6 +25,7 @@ extern "C" __global__ void k(const float *in, float *out) {
 )
 
 
+@pytest.mark.slow
 def test_a_copy_down_columns_becomes_one_along_rows(tmp_path: Path) -> None:
     job = COLUMNS.job(tmp_path)
     found = suggest(analyzed(job), job)
