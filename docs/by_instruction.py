@@ -19,8 +19,8 @@ from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import newest_code_of_each
 from memsim.validate.compare_instructions import CodeComparison
-from memsim.validate.compare_lines import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
-from memsim.validate.replay import replay_code
+from memsim.validate.replay import replay
+from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
 
 TRACES = data_folder("traces")
 FOREIGN = Path(__file__).parent / "validation" / "foreign.json"
@@ -44,7 +44,7 @@ def comparisons() -> tuple[tuple[tuple[CodeRecording, CodeComparison], ...], tup
     found, changed = [], []
     for recording in newest_code_of_each(TRACES):
         try:
-            found.append((recording, replay_code(recording)))
+            found.append((recording, replay(recording)))
         except MemsimError:
             changed.append(recording.name)
     return tuple(found), tuple(dict.fromkeys(changed))

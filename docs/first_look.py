@@ -12,9 +12,9 @@ from docs import by_instruction
 from docs.capture import CUT, ROOT, fenced, paragraphs, printed
 from docs.pictures import PICTURES
 from memsim.data import data_folder
-from memsim.validate.compare_lines import EXACT, NOISE, UNMODELLED
 from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.probe_recording import newest_probe
+from memsim.validate.verdicts import EXACT, NOISE, UNMODELLED
 
 CHIP = "nvidia-h200"
 

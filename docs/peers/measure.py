@@ -29,7 +29,7 @@ from memsim.kernels import Spec, catalog
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 RECORD = HERE / "measured.json"
-RECORDINGS = ROOT / "traces" / "nvidia-h200"
+RECORDINGS = ROOT / "traces" / "nvidia-h200" / "code"
 CUXRAY, PTXAS = "cuxray==0.6.0", "nvidia-cuda-nvcc==13.5.37"
 ROUNDS = 15
 #: Of the profiler's source page: both are exact, and have no arbitration in them.
@@ -81,7 +81,7 @@ def counted(name: str) -> dict[str, Any] | None:
     counters = {key: value for key, (value, _) in recording["profiles"][0]["counters"].items()}
     found = {key: counters[key] for key in (WAVEFRONTS, SECTORS)}
     ideal = {f"{key}_ideal": counters[f"{key}_ideal"] for key in (WAVEFRONTS, SECTORS)}
-    return {"size": list(recording["launch"]["size"].values()), **found, **ideal}
+    return {"size": list(recording["size"].values()), **found, **ideal}
 
 
 def by_memsim(spec: Spec, size: list[int], folder: Path) -> dict[str, Any]:

@@ -58,14 +58,14 @@ def _recorded(analysis: Analysis, job: Job) -> Recorded | str:
         return "only catalogue kernels have recordings"
     if analysis.trace.blocks_replayed < analysis.trace.launch.blocks:
         return "recordings cover all blocks"
-    from memsim.validate.recordings import newest_recording
+    from memsim.validate.code_recordings import newest_code
     from memsim.validate.replay import replay
 
     try:
-        comparison = replay(newest_recording(data_folder("traces"), job.kernel, tuple(job.size.values())))
+        recording = newest_code(data_folder("traces"), job.kernel, tuple(job.size.values()))
+        comparison = replay(recording)
     except MemsimError as error:
         return error.message
-    recording = comparison.recording
     return Recorded(
         where=f"{recording.device.gpu}, Nsight Compute {recording.ncu}, {recording.date}",
         counters={figure.metric: (figure.measured, figure.verdict) for figure in comparison.totals},

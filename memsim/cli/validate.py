@@ -25,14 +25,11 @@ from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import new_code_path, newest_code, newest_code_of_each
 from memsim.validate.compare_instructions import CodeComparison, compare_code
-from memsim.validate.compare_lines import RecordingComparison
 from memsim.validate.from_report import profiles_in
 from memsim.validate.live import measure, recorded_name
-from memsim.validate.recording import Recording
-from memsim.validate.recordings import newest_of_each, newest_recording
-from memsim.validate.replay import replay, replay_code
+from memsim.validate.replay import replay
 from memsim.validate.sizes import RAGGED, size_of
-from memsim.views.validate import by_instruction, by_line
+from memsim.views.validate import by_instruction
 from memsim.views.validate.by_instruction import ComparedKernel
 
 FAILED, MISSING = 1, 2
@@ -45,17 +42,15 @@ REFUSED = {
 
 @dataclass
 class Found:
-    """What was compared: by instruction, and of PTX by source line; `stale`: what has changed since."""
+    """What was compared; `stale`: what has changed since it was recorded."""
 
-    code: list[tuple[ComparedKernel, CodeComparison]] = field(default_factory=list)
-    lines: list[RecordingComparison] = field(default_factory=list)
+    compared: list[tuple[ComparedKernel, CodeComparison]] = field(default_factory=list)
     stale: list[MemsimError] = field(default_factory=list)
 
     @property
     def passed(self) -> bool:
         """Whether everything is as predicted."""
-        by_code = all(by_instruction.passed(comparison) for _, comparison in self.code)
-        return by_code and all(comparison.passed for comparison in self.lines)
+        return all(by_instruction.passed(comparison) for _, comparison in self.compared)
 
 
 @click.command()
@@ -170,7 +165,7 @@ def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None)
         else:
             profiles = recordings[number].profiles
             subject = _subject(recordings[number])
-        found.code.append((subject, compare_code(profiles, analyze_trace(trace, job.arch))))
+        found.compared.append((subject, compare_code(profiles, analyze_trace(trace, job.arch))))
     return found
 
 
@@ -199,51 +194,32 @@ def _measure(jobs: Sequence[Job], folder: Path | None) -> list[CodeRecording]:
 
 
 def _newest(folder: Path, job: Job, gpu: str | None) -> Found:
-    """The newest recording of a catalogue kernel's machine code; if there is none, of its PTX."""
-    spec, extents = job.kernel, tuple(job.size.values())
-    assert isinstance(spec, Spec)
-    recording = newest_code(folder, spec, extents, gpu)
-    if recording is not None:
-        return Found(code=[(_subject(recording), replay_code(recording))])
-    return Found(lines=[replay(newest_recording(folder, spec, extents, gpu))])
+    """The newest recording of a catalogue kernel."""
+    assert isinstance(job.kernel, Spec)
+    recording = newest_code(folder, job.kernel, tuple(job.size.values()), gpu)
+    return Found([(_subject(recording), replay(recording))])
 
 
 def _recorded(folder: Path, size: str | None, gpu: str | None) -> Found:
-    """The newest recording of everything; of a launch that is recorded by instruction, only that.
+    """The newest recording of everything.
 
     Raises:
         MemsimError: there is none.
     """
-
-    def wanted(name: str, extents: tuple[int, ...]) -> bool:
-        return size is None or extents == _sized(name, size)[1]
-
-    code_recordings: list[CodeRecording] = [
+    recordings = [
         recording
         for recording in newest_code_of_each(folder, gpu)
-        if wanted(recording.name, recording.extents)
+        if size is None or recording.extents == _sized(recording.name, size)[1]
     ]
-    have = {(recording.name, recording.extents, recording.device.slug) for recording in code_recordings}
-    line_recordings: list[Recording] = [
-        recording
-        for recording in newest_of_each(folder, gpu)
-        if wanted(recording.kernel, recording.size)
-        and (recording.kernel, recording.size, recording.device.slug) not in have
-    ]
-    if not code_recordings and not line_recordings:
+    if not recordings:
         raise MemsimError(
             f"there is no recording in {folder}" + (f" for {gpu}" if gpu else ""),
             hint="make some on a machine with a GPU: memsim validate --all --live --record",
         )
     found = Found()
-    for code in code_recordings:
+    for recording in recordings:
         try:
-            found.code.append((_subject(code), replay_code(code)))
-        except MemsimError as error:
-            found.stale.append(error)
-    for recording in line_recordings:
-        try:
-            found.lines.append(replay(recording))
+            found.compared.append((_subject(recording), replay(recording)))
         except MemsimError as error:
             found.stale.append(error)
     return found
@@ -271,20 +247,12 @@ def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
     for error in found.stale:
         say(f"error: {error}", err=True)
     if as_json:
-        records: list[Any] = [by_instruction.to_dict(*pair) for pair in found.code]
-        records += [by_line.to_dict(comparison) for comparison in found.lines]
+        records = [by_instruction.to_dict(*pair) for pair in found.compared]
         click.echo(json.dumps(records if everything else records[0], indent=2))
     elif not everything:
-        for subject, comparison in found.code:
+        for subject, comparison in found.compared:
             by_instruction.write(subject, comparison, sys.stdout, whole)
-        for of_lines in found.lines:
-            by_line.write(of_lines, sys.stdout)
-    else:
-        for subject, comparison in found.code:
+    elif found.compared:
+        for subject, comparison in found.compared:
             say(by_instruction.headline(subject, comparison))
-        for of_lines in found.lines:
-            say(by_line.headline(of_lines))
-        if found.code:
-            say(by_instruction.summary([comparison for _, comparison in found.code]))
-        if found.lines:
-            say(by_line.summary(found.lines))
+        say(by_instruction.summary([comparison for _, comparison in found.compared]))

@@ -14,7 +14,6 @@ from memsim.errors import MemsimError
 from memsim.validate import documents
 from memsim.validate.code_profile import EVERYWHERE, CodeProfile
 from memsim.validate.device import Device
-from memsim.validate.recording import ResultCheck
 from memsim.validate.recording_files import check_record, read_record, write_record
 
 SCHEMA = 1
@@ -40,6 +39,15 @@ class CodeLaunchRecord:
     block: tuple[int, int, int]
     shared_bytes: int
     arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultCheck:
+    """The check of the kernel's results in the same run. `largest_error` is null if not finite."""
+
+    reference: str
+    right: bool
+    largest_error: float | None
 
 
 @dataclass(frozen=True, slots=True)

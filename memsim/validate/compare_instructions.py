@@ -1,7 +1,7 @@
 """Compares predictions with measurements for each machine instruction and for the whole launch.
 
 There is no tolerance: a value is equal, or a surplus is proven to be arbitration
-(`memsim.validate.compare_lines`), or there is no rule for it, or it differs.
+(`memsim.validate.verdicts`), or there is no rule for it, or it differs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,6 @@ from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
 from memsim.validate.code_profile import CodeProfile
-from memsim.validate.compare_lines import (
-    DIFFERENT,
-    NOISE,
-    UNMODELLED,
-    MetricComparison,
-    counter_figures,
-)
 from memsim.validate.predict import (
     EXECUTED,
     THREADS,
@@ -33,6 +26,13 @@ from memsim.validate.predict import (
 )
 from memsim.validate.profiles import CODE_METRICS, counter_of
 from memsim.validate.sass import access_of
+from memsim.validate.verdicts import (
+    DIFFERENT,
+    NOISE,
+    UNMODELLED,
+    MetricComparison,
+    counter_figures,
+)
 
 # Verdicts on a launch, best first; "not certain" if something differs that the analysis marks as uncertain.
 EQUAL, ARBITRATION, PARTLY, UNCERTAIN, DIFFERS = (
@@ -174,7 +174,7 @@ def _predicted(accesses: Sequence[PredictedAccess], arch: Arch, executed: int | 
 
     A generic access to several spaces is one instruction, of which the trace has accesses for each space.
     """
-    figures = predict(accesses, arch).figures
+    figures = predict(accesses, arch)
     ops = {access_name(access.site) for access in accesses}
     if len(accesses) > 1 and COPY not in ops:
         first = accesses[0].site

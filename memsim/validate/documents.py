@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from memsim.validate.profiles import CODE_METRICS, COLUMNS
+from memsim.validate.profiles import CODE_METRICS
 
 Text = Annotated[str, Meta(min_length=1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -51,51 +51,6 @@ class ResultDocument(FileObject):
     def __post_init__(self) -> None:
         if not self.right:
             raise ValueError("the result is not right")
-
-
-class RecordedLaunchDocument(FileObject):
-    """The launch. entry: the kernel's name in the PTX. options: the compiler's."""
-
-    size: Size
-    seed: Natural
-    entry: Text
-    options: list[str]
-    grid: Dim3
-    block: Dim3
-    shared_bytes: Natural
-
-
-class ProfileDocument(FileObject):
-    """A run of the profiler, with a row for each instruction that accesses shared or global memory."""
-
-    passes: Positive
-    counters: Counters
-    instructions: Natural
-    with_line: Natural
-    columns: list[str]
-    rows: list[
-        tuple[Natural, str, Natural, Text, Figure, Figure, Figure, Figure, Figure, Figure, Figure]  # COLUMNS
-    ]
-
-    def __post_init__(self) -> None:
-        if tuple(self.columns) != COLUMNS:
-            raise ValueError(f"the columns must be {', '.join(COLUMNS)}")
-
-
-class RecordingDocument(FileObject):
-    """A launch of PTX; see `memsim.validate.recording`."""
-
-    schema: Literal[1]
-    kernel: Text
-    date: Date
-    ncu: Text
-    code: Text
-    sources: Sources
-    ptx: Sha256
-    device: DeviceDocument
-    launch: RecordedLaunchDocument
-    result: ResultDocument
-    profiles: Annotated[list[ProfileDocument], Meta(min_length=1)]
 
 
 class CodeDocument(FileObject):

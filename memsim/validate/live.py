@@ -25,11 +25,10 @@ from memsim.kernels.shipped import digest
 from memsim.ptx.demangle import demangle, plain_name
 from memsim.sass.machine_code import MachineKernel
 from memsim.validate.code_profile import CodeProfile, read_code_report
-from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording
+from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device
 from memsim.validate.launch_args import in_words, pack
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
-from memsim.validate.recording import ResultCheck
 from memsim.validate.run_cubin import Step
 
 __all__ = ["ARBITRATION", "ONE_PASS", "digest", "measure"]

@@ -1,5 +1,4 @@
-"""Predictions in the profiler's terms, for each source line and kind of access, and the model's quantities
-for the hardware's totals.
+"""Predictions of the values that the profiler shows for an instruction, by its own formulas.
 
 None if there is no rule.
 """
@@ -7,7 +6,7 @@ None if there is no rule.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,9 +17,7 @@ from memsim.model import (
     global_source_page,
     shared_source_page,
 )
-from memsim.model.choice import global_cost, shared_cost, why_no_cost
-from memsim.model.constant import constant_access
-from memsim.model.counters import QUANTITIES
+from memsim.model.choice import why_no_cost
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
@@ -44,18 +41,6 @@ FIGURES = {
 Figures = dict[str, int | None]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LineAccess:
-    """A source line and a kind of access on it, such as "shared load"."""
-
-    file: str
-    line: int
-    access: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line} {self.access}"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DistinctRequests:
     """The distinct requests of an access, columns as in a `Trace`; `times`: how often each occurred."""
@@ -74,34 +59,6 @@ class PredictedAccess:
     requests: DistinctRequests
 
 
-@dataclass(slots=True)
-class Predicted:
-    """Predictions, summed over some instructions.
-
-    figures: by ncu's names; those of the Source page by the profiler's own formulas. quantities: for each
-    (space, op), the input of `memsim.model.totals`: the hardware's counts.
-    """
-
-    figures: Figures = field(default_factory=dict)
-    quantities: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
-
-    @property
-    def wavefronts(self) -> int | None:
-        """The hardware's wavefronts for the shared accesses, by the model; None if there are none."""
-        shared = [sums["wavefronts"] for (space, _), sums in self.quantities.items() if space == "shared"]
-        return sum(shared) if shared else None
-
-    def add(self, other: Predicted) -> None:
-        """Add another prediction to this one."""
-        for name, value in other.figures.items():
-            mine = self.figures.get(name, 0)
-            self.figures[name] = None if value is None or mine is None else mine + value
-        for key, sums in other.quantities.items():
-            mine_of = self.quantities.setdefault(key, dict.fromkeys(sums, 0))
-            for quantity, count in sums.items():
-                mine_of[quantity] += count
-
-
 def access_name(site: AccessSite) -> str:
     """The name of its kind of access in `memsim.validate.sass`, which does not distinguish atomics."""
     return operation(site.space, site.op).access
@@ -116,55 +73,42 @@ def accesses_of(trace: Trace) -> Iterator[PredictedAccess]:
         yield PredictedAccess(site, DistinctRequests(*(column[rows] for column in columns)))
 
 
-def accesses_by_place(trace: Trace) -> dict[LineAccess, list[PredictedAccess]]:
-    """The instructions of a launch that access memory."""
-    places: dict[LineAccess, list[PredictedAccess]] = {}
-    for access in accesses_of(trace):
-        place = LineAccess(access.site.file, access.site.line, access_name(access.site))
-        places.setdefault(place, []).append(access)
-    return places
-
-
-def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Predicted:
-    """The sum over some instructions."""
-    predicted = Predicted()
+def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Figures:
+    """The sum over some instructions, by ncu's names of the metrics of the Source page."""
+    figures: Figures = {}
     for access in accesses:
-        predicted.add(_predict_one(access, arch))
-    return predicted
+        for name, value in _predict_one(access, arch).items():
+            so_far = figures.get(name, 0)
+            figures[name] = None if value is None or so_far is None else so_far + value
+    return figures
 
 
-def _predict_one(access: PredictedAccess, arch: Arch) -> Predicted:
+def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
     site, requests = access.site, access.requests
+    asked = operation(site.space, site.op)
     figures: Figures = {}
     if (
         access_name(site) != "cp.async" or site.space == "shared"
     ):  # one instruction, counted on its shared side
         lanes = np.count_nonzero(requests.active, axis=1)
-        if operation(site.space, site.op).matrix:
+        if asked.matrix:
             lanes = np.where(
                 lanes > 0, 32, 0
             )  # all lanes of a warp take part, even if not all supply an address
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
-    key = site.space, site.op
-    if operation(*key).unmade:
-        figures = {}  # the profiler knows only the space that its lanes access
-    none = {key: dict.fromkeys(QUANTITIES[site.space], 0)}
-    kind = access.site.width, site.op, site.space
-    if site.unresolved or why_no_cost(requests.addresses, *kind, requests.active, requests.partner, arch):
-        return Predicted({**figures, **dict.fromkeys(FIGURES[site.space])}, none)
-    asked = operation(*key)
-    if asked.grouped or asked.remote or (asked.engine and site.space == "shared"):
-        return Predicted(_of_engine(site), none)
-    if not asked.is_counted:
-        return Predicted({**figures, **_bypass(access, arch)}, none)
-
-    model = {"shared": _shared, "global": _global, "local": _local, "constant": _constant}[site.space]
-    page, quantities = model(access, arch)
-    if operation(*key).engine:
-        return Predicted(_of_engine(site), {key: quantities})
     if asked.unmade:
-        page = dict.fromkeys(page, 0)
-    return Predicted({**figures, **page}, {key: quantities})
+        figures = {}  # the profiler knows only the space that its lanes access
+    kind = site.width, site.op, site.space
+    if site.unresolved or why_no_cost(requests.addresses, *kind, requests.active, requests.partner, arch):
+        return {**figures, **dict.fromkeys(FIGURES[site.space])}
+    if asked.grouped or asked.remote or asked.engine:
+        return _of_engine(site)
+    if not asked.is_counted:
+        return {**figures, **_bypass(access, arch)}
+    if site.space == "constant":
+        return figures  # the page has no metrics of constants
+    page = {"shared": _shared, "global": _global, "local": _local}[site.space](access, arch)
+    return {**figures, **(dict.fromkeys(page, 0) if asked.unmade else page)}
 
 
 def _of_engine(site: AccessSite) -> Figures:
@@ -172,7 +116,7 @@ def _of_engine(site: AccessSite) -> Figures:
     return {EXECUTED: site.instructions, THREADS: None, **dict.fromkeys(FIGURES[site.space])}
 
 
-def _shared(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
+def _shared(access: PredictedAccess, arch: Arch) -> Figures:
     """Of guarded copies ncu 2025.3.1 loses some wavefronts when warps compete, others in each run."""
     requests, width, op = access.requests, access.site.width, access.site.op
     if operation("shared", op).is_copy:
@@ -183,43 +127,23 @@ def _shared(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int
     known = not (page.wavefronts == UNKNOWN).any()
     known &= not (operation("shared", op).is_copy and is_guarded(access.site.instruction))
     columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
-    cost = shared_cost(requests.addresses, width, op, requests.active, requests.partner, arch)
-    return (
-        {name: _sum(requests, column) if known else None for name, column in columns},
-        {"wavefronts": _sum(requests, cost.wavefronts), "conflicts": _sum(requests, cost.conflicts)},
-    )
+    return {name: _sum(requests, column) if known else None for name, column in columns}
 
 
-def _global(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
+def _global(access: PredictedAccess, arch: Arch) -> Figures:
     requests, width, op = access.requests, access.site.width, access.site.op
     page = global_source_page(requests.addresses, width, op, requests.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
     figures: Figures = {name: _sum(requests, column) for name, column in columns}
     if operation("global", op).bypass:
         figures |= _bypass(access, arch)
-    cost = global_cost(requests.addresses, width, op, requests.active, requests.partner, arch)
-    return (
-        figures,
-        {
-            "requests": _sum(requests, np.count_nonzero(requests.active, axis=1) > 0),
-            "sectors": _sum(requests, cost.sectors),
-            "lines": _sum(requests, cost.lines),
-        },
-    )
+    return figures
 
 
-def _local(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
+def _local(access: PredictedAccess, arch: Arch) -> Figures:
     requests = access.requests
     cost = local_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
-    sectors = _sum(requests, cost.sectors)
-    return {LOCAL_SECTORS: sectors}, {"requests": _sum(requests, cost.requests), "sectors": sectors}
-
-
-def _constant(access: PredictedAccess, arch: Arch) -> tuple[Figures, dict[str, int]]:
-    """The page has no metrics of constants."""
-    requests = access.requests
-    made = constant_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
-    return {}, {"requests": _sum(requests, made)}
+    return {LOCAL_SECTORS: _sum(requests, cost.sectors)}
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:

@@ -33,9 +33,8 @@ SOURCE_METRICS = (
     "memory_l2_theoretical_sectors_global_ideal",
     "memory_l1_tag_requests_global",
 )
-# Only in recordings of code; those by source line are of kernels without local memory.
+# Of the instructions of a recording; no probed instruction accesses local memory.
 CODE_METRICS = (*SOURCE_METRICS, "memory_l2_theoretical_sectors_local")
-COLUMNS = ("offset", "file", "line", "sass", *SOURCE_METRICS)
 PASSES = "profiler__replayer_passes"
 # The counters in a report. The rest describes the chip, or is sampled.
 UNITS = {
@@ -88,26 +87,20 @@ class Counted:
 class Profile:
     """One launch as measured by ncu, in several passes over the kernel.
 
-    instructions: SASS instructions in the kernel; with_line: those with a source line; both 0, and no rows,
-    if only counters were collected.
+    rows: the instructions that access memory; none if only counters were collected.
     """
 
     kernel: str
     passes: int
     counters: dict[str, Counted]
-    instructions: int
-    with_line: int
     rows: tuple[SassRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; rows as lists under one heading, because a kernel has hundreds of them."""
+        """Plain values."""
         return {
             "kernel": self.kernel,
             "passes": self.passes,
             "counters": {name: [counted.value, counted.unit] for name, counted in self.counters.items()},
-            "instructions": self.instructions,
-            "with_line": self.with_line,
-            "columns": list(COLUMNS),
             "rows": [[row.offset, row.file, row.line, row.sass, *row.counts] for row in self.rows],
         }
 
@@ -115,7 +108,8 @@ class Profile:
     def from_dict(record: dict[str, Any]) -> Profile:
         """The inverse of `to_dict`."""
         return Profile(
-            **{name: record[name] for name in ("kernel", "passes", "instructions", "with_line")},
+            kernel=record["kernel"],
+            passes=record["passes"],
             counters={name: Counted(*pair) for name, pair in record["counters"].items()},
             rows=tuple(
                 SassRow(offset, file, line, sass, tuple(counts))
@@ -209,20 +203,16 @@ def profile_of(action: Any) -> Profile:
     instances = instances_of(action)
     executed = sorted(instances[SOURCE_METRICS[0]])
     rows = []
-    with_line = 0
     for pc in executed:
-        info = action.source_info(pc)
-        with_line += info is not None and info.line() > 0
         if not any(pc in instances[name] for name in SOURCE_METRICS[2:]):
             continue  # accesses no memory, like most instructions
         sass = " ".join(action.sass_by_pc(pc).split())
         if is_memory_access(sass):
+            info = action.source_info(pc)
             file, line = (info.file_name(), info.line()) if info is not None else ("", 0)
             counts = tuple(instances[name].get(pc) for name in SOURCE_METRICS)
             rows.append(SassRow(pc - executed[0], file, line, sass, counts))
-    return Profile(
-        action.name(), passes_of(action), counters_of(action), len(executed), with_line, tuple(rows)
-    )
+    return Profile(action.name(), passes_of(action), counters_of(action), tuple(rows))
 
 
 def passes_of(action: Any) -> int:

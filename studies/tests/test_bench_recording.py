@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
-from memsim.validate.recordings import newest_of_each, recording_paths
 from studies.bench.plan import part_of
 from studies.bench.recording import (
     CUBLAS,
@@ -30,7 +29,7 @@ from studies.bench.recording import (
 )
 from studies.bench.table import Row, analyze_kernels, make_rows, unchanged, wavefronts_per_kflop
 from studies.tests.benches import LARGE, SMALL, made_up
-from tests.validate.conftest import TRACES, recorded
+from tests.validate.conftest import TRACES
 
 
 @pytest.mark.parametrize("path", bench_paths(TRACES), ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -112,15 +111,6 @@ def test_the_newest_is_taken_by_date(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="no recording of the bench on nvidia-a100") as caught:
         newest_bench(tmp_path, "nvidia-a100")
     assert caught.value.hint == "there are: another, made-up-gpu"
-
-
-def test_recordings_of_counters_and_of_speed_lie_side_by_side(tmp_path: Path) -> None:
-    counters = recorded("kernel_v4")
-    speed = made_up(gpu=counters.device.gpu).save(tmp_path)
-    counters.save(speed.with_name("kernel_v4.json"))
-    assert [path.name for path in recording_paths(tmp_path)] == ["kernel_v4.json"]
-    assert list(newest_of_each(tmp_path)) == [counters]
-    assert bench_paths(tmp_path) == [speed]
 
 
 def rows_of(recording: BenchRecording, wavefronts: int | None = 6_442_451) -> dict[str, Row]:

@@ -12,10 +12,10 @@ import pytest
 
 from memsim.cli import report as report_verb
 from memsim.kernels import catalog
+from memsim.validate.code_profile import CodeProfile
+from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device
-from memsim.validate.live import digest
-from memsim.validate.profiles import Counted, Profile
-from memsim.validate.recording import LaunchRecord, Recording, ResultCheck
+from memsim.validate.profiles import Counted
 from memsim.views.heatmap.page import heatmap_page
 from memsim.views.report import report_page
 from tests.cli.conftest import Done
@@ -250,33 +250,20 @@ def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def recording(requests: int) -> Recording:
+def recording(requests: int) -> CodeRecording:
     """A recording of kernel_v4 at the small size, with one counter."""
-    spec = catalog()["kernel_v4"].pick(SIZE)
-    plan = spec.job(SIZE)
-    launch = LaunchRecord(
-        spec.sizes(SIZE),
-        0,
-        spec.entry,
-        spec.options,
-        plan.launch.grid,
-        plan.launch.block,
-        plan.launch.shared_bytes,
-    )
-    profile = Profile("kernel_v4", 1, {REQUESTS: Counted(requests, "request")}, 0, 0, ())
-    device = Device("Some GPU", "9.0", "580.1", "13.0", "13.6")
-    result = ResultCheck("by hand", True, 0.0)
-    return Recording(
+    job = catalog()["kernel_v4"].pick(SIZE).job(SIZE)
+    shape, origin = job.launch, job.loaded.origin
+    return CodeRecording(
         "kernel_v4",
-        device,
+        dict(job.size),
+        Device("Some GPU", "9.0", "580.1", "13.0", "13.6"),
         "2025.3",
         "2026-01-02T03:04:05Z",
-        "PTX",
-        {f"kernels/{spec.source.name}": digest(spec.source.read_text("utf-8"))},
-        digest(spec.ptx()),
-        launch,
-        result,
-        (profile,),
+        CodeOrigin(origin.compiler, origin.arch, origin.digest),
+        CodeLaunchRecord(job.loaded.name, shape.grid, shape.block, shape.shared_bytes, ()),
+        ResultCheck("by hand", True, 0.0),
+        (CodeProfile(job.loaded.name, shape.grid, shape.block, 1, {REQUESTS: Counted(requests, "request")}),),
     )
 
 
@@ -297,7 +284,7 @@ def test_a_recording_stands_beside_the_prediction(
     predicted = catalog()["kernel_v4"].analyze(size=SIZE).totals[REQUESTS]
     assert predicted is not None
     for counted, verdict in ((predicted, "exact"), (predicted + 1, "difference")):
-        path = tmp_path / "traces" / "some-gpu" / f"kernel_v4.run{counted}.json"
+        path = tmp_path / "traces" / "some-gpu" / "code" / f"kernel_v4.run{counted}.json"
         recording(counted).save(path)
         text = text_of(*SMALL)
         assert "Recorded: Some GPU, Nsight Compute 2025.3, 2026-01-02T03:04:05Z." in text

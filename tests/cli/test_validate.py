@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from memsim.api import loading
 from memsim.job import Job
-from memsim.kernels import compiled
 from memsim.launch import ArrayArg, Launch
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import (
@@ -22,15 +20,10 @@ from memsim.validate.code_recording import (
     CodeRecording,
     load_code_recording,
 )
-from memsim.validate.code_recordings import new_code_path, newest_code
+from memsim.validate.code_recordings import new_code_path
 from memsim.validate.live import ONE_PASS, recorded_name
-from memsim.validate.recording import Recording
-from memsim.validate.recordings import new_path
-from memsim.validate.replay import replay
-from memsim.validate.sizes import size_of
-from memsim.views.validate import by_line
 from tests.cli.conftest import Done
-from tests.validate.conftest import H100, TRACES, recorded
+from tests.validate.conftest import H200, recorded
 from tests.validate.profiles import profiled
 from tests.validate.test_report import reader
 
@@ -38,107 +31,10 @@ Run = Callable[..., Done]
 DEFAULT = (1024, 1024, 1024)
 
 
-def shelf(folder: Path, *recordings: Recording) -> Path:
+def shelf(folder: Path, *recordings: CodeRecording) -> Path:
     for recording in recordings:
-        recording.save(new_path(folder, recording, DEFAULT))
+        recording.save(new_code_path(folder, recording, DEFAULT[: len(recording.extents)]))
     return folder
-
-
-def test_the_newest_recording(memsim: Run) -> None:
-    done = memsim("validate", "kernel_v4", "--gpu", H100)
-    assert (done.code, done.err) == (0, "")
-    lines = done.out.splitlines()
-    assert (
-        lines[0]
-        == "kernel_v4 1024,1024,1024 on NVIDIA H100 80GB HBM3: as predicted (52 exact, 2 arbitration)"
-    )
-    assert lines[2].split()[:3] == ["where", "figure", "of"]
-    row = next(line.split() for line in lines if "kernel_v4.cu:53 shared load" in line)
-    assert row[3:] == ["thread_inst_executed_true", "16,777,216", "16,777,216", "exact"]
-    assert any(line.startswith("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum ") for line in lines)
-    assert lines[-1].startswith("Result: right; largest error 7.26e-05")
-
-
-def test_whose_ideal_it_is_is_said_where_one_is_shown(memsim: Run) -> None:
-    done = memsim("validate", "kernel_v4", "--gpu", H100)
-    lines = done.out.splitlines()
-    (said,) = (number for number, line in enumerate(lines) if "The ideal of memsim analyze" in line)
-    assert "memory_l1_tag_requests_global" in lines[said - 1]  # the table's last row
-    assert lines[said + 1] == ""
-    assert "_ideal" in "".join(lines[:said])
-
-    found = replay(recorded("kernel_v4"))
-    lines_without = tuple(
-        replace(line, figures=tuple(figure for figure in line.figures if "ideal" not in figure.metric))
-        for line in found.lines
-    )
-    stream = StringIO()
-    by_line.write(replace(found, lines=lines_without), stream)
-    assert "memory_l1_wavefronts_shared " in stream.getvalue()
-    assert "ideal" not in stream.getvalue()
-
-
-def test_a_size_of_a_kernel(memsim: Run) -> None:
-    done = memsim("validate", "kernel_v4", "--size", "ragged", "--gpu", H100)
-    assert done.code == 0
-    assert "NVIDIA H100 80GB HBM3: as predicted (" in done.out.splitlines()[0]
-    assert memsim("validate", "kernel_v4", "--size", "331,269,147", "--gpu", H100).out == done.out
-
-
-def test_json(memsim: Run) -> None:
-    record = json.loads(memsim("validate", "kernel_v4", "--json", "--gpu", H100).out)
-    assert record["passed"] and record["kernel"] == "kernel_v4" and record["device"]["driver"] == "580.159.04"
-    assert {figure["verdict"] for figure in record["totals"]} == {"exact", "arbitration"}
-    (line,) = (line for line in record["lines"] if line["where"] == "kernels/kernel_v4.cu:53 shared load")
-    assert line["hardware_wavefronts"] == 1_048_576
-    assert line["figures"][0] == {
-        **{"metric": "thread_inst_executed_true", "predicted": 16_777_216, "measured": 16_777_216},
-        **{"arbitration": 0, "verdict": "exact"},
-    }
-
-
-def test_a_difference_fails(memsim: Run, tmp_path: Path) -> None:
-    recording = recorded("kernel_v4")
-    profile = recording.profiles[0]
-    rows = (replace(profile.rows[0], counts=(1, 32, None, None, 1, 1, 1)), *profile.rows[1:])
-    wrong = replace(recording, profiles=(replace(profile, rows=rows), *recording.profiles[1:]))
-    done = memsim("validate", "kernel_v4", "--traces", shelf(tmp_path, wrong))
-    assert done.code == 1
-    assert "different from the prediction: kernels/" in done.out.splitlines()[0]
-    good = memsim("validate", "kernel_v4", "--traces", shelf(tmp_path / "good", recording))
-    assert good.code == 0
-
-
-def test_a_changed_counter_fails(memsim: Run, tmp_path: Path) -> None:
-    metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
-    recording = recorded("transpose_xor")
-    assert recording.counter(metric) == 131_072
-    (first, *others) = recording.profiles
-    counters = {**first.counters, metric: replace(first.counters[metric], value=131_073)}
-    wrong = replace(recording, profiles=(replace(first, counters=counters), *others))
-    done = memsim("validate", "transpose_xor", "--traces", shelf(tmp_path, wrong))
-    assert done.code == 1
-    assert done.out.splitlines()[0].startswith(
-        f"transpose_xor 1024,1024 on NVIDIA H100 80GB HBM3: different from the prediction: {metric} ("
-    )
-    (row,) = (line.split() for line in done.out.splitlines() if line.startswith(metric))
-    assert row[1:3] == ["131,072", "131,073"] and row[-1] == "difference"
-    assert memsim("validate", "transpose_xor", "--traces", shelf(tmp_path / "good", recording)).code == 0
-
-
-def test_everything(memsim: Run, tmp_path: Path) -> None:
-    folder = shelf(
-        tmp_path, recorded("transpose_xor"), recorded("kernel_v4"), recorded("kernel_v4", ragged=True)
-    )
-    done = memsim("validate", "--all", "--traces", folder)
-    assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[-1].startswith("3 of 3 launches as predicted: ")
-    assert len(memsim("validate", "--all", "--size", "ragged", "--traces", folder).out.splitlines()) == 2
-    assert len(json.loads(memsim("validate", "--all", "--json", "--traces", folder).out)) == 3
-    changed = replace(recorded("kernel_v4"), ptx="0" * 64, date="2030-01-01T00:00:00Z")
-    done = memsim("validate", "--all", "--traces", shelf(folder, changed))
-    assert done.code == 2 and "kernel_v4 has changed since it was recorded" in done.err
-    assert done.out.splitlines()[-1].startswith("2 of 2 launches")
 
 
 @pytest.mark.parametrize(
@@ -161,19 +57,6 @@ def test_bad_input(arguments: tuple[str, ...], says: str, memsim: Run) -> None:
     assert says in done.err
 
 
-def code_recording(kernel: str, size: str | None = None) -> CodeRecording:
-    spec = compiled()[kernel]
-    recording = newest_code(TRACES, spec, size_of(spec, size))
-    assert recording is not None
-    return recording
-
-
-def code_shelf(folder: Path, *recordings: CodeRecording) -> Path:
-    for recording in recordings:
-        recording.save(new_code_path(folder, recording, DEFAULT[: len(recording.extents)]))
-    return folder
-
-
 def with_figure(recording: CodeRecording, address: int, metric: str, value: int) -> CodeRecording:
     """A copy with one figure of an instruction changed."""
     first, *others = recording.profiles
@@ -183,8 +66,8 @@ def with_figure(recording: CodeRecording, address: int, metric: str, value: int)
     return replace(recording, profiles=(replace(first, figures=figures), *others))
 
 
-def test_the_newest_recording_by_instruction(memsim: Run) -> None:
-    done = memsim("validate", "transpose_xor")
+def test_a_recording(memsim: Run) -> None:
+    done = memsim("validate", "transpose_xor", "--gpu", H200)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert (
@@ -195,14 +78,14 @@ def test_the_newest_recording_by_instruction(memsim: Run) -> None:
     assert "Equal: the memory instructions (4); --instructions shows them all." in lines
     assert not any("STS" in line for line in lines)
     assert "machine code of sm_90, made by NVRTC" in lines[-2] and lines[-1].startswith("Result: right")
-    whole = memsim("validate", "transpose_xor", "--instructions")
+    whole = memsim("validate", "transpose_xor", "--instructions", "--gpu", H200)
     (row,) = (line for line in whole.out.splitlines() if " STS " in line)
     assert row.split()[-4:] == ["inst_executed", "32,768", "32,768", "exact"]
     assert "shows them all" not in whole.out
 
 
-def test_json_by_instruction(memsim: Run) -> None:
-    record = json.loads(memsim("validate", "transpose_xor", "--json").out)
+def test_json(memsim: Run) -> None:
+    record = json.loads(memsim("validate", "transpose_xor", "--json", "--gpu", H200).out)
     assert record["passed"] and (record["title"], record["where"]) == (
         "transpose_xor 1024,1024",
         "NVIDIA H200",
@@ -213,33 +96,52 @@ def test_json_by_instruction(memsim: Run) -> None:
 
 
 def test_an_instruction_that_differs_fails_and_is_named(memsim: Run, tmp_path: Path) -> None:
-    good = code_recording("transpose_xor")
+    good = recorded("transpose_xor")
     row = next(i for i, text in enumerate(good.profiles[0].sass) if " STS " in f" {text}")
     address = good.profiles[0].addresses[row]
     wrong = with_figure(good, address, "memory_l1_wavefronts_shared", 32_769)
-    done = memsim("validate", "transpose_xor", "--traces", code_shelf(tmp_path, wrong))
+    done = memsim("validate", "transpose_xor", "--traces", shelf(tmp_path, wrong))
     assert done.code == 1
     head = done.out.splitlines()[0]
     assert head.startswith(f"transpose_xor 1024,1024 on NVIDIA H200: differs: {address:#06x} @")
     shown = [line for line in done.out.splitlines() if line.endswith("difference")]
     assert any("memory_l1_wavefronts_shared" in line and "32,769" in line for line in shown)
-    assert memsim("validate", "transpose_xor", "--traces", code_shelf(tmp_path / "good", good)).code == 0
+    assert memsim("validate", "transpose_xor", "--traces", shelf(tmp_path / "good", good)).code == 0
 
 
-def test_everything_by_instruction_goes_before_ptx(memsim: Run, tmp_path: Path) -> None:
-    xor, v4 = code_recording("transpose_xor"), code_recording("kernel_v4")
-    line_by_line = replace(recorded("kernel_v4"), device=v4.device)
-    folder = shelf(code_shelf(tmp_path, xor, v4), line_by_line, recorded("transpose_xor"))
+def test_a_changed_counter_fails(memsim: Run, tmp_path: Path) -> None:
+    metric = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
+    first, *others = recorded("transpose_xor").profiles
+    assert first.counters[metric].value == 131_072
+    counters = {**first.counters, metric: replace(first.counters[metric], value=131_073)}
+    wrong = replace(recorded("transpose_xor"), profiles=(replace(first, counters=counters), *others))
+    done = memsim("validate", "transpose_xor", "--traces", shelf(tmp_path, wrong))
+    assert done.code == 1
+    assert done.out.startswith(f"transpose_xor 1024,1024 on NVIDIA H200: differs: {metric} (")
+    (row,) = (line.split() for line in done.out.splitlines() if line.startswith(metric))
+    assert row[1:3] == ["131,072", "131,073"] and row[-1] == "difference"
+
+
+def test_a_size_of_a_kernel(memsim: Run) -> None:
+    done = memsim("validate", "kernel_v4", "--size", "ragged", "--gpu", H200)
+    assert done.code == 0 and done.out.startswith("kernel_v4 331,269,147 on NVIDIA H200: equal")
+    assert memsim("validate", "kernel_v4", "--size", "331,269,147", "--gpu", H200).out == done.out
+
+
+def test_everything(memsim: Run, tmp_path: Path) -> None:
+    xor, ragged = recorded("transpose_xor"), recorded("kernel_v4", "ragged")
+    folder = shelf(tmp_path, xor, recorded("kernel_v4"), ragged)
     done = memsim("validate", "--all", "--traces", folder)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[-2].startswith("2 of 2 launches as predicted, by instruction: ")
-    assert lines[-1].startswith("1 of 1 launches as predicted: ")
-    assert [line.split()[0] for line in lines[:-2]] == ["kernel_v4", "transpose_xor", "transpose_xor"]
+    assert lines[-1].startswith("3 of 3 launches as predicted, by instruction: ")
+    assert [line.split()[0] for line in lines[:-1]] == ["kernel_v4", "kernel_v4", "transpose_xor"]
+    assert len(memsim("validate", "--all", "--size", "ragged", "--traces", folder).out.splitlines()) == 2
     assert len(json.loads(memsim("validate", "--all", "--json", "--traces", folder).out)) == 3
     stale = replace(xor, code=replace(xor.code, digest="0" * 64), date="2030-01-01T00:00:00Z")
-    done = memsim("validate", "--all", "--traces", code_shelf(folder, stale))
+    done = memsim("validate", "--all", "--traces", shelf(folder, stale))
     assert done.code == 2 and "transpose_xor has changed since it was recorded" in done.err
+    assert done.out.splitlines()[-1].startswith("2 of 2 launches")
 
 
 @pytest.fixture
@@ -252,7 +154,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         found = []
         for job in launches:
             if job.size:
-                one = code_recording(recorded_name(job), ",".join(map(str, job.size.values())))
+                one = recorded(recorded_name(job), ",".join(map(str, job.size.values())))
                 assert one.result is not None
                 found.append(replace(one, result=replace(one.result, right=settings["right"])))
             else:
@@ -260,7 +162,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
                 made = CodeLaunchRecord(job.loaded.name, shape.grid, shape.block, shape.shared_bytes, ())
                 code = CodeOrigin(origin.compiler, origin.arch, origin.digest)
                 profiles = settings["profiles"]((profiled(job),))
-                like = code_recording("kernel_v1")
+                like = recorded("kernel_v1")
                 changes = {"name": recorded_name(job), "size": None, "result": None}
                 found.append(replace(like, profiles=profiles, code=code, launch=made, **changes))
         return found
@@ -279,7 +181,7 @@ def test_live_and_record(memsim: Run, measured: dict[str, Any], tmp_path: Path) 
     home = tmp_path / "nvidia-h200" / "code"
     assert first.err == f"recorded: {home / 'kernel_v4.json'}\n"
     assert second.err == f"recorded: {home / 'kernel_v4.run2.json'}\n"
-    assert load_code_recording(home / "kernel_v4.run2.json") == code_recording("kernel_v4")
+    assert load_code_recording(home / "kernel_v4.run2.json") == recorded("kernel_v4")
     memsim("validate", "kernel_v4", "--live", "--record", "--size", "ragged", "--traces", tmp_path)
     assert (home / "kernel_v4.331x269x147.json").is_file()
     assert measured["launches"] == [("kernel_v4", (331, 269, 147))]

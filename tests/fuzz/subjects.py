@@ -43,7 +43,6 @@ from memsim.trace import storage
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
 from memsim.validate.rates.rates_recording import load_rates
-from memsim.validate.recording import load_recording
 from tests.fuzz.mutate import any_value, bytes_of, text_of, value_of
 
 STEPS = 5_000  # instructions after which a launch is endless
@@ -238,9 +237,7 @@ def documents() -> list[tuple[str, Any]]:
     for path in sorted(data_folder("traces").rglob("*.json"))[::25]:
         record = json.loads(path.read_text("utf-8"))
         if "profiles" in record:
-            found.append(
-                ("code" if "launch" not in record or "entry" not in record["launch"] else "run", record)
-            )
+            found.append(("code", record))
     for path in data_folder("traces").glob("*/rates/rates.json"):
         record = json.loads(path.read_text("utf-8"))
         found.append(("rates", {**record, "launches": record["launches"][:2]}))
@@ -248,7 +245,6 @@ def documents() -> list[tuple[str, Any]]:
 
 
 READERS: dict[str, Callable[[Path], Any]] = {
-    "run": load_recording,
     "code": load_code_recording,
     "rates": load_rates,
 }

@@ -18,7 +18,7 @@ from memsim.arch import SM_90, Rule
 from memsim.model import alike as model
 from memsim.trace import record, writers
 from memsim.trace.trace import Trace
-from memsim.validate.predict import accesses_by_place, predict
+from memsim.validate.predict import accesses_of, predict
 from tests.traces import make_trace, site
 from tests.traces import requests as any_request
 
@@ -58,9 +58,9 @@ def without_notes(analysis: Analysis) -> dict[str, Any]:
     return {key: value for key, value in analysis.to_dict().items() if key != "notes"}
 
 
-def figures(trace: Trace) -> dict[Any, Any]:
-    """What is compared with a recording, for each place."""
-    return {place: predict(accesses, SM_90) for place, accesses in accesses_by_place(trace).items()}
+def figures(trace: Trace) -> list[Any]:
+    """What is compared with a recording, for each site."""
+    return [predict([access], SM_90) for access in accesses_of(trace)]
 
 
 def test_too_many_requests_are_folded_and_no_count_is_another(

@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import cache
 
 from memsim.data import data_folder
-from memsim.kernels import catalog
-from memsim.validate.recording import Recording
-from memsim.validate.recordings import newest_recording
+from memsim.kernels import compiled
+from memsim.validate.code_recording import CodeRecording
+from memsim.validate.code_recordings import newest_code
+from memsim.validate.sizes import size_of
 from tests.validate.fake_gpu import any_gpu, gpu
 
 __all__ = ["any_gpu", "gpu"]  # fixtures
 
 TRACES = data_folder("traces")
-H100 = "nvidia-h100-80gb-hbm3"
-RAGGED = {"kernel_v4": (331, 269, 147), "sgemm_128x256x8": (331, 269, 147), "transpose_xor": (331, 269)}
+H100, H200 = "nvidia-h100-80gb-hbm3", "nvidia-h200"
 
 
 @cache
-def recorded(kernel: str, ragged: bool = False, gpu: str = H100) -> Recording:
-    """The newest recording of a kernel, at its default or its ragged size."""
-    spec = catalog()[kernel].pick()
-    return newest_recording(TRACES, spec, RAGGED[kernel] if ragged else tuple(spec.sizes().values()), gpu)
+def recorded(kernel: str, size: str | None = None, gpu: str = H200) -> CodeRecording:
+    """The newest recording of a kernel; sizes as in `size_of`."""
+    spec = compiled()[kernel]
+    return newest_code(TRACES, spec, size_of(spec, size), gpu)

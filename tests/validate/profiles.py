@@ -25,7 +25,7 @@ def profiled(job: Job, metrics: Sequence[str] | None = None) -> CodeProfile:
         chosen = {name: counters.get(name, Counted(0, "")) for name in metrics}
         return CodeProfile(job.loaded.name, shape.grid, shape.block, 1, chosen)
     figures = {
-        address: predict(accesses, analysis.arch).figures
+        address: predict(accesses, analysis.arch)
         for address, accesses in accesses_by_address(analysis.trace).items()
     }
     ops = list(machine_of(job).program.ops)

@@ -2,46 +2,74 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from memsim.analysis import analyze_trace
 from memsim.kernels import Spec, compiled
-from memsim.validate.code_recordings import newest_code
-from memsim.validate.recordings import newest_recording
-from memsim.validate.replay import replay, replay_code
+from memsim.validate.code_recording import load_code_recording
+from memsim.validate.code_recordings import code_paths
+from memsim.validate.replay import replay
 from memsim.validate.sizes import RAGGED, size_of
-from tests.few import few
-from tests.validate.conftest import H100, TRACES
+from memsim.validate.verdicts import NOISE, UNMODELLED
+from tests.few import KERNELS, few
+from tests.validate.conftest import TRACES, recorded
 
-H200 = "nvidia-h200"
-TILES = ("sgemm_parts", "sum_of_parts")  # families that are recorded by instruction only, on an H200
-BY_LINE = [spec for spec in compiled().values() if spec.family.name not in TILES]
+PATHS = code_paths(TRACES)
+KEPT = {path.stem for path in PATHS if path.name.split(".")[0] in KERNELS}
+SPECS = list(compiled().values())
+# PTX is an estimate: of a tile for parts of a sum, ptxas moves loads.
+WITHOUT_PARTS = [spec for spec in SPECS if spec.family.name != "sgemm_parts"]
 SIZES = pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])
+# What an L1 cache that misses adds to a copy of scattered data; docs/model.md.
+BY_HITS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
+# What the Source page shows of guarded copies; no rule for it was found.
+OF_COPIES = {
+    "memory_l1_wavefronts_shared",
+    "memory_l1_wavefronts_shared_ideal",
+    "memory_l2_theoretical_sectors_global",
+    "memory_l2_theoretical_sectors_global_ideal",
+}
+
+
+@SIZES
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_every_kernel_is_recorded_as_it_ships(spec: Spec, size: str | None) -> None:
+    recording = recorded(spec.name, size)
+    assert recording.code.digest == spec.kernel().origin.digest
+    assert recording.result is not None and recording.result.right
+
+
+@pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
+def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
+    comparison = replay(load_code_recording(path))
+    assert not comparison.differences
+    has_copies = path.name.startswith(("sgemm_128x256x8", "tile_"))
+    open_totals = {figure.metric for figure in comparison.totals if figure.verdict == UNMODELLED}
+    assert open_totals <= ({BY_HITS, *OF_COPIES} if has_copies else set())
+    for row in comparison.rows:
+        open_figures = {figure.metric for figure in row.figures if figure.verdict == UNMODELLED}
+        assert open_figures <= (OF_COPIES if "LDGSTS" in row.sass and has_copies else set())
+    proven = {figure.metric for figure in comparison.figures if figure.verdict == NOISE}
+    assert proven <= {figure.metric for figure in comparison.totals}
+    assert len(comparison.rows) >= 2 and len(comparison.totals) == 15
 
 
 @pytest.mark.some(4)
 @SIZES
-@pytest.mark.parametrize(
-    "spec", few(list(compiled().values()), ("tile_32x64x32",), name=lambda spec: spec.name)
-)
-def test_every_kernel_is_recorded_by_instruction_and_as_predicted(spec: Spec, size: str | None) -> None:
-    recording = newest_code(TRACES, spec, size_of(spec, size), H200)
-    assert recording is not None and recording.result is not None
-    assert recording.result.right
-    assert replay_code(recording).differences == {}
-
-
-@SIZES
-@pytest.mark.parametrize("spec", few(BY_LINE, name=lambda spec: spec.name))
-def test_every_kernel_is_recorded_by_line_and_as_predicted(spec: Spec, size: str | None) -> None:
-    for gpu in (H100, H200):
-        recording = newest_recording(TRACES, spec, size_of(spec, size), gpu)
-        comparison = replay(recording)
-        assert comparison.passed, comparison.differences
-        assert recording.result.right
+@pytest.mark.parametrize("spec", few(WITHOUT_PARTS, ("kernel_v4",), name=lambda spec: spec.name))
+def test_the_ptx_that_ships_is_counted_like_its_machine_code(spec: Spec, size: str | None) -> None:
+    extents = size_of(spec, size)
+    estimate, totals = analyze_trace(spec.trace(extents, code="ptx")).totals, spec.analyze(extents).totals
+    assert {metric: estimate[metric] for metric in totals if estimate[metric] is not None} == {
+        metric: count for metric, count in totals.items() if estimate[metric] is not None
+    }
+    assert sum(count is not None for count in estimate.values()) >= 10
 
 
 def test_ragged_sizes_fit_no_tile_where_the_kernel_allows() -> None:
-    for spec in compiled().values():
+    for spec in SPECS:
         size = dict(zip(spec.family.sizes, size_of(spec, RAGGED), strict=True))
         for name, divisor in spec.requires:
             assert size[name] % divisor == 0

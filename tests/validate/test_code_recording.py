@@ -21,7 +21,7 @@ from memsim.validate.live import machine_of, opcodes
 from memsim.validate.profiles import SOURCE_METRICS
 from tests.few import few
 from tests.validate import fakes
-from tests.validate.conftest import TRACES
+from tests.validate.conftest import H200, TRACES
 from tests.validate.profiles import profiled
 from tests.validate.test_report import reader
 
@@ -37,9 +37,7 @@ LAUNCH = SPEC.job((64, 64))
 
 
 def recorded() -> CodeRecording:
-    recording = newest_code(TRACES, SPEC, (1024, 1024))
-    assert recording is not None
-    return recording
+    return newest_code(TRACES, SPEC, (1024, 1024), H200)
 
 
 @pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
@@ -128,9 +126,17 @@ def test_the_newest_recording_of_the_code_as_it_is(tmp_path: Path) -> None:
         one.save(new_code_path(tmp_path, one, (1024, 1024)))
     assert newest_code(tmp_path, SPEC, (1024, 1024)) == later
     assert newest_code(tmp_path, SPEC, (1024, 1024), "nvidia-h200") == later
-    assert newest_code(tmp_path, SPEC, (1024, 1024), "nvidia-a100") is None
-    assert newest_code(tmp_path, SPEC, (64, 64)) is None
     assert list(newest_code_of_each(tmp_path)) == [other]
+
+
+def test_a_missing_recording_says_which_there_are(tmp_path: Path) -> None:
+    with pytest.raises(MemsimError, match="no recording of transpose_xor at 8,8") as caught:
+        newest_code(tmp_path, SPEC, (8, 8))
+    assert "--live --record" in str(caught.value)
+    recorded().save(new_code_path(tmp_path, recorded(), (1024, 1024)))
+    with pytest.raises(MemsimError, match="at 1024,1024 on nvidia-a100") as caught:
+        newest_code(tmp_path, SPEC, (1024, 1024), "nvidia-a100")
+    assert caught.value.hint == "there are: nvidia-h200 at 1024,1024"
 
 
 def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:

@@ -204,8 +204,6 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
                     one.kernel,
                     1,
                     {name: Counted(value, "") for name, value in one.counters.items() if name in metrics},
-                    0,
-                    0,
                     (),
                 )
                 for one in recording.parts[part]

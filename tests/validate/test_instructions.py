@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
-from memsim.kernels import Spec, catalog, compiled
+from memsim.kernels import catalog, compiled
 from memsim.validate.code_profile import CodeProfile
-from memsim.validate.code_recording import CodeRecording, load_code_recording
-from memsim.validate.code_recordings import code_paths, newest_code
 from memsim.validate.compare_instructions import (
     ARBITRATION,
     DIFFERS,
@@ -25,38 +22,18 @@ from memsim.validate.compare_instructions import (
     InstructionRow,
     compare_code,
 )
-from memsim.validate.compare_lines import DIFFERENT, NOISE, UNMODELLED
 from memsim.validate.live import ARBITRATION as CONTENDED
 from memsim.validate.profiles import SOURCE_METRICS, Counted
-from memsim.validate.replay import replay_code
-from memsim.validate.sizes import RAGGED, size_of
-from tests.few import KERNELS, few
-from tests.validate.conftest import TRACES
+from memsim.validate.replay import replay
+from memsim.validate.verdicts import DIFFERENT, NOISE, UNMODELLED
+from tests.validate.conftest import recorded
 from tests.validate.profiles import profiled
 
-H200 = "nvidia-h200"
-PATHS = code_paths(TRACES)
-KEPT = {path.stem for path in PATHS if path.name.split(".")[0] in KERNELS}
 STORES = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum"
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 # What an L1 cache that misses adds to a copy of scattered data; docs/model.md.
 BY_HITS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
-# What the Source page shows of guarded copies; no rule for it was found.
-OF_COPIES = {
-    "memory_l1_wavefronts_shared",
-    "memory_l1_wavefronts_shared_ideal",
-    "memory_l2_theoretical_sectors_global",
-    "memory_l2_theoretical_sectors_global_ideal",
-}
-
-
-@cache
-def recorded(kernel: str) -> CodeRecording:
-    spec = compiled()[kernel]
-    recording = newest_code(TRACES, spec, list(spec.family.sizes.values()), H200)
-    assert recording is not None
-    return recording
 
 
 @cache
@@ -65,29 +42,6 @@ def analysis(kernel: str) -> Analysis:
 
 
 @pytest.mark.some(4)
-@pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
-def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
-    comparison = replay_code(load_code_recording(path))
-    assert not comparison.differences
-    has_copies = path.name.startswith(("sgemm_128x256x8", "tile_"))
-    open_totals = {figure.metric for figure in comparison.totals if figure.verdict == UNMODELLED}
-    assert open_totals <= ({BY_HITS, *OF_COPIES} if has_copies else set())
-    for row in comparison.rows:
-        open_figures = {figure.metric for figure in row.figures if figure.verdict == UNMODELLED}
-        assert open_figures <= (OF_COPIES if "LDGSTS" in row.sass and has_copies else set())
-    proven = {figure.metric for figure in comparison.figures if figure.verdict == NOISE}
-    assert proven <= {figure.metric for figure in comparison.totals}
-    assert len(comparison.rows) >= 2 and len(comparison.totals) == 15
-
-
-@pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])
-@pytest.mark.parametrize("spec", list(compiled().values()), ids=lambda spec: spec.name)
-def test_every_kernel_is_recorded_as_it_ships(spec: Spec, size: str | None) -> None:
-    recording = newest_code(TRACES, spec, size_of(spec, size), H200)
-    assert recording is not None
-    assert recording.result is not None and recording.result.right
-
-
 def with_counter(
     profiles: Sequence[CodeProfile], metric: str, change: Callable[[float], float], run: int
 ) -> list[CodeProfile]:
@@ -256,13 +210,13 @@ def test_a_part_of_the_grid_and_ptx_are_refused() -> None:
 
 def test_a_kernel_that_has_changed_is_refused() -> None:
     recording = recorded("kernel_v4")
-    assert replay_code(recording)
+    assert replay(recording)
     for changed in (
         replace(recording, code=replace(recording.code, digest="0" * 64)),
         replace(recording, launch=replace(recording.launch, grid=(1, 1, 1))),
     ):
         with pytest.raises(MemsimError, match="kernel_v4 has changed since it was recorded") as caught:
-            replay_code(changed)
+            replay(changed)
         assert "--live --record" in str(caught.value)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import memsim
 from memsim.errors import MemsimError
 from memsim.validate.device import Device
-from memsim.validate.predict import accesses_by_place
+from memsim.validate.predict import accesses_of
 from memsim.validate.probe import run_probe as measure
 from memsim.validate.probe.instructions import ACTIVE_BIT, EMPTY, FILE, HARNESS_LINE, INSTRUCTIONS, program
 from memsim.validate.probe.judge_rules import judge_probe
@@ -63,10 +63,8 @@ def test_each_pattern_has_its_line_and_its_addresses(instruction: Any) -> None:
     analysis = memsim.analyze(
         kernel, 1, 32, [table, np.zeros((6, 32), np.uint32), memory, np.zeros(32, np.uint32)]
     )
-    places = accesses_by_place(analysis.trace)
-    probed = {place.line: group for place, group in places.items() if place.line != HARNESS_LINE}
-    assert sorted(probed) == [1, 2, 3, 4, 5, 6]
-    for line, ((access,), where) in enumerate(zip(probed.values(), addresses, strict=True), 1):
+    probed = [access for access in accesses_of(analysis.trace) if access.site.line != HARNESS_LINE]
+    for line, (access, where) in enumerate(zip(probed, addresses, strict=True), 1):
         assert (access.site.file, access.site.line) == (FILE, line)
         assert access.site.op == instruction.op or instruction.counter == "atom"
         assert (access.site.space, access.site.width) == (instruction.space, instruction.width)
@@ -179,7 +177,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             SassRow(80, FILE, HARNESS_LINE, "LDG.E R0, desc[UR4][R2.64]", (9,) * 7),
             SassRow(96, FILE, 1, "@!PT LDS RZ, [RZ]", (9,) * 7),
         ]
-        one = Profile("probe", 9, {METRICS[0]: Counted(5, "")}, 99, 99, tuple(rows))
+        one = Profile("probe", 9, {METRICS[0]: Counted(5, "")}, tuple(rows))
         return [one] * (measure.LAUNCHES * len(ran[-1]))
 
     monkeypatch.setattr(measure, "profile", profile)

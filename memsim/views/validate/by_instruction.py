@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.validate.compare_instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
-from memsim.validate.compare_lines import DIFFERENT, UNMODELLED, VERDICTS
+from memsim.validate.verdicts import DIFFERENT, UNMODELLED, VERDICTS
 from memsim.views.screen import open_console
-from memsim.views.validate.by_line import (
+from memsim.views.validate.figures import (
     add_figure,
     figure_table,
     figure_to_dict,

@@ -1,0 +1,79 @@
+"""Verdicts on single values, predicted and measured.
+
+There is no tolerance: a value is equal, or a surplus is proven to be arbitration, or it is a difference.
+
+Arbitration. If warps compete, shared accesses take more wavefronts. That does not depend on addresses,
+differs in each run, and has its own counter, `l1tex__data_bank_conflicts_type_arbitration.sum`. A surplus
+counts as arbitration only if
+
+1. the source counters, which exclude arbitration, show the predicted values for every access, and
+2. in the same pass over the kernel, wavefronts and conflicts exceed their predictions by the same number, and
+   the arbitration counter is at least that number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from memsim.validate.live import ARBITRATION, ONE_PASS
+from memsim.validate.profiles import ProfilerRun, counted_together, counter_of
+
+EXACT = "exact"
+NOISE = "arbitration"
+UNMODELLED = "not modelled"
+DIFFERENT = "difference"
+VERDICTS = (EXACT, NOISE, UNMODELLED, DIFFERENT)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricComparison:
+    """One value, predicted and measured.
+
+    predicted: None if there is no rule. arbitration: the part of the measured value proven to be arbitration.
+    """
+
+    metric: str
+    predicted: int | None
+    measured: int | float | None
+    arbitration: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """One of `VERDICTS`."""
+        if self.predicted is None or self.measured is None:
+            return UNMODELLED
+        own = self.measured - self.arbitration
+        if own == self.predicted:
+            return NOISE if self.arbitration else EXACT
+        return DIFFERENT
+
+
+def counter_figures(
+    profiles: Sequence[ProfilerRun],
+    predicted: Mapping[str, int | None],
+    explained: bool,
+) -> Iterator[MetricComparison]:
+    """The hardware's counters.
+
+    predicted: by ncu's names. explained: the source counters show the predicted values for every access.
+    """
+    one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
+    for metric, expected in predicted.items():
+        measured = counter_of(profiles, metric)
+        surplus = 0
+        if expected is not None and metric in one_pass:
+            together = counted_together(profiles, set(one_pass[metric]))
+            measured = together[metric] if together else measured
+            surplus = _arbitration(together, predicted) if together and explained else 0
+        yield MetricComparison(metric, expected, measured, surplus)
+
+
+def _arbitration(together: Mapping[str, int | float], predicted: Mapping[str, int | None]) -> int:
+    """The surplus that is proven to be arbitration by counters of one pass; else 0."""
+    expected = {metric: predicted.get(metric) for metric in together if metric != ARBITRATION}
+    surplus = {together[metric] - count for metric, count in expected.items() if count is not None}
+    proven = (
+        None not in expected.values() and len(surplus) == 1 and 0 <= max(surplus) <= together[ARBITRATION]
+    )
+    return int(max(surplus)) if proven else 0
