@@ -1,4 +1,4 @@
-"""The table of the microbenchmarks in docs/validation.md: each rule beside the newest recording of each GPU."""
+"""The table of the microbenchmarks in docs/validation.md: rules beside the newest recording of each GPU."""
 
 from __future__ import annotations
 
