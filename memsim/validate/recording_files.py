@@ -1,14 +1,18 @@
-"""Files of recordings: JSON validated by types, never overwritten."""
+"""Files of recordings, never overwritten: JSON validated by types, and arrays (`.npz`) with a JSON head."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable
+import os
+import zipfile
+from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.files import read_json, write_text
@@ -34,9 +38,7 @@ def check_record(record: Any, version: int, document: type[T], file: str | None 
     Raises:
         MemsimError: it is invalid.
     """
-    found = record.get("schema") if isinstance(record, dict) else None
-    if found != version:
-        raise MemsimError(f"a recording of schema {found!r}; this memsim reads schema {version}", file=file)
+    _check_schema(record.get("schema") if isinstance(record, dict) else None, version, file)
     try:
         return msgspec.convert(record, document)
     except (msgspec.ValidationError, ValueError) as error:
@@ -58,6 +60,49 @@ def write_record(record: dict[str, Any], path: Path, replaces: bool = False) -> 
     write_text(path, _text(record) + "\n", "the recording")
 
 
+def write_arrays(head: dict[str, Any], arrays: dict[str, Any], path: Path) -> None:
+    """Write a new file of arrays atomically; `head` is what is not an array, with its schema.
+
+    Raises:
+        MemsimError: it cannot be written.
+    """
+    draft = path.with_suffix(f".{os.getpid()}.tmp.npz")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(draft, head=np.array(json.dumps(head)), **arrays)
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+
+
+@contextlib.contextmanager
+def read_arrays(path: Path, version: int, what: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The head, without its schema, and the arrays of a file of schema `version`, for the code inside.
+
+    what: what is recorded, for errors.
+
+    Raises:
+        MemsimError: no such file, another schema, or what the code inside looks for is missing.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+            head = json.loads(str(arrays["head"]))
+            _check_schema(head.pop("schema"), version, str(path))
+            yield head, arrays
+    except OSError as error:
+        raise MemsimError(f"cannot read the recording: {error.strerror or error}", file=str(path)) from None
+    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise MemsimError(f"not a recording {what}: {error}", file=str(path)) from None
+
+
+def _check_schema(found: object, version: int, file: str | None) -> None:
+    if found != version:
+        raise MemsimError(f"a recording of schema {found!r}; this memsim reads schema {version}", file=file)
+
+
 def on_gpu(folder: Path, paths: Iterable[Path], gpu: str | None, what: str, command: str) -> list[Path]:
     """The files below `folder` of the GPU with that folder name, or of any; sorted.
 
@@ -77,9 +122,9 @@ def on_gpu(folder: Path, paths: Iterable[Path], gpu: str | None, what: str, comm
     return fitting
 
 
-def free_path(home: Path, stem: str) -> Path:
+def free_path(home: Path, stem: str, suffix: str = ".json") -> Path:
     """`STEM.json` in the folder `home`, or the first unused of `STEM.run2.json` and so on."""
-    names = (f"{stem}.json" if run == 1 else f"{stem}.run{run}.json" for run in count(1))
+    names = (stem + (f".run{run}" if run > 1 else "") + suffix for run in count(1))
     return next(home / name for name in names if not (home / name).exists())
 
 

@@ -7,17 +7,14 @@ never overwritten.
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from memsim.errors import MemsimError
-from memsim.validate.recording_files import on_gpu
+from memsim.validate.recording_files import free_path, on_gpu, read_arrays, write_arrays
 
 SCHEMA = 1
 HOME = "hopper"
@@ -64,9 +61,8 @@ class HopperRecording:
             MemsimError: it cannot be written.
         """
         home = folder / str(self.about["gpu"]).lower().replace(" ", "-") / HOME
-        names = (f"{self.name}.npz" if run == 1 else f"{self.name}.run{run}.npz" for run in count(1))
-        path = next(home / name for name in names if not (home / name).exists())
-        arrays: dict[str, Any] = {}
+        path = free_path(home, self.name, ".npz")
+        arrays = {"source": np.array(self.source)}
         for part, launches in self.parts.items():
             metrics = self.metrics[part]
             plain = [
@@ -84,13 +80,7 @@ class HopperRecording:
             arrays[f"{part}_tables"] = np.array([one.table for one in launches], np.uint32)
             rows = [[one.counters.get(metric, -1) for metric in metrics] for one in launches]
             arrays[f"{part}_counters"] = np.array(rows, np.int64)
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            with path.open("xb") as file:
-                head = json.dumps({"schema": SCHEMA, **self.about})
-                np.savez_compressed(file, head=np.array(head), source=np.array(self.source), **arrays)
-        except OSError as error:
-            raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+        write_arrays({"schema": SCHEMA, **self.about}, arrays, path)
         return path
 
 
@@ -100,26 +90,11 @@ def load_hopper(path: Path) -> HopperRecording:
     Raises:
         MemsimError: no such file, or not a complete recording of a known schema.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return _from_arrays(path, dict(file))
-    except OSError as error:
-        raise MemsimError(f"cannot read the recording: {error.strerror or error}", file=str(path)) from None
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise MemsimError(f"not a recording of Hopper's probe: {error}", file=str(path)) from None
-
-
-def _from_arrays(path: Path, arrays: dict[str, Any]) -> HopperRecording:
-    about = json.loads(str(arrays["head"]))
-    schema = about.pop("schema")
-    if schema != SCHEMA:
-        raise MemsimError(
-            f"a recording of schema {schema!r}; this memsim reads schema {SCHEMA}", file=str(path)
-        )
-    names = [name.removesuffix("_launches") for name in arrays if name.endswith("_launches")]
-    metrics = {name: tuple(map(str, arrays[f"{name}_metrics"])) for name in names}
-    parts = {name: tuple(_launches(arrays, name, metrics[name])) for name in names}
-    return HopperRecording(path.name.partition(".")[0], about, str(arrays["source"]), parts, metrics)
+    with read_arrays(path, SCHEMA, "of Hopper's probe") as (about, arrays):
+        names = [name.removesuffix("_launches") for name in arrays if name.endswith("_launches")]
+        metrics = {name: tuple(map(str, arrays[f"{name}_metrics"])) for name in names}
+        parts = {name: tuple(_launches(arrays, name, metrics[name])) for name in names}
+        return HopperRecording(path.name.partition(".")[0], about, str(arrays["source"]), parts, metrics)
 
 
 def _launches(arrays: dict[str, Any], part: str, metrics: tuple[str, ...]) -> Iterator[HopperLaunch]:

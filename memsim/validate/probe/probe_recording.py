@@ -5,20 +5,13 @@ Stored in an `.npz` file that is never overwritten.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import zipfile
 from dataclasses import asdict, dataclass
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from memsim.errors import MemsimError
 from memsim.validate.device import Device
-from memsim.validate.recording_files import on_gpu
+from memsim.validate.recording_files import free_path, on_gpu, read_arrays, write_arrays
 
 SCHEMA = 1
 STEM = "probe"
@@ -60,25 +53,15 @@ class ProbeRecording:
         Raises:
             MemsimError: it cannot be written.
         """
-        home = folder / self.device.slug
-        names = (f"{STEM}.npz" if run == 1 else f"{STEM}.run{run}.npz" for run in count(1))
-        path = next(home / name for name in names if not (home / name).exists())
+        path = free_path(folder / self.device.slug, STEM, ".npz")
         about = {"schema": SCHEMA, "ncu": self.ncu, "date": self.date, "seed": self.seed}
-        head = json.dumps({**about, "device": asdict(self.device), "instructions": list(self.probed)})
         arrays = {
             f"{name}_{array}": getattr(probed, array)
             for name, probed in self.probed.items()
             for array in ARRAYS
         }
-        draft = path.with_suffix(f".{os.getpid()}.tmp.npz")
-        try:
-            home.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(draft, head=np.array(head), metrics=np.array(self.metrics), **arrays)
-            draft.replace(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink()
-            raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+        head = {**about, "device": asdict(self.device), "instructions": list(self.probed)}
+        write_arrays(head, {"metrics": np.array(self.metrics), **arrays}, path)
         return path
 
 
@@ -88,31 +71,18 @@ def load_probe(path: Path) -> ProbeRecording:
     Raises:
         MemsimError: no such file, or not a complete recording of a known schema.
     """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return _from_arrays(path, dict(file))
-    except OSError as error:
-        raise MemsimError(f"cannot read the recording: {error.strerror or error}", file=str(path)) from None
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise MemsimError(f"not a recording of the probe: {error}", file=str(path)) from None
-
-
-def _from_arrays(path: Path, arrays: dict[str, Any]) -> ProbeRecording:
-    head = json.loads(str(arrays["head"]))
-    if head["schema"] != SCHEMA:
-        raise MemsimError(
-            f"a recording of schema {head['schema']!r}; this memsim reads schema {SCHEMA}", file=str(path)
+    with read_arrays(path, SCHEMA, "of the probe") as (head, arrays):
+        return ProbeRecording(
+            device=Device(**head["device"]),
+            ncu=head["ncu"],
+            date=head["date"],
+            seed=head["seed"],
+            metrics=tuple(map(str, arrays["metrics"])),
+            probed={
+                name: Probed(*(arrays[f"{name}_{array}"] for array in ARRAYS))
+                for name in head["instructions"]
+            },
         )
-    return ProbeRecording(
-        device=Device(**head["device"]),
-        ncu=head["ncu"],
-        date=head["date"],
-        seed=head["seed"],
-        metrics=tuple(map(str, arrays["metrics"])),
-        probed={
-            name: Probed(*(arrays[f"{name}_{array}"] for array in ARRAYS)) for name in head["instructions"]
-        },
-    )
 
 
 def newest_probe(folder: Path, gpu: str | None = None) -> ProbeRecording:
