@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
 
 from memsim.ptx.basic_blocks import BasicBlock
 
+#: The basic blocks of each loop, by its header.
+Loops = dict[int, frozenset[int]]
 
-def reconvergence_points(onward: list[list[int]], loops: dict[int, int]) -> tuple[int, ...]:
+
+def reconvergence_points(onward: list[list[int]], loops: Loops) -> tuple[int, ...]:
     """For every basic block, the basic block at which lanes that diverge at its end reconverge.
 
     The index one past the last block stands for the end of the function: they never reconverge. The point is
@@ -24,24 +30,26 @@ def reconvergence_points(onward: list[list[int]], loops: dict[int, int]) -> tupl
     def candidates(loop: int | None) -> tuple[int, ...]:
         """The post-dominators if the back edges of this loop, and of the loops around it, lead to the end."""
         if loop not in levels:
-            around = [first for first, inside in loops.items() if loop is not None and inside >> loop & 1]
+            around = [first for first, inside in loops.items() if loop in inside]
             edges = [
-                [end if one in around and loops[one] >> number & 1 else one for one in ways]
+                [end if one in around and number in loops[one] else one for one in ways]
                 for number, ways in enumerate(onward)
             ]
-            while lost := set(range(end)) - _reaching(edges, end):
+            while lost := set(range(end)) - nx.ancestors(_graph(edges), end):
                 edges[max(lost)].append(end)
             levels[loop] = immediate_post_dominators(edges)
         return levels[loop]
 
     def nearest(number: int) -> int:
-        inside = [first for first, members in loops.items() if members >> number & 1]
-        left = 0  # basic blocks of inner loops, in which lanes do not reconverge within an iteration
-        for loop in [*sorted(inside, key=lambda first: loops[first].bit_count()), None]:
+        inside = [first for first, members in loops.items() if number in members]
+        left: frozenset[int] = (
+            frozenset()
+        )  # of inner loops, where lanes do not reconverge within an iteration
+        for loop in [*sorted(inside, key=lambda first: len(loops[first])), None]:
             found = candidates(loop)[number]
-            while found < end and left >> found & 1:
+            while found in left:
                 found = candidates(loop)[found]
-            if loop is None or (found < end and loops[loop] >> found & 1):
+            if loop is None or found in loops[loop]:
                 return found
             left = loops[loop]
         return end
@@ -57,7 +65,8 @@ def forward_edges(graph: tuple[BasicBlock, ...]) -> list[list[int]]:
     end = len(graph)
     edges = [[target for target in node.successors if not _only_ends(graph[target])] for node in graph]
     leaving = [n for n, node in enumerate(graph) if node.leaves or len(edges[n]) < len(node.successors)]
-    reaching = {number: _reaching(edges, number) for number in leaving}
+    flow = _graph(edges)
+    reaching = {number: {number} | nx.ancestors(flow, number) for number in leaving}
     entrances = Counter(target for onward in edges for target in onward)
     main = max(leaving, key=lambda n: (len(reaching[n]), entrances[n], n), default=end)
     kept = reaching.get(main, set())
@@ -73,50 +82,19 @@ def _only_ends(node: BasicBlock) -> bool:
     return node.leaves and not node.successors and node.end == node.start + 1
 
 
-def _reaching(edges: list[list[int]], target: int) -> set[int]:
-    """The basic blocks from which `target` can be reached, itself included."""
-    before: dict[int, list[int]] = {}
-    for number, onward in enumerate(edges):
-        for one in onward:
-            before.setdefault(one, []).append(number)
-    found, waiting = {target}, [target]
-    while waiting:
-        for one in before.get(waiting.pop(), ()):
-            if one not in found:
-                found.add(one)
-                waiting.append(one)
-    return found
-
-
-def post_dominators(edges: list[list[int]], order: Sequence[int]) -> list[int]:
-    """For every node its post-dominators, itself included, as bit sets.
-
-    `edges[n]` are the successors of n; the end is node `len(edges)` and must be reachable from every node.
-    order: the order of iteration; nodes near the end first converge fastest.
-    """
-    end = len(edges)
-    everything = (1 << end + 1) - 1
-    found = [everything] * end + [1 << end]
-    changed = True
-    while changed:
-        changed = False
-        for number in order:
-            common = everything
-            for target in edges[number]:
-                common &= found[target]
-            common |= 1 << number
-            if common != found[number]:
-                found[number] = common
-                changed = True
-    return found
+def _graph(edges: list[list[int]]) -> nx.DiGraph[Any]:
+    """A graph of these successors, and of the end, node `len(edges)`."""
+    graph: nx.DiGraph[Any] = nx.DiGraph()
+    graph.add_nodes_from(range(len(edges) + 1))
+    graph.add_edges_from((number, target) for number, ways in enumerate(edges) for target in ways)
+    return graph
 
 
 def immediate_post_dominators(edges: list[list[int]]) -> tuple[int, ...]:
-    """The immediate post-dominator of every node."""
-    members = post_dominators(edges, range(len(edges))[::-1])
-    # A node's set without the node itself is the set of its immediate post-dominator.
-    owner = {one: number for number, one in enumerate(members)}
-    return tuple(owner[members[number] & ~(1 << number)] for number in range(len(edges)))
+    """The immediate post-dominator of every node; the end, node `len(edges)`, can be reached from each."""
+    end = len(edges)
+    found = nx.immediate_dominators(_graph(edges).reverse(copy=False), end)
+    return tuple(found[number] for number in range(end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +114,10 @@ class Divergence:
 
 @dataclass(frozen=True, slots=True)
 class BranchesAndLoops:
-    """The divergent branches of a function, and the basic blocks of each loop, as bit sets, by its header."""
+    """The divergent branches of a function, and its loops."""
 
     divergences: tuple[Divergence, ...]
-    loops: dict[int, int]
+    loops: Loops
 
 
 def flow_of(graph: tuple[BasicBlock, ...]) -> BranchesAndLoops:
@@ -149,67 +127,60 @@ def flow_of(graph: tuple[BasicBlock, ...]) -> BranchesAndLoops:
     own.
     """
     end = len(graph)
-    dominators, before = _dominators(graph)
-    loops = _loops(graph, dominators, before)
+    dominators = _dominators(graph)
+    loops = _loops(graph, dominators)
     onward = forward_edges(graph)
-    points = reconvergence_points(onward, loops)
     found: list[Divergence] = []
     kept: dict[int, list[int]] = {}
-    for number, point in enumerate(points):
+    for number, point in enumerate(reconvergence_points(onward, loops)):
         if len(onward[number]) < 2 or point == end:
             continue
         around = [
-            (inside.bit_count(), first)
+            (len(inside), first)
             for first, inside in loops.items()
-            if inside >> number & 1 and not inside >> point & 1
+            if number in inside and point not in inside
         ]
         setter = max(around)[1] if around else number
         if any(_covers(one, setter, point, dominators, loops) for one in kept.get(point, ())):
             continue
         kept.setdefault(point, []).append(setter)
-        others = not dominators[point] >> setter & 1
-        found.append(Divergence(setter, bool(around), point, others))
+        found.append(Divergence(setter, bool(around), point, setter not in dominators[point]))
     return BranchesAndLoops(tuple(found), loops)
 
 
-def _covers(one: int, setter: int, point: int, dominators: list[int], loops: dict[int, int]) -> bool:
+def _covers(one: int, setter: int, point: int, dominators: list[set[int]], loops: Loops) -> bool:
     """Does the barrier set at `one` still hold for lanes that reach `setter`, as they have not passed the
     point since?
     """
-    if not dominators[setter] >> one & 1:
+    if one not in dominators[setter]:
         return False
-    return not any(
-        inside >> setter & 1 and inside >> point & 1 and not inside >> one & 1 for inside in loops.values()
-    )
+    return not any(setter in inside and point in inside and one not in inside for inside in loops.values())
 
 
-def _dominators(graph: tuple[BasicBlock, ...]) -> tuple[list[int], list[list[int]]]:
-    """(dominators of each basic block as bit sets, predecessors of each)."""
+def _dominators(graph: tuple[BasicBlock, ...]) -> list[set[int]]:
+    """Of each basic block, itself included; what nothing leads to is entered from outside."""
     end = len(graph)
-    before: list[list[int]] = [[] for _ in graph]
-    for number, node in enumerate(graph):
-        for target in node.successors:
-            before[target].append(number)
-    # They are the post-dominators of the reversed graph.
-    reversed_edges = [[end, *ways] if not number or not ways else ways for number, ways in enumerate(before)]
-    for number in set(range(end)) - _reaching(reversed_edges, end):  # unreachable loops
-        reversed_edges[number] = [end]
-    return post_dominators(reversed_edges, range(end)), before
+    flow = _graph([[*node.successors] for node in graph])
+    flow.add_edges_from((end, number) for number in range(end) if not number or not flow.in_degree(number))
+    flow.add_edges_from([(end, number) for number in set(flow) - nx.descendants(flow, end) - {end}])
+    immediate: dict[int, int] = nx.immediate_dominators(flow, end)
+
+    def upwards(number: int) -> Iterator[int]:
+        while number != end:
+            yield number
+            number = immediate[number]
+
+    return [set(upwards(number)) for number in range(end)]
 
 
-def _loops(graph: tuple[BasicBlock, ...], dominators: list[int], before: list[list[int]]) -> dict[int, int]:
-    """The basic blocks of each natural loop, as bit sets, by its header."""
-    found: dict[int, int] = {}
+def _loops(graph: tuple[BasicBlock, ...], dominators: list[set[int]]) -> Loops:
+    """Natural loops: a header dominates the branches back to it."""
+    found: dict[int, set[int]] = {}
+    flow = _graph([[*node.successors] for node in graph])
     for number, node in enumerate(graph):
         for first in node.successors:
-            if not dominators[number] >> first & 1:
-                continue
-            inside = found.get(first, 1 << first)
-            waiting = [number]
-            while waiting:
-                one = waiting.pop()
-                if not inside >> one & 1:
-                    inside |= 1 << one
-                    waiting.extend(before[one])
-            found[first] = inside
-    return found
+            if first in dominators[number]:
+                within = flow.subgraph(flow.nodes - {first})
+                inside = nx.ancestors(within, number) if number != first else set()
+                found.setdefault(first, {first}).update(inside, {number})
+    return {first: frozenset(inside) for first, inside in found.items()}

@@ -27,7 +27,7 @@ class Gate:
     waits: list[tuple[Barrier, bool]] = field(default_factory=list)
     sets: list[Barrier] = field(default_factory=list)
     waits_again: list[tuple[Barrier, bool]] = field(default_factory=list)
-    inside: int = 0
+    inside: frozenset[int] = frozenset()
     entry: int = 0
     again: int = 0
 
@@ -60,7 +60,7 @@ class Assembly:
             else:
                 self.sets.setdefault(branch, []).append(barrier)
             point = self.gate(one.point)
-            again = point.inside >> one.setter & 1
+            again = one.setter in point.inside
             (point.waits_again if again else point.waits).insert(0, (barrier, one.others))
 
     def emit(self) -> None:
@@ -90,7 +90,7 @@ class Assembly:
             for barrier in asm.meets:
                 asm.emit("BSYNC", barrier)
             following = self.gates.get(index + 1, Gate())
-            if following.waits + following.sets and following.inside >> ends[index] & 1:
+            if following.waits + following.sets and ends[index] in following.inside:
                 asm.emit("BRA", Label("", None), label=index + 1)  # skip the gate of the loop it is in
         self.gates[len(code)] = Gate(entry=len(asm.emitted), again=len(asm.emitted))
         asm.begin(PtxInstruction("ret", (), (), source=code[-1].source if code else None))
@@ -107,7 +107,7 @@ class Assembly:
         label = emitted.label
         index = label if isinstance(label, int) else self.asm.function.labels[label or ""]
         gate = self.gates[index]
-        return gate.again if gate.inside >> self._number_of(emitted.index) & 1 else gate.entry
+        return gate.again if self._number_of(emitted.index) in gate.inside else gate.entry
 
     def _number_of(self, index: int) -> int:
         """The number of the basic block that an instruction is in."""
