@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.targets.parameters import arrays_of, parameter_bytes
 from memsim.validate.device import load_cupy
 from memsim.validate.launch_args import unpack
-from memsim.validate.onchip import STATIC_SHARED_BYTES, refusals, texture_over
 
 REFERENCE = "the same in float64 on the GPU, by CuPy (products by cuBLAS)"
 UNIT_ROUNDOFF = 2.0**-24  # of float32
+STATIC_SHARED_BYTES = 49_152  # more requires opting in
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,31 @@ def check(cupy: Any, spec: Spec, sizes: Mapping[str, int], arrays: Mapping[str, 
         "right": right,
         "largest_error": largest if np.isfinite(largest) else None,
     }
+
+
+def texture_over(cupy: Any, array: Any) -> Any:
+    """A texture object over a float32 array, as `Texture1D` describes it."""
+    texture, runtime = cupy.cuda.texture, cupy.cuda.runtime
+    channels = texture.ChannelFormatDescriptor(32, 32, 32, 32, runtime.cudaChannelFormatKindFloat)
+    resource = texture.ResourceDescriptor(
+        runtime.cudaResourceTypeLinear, arr=array, chDesc=channels, sizeInBytes=array.nbytes
+    )
+    return texture.TextureObject(resource, texture.TextureDescriptor())
+
+
+@contextmanager
+def refusals(cupy: Any, kernel: str, size: Sequence[int]) -> Iterator[None]:
+    """Converts CUDA's errors about a kernel.
+
+    Raises:
+        MemsimError: CUDA rejects the kernel or its launch, or there is not enough memory.
+    """
+    try:
+        yield
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise MemsimError(f"{kernel} does not run on this GPU: {error}") from None
+    except cupy.cuda.memory.OutOfMemoryError as error:
+        raise MemsimError(f"{kernel} at {size} does not fit this GPU: {error}") from None
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ from memsim.kernels import Dispatcher, Spec
 from memsim.kernels.dispatch import PARTS
 from memsim.validate.device import check_chip, load_cupy, this_device
 from memsim.validate.live import digest
-from memsim.validate.onchip import CODE, launcher, make_arrays, refusals
+from memsim.validate.run_cubin import refusals
 from studies.bench.cublas import CuBlas
+from studies.bench.launching import CODE, launcher, make_arrays
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Size, Timing
 
 BUDGET_MS = 300.0  # for the timed launches of a kernel at a size

@@ -18,7 +18,7 @@ import pytest
 import memsim
 from memsim.launch import Texture1D
 from memsim.validate import device, run_cubin
-from memsim.validate.onchip import STATIC_SHARED_BYTES
+from memsim.validate.run_cubin import STATIC_SHARED_BYTES
 
 CUBLAS = "cuBLAS"
 TF32_BITS = np.uint32(0xFFFFE000)

@@ -1,23 +1,21 @@
-"""Runs a kernel of the catalogue on the GPU: its arrays, arguments and launch.
+"""Launches a kernel of the catalogue on the GPU: its arrays and arguments.
 
 The shipped PTX is compiled by the driver, which keeps its source lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.launch import ArrayArg, Texture1D
+from memsim.validate.run_cubin import STATIC_SHARED_BYTES, texture_over
 
 CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"
-STATIC_SHARED_BYTES = 49_152  # more requires opting in
 
 
 def make_arrays(cupy: Any, job: Job) -> dict[str, Any]:
@@ -54,28 +52,3 @@ def launcher(cupy: Any, job: Job, arrays: Mapping[str, Any]) -> Callable[[], Non
 def _spec(job: Job) -> Spec:
     assert isinstance(job.kernel, Spec)
     return job.kernel
-
-
-def texture_over(cupy: Any, array: Any) -> Any:
-    """A texture object over a float32 array, as `Texture1D` describes it."""
-    texture, runtime = cupy.cuda.texture, cupy.cuda.runtime
-    channels = texture.ChannelFormatDescriptor(32, 32, 32, 32, runtime.cudaChannelFormatKindFloat)
-    resource = texture.ResourceDescriptor(
-        runtime.cudaResourceTypeLinear, arr=array, chDesc=channels, sizeInBytes=array.nbytes
-    )
-    return texture.TextureObject(resource, texture.TextureDescriptor())
-
-
-@contextmanager
-def refusals(cupy: Any, kernel: str, size: Sequence[int]) -> Iterator[None]:
-    """Converts CUDA's errors about a kernel.
-
-    Raises:
-        MemsimError: CUDA rejects the kernel or its launch, or there is not enough memory.
-    """
-    try:
-        yield
-    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
-        raise MemsimError(f"{kernel} does not run on this GPU: {error}") from None
-    except cupy.cuda.memory.OutOfMemoryError as error:
-        raise MemsimError(f"{kernel} at {size} does not fit this GPU: {error}") from None

@@ -9,7 +9,8 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
-from memsim.validate.onchip import STATIC_SHARED_BYTES, launcher, make_arrays, refusals
+from memsim.validate.run_cubin import STATIC_SHARED_BYTES, refusals
+from studies.bench.launching import launcher, make_arrays
 from tests.validate.fake_gpu import FakeGpu, Function
 
 XOR = compiled()["transpose_xor"]
