@@ -188,14 +188,14 @@ def trace_job(
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
-    from memsim.model.alike import alike
+    from memsim.model.alike import SameCost
     from memsim.ptx.demangle import short_name
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
     from memsim.trace.trace_source import TraceSource
 
     chosen = _blocks(job)
-    stands_for = None if apart or everywhere else partial(alike, arch=job.arch)
+    stands_for = None if apart or everywhere else SameCost(job.arch)
     new_recorder = partial(Recorder, stands_for, apart=apart, everywhere=everywhere)
     if isinstance(job.kernel, TraceSource):
         return job.kernel.trace(job.launch, job.args, chosen, progress, new_recorder)

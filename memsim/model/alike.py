@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from memsim.arch import Arch
 from memsim.model.checked_requests import lane_words
 from memsim.model.choice import global_cost, shared_cost
+from memsim.model.coalescing import cost_of_lanes
 from memsim.model.constant import constant_access
 from memsim.model.cp_async import is_certain, overlaps
 from memsim.model.local import local_access
@@ -77,6 +80,32 @@ def alike(
     if space == "shared" and asked.is_copy and asked.is_counted:
         columns.append(is_certain(partner, width, active, read, arch))
     return _packed(columns)
+
+
+@dataclass(frozen=True)
+class SameCost:
+    """Which requests cost the same on a chip."""
+
+    arch: Arch
+
+    def of_warps(
+        self,
+        space: str,
+        op: str,
+        width: int,
+        addresses: np.ndarray,
+        active: np.ndarray,
+        partner: np.ndarray,
+    ) -> Counts:
+        """As `alike`."""
+        return alike(space, op, width, addresses, active, partner, self.arch)
+
+    def of_lanes(self, op: str, width: int, addresses: np.ndarray, counts: np.ndarray) -> Counts:
+        """The same for loads and stores of global memory, given as for `cost_of_lanes`."""
+        if width not in self.arch.widths("global", op):
+            return _packed([counts])
+        cost = cost_of_lanes(addresses, counts, width, self.arch)
+        return _packed([counts, cost.sectors, cost.lines, cost.ideal_sectors])
 
 
 def active_lanes(active: np.ndarray) -> np.ndarray:

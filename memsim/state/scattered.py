@@ -33,20 +33,6 @@ class ScatteredLanes:
         return found
 
     @cached_property
-    def places(self) -> np.ndarray:
-        """The position of each lane in an array of these warps alone, flat (w, 32) [n]."""
-        found: np.ndarray = (np.cumsum(self._is_first) - 1) * WARP + self.lanes % WARP
-        return found
-
-    @cached_property
-    def active(self) -> np.ndarray:
-        """The lanes of these warps as a mask (w, 32)."""
-        found = np.zeros((len(self.warps), WARP), np.bool_)
-        found.reshape(-1)[self.places] = True
-        return found
-
-    def of_warps(self, values: np.ndarray) -> np.ndarray:
-        """What each lane has [n], as an array of these warps (w, 32); anything in other lanes."""
-        found: np.ndarray = np.full((len(self.warps), WARP), values[0])
-        found.reshape(-1)[self.places] = values
-        return found
+    def counts(self) -> np.ndarray:
+        """How many of the lanes each of these warps has [w]."""
+        return np.diff(np.flatnonzero(self._is_first), append=len(self))

@@ -10,8 +10,8 @@ same is kept (`Alike`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from pathlib import PurePath
 from typing import Any
 
@@ -25,8 +25,10 @@ from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
 from memsim.trace.footprint import SECTOR_BITS, Marks
 from memsim.trace.interfaces import ChunkLike, CopySourceLike, SiteLike
+from memsim.trace.kinds import Alike, kinds_of
+from memsim.trace.lane_requests import LaneRequests
 from memsim.trace.requests import PERIOD, SiteRequests
-from memsim.trace.rows import RequestRows, Tell
+from memsim.trace.rows import RequestRows, Requests
 from memsim.trace.trace import AccessSite
 from memsim.trace.writers import OPS, Writers
 
@@ -35,10 +37,6 @@ PIECE = 512
 
 #: Larger than shared memory, and than all memory: requests are distinguished by address.
 APART, APART_EVERYWHERE = 2**20, 2**47
-
-#: Equivalence of requests: from (space, op, width, addresses, active, partner) to numbers [n, k] that are
-#: equal for requests that cost the same.
-Alike = Callable[[str, str, int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 #: Distinct requests kept per launch, 900 bytes each.
 MOST_ROWS = 1 << 17
@@ -68,7 +66,7 @@ class Uncosted:
     """One kind of event whose requests, made `weights` times each, have no rows yet."""
 
     key: Any
-    made: SiteRequests
+    made: Requests
     weights: np.ndarray
     requests: int
     hits: int = 0
@@ -192,7 +190,7 @@ class Recorder:
             self.marks.sectors(site.op, address >> SECTOR_BITS)
         rows, number = np.divmod(lanes.warps, self.warps)
         of_warps = self.blocks[rows], self.first_warps[rows] + number
-        self.expanded(record, SiteRequests(lanes.of_warps(address), lanes.active, None, *of_warps))
+        self.expanded(record, LaneRequests(address, lanes.lanes % WARP, lanes.counts, *of_warps))
 
     def requests(self, site: SiteLike, requests: SiteRequests) -> None:
         """Count expanded requests."""
@@ -207,7 +205,7 @@ class Recorder:
             self.marks.sectors(site.op, made.partner[made.partner >= 0] >> SECTOR_BITS)
         self.expanded(record, made)
 
-    def expanded(self, record: SiteRecord, made: SiteRequests) -> None:
+    def expanded(self, record: SiteRecord, made: Requests) -> None:
         """Count requests that were made once each."""
         once = np.ones(len(made), np.int64)
         if record.rows.folded:
@@ -280,7 +278,7 @@ class Recorder:
         record = self.sites.get(site.index)
         if record is None:
             periods = self.periods(site)
-            rows = RequestRows(lambda requests: requests.relative(periods))
+            rows = RequestRows(lambda requests: requests.expanded().relative(periods))
             record = self.sites[site.index] = SiteRecord(site, rows)
         return record
 
@@ -336,7 +334,7 @@ class Recorder:
             self.remembered += sum(len(part) for one in contents for part in one if isinstance(part, bytes))
         return tally
 
-    def counted(self, record: SiteRecord, requests: SiteRequests, weights: np.ndarray) -> Tally:
+    def counted(self, record: SiteRecord, requests: Requests, weights: np.ndarray) -> Tally:
         """Requests that occurred `weights` times each, as rows of the site."""
         if self.is_scattered and not record.requests and not record.rows.folded:
             self.fold(record)  # before its first
@@ -356,12 +354,16 @@ class Recorder:
     def cost(self, record: SiteRecord) -> None:
         """Assign rows to the waiting events of a folded site, and forget the events."""
         waiting, record.waiting, record.wait = record.waiting, [], 0
-        weights = np.concatenate([event.weights * event.hits for event in waiting])
-        tally = self.counted(record, joined_requests([event.made for event in waiting]), weights)
-        record.rows.made(tally.rows, tally.counts)
+        for kind in (SiteRequests, LaneRequests):
+            events = [event for event in waiting if type(event.made) is kind]
+            if not events:
+                continue
+            weights = np.concatenate([event.weights * event.hits for event in events])
+            tally = self.counted(record, joined_requests([event.made for event in events]), weights)
+            record.rows.made(tally.rows, tally.counts)
+            self.remembered -= BYTES_OF_REQUEST * len(weights)
         for event in waiting:
             self.seen.pop(event.key, None)
-        self.remembered -= BYTES_OF_REQUEST * len(weights)
 
     def keep_bounded(self, record: SiteRecord) -> None:
         """Free memory after counting a site, if too much is stored."""
@@ -403,17 +405,10 @@ class Recorder:
 
     def fold(self, record: SiteRecord) -> None:
         """Keep only the first of the site's requests of each kind that costs the same."""
+        assert self.alike is not None
         before = len(record.rows)
-        record.rows = record.rows.fold(self.kinds(record.site))
+        record.rows = record.rows.fold(kinds_of(record.site, self.alike))
         self.kept_rows -= before - len(record.rows)
-
-    def kinds(self, site: SiteLike) -> Tell:
-        """What distinguishes requests of a folded site."""
-        alike = self.alike
-        assert alike is not None
-        return lambda requests: alike(
-            site.space, site.op, site.width, requests.addresses, requests.active, requests.partners
-        )
 
     # --- the trace ----------------------------------------------------------------------
 
@@ -442,18 +437,12 @@ class Recorder:
         }
 
 
-def joined_requests(some: list[SiteRequests]) -> SiteRequests:
-    """Requests of one site, concatenated."""
+def joined_requests(some: list[Any]) -> Any:
+    """Requests of one site and one type, concatenated."""
     if len(some) == 1:
         return some[0]
-    partners = [one.partner for one in some if one.partner is not None]
-    return SiteRequests(
-        np.concatenate([one.addresses for one in some]),
-        np.concatenate([one.active for one in some]),
-        np.concatenate(partners) if partners else None,
-        np.concatenate([one.block for one in some]),
-        np.concatenate([one.warp for one in some]),
-    )
+    columns = [[getattr(one, column.name) for one in some] for column in fields(some[0])]
+    return type(some[0])(*(None if column[0] is None else np.concatenate(column) for column in columns))
 
 
 def joined(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:

@@ -40,6 +40,10 @@ class SiteRequests:
             self.addresses[chosen], self.active[chosen], partner, self.block[chosen], self.warp[chosen]
         )
 
+    def expanded(self) -> SiteRequests:
+        """Themselves; as `LaneRequests.expanded`."""
+        return self
+
     @property
     def partners(self) -> np.ndarray:
         """The other side's addresses, -1 in all lanes if it is not a copy [m, 32]."""

@@ -10,10 +10,13 @@ from collections.abc import Callable
 import numpy as np
 
 from memsim.arch.units import WARP
+from memsim.trace.lane_requests import LaneRequests
 from memsim.trace.requests import SiteRequests
 
+Requests = SiteRequests | LaneRequests
+
 #: What distinguishes requests of a site: from requests to numbers [m, k].
-Tell = Callable[[SiteRequests], np.ndarray]
+Tell = Callable[[Requests], np.ndarray]
 
 #: Requests that are processed together, so that their keys stay in the processor's cache.
 SLICE = 1 << 12
@@ -91,7 +94,7 @@ class RequestRows:
             self.counts = np.concatenate([self.counts, np.zeros(missing, np.int64)])
         np.add.at(self.counts, numbers, times)
 
-    def number(self, requests: SiteRequests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def number(self, requests: Requests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(row numbers, how often each was made) of requests that occurred `weights` times each [m].
 
         New ones are added.
@@ -105,14 +108,14 @@ class RequestRows:
         numbers, counts = zip(*parts)
         return np.concatenate(numbers), np.concatenate(counts)
 
-    def _number(self, requests: SiteRequests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _number(self, requests: Requests, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         keys = self.tell(requests)
         first, inverse, numbers = self._find(keys)
         fresh = np.flatnonzero(numbers < 0)
         if len(fresh):
             fresh = fresh[np.argsort(first[fresh])]  # in order of occurrence
             numbers[fresh] = len(self) + np.arange(len(fresh))
-            self._keep(requests[first[fresh]], keys[first[fresh]])
+            self._keep(requests[first[fresh]].expanded(), keys[first[fresh]])
         counts = np.zeros(len(first), np.int64)
         np.add.at(counts, inverse, weights)
         return numbers, counts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import lzma
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.arch import SM_90
-from memsim.model.alike import alike
+from memsim.model.alike import SameCost
 from memsim.targets.target import read_job
 from memsim.trace import record
 from memsim.trace.foreign import collect
@@ -108,7 +107,7 @@ def test_room_is_made_once_for_sites_that_need_it_all(monkeypatch: pytest.Monkey
         make_room(recorder)
 
     monkeypatch.setattr(Recorder, "make_room", counted)
-    recorder = Recorder(partial(alike, arch=SM_90))
+    recorder = Recorder(SameCost(SM_90))
     lanes = np.ones((1, 32), np.bool_)
     for index in range(200):
         site = collect.TracedSite(index, collect.TracedOpcode("LDG"), "load", "global", 4)
@@ -127,7 +126,7 @@ def test_nothing_is_remembered_of_a_batch_that_was_counted(tmp_path: Path) -> No
     recorders: list[Recorder] = []
 
     def new() -> Recorder:
-        recorders.append(Recorder(partial(alike, arch=SM_90)))
+        recorders.append(Recorder(SameCost(SM_90)))
         return recorders[-1]
 
     trace = read_foreign(path, None, new)

@@ -71,8 +71,12 @@ class BruteForce:
         count = self.count_of(site)
         count["instructions"] += warps
         if site.width in SM_90.widths(site.space, site.op):
-            count["requests"] += len(lanes.active)
-            self.count_global(count, lanes.of_warps(address), site, lanes.active)
+            addresses, active = np.zeros((2, len(self.machine.blocks), self.machine.threads), np.int64)
+            addresses.reshape(-1)[lanes.lanes], active.reshape(-1)[lanes.lanes] = address, 1
+            used = active.reshape(-1, 32).any(1)
+            count["requests"] += int(used.sum())
+            rows, on = addresses.reshape(-1, 32)[used], active.reshape(-1, 32)[used] != 0
+            self.count_global(count, rows, site, on)
 
     def count_of(self, site: Any) -> Counter[str]:
         source = site.instruction.source
