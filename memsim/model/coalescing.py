@@ -80,11 +80,11 @@ def cost_of_lanes(
     """
     units = addresses >> width.bit_length() - 1
     units -= units.min() & ~LOW_BITS
-    keys = np.repeat(np.arange(len(counts)) << int(units.max()).bit_length(), counts)
+    keys = np.repeat(np.arange(1, len(counts) + 1) << (int(units.max()) | LOW_BITS).bit_length(), counts)
     keys |= units
     keys.sort()
     change = np.empty_like(keys)
-    change[0] = keys[-1] + 1  # as for all requests, the first one is new
+    change[0] = keys[0]  # as for all requests, the first one is new
     np.bitwise_xor(keys[1:], keys[:-1], out=change[1:])
     # Three counts of up to 32 are added up at once.
     edges = (change > 0).astype(np.int32)

@@ -71,12 +71,11 @@ class BruteForce:
         count = self.count_of(site)
         count["instructions"] += warps
         if site.width in SM_90.widths(site.space, site.op):
-            addresses, active = np.zeros((2, len(self.machine.blocks), self.machine.threads), np.int64)
-            addresses.reshape(-1)[lanes.lanes], active.reshape(-1)[lanes.lanes] = address, 1
-            used = active.reshape(-1, 32).any(1)
-            count["requests"] += int(used.sum())
-            rows, on = addresses.reshape(-1, 32)[used], active.reshape(-1, 32)[used] != 0
-            self.count_global(count, rows, site, on)
+            warps, row = np.unique(lanes.lanes // 32, return_inverse=True)
+            count["requests"] += len(warps)
+            addresses, active = np.zeros((2, len(warps), 32), np.int64)
+            addresses[row, lanes.lanes % 32], active[row, lanes.lanes % 32] = address, 1
+            self.count_global(count, addresses, site, active != 0)
 
     def count_of(self, site: Any) -> Counter[str]:
         source = site.instruction.source
