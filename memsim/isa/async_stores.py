@@ -16,7 +16,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.access import address_of, register_count, shape_of
-from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, updated
+from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements, spread, updated
 from memsim.isa.memory import storing
 from memsim.isa.op import Effect, Form, Op, Register
 from memsim.isa.readers import Binder

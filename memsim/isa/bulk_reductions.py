@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.atomics import HALF_CHANGES, flushing_sum
+from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
 from memsim.isa.bulk_issue import UNIT, Issue, behind, complete, copies, cut, dimensions, slot_of, wide
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder

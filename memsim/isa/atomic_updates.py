@@ -1,0 +1,276 @@
+"""What atomics and reductions do to memory: their operations and operands, and the order of their lanes.
+
+Memory is updated in the order of thread and block numbers: the hardware guarantees none, this one is legal.
+The halves of a packed 16-bit pair are updated separately. Source: compiled CUDA code, run on an H100 and an
+H200; PTX ISA (`atom`, `red`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.isa.access import (
+    HINTS,
+    MemoryMachine,
+)
+from memsim.isa.op import Form, Immediate, Operand, Register
+from memsim.isa.readers import half_bits, joined
+from memsim.isa.registry import Unsupported
+from memsim.isa.single import flushed
+from memsim.state.order import higher, lower
+from memsim.state.registers import (
+    Poison,
+    both,
+    either,
+    fit,
+    from_array,
+    ints,
+    invert,
+    plus,
+    to_array,
+    to_bools,
+)
+from memsim.state.rounding import Array, odd_sum, to_bf16
+from memsim.state.space_bytes import SpaceBytes, loaded, to_store
+from memsim.state.sums import Int
+from memsim.state.updates import update
+
+_OPERATIONS = {
+    "ADD": "add",
+    "MIN": "min",
+    "MAX": "max",
+    "INC": "inc",
+    "DEC": "dec",
+    "AND": "and",
+    "OR": "or",
+    "XOR": "xor",
+    "EXCH": "exch",
+    "CAS": "cas",
+    "CAST": "cas",
+}
+Change = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AtomicOperand:
+    """The operand of an atomic: `count` elements in `registers` registers, and their floating-point format,
+    if any.
+    """
+
+    element: type
+    count: int
+    registers: int
+    float: str = ""
+
+
+_KINDS: dict[str, AtomicOperand] = {
+    "32": AtomicOperand(np.uint32, 1, 1),
+    "S32": AtomicOperand(np.int32, 1, 1),
+    "64": AtomicOperand(np.uint64, 1, 2),
+    "U64": AtomicOperand(np.uint64, 1, 2),
+    "S64": AtomicOperand(np.int64, 1, 2),
+    "F32": AtomicOperand(np.float32, 1, 1),
+    "F64": AtomicOperand(np.float64, 1, 2),
+    "F32x2": AtomicOperand(np.float32, 2, 2),
+    "F32x4": AtomicOperand(np.float32, 4, 4),
+    **{f"F16x{n}": AtomicOperand(np.uint16, n, n // 2, "f16") for n in (2, 4, 8)},
+    **{f"BF16x{n}": AtomicOperand(np.uint16, n, n // 2, "bf16") for n in (2, 4, 8)},
+    "BF16_V2": AtomicOperand(np.uint16, 2, 1, "bf16"),
+    "128": AtomicOperand(np.uint64, 2, 4),
+}
+#: Of 32-bit integers.
+WORDS = (_KINDS["32"], _KINDS["S32"])
+_ATOMIC_HINTS = HINTS | {"FTZ", "RN", "POPC", "SPIN"}
+
+
+def atomic_shape(form: Form) -> tuple[str | None, AtomicOperand]:
+    """(operation, operand shape).
+
+    Raises:
+        Unsupported: an unknown modifier.
+    """
+    operation = next((_OPERATIONS[name] for name in form.modifiers if name in _OPERATIONS), None)
+    kinds = [name for name in form.modifiers if name in _KINDS]
+    if any(
+        name not in _ATOMIC_HINTS and name not in _OPERATIONS and name not in _KINDS
+        for name in form.modifiers
+    ):
+        raise Unsupported(form.name)
+    shape = _KINDS[kinds[-1]] if kinds else _KINDS["32"]
+    if {"S32", "64"} <= set(kinds):
+        shape = _KINDS["S64"]
+    return operation, shape
+
+
+def flushing_sum(old: Array, b: Array, c: Any) -> Array:
+    """A float32 sum with subnormal inputs and results flushed to zero."""
+    return flushed(flushed(old) + flushed(b))
+
+
+def _of_halves(read: Callable[[Array], Array], write: Callable[[Array], Array], operation: str) -> Change:
+    works: dict[str, Callable[..., Array]] = {"add": odd_sum, "min": lower, "max": higher}
+    work = works[operation]
+    return lambda old, b, c: write(work(read(old), read(b)))
+
+
+def _half(bits: Array) -> Array:
+    return bits.view(np.float16).astype(np.float64)
+
+
+def _brain(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+#: (how bits are floats, operation) -> what it does to 16-bit numbers.
+HALF_CHANGES: dict[tuple[str, str], Change] = {
+    (kind, operation): _of_halves(read, write, operation)
+    for kind, read, write in (("f16", _half, half_bits), ("bf16", _brain, to_bf16))
+    for operation in ("add", "min", "max")
+}
+#: Sums of numbers of at least this size, and of zeros, are never subnormal.
+_NEVER_TINY = np.float32(2.0**-100)
+
+
+def change_of(form: Form, operation: str, shape: AtomicOperand) -> Change | None:
+    """The update of an element, unless it is numpy's own operation.
+
+    Raises:
+        Unsupported: the operation is not supported for such elements.
+    """
+    if shape.float:
+        if (shape.float, operation) not in HALF_CHANGES:
+            raise Unsupported(form.name)
+        return HALF_CHANGES[shape.float, operation]
+    if shape.element is np.float32 and operation == "add" and "FTZ" in form.modifiers:
+        return flushing_sum
+    if shape.registers == 4 and operation in ("cas", "exch"):
+        return None
+    if np.dtype(shape.element).kind == "f" and operation != "add":
+        raise Unsupported(form.name)
+    if shape.count > 1 and operation != "add":
+        raise Unsupported(form.name)
+    return None
+
+
+def may_be_tiny(array: Array) -> bool:
+    """May a sum with one of these be subnormal?"""
+    size = np.abs(array)
+    return bool(((size < _NEVER_TINY) & (size != 0)).any())
+
+
+def operand_elements(machine: MemoryMachine, operand: Operand, shape: AtomicOperand) -> list[Array]:
+    """An operand as arrays, one for each element."""
+    element = shape.element
+    if isinstance(operand, Immediate):
+        return [np.array([[operand.value]]).astype(element)]
+    if not isinstance(operand, Register):
+        raise Unsupported(f"operand {operand}")
+    if operand.slot is None:
+        return [np.zeros((1, 1), element)] * shape.count
+    words = [machine.slots[operand.slot + i] for i in range(shape.registers)]
+    if shape.float:
+        bits = [to_array(ints(word, 32)) for word in words]
+        return [(word >> shift & 0xFFFF).astype(np.uint16) for word in bits for shift in (0, 16)]
+    if np.dtype(element).itemsize == 4:
+        if np.dtype(element).kind == "f":
+            return [to_store(word, element) for word in words]
+        bits = [-to_array(ints(word, 32)) if operand.negated else to_array(ints(word, 32)) for word in words]
+        return [word.astype(np.int32).view(element) for word in bits]
+    pairs = [joined(ints(low, 32), ints(high, 32)) for low, high in zip(words[::2], words[1::2])]
+    return [np.ascontiguousarray(to_array(pair)).view(element) for pair in pairs]
+
+
+def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
+    """Elements as the words of registers."""
+    if shape.float:
+        bits = [array.astype(np.int64) for array in arrays]
+        return [fit(from_array(low | (high << 16)), 32) for low, high in zip(bits[::2], bits[1::2])]
+    if np.dtype(shape.element).itemsize == 4:
+        return [loaded(array if array.dtype.kind == "f" else array.view(np.int32)) for array in arrays]
+    wholes = [np.ascontiguousarray(array).view(np.int64) for array in arrays]
+    return [
+        word for whole in wholes for word in (fit(from_array(whole), 32), fit(from_array(whole >> 32), 32))
+    ]
+
+
+def spread(
+    store: SpaceBytes, address: Int, shape: AtomicOperand, active: Any, known: Any, why: Poison
+) -> tuple[Any, Poison]:
+    """(lanes whose words are unknown, why): these words, and all that lanes with an unknown operand change.
+
+    If one of several lanes on a word is unknown, so are the results of all of them. known: lanes with known
+    operands.
+    """
+    element = shape.element
+    places = [plus(address, i * np.dtype(element).itemsize) for i in range(shape.count)]
+    if shape.registers == 4 and shape.count == 2:
+        places = [address, plus(address, 8)]
+    unknown = False if known is active else both(active, invert(known))
+    while True:
+        if unknown is not False:
+            for place in places:
+                store.forget(place, element, unknown, why)
+        found: Any = False
+        for place in places:
+            lost = store.lost(place, element, active)
+            if lost is not False and found is False and unknown is False:
+                why = store.why(place, element, lost)
+            found = either(found, lost)
+        if found is False or found is unknown or _same_lanes(found, unknown):
+            return found, why
+        unknown = found
+
+
+def _same_lanes(a: Any, b: Any) -> bool:
+    return b is not False and bool((to_bools(a) == to_bools(b)).all())
+
+
+def updated(
+    store: SpaceBytes,
+    address: Int,
+    active: Any,
+    operation: str,
+    change: Change | None,
+    shape: AtomicOperand,
+    values: list[list[Array]],
+    returns: bool,
+) -> list[Array]:
+    """Update memory; returns the elements as each lane found them."""
+    if shape.registers == 4 and shape.count == 2:
+        return exchanged(store, address, active, operation, values)
+    size = np.dtype(shape.element).itemsize
+    old = []
+    for i in range(shape.count):
+        operands = [value[i] for value in values]
+        at = plus(address, i * size)
+        how = change
+        if change is flushing_sum and not may_be_tiny(operands[0]):
+            there = store.load(at, np.float32, active)
+            how = change if may_be_tiny(there) else None
+        old.append(update(store, at, shape.element, active, operation, operands, returns, how))
+    return old
+
+
+def exchanged(
+    store: SpaceBytes, address: Int, active: Any, operation: str, values: list[list[Array]]
+) -> list[Array]:
+    """16-byte exchange, or compare and swap, lane by lane."""
+    for word in (address, plus(address, 8)):
+        store.check(word, np.uint64, active)
+    view = store.view(np.uint64)
+    index = np.broadcast_to(store.positions(address, np.uint64, active), store.shape)
+    rows = np.broadcast_to(np.asarray(store.row_of()), store.shape)
+    operands = [[np.broadcast_to(word, store.shape) for word in value] for value in values]
+    old = [np.zeros(store.shape, np.uint64) for _ in range(2)]
+    for lane in zip(*np.nonzero(np.broadcast_to(to_bools(active), store.shape))):
+        row, at = rows[lane], index[lane]
+        there = view[row, at], view[row, at + 1]
+        old[0][lane], old[1][lane] = there
+        expected = tuple(word[lane] for word in operands[0])
+        if operation == "exch" or there == expected:
+            view[row, at], view[row, at + 1] = (word[lane] for word in operands[-1])
+    return old
