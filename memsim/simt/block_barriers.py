@@ -60,37 +60,66 @@ class BlockBarriers:
     def reach(self, op: Op, active: Any, rest: Any) -> int | None:
         """Lanes `active` execute a barrier; the rest of the group continues."""
         following = op.index + 1
-        number, asked = (self.uniform(op, value) for value in self.code.barrier_operands[op.index])
         votes = self.votes(op) if "RED" in op.form.modifiers else None
-        assert number is not None
+        parts = self.by_barrier(op, active)
         if "ARV" in op.form.modifiers:
-            counts = self.arrived.setdefault(number, np.zeros(len(self.machine.blocks), np.int64))
-            counts += self.warps(self.machine.full(active)) * WARP
+            for number, _, arriving in parts:
+                counts = self.arrived.setdefault(number, np.zeros(len(self.machine.blocks), np.int64))
+                counts += self.warps(self.machine.full(arriving)) * WARP
             return following
+        number, asked, _ = parts[0]
         everybody = asked is None or (asked == self.machine.threads and self.machine.alive is True)
-        if everybody and rest is False and self.groups.is_alone() and number not in self.arrived:
+        alone = len(parts) == 1 and rest is False and self.groups.is_alone()
+        if everybody and alone and number not in self.arrived:
             if votes is not None:
                 self.give(op, votes, self.machine.full(active), True)
             return following
         if rest is not False:
             self.groups.ready.append(Group(following, rest))
-        self.waiting.append(WaitingAtBarrier(number, asked, op, active, votes))
+        for number, asked, waiting in parts:
+            self.waiting.append(WaitingAtBarrier(number, asked, op, waiting, votes))
         return None
 
-    def uniform(self, op: Op, read: Any) -> int | None:
-        """A barrier's number or count, which must be the same in all threads."""
-        if read is None:
+    def by_barrier(self, op: Op, active: Any) -> list[tuple[int, int | None, Any]]:
+        """(barrier, thread count or None, lanes) for each barrier that the lanes `active` execute.
+
+        Warps may name different ones by a register (`bar.sync warpgroup, 128`), the lanes of a warp may not.
+        """
+        number, asked = (self.read(op, operand) for operand in self.code.barrier_operands[op.index])
+        if type(number) is int and (asked is None or type(asked) is int):
+            return [(number, asked, active)]
+        here = self.machine.full(active)
+        pairs = np.stack([self.of_warps(op, number, here), self.of_warps(op, asked, here)])
+        parts: list[tuple[int, int | None, Any]] = []
+        for one, count in np.unique(pairs[:, here], axis=1).T.tolist():
+            lanes = from_bools(here & (pairs[0] == one) & (pairs[1] == count))
+            parts.append((one, count if asked is not None else None, lanes))
+        return parts
+
+    def read(self, op: Op, operand: Any) -> Any:
+        """A barrier's number or count; None if the instruction has none."""
+        if operand is None:
             return None
         try:
-            value = self.machine.known_value(op, read)
+            return self.machine.known_value(op, operand)
         except Poisoned as unknown:
             raise unknown_branch(op, unknown.poison) from None
-        if type(value) is int:
-            return value
-        inside = np.broadcast_to(to_array(value), self.machine.shape)[self.machine.full(self.machine.mask)]
-        if inside.min() != inside.max():
-            raise refused(op, "has an operand that differs between threads, which is not supported")
-        return int(inside[0])
+
+    def of_warps(self, op: Op, value: Any, here: np.ndarray) -> np.ndarray:
+        """An operand as int (B, T), 0 if there is none.
+
+        Raises:
+            MemsimError: it differs between the lanes `here` of a warp.
+        """
+        values = np.broadcast_to(to_array(0 if value is None else value), self.machine.shape)
+        by_warp, lanes = (one.reshape(len(one), -1, WARP) for one in (values, here))
+        least = np.where(lanes, by_warp, np.iinfo(np.int64).max).min(2)
+        most = np.where(lanes, by_warp, np.iinfo(np.int64).min).max(2)
+        if (lanes.any(2) & (least != most)).any():
+            raise refused(
+                op, "has an operand that differs between the lanes of a warp, which is not supported"
+            )
+        return values
 
     def votes(self, op: Op) -> np.ndarray:
         """Each thread's predicate in a reduction."""

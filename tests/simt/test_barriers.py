@@ -71,6 +71,35 @@ extern "C" __global__ void k(int *out) {
 }"""
 
 
+GROUPS = """
+extern "C" __global__ void k(const int *rounds, int *out) {
+    __shared__ int s[3][64];
+    int group = threadIdx.x / 64, lane = threadIdx.x % 64;
+    int sum = 0;
+    for (int i = 0; i < rounds[group]; i++) {
+        s[group][lane] = lane * 10 + i;
+        asm volatile("bar.sync %0, 64;" :: "r"(NUMBER) : "memory");
+        sum += s[group][63 - lane];
+        asm volatile("bar.sync %0, 64;" :: "r"(NUMBER) : "memory");
+    }
+    out[threadIdx.x] = sum;
+}"""
+
+
+def test_groups_of_warps_wait_at_barriers_that_a_register_names(tmp_path: Path) -> None:
+    k = kernel(tmp_path, GROUPS, NUMBER="group+1")
+    rounds, out = np.array([5, 0, 2], np.int32), np.zeros((3, 64), np.int32)
+    run(k, 1, 192, [rounds, out])
+    lanes = 63 - np.arange(64)
+    assert (out == [[sum(10 * lane + i for i in range(n)) for lane in lanes] for n in rounds]).all()
+
+
+def test_lanes_of_a_warp_do_not_name_different_barriers(tmp_path: Path) -> None:
+    k = kernel(tmp_path, GROUPS, NUMBER="lane%2")
+    with pytest.raises(MemsimError, match="differs between the lanes of a warp"):
+        run(k, 1, 192, [np.array([1, 1, 1], np.int32), np.zeros((3, 64), np.int32)])
+
+
 def test_named_barriers_pair_producers_with_consumers(tmp_path: Path) -> None:
     k = kernel(tmp_path, PRODUCER)
     out = np.zeros((2, 64), np.int32)
