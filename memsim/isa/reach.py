@@ -12,7 +12,7 @@ from memsim.isa.registry import Touches
 SHARED, GLOBAL, LOCAL = "shared", "global", "local"
 ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
 #: Kinds of access that only read, and that only write.
-ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "surface_load"))
+ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "bulk_multicast", "surface_load"))
 ONLY_WRITE = frozenset(
     (
         *("store", "stmatrix", "reduction", "bulk_store", "surface_store", "discard"),
