@@ -20,6 +20,7 @@ from memsim.state.registers import (
     Poison,
     Poisoned,
     Sum,
+    either,
     fit,
     from_array,
     from_bools,
@@ -229,14 +230,25 @@ def build_redux(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("R2UR", results="P?R", effect=Effect.LANES)
+def _so_far(form: Form) -> list[int]:
+    """`R2UR.OR` adds to its predicate."""
+    first = form.operands[0]
+    if "OR" not in form.modifiers or not isinstance(first, Predicate) or first.slot is None:
+        return []
+    return [first.slot]
+
+
+@opcode("R2UR", results="P?R", effect=Effect.LANES, also_read=_so_far)
 def build_to_uniform(form: Form, binder: Binder) -> Compute:
     """The value of the first active lane of a warp; with a predicate, which lanes have another one.
 
-    ptxas begins loops with it that serve the lanes of one address at a time, until no lane is left.
+    ptxas begins loops with it that serve the lanes of one address at a time, until no lane is left. Of
+    several registers, all but the first are read with `.OR`: lanes are left that differ in any of them.
     """
-    known(form)
-    tests = isinstance(form.operands[0], Predicate)
+    known(form, "OR")
+    target = form.operands[0]
+    tests = isinstance(target, Predicate)
+    before = binder.predicate(target) if "OR" in form.modifiers and tests else None
     read = binder.word(form.operands[-1])
 
     def compute(r: Registers, warps: Warps) -> Any:
@@ -244,7 +256,8 @@ def build_to_uniform(form: Form, binder: Binder) -> Compute:
         picked = first_of(value, warps)
         if not tests:
             return picked
-        return from_bools(to_array(value) != to_array(picked)), picked
+        other = from_bools(to_array(value) != to_array(picked))
+        return (other if before is None else either(before(r), other)), picked
 
     def first_of(value: Any, warps: Warps) -> Any:
         if type(value) is int:

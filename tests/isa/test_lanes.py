@@ -140,6 +140,20 @@ def test_lanes_with_another_value_are_left_for_the_next_round() -> None:
             assert bools(other)[32 * warp + lane] == (numbers[32 * warp + lane] != picked)
 
 
+def test_lanes_that_differ_in_any_of_several_registers_are_left() -> None:
+    numbers = [number % 2 for number in VALUES]
+    before = [lane % 3 == 0 for lane in range(64)]
+    other, found = compute(
+        "R2UR.OR P0, UR4, R1", {"R1": value(numbers), "P0": from_bools(np.array([before]))}, lanes()
+    )
+    for warp in (0, 1):
+        picked = numbers[32 * warp + active(warp)[0]]
+        assert flat(found)[32 * warp] == picked
+        for lane in active(warp):
+            thread = 32 * warp + lane
+            assert bools(other)[thread] == (before[thread] or numbers[thread] != picked)
+
+
 def test_one_lane_is_elected() -> None:
     elected, leader, *_ = compute("ELECT P0, UR4, PT", {}, lanes())
     for warp in (0, 1):
@@ -155,7 +169,12 @@ def test_what_is_not_known_stays_so() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["SHFL.ROTATE PT, R0, R1, 0x1, 0x1f", "VOTE.MOST R0, PT, PT", "REDUX.MUL UR4, R1", "R2UR.OR P0, UR4, R1"],
+    [
+        "SHFL.ROTATE PT, R0, R1, 0x1, 0x1f",
+        "VOTE.MOST R0, PT, PT",
+        "REDUX.MUL UR4, R1",
+        "R2UR.AND P0, UR4, R1",
+    ],
 )
 def test_unknown_forms_are_refused(text: str) -> None:
     with pytest.raises((Unsupported, ValueError)):
