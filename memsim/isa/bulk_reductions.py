@@ -179,7 +179,7 @@ def build_tensor_reduction(form: Form, binder: Binder) -> Any:
         tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count:])]
         corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
         blocks, at = machine.in_cluster(issue.block, place)
-        tell_boxes(machine, op, KIND, issue, tensors, corners)
+        tell_boxes(machine, op, KIND, issue, tensors, corners, at)
         sizes = np.array([one.bytes for one in tensors])
         machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
         for i in range(len(tensors)) if data else ():

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.arch.units import LINE
+from memsim.arch.units import LINE, SECTOR
 from memsim.errors import MemsimError
 from memsim.isa.bulk_issue import (
     LOADS,
@@ -24,6 +24,7 @@ from memsim.isa.bulk_issue import (
     behind,
     complete,
     copies,
+    cut,
     dimensions,
     move,
     multicast,
@@ -70,7 +71,7 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
         corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
-        tell_boxes(machine, op, "bulk_load", issue, tensors, corners, ranks)
+        tell_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
         for chosen, blocks, at in targets(machine, issue, place, ranks):
             machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
             for i, block, first in zip(chosen, blocks, at) if data else ():
@@ -99,7 +100,7 @@ def build_tensor_store(form: Form, binder: Binder) -> Any:
         tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count:])]
         corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
         blocks, at = machine.in_cluster(issue.block, place)
-        tell_boxes(machine, op, "bulk_store", issue, tensors, corners)
+        tell_boxes(machine, op, "bulk_store", issue, tensors, corners, at)
         sizes = np.array([one.bytes for one in tensors])
         machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
         for i in range(len(tensors)) if data else ():
@@ -137,16 +138,18 @@ def tell_boxes(
     issue: Issue,
     tensors: list[Tensor],
     corners: np.ndarray,
+    places: np.ndarray,
     ranks: np.ndarray | None = None,
 ) -> None:
-    """Report the stretches of global memory that the boxes contain. ranks: of a multicast.
+    """Report the stretches of global memory that the boxes contain. places: of the boxes in shared memory.
+    ranks: of a multicast.
 
-    For a load including what is outside of the tensor: an H200 counts a sector for each 32 bytes of it, and
-    of a row of a multicast at least three.
+    Rows are split at each 128-byte line of shared memory. For a load including what is outside of the tensor:
+    an H200 counts each 32 bytes of shared memory that it fills, and of a row of a multicast at least three.
     """
     starts, lengths, owners = [], [], []
     loads = kind == "bulk_load"
-    least = 0 if ranks is None else 3 * 32
+    least = 0 if ranks is None else 3 * SECTOR
     for i, (one, corner) in enumerate(zip(tensors, corners)):
         begin, width = int(corner[0]) * one.element, one.box[0] * one.element
         if begin % UNIT or (not loads and (corner < 0).any()):
@@ -156,7 +159,7 @@ def tell_boxes(
             )
         address, first, last = one.rows(tuple(corner.tolist()))
         begins = address + first
-        if not _is_measured(one, begins, ranks is not None):
+        if not _is_measured(one, kind, begins, ranks is not None):
             poison = Poison(f"rows of {width} bytes at such addresses were not measured", op)
             machine.lose(
                 op, kind if ranks is None else "bulk_multicast", "global", UNIT, poison, machine.mask
@@ -164,16 +167,21 @@ def tell_boxes(
             return
         some = last > first
         whole = np.where(some, np.minimum(-(-last // UNIT) * UNIT, width) if loads else last, first)
-        pieces = [(begins, whole - first)]
+        rows = int(places[i]) + np.arange(len(begins)) * one.pitch
+        pieces = [(begins, whole - first, rows + first)]
         if loads:
-            aligned = np.full(len(begins), -(-one.base // LINE) * LINE if least else one.base // 32 * 32)
-            for outside in np.where(some, first, 0), width - np.where(some, whole, 0):
-                pieces.append((aligned, np.where(outside > 0, np.maximum(outside, least), 0)))
-        for start, length in pieces:
+            aligned = np.full(len(begins), -(-one.base // LINE) * LINE if least else _sector(one.base))
+            before, after = np.where(some, first, 0), np.where(some, whole, 0)
+            for left, right in ((np.zeros_like(before), before), (after, np.full_like(after, width))):
+                length = np.where(right > left, np.maximum(right - left, least), 0)
+                there = aligned if least else rows + left
+                pieces.append((aligned + there % SECTOR, length, there))
+        for start, length, there in pieces:
             kept = length > 0
-            starts.append(start[kept])
-            lengths.append(length[kept])
-            owners.append(np.full(int(kept.sum()), i))
+            start, length, _ = cut(start[kept], length[kept], there[kept])
+            starts.append(start)
+            lengths.append(length)
+            owners.append(np.full(len(starts[-1]), i))
     start, length, whose = map(np.concatenate, (starts, lengths, owners))
     if ranks is not None:
         multicast(machine, op, issue, (start, length, whose), ranks)
@@ -181,13 +189,19 @@ def tell_boxes(
         machine.stretches(op, kind, "global", start, length, issue.block[whose], issue.warp[whose])
 
 
-def _is_measured(one: Tensor, begins: np.ndarray, several: bool) -> bool:
+def _sector(address: int) -> int:
+    return address // SECTOR * SECTOR
+
+
+def _is_measured(one: Tensor, kind: str, begins: np.ndarray, several: bool) -> bool:
     """Is it known what rows of a box that begin at these addresses count? several: of a multicast."""
     width = one.box[0] * one.element
     if several:
         size = sum((extent - 1) * step for extent, step in zip(one.extents, one.steps))
         return LINE % width == 0 and size >= 2 * LINE
-    return LINE % width == 0 or (width % LINE == 0 and not (begins % 32).any())
+    if kind == "bulk_reduction":
+        return LINE % width == 0 or (width % LINE == 0 and not (begins % SECTOR).any())
+    return True
 
 
 def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

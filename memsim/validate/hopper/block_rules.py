@@ -82,7 +82,8 @@ def boxes(parts: Parts) -> Expected:
         kind, metric = _OF_ENGINE[launch.kernel[1]]
         listener, one = AddressListener(), np.zeros(1, np.int64)
         corner = np.array([launch.numbers[:count]])
-        tell_boxes(listener, None, kind, Issue(one, one, []), [tensor], corner)  # type: ignore[arg-type]
+        place = np.array([launch.numbers[5]])
+        tell_boxes(listener, None, kind, Issue(one, one, []), [tensor], corner, place)  # type: ignore[arg-type]
         yield launch, {metric: listener.sectors}
 
 

@@ -37,7 +37,8 @@ def multicasts(parts: Parts) -> Expected:
         listener, one = AddressListener(), np.zeros(1, np.int64)
         ranks, corner = np.array([launch.numbers[7]]), np.array([launch.numbers[:count]])
         tensors = [tensor_of(launch.map or {})]
-        tell_boxes(listener, None, "bulk_load", Issue(one, one, []), tensors, corner, ranks)  # type: ignore[arg-type]
+        issue = Issue(one, one, [])
+        tell_boxes(listener, None, "bulk_load", issue, tensors, corner, one, ranks)  # type: ignore[arg-type]
         yield launch, {READS: listener.sectors}
     for launch, start, place, length in _bulk(parts):
         listener, one = AddressListener(), np.zeros(1, np.int64)
