@@ -20,9 +20,10 @@ import numpy as np
 from memsim.arrays import allocation, as_argument
 from memsim.captured.host_runtime import POINTER, RUNTIME, HostLaunch, functions
 from memsim.captured.launched import Launched, loaded, snapshot
+from memsim.captured.tensor_map_bits import decoded
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import StructFields
+from memsim.launch import StructFields, TensorMap
 
 GPU = 2  # kDLCUDA of dlpack.h
 #: Execution engines whose host code calls our runtime, by id.
@@ -155,7 +156,12 @@ class Session:
         )
 
     def _argument(self, raw: bytes) -> tuple[Any, str]:
-        """(a parameter's bytes with arrays in place of their addresses; the first array's name)."""
+        """(a parameter's bytes with arrays in place of their addresses; the first array's name).
+
+        A tensor map, which host code encodes itself, becomes one over the array.
+        """
+        if len(raw) == TensorMap.nbytes and (tensor := self._tensor_map(raw)):
+            return tensor
         parts: list[Any] = []
         names: list[str] = []
         end = 0
@@ -176,6 +182,18 @@ class Session:
             parts.append(np.void(raw[end:]))
             names.append("")
         return StructFields(parts, ["" if name == first else name for name in names]), first
+
+    def _tensor_map(self, raw: bytes) -> tuple[TensorMap, str] | None:
+        """The tensor map over one of the arrays, and the array's name; None if these bytes are none."""
+        encoded = decoded(raw)
+        if encoded is None:
+            return None
+        for array in self.arrays:
+            memory, _ = allocation(array)
+            start = encoded.address - int(memory.__array_interface__["data"][0])
+            if 0 <= start < memory.size:
+                return encoded.over(memory, start), self.names.get(encoded.address, "array")
+        return None
 
     def _at(self, address: int) -> tuple[np.ndarray, str] | None:
         """The array that contains an address, from there on, and its name."""

@@ -23,6 +23,7 @@ LIBRARIES = (
     "cupy/_core/include",
     "cutlass/cute",
     "cutlass/base_dsl",
+    "memsim/captured",
     "tilelang/3rdparty",
     "tilelang/src",
     "tl_templates",

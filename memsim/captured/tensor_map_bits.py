@@ -1,0 +1,75 @@
+"""Reads the 128 bytes of a `CUtensorMap` that host code has encoded without the driver.
+
+NVIDIA does not document the format. These fields are those of 160 maps that the driver of an H200 encoded
+(tests/captured/data/tensor_maps_h200.json), and of maps that CuTe DSL 4.8 encodes for known tensors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsim.launch import TensorMap, dtype_of
+
+#: Element types by their numbers in a map; float32 a second time where subnormal numbers become zero.
+TYPES = (
+    *("uint8", "uint16", "uint32", "int32", "uint64", "int64"),
+    *("float16", "float32", "float32", "float64", "bfloat16"),
+)
+#: Spans of swizzles in bytes, in the order of `CUtensorMapSwizzle`.
+SWIZZLES = (0, 32, 64, 128)
+#: The lowest four bits of the word of flags: the driver's, and CuTe DSL's.
+TILED = (0, 2)
+MOST_DIMENSIONS = 5
+USED = 64  # bytes; the rest is not written
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedMap:
+    """A tensor map's fields, dimensions innermost first. steps: bytes, of all dimensions but the first."""
+
+    address: int
+    dtype: str
+    extents: tuple[int, ...]
+    steps: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+    def over(self, memory: np.ndarray, start: int) -> TensorMap:
+        """As an argument; the tensor begins at byte `start` of `memory`.
+
+        Raises:
+            TypeError: it is larger than the memory.
+        """
+        dtype = dtype_of(self.dtype)
+        strides = (*reversed(self.steps), dtype.itemsize)
+        view: np.ndarray = np.ndarray(tuple(reversed(self.extents)), dtype, memory, start, strides)
+        return TensorMap(view, tuple(reversed(self.box)), self.swizzle)
+
+
+def decoded(raw: bytes) -> EncodedMap | None:
+    """The map in the first 64 bytes of `raw`; None if they are none that memsim executes.
+
+    Interleaved and im2col maps are not, nor those with steps between elements or NaN out of bounds.
+    """
+    words = [int.from_bytes(raw[at : at + 4], "little") for at in range(0, USED, 4)]
+    if len(raw) < USED or words[2] & 15 not in TILED:
+        return None
+    flags = words[2]
+    rank, kind = 1 + (flags >> 4 & 7), flags >> 7 & 15
+    interleave, fills_with_nan = flags >> 11 & 3, flags >> 15 & 1
+    counts = (words[13] >> 24, *words[14].to_bytes(4, "little"))
+    element_steps = words[13] & 0xFFFFFF
+    if rank > MOST_DIMENSIONS or kind >= len(TYPES) or interleave or fills_with_nan or element_steps:
+        return None
+    upper = words[7]  # four bits of each step, in units of 16 bytes
+    steps = (16 * (words[3 + i] | (upper >> 4 * i & 15) << 32) for i in range(rank - 1))
+    return EncodedMap(
+        address=words[0] | words[1] << 32,
+        dtype=TYPES[kind],
+        extents=tuple(1 + size for size in words[8 : 8 + rank]),
+        steps=tuple(steps),
+        box=tuple(1 + count for count in counts[:rank]),
+        swizzle=SWIZZLES[flags >> 13 & 3],
+    )
