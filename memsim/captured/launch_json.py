@@ -7,6 +7,7 @@ Arrays in one allocation refer to one file, and share memory again when loaded.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -96,9 +97,14 @@ def _sources(launched: Launched, folder: Path) -> tuple[str, ...]:
 
 
 def _arguments(launched: Launched, folder: Path) -> tuple[of.Argument, ...]:
+    named = zip(launched.kernel.argument_names, described(launched.args, folder), strict=True)
+    return tuple(msgspec.structs.replace(argument, name=name) for name, argument in named)
+
+
+def described(arguments: Sequence[Any], folder: Path) -> list[of.Argument]:
+    """The arguments of a launch as records; the contents of their arrays are written to `folder`."""
     files = _Files(folder)
-    named = zip(launched.kernel.argument_names, launched.args, strict=True)
-    return tuple(msgspec.structs.replace(_described(value, files), name=name) for name, value in named)
+    return [_described(value, files) for value in arguments]
 
 
 class _Files:
@@ -188,7 +194,6 @@ def read_launch(path: Path) -> Launched:
         raise MemsimError(f"cannot read the launch: {error.strerror}", file=str(path)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise MemsimError(f"this is not a launch: {error}", file=str(path)) from None
-    memories = _Memories(path)
     kernel = _kernel(document, path)
     names = tuple(argument.name for argument in document.arguments)
     kernel = replace(
@@ -201,7 +206,7 @@ def read_launch(path: Path) -> Launched:
         kernel=kernel,
         grid=dim3(document.grid, "grid"),
         block=dim3(document.block, "block"),
-        args=tuple(_value(argument, memories) for argument in document.arguments),
+        args=tuple(arguments_of(document.arguments, path)),
         shared_bytes=document.shared_bytes,
         cluster=dim3(document.cluster, "cluster") if document.cluster else None,
         note=document.note,
@@ -237,6 +242,16 @@ def _texts(document: of.LaunchDocument, kernel: Kernel, path: Path) -> dict[str,
     named = {file for _, _, file, _ in kernel.code.listing}
     called = {name: texts[PurePath(name).name] for name in named if PurePath(name).name in texts}
     return {**texts, **called}
+
+
+def arguments_of(records: Sequence[of.Argument], path: Path) -> list[Any]:
+    """The inverse of `described`: the arguments of the launch at `path`, whose files lie beside it.
+
+    Raises:
+        MemsimError: a file is missing or does not match.
+    """
+    memories = _Memories(path)
+    return [_value(record, memories) for record in records]
 
 
 class _Memories:

@@ -40,7 +40,7 @@ class EncodedMap:
         """As an argument; the tensor begins at byte `start` of `memory`.
 
         Raises:
-            TypeError: it is larger than the memory.
+            ValueError: it is larger than the memory.
         """
         dtype = dtype_of(self.dtype)
         strides = (*reversed(self.steps), dtype.itemsize)

@@ -7,7 +7,7 @@ it holds the addresses.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,9 @@ _SCALARS = {
     "f64": "d",
 }
 
+
+#: The bytes of a tensor map over an array at an address.
+MapEncoder = Callable[[TensorMap, int], bytes]
 
 POINTERS = ("u64", "b64", "s64")
 POINTER_BYTES = 8
@@ -206,15 +209,22 @@ def _is_bytes(parameter: Parameter, argument: Any) -> bool:
     return isinstance(argument, np.void) or (isinstance(argument, np.generic) and is_struct(parameter))
 
 
-def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> bytes:
+def opaque(one: TensorMap, address: int) -> bytes:
+    """A tensor map's bytes as the emulator has them: zeros."""
+    return bytes(one.nbytes)
+
+
+def encode(
+    parameter: Parameter, argument: Any, addresses: Iterator[int], encode_map: MapEncoder = opaque
+) -> bytes:
     """A checked argument as the parameter's bytes; its arrays are at the next `addresses`."""
     if is_array(argument):
         argument = next_address(argument, addresses)
     if is_parts(argument):
-        return encode_parts(parameter, argument, addresses)
+        return encode_parts(parameter, argument, addresses, encode_map)
     if isinstance(argument, TensorMap):
-        next(addresses)
-    if argument is None or isinstance(argument, TensorMap):
+        return encode_map(argument, next(addresses))
+    if argument is None:
         return bytes(parameter.size)
     argument = _scalar(argument)
     if _is_bytes(parameter, argument):
@@ -229,14 +239,16 @@ def encode(parameter: Parameter, argument: Any, addresses: Iterator[int]) -> byt
     return (int(argument) & ((1 << parameter.size * 8) - 1)).to_bytes(parameter.size, "little")
 
 
-def encode_parts(parameter: Parameter, parts: Sequence[Any], addresses: Iterator[int]) -> bytes:
+def encode_parts(
+    parameter: Parameter, parts: Sequence[Any], addresses: Iterator[int], encode_map: MapEncoder = opaque
+) -> bytes:
     """A checked struct; gaps between its parts are zero."""
     packed = bytearray(parameter.size)
     for start, part in zip(starts_of(parameter, parts), parts):
         if isinstance(part, TensorMap):
-            next(addresses)
-            continue
-        raw = next_address(part, addresses).to_bytes(8, "little") if is_array(part) else part.tobytes()
+            raw = encode_map(part, next(addresses))
+        else:
+            raw = next_address(part, addresses).to_bytes(8, "little") if is_array(part) else part.tobytes()
         packed[start : start + len(raw)] = raw
     return bytes(packed)
 

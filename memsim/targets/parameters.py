@@ -12,7 +12,14 @@ import numpy as np
 
 from memsim.launch import Texture1D
 from memsim.ptx.program import Parameter
-from memsim.simt.launch_arguments import UNTYPED, arrays_of, check_arguments, encode
+from memsim.simt.launch_arguments import (
+    UNTYPED,
+    MapEncoder,
+    arrays_of,
+    check_arguments,
+    encode,
+    opaque,
+)
 
 __all__ = ["arrays_of", "parameter_bytes"]
 
@@ -23,6 +30,7 @@ def parameter_bytes(
     args: Sequence[Any],
     arrays: Sequence[int],
     textures: Sequence[int] = (),
+    encode_map: MapEncoder = opaque,
 ) -> list[bytes]:
     """The bytes of every parameter.
 
@@ -31,6 +39,7 @@ def parameter_bytes(
         parameters: in the kernel's order, as the arguments `args`.
         arrays: addresses of the arrays of `arrays_of`, in that order.
         textures: handles of the textures, in order.
+        encode_map: the bytes of a tensor map over an array at an address.
 
     Raises:
         MemsimError: arguments that do not match.
@@ -38,13 +47,16 @@ def parameter_bytes(
     check_arguments(kernel, parameters, args, [f"arg{i}" for i in range(len(parameters))])
     places, handles = iter(arrays), iter(textures)
     return [
-        _one(parameter, value, places, handles) for parameter, value in zip(parameters, args, strict=True)
+        _one(parameter, value, places, handles, encode_map)
+        for parameter, value in zip(parameters, args, strict=True)
     ]
 
 
-def _one(parameter: Parameter, value: Any, places: Iterator[int], handles: Iterator[int]) -> bytes:
+def _one(
+    parameter: Parameter, value: Any, places: Iterator[int], handles: Iterator[int], encode_map: MapEncoder
+) -> bytes:
     if isinstance(value, Texture1D):
         value = next(handles)
     if isinstance(value, (float, np.floating)) and parameter.type in UNTYPED:
         parameter = replace(parameter, type=f"f{parameter.type[1:]}")  # only its size is known
-    return encode(parameter, value, places)
+    return encode(parameter, value, places, encode_map)

@@ -22,8 +22,9 @@ from memsim.job import Job
 from memsim.kernel import SassKernel
 from memsim.kernels import Spec
 from memsim.kernels.shipped import digest
+from memsim.model.counters import COUNTERS
 from memsim.ptx.demangle import demangle, plain_name
-from memsim.sass.machine_code import MachineKernel
+from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.code_profile import CodeProfile, read_code_report
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device
@@ -61,6 +62,21 @@ EVERYTHING = (
     "smsp__inst_executed.sum",
     "gpu__time_duration.sum",
 )
+#: Counters of wgmma, of copies by TMA, and of distributed shared memory, and the opcodes that need them; in a
+#: cluster generic accesses do, too.
+OF_HOPPER = tuple(counter.metric for counter in COUNTERS if counter.seldom)
+ON_HOPPER = {
+    "HGMMA",
+    "QGMMA",
+    "IGMMA",
+    "UTMALDG",
+    "UTMASTG",
+    "UTMAREDG",
+    "UBLKCP",
+    "UBLKRED",
+    "STAS",
+    "REDAS",
+}
 SECTION = ("--section", "SourceCounters")
 Progress = Callable[[float], None] | None
 
@@ -107,7 +123,8 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
     check_chip(device)
     counter = _Counter(len(jobs) * (1 + len(ONE_PASS)), progress)
 
-    results, first = _run(profiler, jobs, (*SECTION, *_asked(EVERYTHING)), counter)
+    metrics = (*EVERYTHING, *OF_HOPPER) if any(map(_needs_hopper, machines)) else EVERYTHING
+    results, first = _run(profiler, jobs, (*SECTION, *_asked(metrics)), counter)
     profiles = [[_aligned(*pair)] for pair in zip(machines, first, strict=True)]
     for accesses, metrics in ONE_PASS.items():
         users = [i for i, found in enumerate(first) if found.accesses & set(accesses)]
@@ -149,6 +166,10 @@ def count(
             raise NotMeasured(error, counter.done) from error
         raise
     return device, profiler.version, found
+
+
+def _needs_hopper(machine: MachineKernel) -> bool:
+    return machine.image.cluster is not None or not ON_HOPPER.isdisjoint(opcodes(machine).values())
 
 
 def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:
@@ -199,10 +220,19 @@ def _step(job: Job, number: int, folder: Path) -> Step:
         grid=shape.grid,
         block=shape.block,
         shared_bytes=shape.shared_bytes,
-        args=tuple(pack(job.values, folder)),
+        args=tuple(pack(job.values, folder / str(number))),
+        cluster=_chosen_cluster(job),
         catalogue=job.kernel.name if isinstance(job.kernel, Spec) else "",
         size=tuple(job.size.values()),
     )
+
+
+def _chosen_cluster(job: Job) -> tuple[int, ...] | None:
+    """The blocks of a cluster where the launch chooses them; None if the code does, or there are none."""
+    machine = machine_of(job)
+    cluster = job.launch.cluster or machine.image.cluster
+    stated = read_module(machine.module.code).kernels[machine.name].image.cluster
+    return None if cluster == stated else cluster
 
 
 def _raise_what_the_program_says(result: Path) -> None:

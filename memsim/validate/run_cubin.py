@@ -20,11 +20,13 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
-from memsim.launch import ArrayArg, Texture1D
+from memsim.launch import TABLES, Texture1D
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.targets.parameters import arrays_of, parameter_bytes
 from memsim.validate.device import load_cupy
+from memsim.validate.device_memory import DeviceMemory, made
 from memsim.validate.launch_args import unpack
+from memsim.validate.launch_clusters import launch_clusters
 
 REFERENCE = "the same in float64 on the GPU, by CuPy (products by cuBLAS)"
 UNIT_ROUNDOFF = 2.0**-24  # of float32
@@ -33,7 +35,8 @@ STATIC_SHARED_BYTES = 49_152  # more requires opting in
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One launch. cubin: the name of a file beside the plan. args: as returned by `pack`.
+    """One launch. cubin: the name of a file beside the plan. args: as returned by `pack`; their files are
+    in a folder beside the plan, called as the cubin without its suffix. cluster: where the launch chooses it.
 
     catalogue: the name of a catalogue kernel, and `size` its problem size; else "" and ().
     """
@@ -44,6 +47,7 @@ class Step:
     block: tuple[int, ...]
     shared_bytes: int
     args: tuple[Any, ...]
+    cluster: tuple[int, ...] | None = None
     catalogue: str = ""
     size: tuple[int, ...] = ()
 
@@ -78,7 +82,12 @@ def run(step: Step, folder: Path) -> dict[str, Any] | None:
     names = spec.arguments if spec else [f"arg{i}" for i in range(len(step.args))]
     with refusals(cupy, step.catalogue or step.kernel, step.size or step.grid):
         arrays = launch(
-            cupy, path, kernel, step, dict(zip(names, unpack(step.args, folder), strict=True)), spec
+            cupy,
+            path,
+            kernel,
+            step,
+            dict(zip(names, unpack(step.args, path.with_suffix("")), strict=True)),
+            spec,
         )
         return check(cupy, spec, spec.sizes(step.size), arrays) if spec else None
 
@@ -89,7 +98,10 @@ def launch(
     """The launch itself, between the profiler's start and stop; returns the arrays by name, on the device."""
     from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
 
-    arrays = {name: cupy.asarray(made(value)) for name, value in arrays_of([*args], [*args.values()])}
+    memory = DeviceMemory(cupy)
+    given = list(arrays_of([*args], [*args.values()]))
+    addresses = [memory.address(value) for _, value in given]
+    arrays = {name: memory.place(value)[0] for name, value in given if not isinstance(value, TABLES)}
     textured = {name: cupy.asarray(made(value.array)) for name, value in args.items() if _is_texture(value)}
     textures = [texture_over(cupy, array) for array in textured.values()]
     for name in spec.family.outputs if spec else ():
@@ -98,8 +110,9 @@ def launch(
         kernel.name,
         kernel.parameters,
         [*args.values()],
-        [address_of(array) for array in arrays.values()],
+        addresses,
         [int(texture.ptr) for texture in textures],
+        memory.encoded,
     )
     function = cupy.RawModule(path=str(path)).get_function(kernel.name)
     static = kernel.image.static_shared - kernel.image.reserved_shared
@@ -108,19 +121,14 @@ def launch(
     parameters = tuple(np.frombuffer(buffer, f"V{len(buffer)}") for buffer in buffers)  # each by value
     cupy.cuda.Device().synchronize()
     with profile():
-        function(tuple(step.grid), tuple(step.block), parameters, shared_mem=step.shared_bytes)
+        if step.cluster is None:
+            function(tuple(step.grid), tuple(step.block), parameters, shared_mem=step.shared_bytes)
+        else:
+            launch_clusters(
+                function.kernel.ptr, step.grid, step.block, step.cluster, step.shared_bytes, buffers
+            )
         cupy.cuda.Device().synchronize()
     return {**arrays, **textured}
-
-
-def made(array: ArrayArg | np.ndarray) -> np.ndarray:
-    """The array, created if necessary."""
-    return array.make() if isinstance(array, ArrayArg) else array
-
-
-def address_of(array: Any) -> int:
-    """The device address of a CuPy array."""
-    return int(array.data.ptr)
 
 
 def _is_texture(value: Any) -> bool:

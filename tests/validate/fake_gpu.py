@@ -6,6 +6,7 @@ Time is made up: each launch advances a clock by what the test says.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +17,11 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.launch import Texture1D
-from memsim.validate import device, run_cubin
+from memsim.captured.tensor_map_bits import decoded
+from memsim.launch import Pointers, TensorMap, Texture1D
+from memsim.validate import device, device_memory
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES
+from tests.captured.tensor_map_format import encoded
 
 CUBLAS = "cuBLAS"
 TF32_BITS = np.uint32(0xFFFFE000)
@@ -64,14 +67,57 @@ class CubinFunction(Function):
 
     def read(self, raw: bytes) -> Any:
         """The argument that the bytes came from."""
+        if len(raw) == TensorMap.nbytes and (encoded := decoded(raw)):
+            memory, start = self.at(encoded.address)  # type: ignore[misc]
+            return encoded.over(memory.reshape(-1).view(np.uint8), start)
         words = [raw[start : start + 8] for start in range(0, len(raw), 8)]
-        parts = [self.lying.get(int.from_bytes(word, "little")) for word in words]
+        parts = [self.argument(int.from_bytes(word, "little")) for word in words]
         if len(parts) == 1 and parts[0] is not None:
             return parts[0]
         if not any(part is not None for part in parts):
             return raw
         whole = zip(parts, words, strict=True)
         return [np.frombuffer(word, f"V{len(word)}")[0] if part is None else part for part, word in whole]
+
+    def at(self, address: int) -> tuple[Any, int] | None:
+        """The array that contains an address, and its offset there."""
+        for start, array in self.lying.items():
+            if start <= address < start + getattr(array, "nbytes", 1):
+                return array, address - start
+        return None
+
+    def argument(self, address: int) -> Any:
+        """The array at an address, or the rest of the one around it."""
+        found = self.at(address)
+        if found is None:
+            return None
+        array, offset = found
+        if offset:
+            return array.reshape(-1).view(np.uint8)[offset:]
+        return self.table(array) if getattr(array, "dtype", None) == np.uint64 else array
+
+    def table(self, array: np.ndarray) -> Any:
+        """A table of pointers, if these are addresses."""
+        pointees = [self.argument(int(address)) if address else None for address in array]
+        return Pointers(pointees) if any(each is not None for each in pointees) else array
+
+
+class FakeDriver:
+    """A driver that only encodes tensor maps."""
+
+    def cuTensorMapEncodeTiled(self, room: Any, kind: Any, rank: Any, *given: Any) -> int:  # noqa: N802
+        address, extents, steps, box, _, _, swizzle, _, fill = given
+        content = encoded(
+            kind.value,
+            address.value,
+            list(extents),
+            list(steps)[: rank.value - 1],
+            list(box),
+            swizzle.value,
+            fill.value,
+        )
+        ctypes.memmove(ctypes.cast(room, ctypes.c_void_p).value or 0, content, len(content))
+        return 0
 
 
 class LaidTexture(Texture1D):
@@ -177,7 +223,8 @@ class FakeGpu:
         monkeypatch.setitem(sys.modules, "cupyx", ModuleType("cupyx"))
         monkeypatch.setitem(sys.modules, "cupyx.profiler", profiler)
         monkeypatch.setattr(device, "_driver_version", lambda: "580.159.04")
-        monkeypatch.setattr(run_cubin, "address_of", lambda array: int(array.ctypes.data))
+        monkeypatch.setattr(device_memory, "address_of", lambda array: int(array.ctypes.data))
+        monkeypatch.setattr(device_memory, "driver", FakeDriver)
         self.cupy = cupy
 
     def function(self, path: Path, entry: str) -> Any:

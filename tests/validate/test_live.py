@@ -91,6 +91,43 @@ def test_any_kernel_with_any_arguments(gpu: FakeGpu, tmp_path: Path) -> None:
     assert np.array_equal(result, expected)
 
 
+BOX = """
+struct alignas(64) Map { char bytes[128]; };
+
+// The sum of eight elements of a row, of an array of the table and `n` becomes a box of the tensor.
+extern "C" __global__ void last(const __grid_constant__ Map map, const void *row, const float **table, int n)
+{
+    __shared__ alignas(128) float box[2][4];
+    if (threadIdx.x < 8)
+        box[threadIdx.x / 4][threadIdx.x % 4] = ((const float *)row)[threadIdx.x] + table[1][threadIdx.x] + n;
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        unsigned from = static_cast<unsigned>(__cvta_generic_to_shared(box));
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+                     :: "l"(&map), "r"(4), "r"(1), "r"(from) : "memory");
+        asm volatile("cp.async.bulk.commit_group;\\n\\tcp.async.bulk.wait_group 0;" ::: "memory");
+    }
+}
+"""
+
+
+def test_views_tables_and_tensor_maps_share_memory_on_the_gpu(gpu: FakeGpu, tmp_path: Path) -> None:
+    source = tmp_path / "last.cu"
+    source.write_text(BOX)
+    kernel = memsim.load(source, arch="sm_90a")["last"]
+    whole = np.arange(128, dtype=np.float32).reshape(8, 16)
+    other = np.full(8, 1000, np.float32)
+    tensor = TensorMap(whole[2:6, 4:12], (2, 4))
+    args = [tensor, whole[7, 8:], Pointers([None, other]), 5]
+    launch = Job(kernel, Launch((1, 1, 1), (32, 1, 1), 0), args)
+    assert run_cubin.main(plan(tmp_path, launch)) == 0
+    (result,) = (array for array in gpu.lying.values() if array.nbytes == whole.nbytes)
+    expected = whole.copy()
+    expected[3:5, 8:12] = (expected[7, 8:] + 1005).reshape(2, 4)
+    assert np.array_equal(result.view(np.float32).reshape(8, 16), expected)
+
+
 def test_arguments_survive_the_way_to_another_process(tmp_path: Path) -> None:
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
     args = [
@@ -295,11 +332,3 @@ def test_on_a_gpu(kernel: str) -> None:
     assert recording.result is not None and recording.result.right
     analysis = analyze_trace(trace_job(launch))
     assert compare_code(recording.profiles, analysis).verdict != DIFFERS
-
-
-def test_what_is_analyzed_only_is_not_measured(tmp_path: Path) -> None:
-    whole = np.zeros((4, 8), np.float32)
-    for value in (whole[:, 1:], whole.T, ArrayArg((4,), offset=4), Pointers([whole]), TensorMap(whole)):
-        with pytest.raises(MemsimError, match="analyzed but not measured"):
-            pack([value], tmp_path)
-    assert unpack(pack([whole.copy(), None], tmp_path), tmp_path)[1] is None

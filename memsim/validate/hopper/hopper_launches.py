@@ -6,7 +6,6 @@ fails. Tensor maps are encoded by the driver.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,11 +17,11 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.launch import TensorMap
 from memsim.validate.device import load_cupy
+from memsim.validate.driver_maps import driver, encode_tiled
 
 CODE, PLAN, TABLES, ERROR = "kernels.cubin", "launches.json", "tables.npy", "error.json"
 MEMORY_BYTES, OUTPUT_BYTES, SHARED_BYTES = 1 << 18, 1 << 18, 102_400
 ALIGNMENT = 1024
-DRIVER = "libcuda.so.1"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         cupy = load_cupy()
         launches = json.loads((folder / PLAN).read_text("utf-8"))
-        run(cupy, folder / CODE, launches, np.load(folder / TABLES), _driver())
+        run(cupy, folder / CODE, launches, np.load(folder / TABLES), driver())
     except MemsimError as error:
         (folder / ERROR).write_text(json.dumps({"error": error.message, "hint": error.hint}), "utf-8")
         return error.exit_code
@@ -39,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(
-    cupy: Any, code: Path, launches: Sequence[Mapping[str, Any]], tables: np.ndarray, driver: Any
+    cupy: Any, code: Path, launches: Sequence[Mapping[str, Any]], tables: np.ndarray, library: Any
 ) -> None:
     """Make every launch, each with memory whose bytes are 0, 1, 2, ...
 
@@ -59,7 +58,7 @@ def run(
         for launch, table in zip(launches, tables, strict=True):
             memory.data.copy_from_device(contents.data, MEMORY_BYTES)
             given = launch["map"]
-            encoded = bytes(TensorMap.nbytes) if given is None else encode(driver, given, start)
+            encoded = bytes(TensorMap.nbytes) if given is None else encode(library, given, start)
             numbers = map(np.int32, launch["numbers"])
             arguments = (np.frombuffer(encoded, "V128")[0], memory, cupy.asarray(table), output, *numbers)
             try:
@@ -71,39 +70,18 @@ def run(
                 raise MemsimError(f"{launch['kernel']} does not run on this GPU: {error}") from None
 
 
-def encode(driver: Any, given: Mapping[str, Any], start: int) -> bytes:
-    """The 128 bytes of a tensor map over memory from `start` on: `cuTensorMapEncodeTiled` of the CUDA driver.
-
-    Raises:
-        MemsimError: the driver rejects it.
-    """
-    room = (ctypes.c_uint8 * (2 * TensorMap.nbytes))()
-    first = -ctypes.addressof(room) % TensorMap.alignment
-    rank = len(given["dims"])
-    refused = driver.cuTensorMapEncodeTiled(
-        ctypes.byref(room, first),
-        ctypes.c_int(given["dt"]),
-        ctypes.c_uint32(rank),
-        ctypes.c_void_p(start + given["base"]),
-        (ctypes.c_uint64 * rank)(*given["dims"]),
-        (ctypes.c_uint64 * max(1, rank - 1))(*given["strides"]),
-        (ctypes.c_uint32 * rank)(*given["box"]),
-        (ctypes.c_uint32 * rank)(*[1] * rank),
-        ctypes.c_int(0),  # no interleave
-        ctypes.c_int(given["swz"]),
-        ctypes.c_int(0),  # no promotion in L2
-        ctypes.c_int(given["fill"]),
+def encode(library: Any, given: Mapping[str, Any], start: int) -> bytes:
+    """The bytes of a tensor map over memory from `start` on."""
+    return encode_tiled(
+        library,
+        kind=given["dt"],
+        address=start + given["base"],
+        extents=given["dims"],
+        steps=given["strides"],
+        box=given["box"],
+        swizzle=given["swz"],
+        fill=given["fill"],
     )
-    if refused:
-        raise MemsimError(f"the driver rejects the tensor map {dict(given)} (CUDA error {refused})")
-    return bytes(room[first : first + TensorMap.nbytes])
-
-
-def _driver() -> Any:
-    try:
-        return ctypes.CDLL(DRIVER)
-    except OSError as error:
-        raise MemsimError(f"NVIDIA's driver cannot be loaded: {error}") from None
 
 
 if __name__ == "__main__":
