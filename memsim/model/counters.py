@@ -55,11 +55,11 @@ _REMOTE = "l1tex__t_", "_pipe_lsu_mem_dshared_op_"
 _ENGINE_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_"
 _ENGINE_WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_"
 _GLOBAL = "pipe_lsu_mem_global_op_"
-# The operations in the Source page's columns of global memory.
+# The operations in the Source page's columns of global memory, which copies by TMA are not.
 _SETTLED = tuple(
     op.name for op in OPERATIONS.values() if op.space == "global" and not (op.bypass or op.engine)
 )
-_BYPASS = tuple(op.name for op in OPERATIONS.values() if op.space == "global" and (op.bypass or op.engine))
+_BYPASS = tuple(op.name for op in OPERATIONS.values() if op.space == "global" and op.bypass)
 _LOADS, _STORES, _ATOMICS, _COPIES = (counted("shared", end) for end in ("ld", "st", "atom", "ldgsts"))
 _READS, _WRITES = counted("global", "ld"), counted("global", "st")
 _ENGINE_LOADS = counted("global", "tma_ld")

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.arch import Arch
+from memsim.arch.units import WARP
 from memsim.model import (
     bypass_source_page,
     copy_source_page,
     global_source_page,
     shared_source_page,
 )
-from memsim.model.choice import why_no_cost
+from memsim.model.choice import group_wavefronts, why_no_cost
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
@@ -101,8 +102,12 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
     kind = site.width, site.op, site.space
     if site.unresolved or why_no_cost(requests.addresses, *kind, requests.active, requests.partner, arch):
         return {**figures, **dict.fromkeys(FIGURES[site.space])}
-    if asked.grouped or asked.remote or asked.engine:
-        return _of_engine(site)
+    if asked.grouped:
+        return _group(access)
+    if asked.remote or asked.engine:
+        # Of copies by TMA the page has zeros; which lanes were active is not in a trace.
+        page: Figures = dict.fromkeys(FIGURES[site.space], 0 if asked.engine else None)
+        return {EXECUTED: site.instructions, THREADS: None, **page}
     if not asked.is_counted:
         return {**figures, **_bypass(access, arch)}
     if site.space == "constant":
@@ -111,9 +116,11 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
     return {**figures, **(dict.fromkeys(page, 0) if asked.unmade else page)}
 
 
-def _of_engine(site: AccessSite) -> Figures:
-    """TMA copies, operands of four warps, and distributed shared memory: there are no rules."""
-    return {EXECUTED: site.instructions, THREADS: None, **dict.fromkeys(FIGURES[site.space])}
+def _group(access: PredictedAccess) -> Figures:
+    """Operands of wgmma: all threads of four warps take part, and the page has the chip's own wavefronts."""
+    executed = access.site.instructions
+    wavefronts = int(access.requests.times.sum()) * group_wavefronts(access.site.width)
+    return {EXECUTED: executed, THREADS: WARP * executed, **dict.fromkeys(FIGURES["shared"], wavefronts)}
 
 
 def _shared(access: PredictedAccess, arch: Arch) -> Figures:
