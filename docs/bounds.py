@@ -9,8 +9,9 @@ from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
 from memsim.validate.device import slug
 from memsim.validate.rates.judge_loops import Rated, judge_rates
-from memsim.validate.rates.rates_recording import STREAM, newest_rates
+from memsim.validate.rates.rates_recording import STREAM, RateLaunch, newest_rates
 from memsim.validate.rates.run_loops import CLOCK, CYCLES
+from memsim.views.probe.rates import headline
 
 #: The GPU whose loops and catalogue are shown.
 SHOWN = "nvidia-h200"
@@ -30,7 +31,10 @@ def _table(head: str, found: Iterable[Rated]) -> str:
 
 def rates_table() -> str:
     """Loops of one instruction, and streams."""
-    return _table("loop", (rated for rated in _judged() if not rated.launch.is_of_catalogue))
+    table = _table("loop", (rated for rated in _judged() if not rated.launch.is_of_catalogue))
+    recordings = [newest_rates(data_folder("traces"), slug(board.product)) for board in SM_90.boards]
+    said = [f"- {headline(recording, judge_rates(recording))}" for recording in recordings]
+    return "\n".join([table, "These, and the catalogue below:", "", *said, ""])
 
 
 def catalogue_table() -> str:
@@ -55,30 +59,38 @@ def _memory_column(board: MemoryRates) -> dict[str, str]:
     """The rates of a product, in a cycle of its multiprocessors at their boost clock."""
     recording = newest_rates(data_folder("traces"), slug(board.product))
     streams = [launch for launch in recording.launches if launch.name.startswith(STREAM)]
+    ones = [launch for launch in streams if launch.name.endswith("_one")]
+    copies = [launch for launch in streams if launch.name == f"{STREAM}dram_copy"]
     clock = SM_90.sheet.clock
-
-    def best(metric: str, *names: str) -> float:
-        """Of what `metric` counts, for a cycle at the boost clock."""
-        return max(
-            sum(each.counters[name] for name in metric.split()) / each.counters[CYCLES]
-            * each.counters[CLOCK] / clock
-            for each in streams
-            if not names or each.name.removeprefix(STREAM) in names
-        )  # fmt: skip
-
-    one = [launch.name.removeprefix(STREAM) for launch in streams if launch.name.endswith("_one")]
-    read, written = (f"lts__t_sectors_srcunit_tex_op_{way}.sum" for way in ("read", "write"))
-    dram = "dram__sectors_read.sum dram__sectors_write.sum"
-    giga = SM_90.sector_bytes * clock / 1e9
+    moved = max(map(_dram_bytes_a_second, streams))
     return {
-        "L2 cache, read by all multiprocessors, sectors a cycle": f"{board.l2_read:g} ({best(read):.1f})",
-        "read by one": f"{board.l2_read_of_one:g} ({best(read, *one):.2f})",
-        "written by all": f"{board.l2_written:g} ({best(written):.1f})",
-        "written by one": f"{board.l2_written_of_one:g} ({best(written, *one):.2f})",
-        "DRAM, GB/s": f"{board.dram / 1e9:,.0f} ({giga * best(dram):,.0f})",
-        "DRAM, bytes a cycle": f"{board.dram / clock:,.0f} ({SM_90.sector_bytes * best(dram):,.0f})",
-        "a copy's, in both directions, GB/s": f"{giga * best(dram, 'dram_copy'):,.0f}",
+        "L2 cache, read by all multiprocessors, sectors a cycle": (
+            f"{board.l2_read:g} ({_most_sectors('read', streams):.1f})"
+        ),
+        "read by one": f"{board.l2_read_of_one:g} ({_most_sectors('read', ones):.2f})",
+        "written by all": f"{board.l2_written:g} ({_most_sectors('write', streams):.1f})",
+        "written by one": f"{board.l2_written_of_one:g} ({_most_sectors('write', ones):.2f})",
+        "DRAM, GB/s": f"{board.dram / 1e9:,.0f} ({moved / 1e9:,.0f})",
+        "DRAM, bytes a cycle": f"{board.dram / clock:,.0f} ({moved / clock:,.0f})",
+        "a copy's, in both directions, GB/s": f"{_dram_bytes_a_second(copies[0]) / 1e9:,.0f}",
     }
+
+
+def _most_sectors(way: str, launches: Iterable[RateLaunch]) -> float:
+    """The most that one of the launches moved in a cycle, less if its clock was below the boost clock."""
+    boost = SM_90.sheet.clock
+    return max(
+        each.counters[f"lts__t_sectors_srcunit_tex_op_{way}.sum"]
+        / each.counters[CYCLES]
+        * min(1, each.counters[CLOCK] / boost)
+        for each in launches
+    )
+
+
+def _dram_bytes_a_second(launch: RateLaunch) -> float:
+    of = launch.counters
+    sectors = of["dram__sectors_read.sum"] + of["dram__sectors_write.sum"]
+    return SM_90.sector_bytes * sectors / of[CYCLES] * of[CLOCK]
 
 
 PARTS: dict[str, Callable[[], str]] = {

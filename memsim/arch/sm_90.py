@@ -71,9 +71,17 @@ SM_90 = Arch(
             "NVIDIA H200",
             l2_read=138,
             l2_written=73,
-            l2_read_of_one=3.85,
+            l2_read_of_one=3.9,
             l2_written_of_one=1,
             dram=4_600e9,
+        ),
+        MemoryRates(
+            "NVIDIA H100 80GB HBM3",
+            l2_read=120,
+            l2_written=63,
+            l2_read_of_one=3.9,
+            l2_written_of_one=1,
+            dram=3_200e9,
         ),
     ),
 )

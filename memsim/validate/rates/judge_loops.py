@@ -27,8 +27,8 @@ class Rated:
     """One launch. different: metric -> (predicted, measured) of unequal counts; equal: the number of equal
     ones.
 
-    bound, by: cycles, and the unit that bounds them. own: cycles of the unit that a loop keeps busy; 0 if it
-    keeps none, or if that unit was never measured on the GPU.
+    bound, by: cycles, and the unit that bounds them. own: cycles of the unit that a loop keeps busy, or 0; a
+    stream may be bound by another on another product.
     cycles: measured.
     """
 
@@ -61,7 +61,8 @@ def _judge(launch: RateLaunch, chip: Arch) -> Rated:
         for name, predicted in use.counters.items()
         if predicted is not None and name in launch.counters
     }
-    if launch.name.startswith(STREAM):
+    is_stream = launch.name.startswith(STREAM)
+    if is_stream:
         compared[L2_SECTORS] = launch.l2_read + launch.l2_written, launch.counters[L2_SECTORS]
     different = {name: pair for name, pair in compared.items() if pair[0] != pair[1]}
     if launch.wavefronts > launch.counters[WAVEFRONTS]:
@@ -70,7 +71,7 @@ def _judge(launch: RateLaunch, chip: Arch) -> Rated:
     l2 = L2Sectors(launch.l2_read, launch.l2_written)
     units = units_of(use, *work, l2=l2, dram=launch.dram_bytes)
     busiest = units[0]
-    own = sum(unit.cycles for unit in units if unit.name == launch.unit)
+    own = sum(unit.cycles for unit in units if not is_stream and unit.name == launch.unit)
     equal = len(compared) - sum(name in compared for name in different)
     return Rated(launch, equal, different, busiest.cycles, busiest.name, own, launch.counters[CYCLES])
 
