@@ -49,7 +49,7 @@ def _touches(form: Form) -> Touches:
     results="",
     effect=Effect.MEMORY,
     steers=True,
-    also_read=behind(lambda form: (1, 2, 1) if form.modifiers[:2] == ("G", "S") else (2, 2, 1)),
+    also_read=behind(lambda form: (2, 1, 1) if form.modifiers[:2] == ("G", "S") else (2, 2, 1)),
     touches_of=_touches,
 )
 def build_bulk_copy(form: Form, binder: Binder) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.isa.op import Effect, Form, Op
+from memsim.isa.op import UNIFORM, Effect, Form, Op
 from memsim.isa.reach import ALL_SPACES, spaces_read, spaces_written
 from memsim.isa.registry import RECORDS
 from memsim.sass.decode import _decoded, decode
@@ -106,3 +106,18 @@ def test_an_opcode_in_no_table_may_do_anything() -> None:
     assert not record.known and effect is Effect.MEMORY
     assert writes >> 4 & 0xF == 0xF
     assert RECORDS.keys() >= BESIDE
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("UBLKCP.G.S [UR10], [UR4], UR6", (10, 11, 4, 6)),  # to a global address of two registers
+        ("UBLKCP.S.G [UR8], [UR10], UR4", (8, 9, 10, 11, 4)),
+        ("UBLKRED.G.S.ADD [UR10], [UR4], UR6", (10, 11, 4, 6)),
+        ("UTMASTG.2D [UR4], [UR10]", (4, 5, 6, 10, 11)),
+        ("UTMALDG.2D [UR4], [UR10]", (4, 5, 6, 7, 10, 11)),
+    ],
+    ids=lambda value: str(value).split()[0],
+)
+def test_a_copy_reads_the_registers_behind_the_named_ones(text: str, read: tuple[int, ...]) -> None:
+    assert op(text).reads == sum(1 << UNIFORM + number for number in read)
