@@ -57,7 +57,7 @@ def run_hopper(models: Sequence[HopperRecording], progress: Progress = None) -> 
         compiled = compile_cubin(model.source, arch=CHIP)
         metrics = compared_metrics(model.parts)
         parts = {
-            part: tuple(_measured(profiler, compiled.code, launches, metrics[part], launched))
+            part: tuple(measured_launches(profiler, compiled.code, launches, metrics[part], launched))
             for part, launches in model.parts.items()
         }
         told = {**about, "compiler": compiled.compiler}
@@ -65,7 +65,7 @@ def run_hopper(models: Sequence[HopperRecording], progress: Progress = None) -> 
     return made
 
 
-def _measured(
+def measured_launches(
     profiler: Profiler,
     code: bytes,
     launches: Sequence[HopperLaunch],
