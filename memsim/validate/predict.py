@@ -23,7 +23,7 @@ from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.trace.trace import AccessSite, Trace
-from memsim.validate.sass import is_guarded
+from memsim.validate.sass import is_conditional_copy, is_guarded
 
 EXECUTED = "inst_executed"
 THREADS = "thread_inst_executed_true"
@@ -154,10 +154,14 @@ def _local(access: PredictedAccess, arch: Arch) -> Figures:
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
-    """`cp.async.cg`, on either side; unknown for PTX, and if guarded."""
-    requests, space = access.requests, access.site.space
+    """`cp.async.cg`, on either side; unknown for PTX, and if guarded.
+
+    Of copies that write zeros where a predicate is false, ncu 2025.3.1 shows other wavefronts for `P0` than
+    for other predicates that are as true.
+    """
+    requests, space, sass = access.requests, access.site.space, access.site.instruction
     names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]
-    if access.site.address < 0 or is_guarded(access.site.instruction):
+    if access.site.address < 0 or is_guarded(sass) or (space == "shared" and is_conditional_copy(sass)):
         return dict.fromkeys(names)
     sides = requests.addresses, requests.partner
     to, source = sides if space == "shared" else sides[::-1]

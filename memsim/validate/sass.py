@@ -14,6 +14,7 @@ ACCESSES = {
     **{opcode: operation.access for operation in OPERATIONS.values() for opcode in operation.opcodes},
     **{"LD": "generic load", "ST": "generic store", "ATOM": "generic atomic"},
 }
+CONDITION = re.compile(r"\], !?U?P[0-9]$")
 INDEXED = re.compile(r"\]\[R[0-9]")  # c[0x3][R4+0x10]
 
 
@@ -37,6 +38,11 @@ def is_memory_access(sass: str) -> bool:
 def is_guarded(sass: str) -> bool:
     """Whether a predicate can switch lanes off."""
     return sass.startswith("@")
+
+
+def is_conditional_copy(sass: str) -> bool:
+    """`LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64], P0`, which writes zeros in lanes without the predicate."""
+    return bool(CONDITION.search(sass))
 
 
 def never_runs(sass: str) -> bool:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import pytest
 
 from memsim.analysis import Analysis
+from memsim.arch import SM_90
 from memsim.errors import MemsimError
 from memsim.kernels import catalog, compiled
 from memsim.validate.code_profile import CodeProfile
@@ -23,9 +25,11 @@ from memsim.validate.compare_instructions import (
     compare_code,
 )
 from memsim.validate.live import ARBITRATION as CONTENDED
+from memsim.validate.predict import accesses_of, predict
 from memsim.validate.profiles import SOURCE_METRICS, Counted
 from memsim.validate.replay import replay
 from memsim.validate.verdicts import DIFFERENT, NOISE, UNMODELLED
+from tests.traces import Request, make_trace, site
 from tests.validate.conftest import recorded
 from tests.validate.profiles import profiled
 
@@ -222,3 +226,19 @@ def test_a_kernel_that_has_changed_is_refused() -> None:
 
 def test_a_row_is_called_by_its_address() -> None:
     assert InstructionRow(0xD50, "LDS R0, [R1]", ()).where == "0x0d50 LDS R0, [R1]"
+
+
+def test_wavefronts_of_copies_on_a_condition_are_not_predicted() -> None:
+    """An H100 shows 64 or 128 of them for the same addresses, depending on the predicate's number."""
+    row = np.arange(32) * 16
+    found = {}
+    for condition in ("", ", P0"):
+        text = f"LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64]{condition}"
+        for space, addresses, partner in (("shared", row, row + 1024), ("global", row + 1024, row)):
+            one = site(space=space, op="cp_async_cg", width=16, instruction=text, address=16)
+            (access,) = accesses_of(make_trace((one, [Request(addresses, 2, True, partner)])))
+            found[condition, space] = predict([access], SM_90)
+    assert found[", P0", "global"] == found["", "global"]
+    assert found["", "global"]["memory_l2_theoretical_sectors_global"] == 2 * 16
+    assert found["", "shared"]["memory_l1_wavefronts_shared"] is not None
+    assert found[", P0", "shared"]["memory_l1_wavefronts_shared"] is None
