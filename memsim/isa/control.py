@@ -7,7 +7,7 @@ Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters o
 from __future__ import annotations
 
 from memsim.isa.mbarrier import is_wait
-from memsim.isa.op import Barrier, Effect, Flow, Form
+from memsim.isa.op import Barrier, Effect, Flow, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Compute, Unsupported, control, opcode, silent
 
@@ -53,6 +53,11 @@ def flow_of(form: Form, flow: Flow) -> Flow | None:
 silent("NOP", "PMTRIG", "PREEXIT", "ACQBULK", "SETMAXREG", "WARPGROUP", "WARPGROUPSET")
 silent("MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR")
 silent("CCTLL", "CCTLT", "UTMACCTL", "UTMACMDFLUSH", "UTMAPF", "UBLKPF")
+
+
+def is_fence_of_system(op: Op) -> bool:
+    """Is it a fence for the whole system? On some machines NVIDIA's driver replaces it by a routine."""
+    return op.form.opcode == "MEMBAR" and "SYS" in op.form.modifiers
 
 
 @opcode("USETMAXREG", results="P?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from memsim.isa.control import is_fence_of_system
 from memsim.isa.op import Effect, Op, Predicate, Program
 from memsim.isa.reach import GLOBAL, LOCAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
@@ -192,10 +193,11 @@ class Dataflow(ControlGraph):
         return roots_of_accesses(self, self.live)
 
     def uncertain(self) -> tuple[str, ...]:
-        """Reasons why counts depend on the order of warps and blocks; empty if they do not.
+        """Reasons why counts depend on the order of warps and blocks, or on the machine; () if they do not.
 
         Call it after `needed`. An atomic returns what others left; a load may come before or after another
-        block's store; and the chip's approximations are not reproduced to the last bit.
+        block's store; the chip's approximations are not reproduced to the last bit; and on some machines a
+        warp stores to global memory once for each fence of the system. Source: docs/model.md.
         """
         found = []
         causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", is_approximate))
@@ -205,6 +207,8 @@ class Dataflow(ControlGraph):
             for op in decided_by(self, is_source, self.places_read, self.places_written):
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
                 found.append(f"{cause} decides {what} at {op.where}")
+        for op in filter(is_fence_of_system, self.ops):
+            found.append(f"some machines make a store to global memory for the fence at {op.where}")
         for index in sorted(self._stores_read_again):
             found.append(
                 f"addresses or branches depend on what the kernel itself writes at {self.ops[index].where}"

@@ -25,6 +25,7 @@ CERTAIN = {
     "an index from memory that nobody writes": "out[in[i] & 127] = 1;",
     "an exponential that is only stored": "out[i] = (int)__expf(s[i] * 0.01f);",
     "a branch on a quotient": "if (s[i] / (in[i] | 1) > 3) out[i] = s[i * 2 & 127];",
+    "a fence of the device": "__threadfence(); out[i] = s[i];",
     "a whole warp that sleeps": "__nanosleep(100); out[i] = s[i];",
     "shared memory between barriers": "out[s[i ^ 1] & 127] = 1;",
 }
@@ -51,6 +52,10 @@ UNCERTAIN = {
     "a branch on an exponential": (
         "if (__expf(s[i] * 0.01f) > 1.5f) out[i] = s[i * 2 & 127] + in[i];",
         "the last bit of MUFU decides the branch at",
+    ),
+    "a fence of the system": (
+        "__threadfence_system(); out[i] = s[i];",
+        "some machines make a store to global memory for the fence at",
     ),
     "lanes that sleep": (
         "if (i % 32 == 3) __nanosleep(100); __syncwarp(); out[i] = s[i];",

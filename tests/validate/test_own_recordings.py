@@ -21,7 +21,7 @@ from memsim.launch import Launch, dim3
 from memsim.validate.code_recording import load_code_recording
 from memsim.validate.compare_instructions import DIFFERS, UNCERTAIN, compare_code
 from tests.few import few
-from tests.validate.conftest import TRACES
+from tests.validate.conftest import H100, TRACES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,6 +30,9 @@ else:
 
 KERNELS = Path(__file__).parents[1] / "sass" / "kernels"
 PATHS = sorted(TRACES.glob("*/own/*.json"))
+# Of a fence of the whole system the driver makes a routine on this machine (test_fences.py).
+FENCES = "mem_atomic_scopes"
+ITS_STORES = {f"l1tex__t_{what}_pipe_lsu_mem_global_op_st.sum" for what in ("requests", "sectors")}
 KEPT = ("div_nested_if", "mem_ldmatrix", "scan_blelloch")
 
 
@@ -62,8 +65,9 @@ def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
         )
     assert (job.launch.grid, job.launch.block) == (recording.launch.grid, recording.launch.block)
     comparison = compare_code(recording.profiles, analyze_trace(trace_job(job)))
-    assert not comparison.differences
-    assert comparison.verdict not in (DIFFERS, UNCERTAIN)
+    is_routine = (path.stem, recording.device.slug) == (FENCES, H100)
+    assert set(comparison.differences) == (ITS_STORES if is_routine else set())
+    assert comparison.verdict != DIFFERS and (comparison.verdict == UNCERTAIN) == is_routine
 
 
 def test_kernels_of_all_kinds_are_recorded() -> None:
