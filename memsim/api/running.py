@@ -273,29 +273,10 @@ def _blocks(job: Job) -> np.ndarray | None:
 class _Deaf:
     """A listener for those who want results only."""
 
-    def start_chunk(self, machine: Any) -> None:
+    def ignore(self, *event: Any) -> None:
         """Nothing to do."""
 
-    def access(self, *event: Any) -> None:
-        """Nothing to do."""
-
-    def scattered(self, *event: Any) -> None:
-        """Nothing to do."""
-
-    def stretches(self, *event: Any) -> None:
-        """Nothing to do."""
-
-    def unknown(self, *event: Any) -> None:
-        """Nothing to do."""
-
-    def uncounted(self, *event: Any) -> None:
-        """Nothing to do."""
-
-    def uncertain(self, what: str) -> None:
-        """Nothing to do."""
-
-    def executed(self, start: int, stop: int, mask: Any) -> None:
-        """Nothing to do."""
+    start_chunk = access = scattered = stretches = unknown = uncounted = uncertain = executed = ignore
 
 
 def _check_kernel(kernel: object) -> None:
