@@ -253,6 +253,7 @@ def test_the_folder_changes_nothing(memsim: Run, tmp_path: Path) -> None:
     assert all(site["source"] and site["array"] for site in here["sites"])
 
 
+@pytest.mark.slow
 def test_a_target_of_the_project_goes_by_its_name(
     memsim: Run, scale: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

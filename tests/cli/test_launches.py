@@ -40,15 +40,13 @@ def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Pa
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("option", [("--grid", "4"), ("--arg", "1"), ("-D", "N=1"), ("--code", "ptx")])
-def test_a_launch_has_its_own_shape(
-    memsim: Run, scale: Path, tmp_path: Path, option: tuple[str, str]
-) -> None:
+def test_a_launch_has_its_own_shape(memsim: Run, scale: Path, tmp_path: Path) -> None:
     launch = ("--grid", "4", "--block", "64", "--arg", "f32[200]", "--arg", "2.0", "--arg", "200")
     assert memsim("analyze", scale, *launch, *OPTIONS, "--save-launch", tmp_path / "l").code == 0
-    done = memsim("analyze", tmp_path / "l" / "launch.json", *option)
-    assert (done.code, done.out) == (2, "")
-    assert f"{option[0]} does not apply to a launch" in done.err
+    for option in (("--grid", "4"), ("--arg", "1"), ("-D", "N=1"), ("--code", "ptx")):
+        done = memsim("analyze", tmp_path / "l" / "launch.json", *option)
+        assert (done.code, done.out) == (2, "")
+        assert f"{option[0]} does not apply to a launch" in done.err
 
 
 def test_a_launch_that_reads_a_little_too_far(memsim: Run, tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def test_all_that_is_missing_is_said_at_once(file: Path, memsim: Run) -> None:
     assert "memsim analyze mine.cu --kernel 'shift<float, 64>' --grid blocks --block threads" in done.err
 
 
+@pytest.mark.slow
 def test_of_several_kernels_one_is_chosen(file: Path, memsim: Run) -> None:
     file.write_text(SOURCE + OTHER)
     done = memsim("analyze", "mine.cu", "--arg", "f64[4]")
@@ -152,6 +153,7 @@ def test_an_instance_that_nothing_launches_says_what_it_needs(file: Path, memsim
     assert "has no kernel shif<int>" in memsim("analyze", "mine.cu", "--kernel", "shif<int>").err
 
 
+@pytest.mark.slow
 def test_a_templates_elements_are_those_of_the_instance(file: Path, memsim: Run) -> None:
     arguments = ("--arg", "f32[256]", "--arg", "f32[256]", "--arg", "1")
     assert memsim("analyze", "mine.cu", *arguments).code == 0

@@ -103,6 +103,7 @@ def test_a_second_configuration_is_an_error_at_once(memsim: Run, worked_out: lis
     assert memsim("check").code == 2
 
 
+@pytest.mark.slow
 def test_a_baseline_that_comes_or_changes_counts(memsim: Run, worked_out: list[object]) -> None:
     Path("memsim.toml").write_text(PROJECT.format(budget="baseline"))
     assert memsim("check").code == 2

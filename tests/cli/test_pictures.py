@@ -233,6 +233,7 @@ def test_a_report_of_a_file_or_a_saved_trace(memsim: Run, scale: Path, tmp_path:
     )
 
 
+@pytest.mark.slow
 def test_a_report_may_have_before_and_after(memsim: Run, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     fine(memsim("report", "kernel_v4_colmajor", *SMALL, "--compare", "kernel_v4", "-o", page))

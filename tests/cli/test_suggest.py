@@ -101,6 +101,7 @@ def test_without_apply_nothing_is_written(memsim: Memsim, tile: Path) -> None:
     assert tile.read_text() == before
 
 
+@pytest.mark.slow
 def test_a_change_that_alters_results_is_refused(memsim: Memsim, tile: Path) -> None:
     tile.write_text(POINTER.text)
     done = memsim("suggest", tile, *LAUNCH, "--apply")
@@ -222,6 +223,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_a_program_of_the_user_s_needs_no_option(memsim: Memsim, tile: Path) -> None:
     """Grid, block and arguments are those of its own launch; what is written then counts as forecast."""
     Path("program.cu").write_text(PROGRAM)

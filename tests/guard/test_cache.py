@@ -333,7 +333,7 @@ def test_another_compiler_makes_it_anew(
     assert made.count("compile_cubin") == 1
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unseen",
     [
@@ -370,7 +370,7 @@ def given(folder: Path, suffix: str, name: str = "k") -> Path:
     return compiled
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "code"), [(".ptx", None), (".ptx", "ptx"), (".cubin", None)])
 def test_a_compiled_file_is_read_once_and_then_never(
     tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch, suffix: str, code: str | None

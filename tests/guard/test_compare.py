@@ -115,6 +115,7 @@ def test_two_files(tile: Tile) -> None:
     assert project.run("compare", "tile.cu", "other.cu").code == 2  # with no launch
 
 
+@pytest.mark.slow
 def test_saved_analyses_and_traces(tile: Tile) -> None:
     project = tile()
     options = (*LAUNCH, "-D", "PAD=1")

@@ -156,7 +156,7 @@ def test_a_fat_binary_that_is_cut_off(tmp_path: Path) -> None:
     assert caught.value.file == str(tmp_path / "cut.fatbin")
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 def test_an_object_of_nvcc(tmp_path: Path, cuobjdump: None) -> None:
     (tmp_path / "copy.cu").write_text(SOURCE)

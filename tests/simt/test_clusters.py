@@ -145,6 +145,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out, int offset, int
         run(made, 2, 32, [np.zeros(1, np.int32), offset, block])
 
 
+@pytest.mark.slow
 def test_a_launch_chooses_the_cluster_where_the_code_does_not(tmp_path: Path) -> None:
     chosen = kernel(tmp_path, RING.replace("__cluster_dims__(4, 1, 1) ", ""))
     out, fixed = np.zeros((8, 32), np.int32), np.zeros((8, 32), np.int32)

@@ -58,6 +58,7 @@ def tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("tile.cu")
 
 
+@pytest.mark.slow
 def test_predicted_and_measured_stand_side_by_side(
     tile: Path, ncu: Callable[[Counts], list[int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
