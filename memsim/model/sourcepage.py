@@ -1,8 +1,7 @@
 """What the profiler's Source page shows for a request, where it differs from the hardware's counts.
 
 The numbers of ncu's SourceCounters section are themselves a model that the profiler computes from addresses;
-they are modelled here so that recordings of them can be compared exactly. Not modelled: guarded
-`cp.async.cg`, for which ncu 2025.3.1 shows numbers that depend on lanes that the guard switches off.
+they are modelled here so that recordings of them can be compared exactly.
 """
 
 from __future__ import annotations
@@ -13,13 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
+from memsim.arch.units import WARP
 from memsim.model.checked_requests import Lanes, Mask, check_requests, fill_idle
 from memsim.model.coalescing import global_access
-from memsim.model.cp_async import check_copies, distinct
+from memsim.model.cp_async import check_copies
 from memsim.model.shared import Counts, SharedRule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1
 BYPASS_BYTES = 16  # per lane of `cp.async.cg`
+#: Which lanes come before a lane: bool [lane, lane].
+EARLIER = np.tri(WARP, k=-1, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,30 +101,30 @@ def bypass_source_page(
     read: ArrayLike | None = None,
     arch: Arch = SM_90,
 ) -> tuple[SharedSource, GlobalSource]:
-    """The Source page's numbers of unguarded `cp.async.cg`; arguments and errors as in `copy_access`.
+    """The Source page's numbers of `cp.async.cg`; arguments and errors as in `copy_access`.
 
-    Eight lanes at a time. Sectors: pairs of 32 bytes read and 32 bytes written. Wavefronts: a pair of a line
-    read and 128 bytes written takes as many as the most 32-byte pieces that 32 bytes of the line go to.
-    Unknown: wavefronts if a lane writes zeros, because the profiler uses the address that is not read; both
-    if two of eight lanes read or write the same place, or eight lanes write to several lines of 128 bytes.
+    Lanes that a guard switches off count, too, with the addresses that they hold: give them as active. Of
+    lanes that write to the same 16 bytes only the first counts. A move takes 32 bytes, or half of them, to 32
+    bytes of shared memory; sectors are moves. Moves of one kind (`_in_turn`) take as many wavefronts as there
+    are of them from the same 32 bytes.
+
+    Unknown: wavefronts if a lane writes zeros, because the profiler uses the address that is not read, or if
+    two lanes copy from one place to the same 128 bytes. Everything else is exact on every recorded pattern.
     """
     writes, reads = check_copies(addresses, origins, BYPASS_BYTES, active, read, arch)
-    group = arch.line_bytes // BYPASS_BYTES
-    wavefronts, sectors = np.zeros((2, len(writes.addresses)), np.int64)
+    wavefronts, sectors, lanes = np.zeros((3, len(writes.addresses)), np.int64)
     for (rows, to, on), (_, source, reading) in zip(
         writes.chunks(BYPASS_BYTES), reads.chunks(BYPASS_BYTES), strict=True
     ):
-        wavefronts[rows] = _bypass_wavefronts(source, to, on, group)
-        sectors[rows] = _in_groups((source >> 1, to >> 1), reading, group)
-        if on is None or reading is None or (on != reading).any():
-            idle = (True if on is None else on) != (True if reading is None else reading)
-            wavefronts[rows] = np.where(np.any(idle, axis=-1), UNKNOWN, wavefronts[rows])
-        plain = _is_plain(source, to, on, reading, group)
-        wavefronts[rows], sectors[rows] = (
-            np.where(plain, column[rows], UNKNOWN) for column in (wavefronts, sectors)
-        )
-    fewest = _ceil_div(_bytes(writes.active, len(wavefronts), BYPASS_BYTES, arch), arch.line_bytes)
-    asked = _ceil_div(_bytes(reads.active, len(sectors), BYPASS_BYTES, arch), arch.sector_bytes)
+        executing = np.ones(to.shape, np.bool_) if on is None else on
+        live = _first(_equal(to), executing if reading is None else reading)
+        moves, half = _moves(source, to, live)
+        lanes[rows], sectors[rows] = np.count_nonzero(live, axis=1), np.count_nonzero(moves, axis=1)
+        wavefronts[rows] = np.where(_read_once(source, to, live), _in_turn(source, to, moves, half), UNKNOWN)
+        if reading is not None:
+            zeros = (executing & ~reading).any(axis=1)
+            wavefronts[rows] = np.where(zeros, UNKNOWN, wavefronts[rows])
+    fewest, asked = (_ceil_div(lanes * BYPASS_BYTES, size) for size in (arch.line_bytes, arch.sector_bytes))
     lines = global_access(origins, BYPASS_BYTES, "cp_async_cg", reads.active, arch).lines
     shape = writes.shape
     return (
@@ -131,32 +133,47 @@ def bypass_source_page(
     )
 
 
-def _is_plain(source: Lanes, to: Lanes, on: Mask | None, reading: Mask | None, group: int) -> Mask:
-    """Whether lanes of a group read and write places of their own, and write to one line [m]."""
-    lanes = np.ones(to.shape, np.bool_) if on is None else on
-    writes = np.count_nonzero(lanes, axis=1)
-    reads = writes if reading is None else np.count_nonzero(reading, axis=1)
-    lines = _in_groups((to // to.dtype.type(group),), on, group)
-    groups = np.count_nonzero(lanes.reshape(len(to), -1, group).any(axis=2), axis=1)
-    apart = (_in_groups((source,), reading, group) == reads) & (_in_groups((to,), on, group) == writes)
-    plain: Mask = apart & (lines == groups)
-    return plain
+def _moves(source: Lanes, to: Lanes, live: Mask) -> tuple[Mask, Lanes]:
+    """(the first lane of each move, which half of the 32 bytes it moves: 0, 1, or 2 for both) [m, lane]."""
+    one_sector = _together(live) & _equal(_over(source, 2)) & _equal(_over(to, 2))
+    other_half: Mask = one_sector & ~_equal(source)
+    first: Mask = live & ~(other_half & EARLIER).any(axis=2)
+    half: Lanes = np.where(other_half.any(axis=2), source.dtype.type(2), source % source.dtype.type(2))
+    return first, half
 
 
-def _bypass_wavefronts(source: Lanes, to: Lanes, active: Mask | None, group: int) -> Counts:
-    """Wavefronts that the page shows for copies of 16 bytes per lane [m]; both in units of these."""
-    per_line, per_sector = np.uint32(group), np.uint32(2)
-    shape = (-1, group)
-    lines, sectors = (source // per_line).reshape(shape), (source // per_sector).reshape(shape)
-    rows, pieces = (to // per_line).reshape(shape), (to // per_sector).reshape(shape)
-    on = np.ones(lines.shape, np.bool_) if active is None else active.reshape(shape)
-    together = on[:, :, None] & on[:, None, :]
-    cell = together & _equal(lines) & _equal(rows)
-    alike = cell & _equal(sectors)
-    each = np.count_nonzero(alike & _first(alike & _equal(pieces), on)[:, None, :], axis=2)
-    most = np.where(cell, each[:, None, :], 0).max(axis=2)
-    found: Counts = np.where(_first(cell, on), most, 0).reshape(len(source), -1).sum(axis=1)
+def _in_turn(source: Lanes, to: Lanes, moves: Mask, half: Lanes) -> Counts:
+    """Wavefronts of moves [m].
+
+    Those of one kind share them: from one line, to the same 128 bytes, of the same half, and between 16-byte
+    places whose numbers differ in the same ones of their two low bits.
+    """
+    differs: Lanes = (source ^ to.astype(source.dtype)) % source.dtype.type(4)
+    alike = _together(moves) & _equal(_over(source, 8)) & _equal(_over(to, 8))
+    alike = alike & _equal(half) & _equal(differs)
+    turns = np.count_nonzero(alike & _equal(_over(source, 2)), axis=2)
+    most = np.where(alike, turns[:, None, :], 0).max(axis=2)
+    found: Counts = np.where(_first(alike, moves), most, 0).sum(axis=1)
     return found
+
+
+def _read_once(source: Lanes, to: Lanes, live: Mask) -> Mask:
+    """Whether no two lanes copy from one place to the same 128 bytes [m]."""
+    again = _together(live) & _equal(source) & _equal(_over(to, 8)) & EARLIER
+    once: Mask = np.count_nonzero(again, axis=(1, 2)) == 0
+    return once
+
+
+def _over(units: Lanes, count: int) -> Lanes:
+    """The number of the group of `count` units that each is in."""
+    number: Lanes = units // units.dtype.type(count)
+    return number
+
+
+def _together(active: Mask) -> Mask:
+    """Which pairs of lanes are both active: bool [m, lane, lane]."""
+    both: Mask = active[:, :, None] & active[:, None, :]
+    return both
 
 
 def _equal(keys: Lanes) -> Mask:
@@ -166,17 +183,9 @@ def _equal(keys: Lanes) -> Mask:
 
 
 def _first(same: Mask, active: Mask) -> Mask:
-    """Which active lanes have no equal lane before them: bool [m, lane]."""
-    first: Mask = active & ~(same & np.tri(active.shape[1], k=-1, dtype=np.bool_)).any(axis=2)
+    """Which active lanes have no equal active lane before them: bool [m, lane]."""
+    first: Mask = active & ~(same & active[:, None, :] & EARLIER).any(axis=2)
     return first
-
-
-def _in_groups(keys: tuple[Lanes | Counts, ...], active: Mask | None, lanes: int) -> Counts:
-    """The number of distinct keys of the active lanes in each group of `lanes`, summed [m]."""
-    mask = None if active is None else active.reshape(-1, lanes)
-    found = distinct(tuple(key.reshape(-1, lanes) for key in keys), mask)
-    summed: Counts = found.reshape(len(keys[0]), -1).sum(axis=1)
-    return summed
 
 
 def _same_slot(units: Lanes, active: Mask | None, slots: int) -> Mask:

@@ -7,7 +7,7 @@ There is no tolerance: a value is equal, or a surplus is proven to be arbitratio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis
@@ -22,6 +22,7 @@ from memsim.validate.predict import (
     PredictedAccess,
     access_name,
     accesses_of,
+    at_most,
     predict,
 )
 from memsim.validate.profiles import CODE_METRICS, counter_of
@@ -153,7 +154,9 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
         yield InstructionRow(
             address=address,
             sass=mine[0].site.instruction if mine or row is None else profile.sass[row],
-            figures=tuple(_figures(collected, _predicted(mine, arch, executed.get(address)), found)),
+            figures=tuple(
+                _figures(collected, _predicted(mine, arch, executed.get(address)), found, at_most(mine))
+            ),
             unresolved=next((access.site.unresolved for access in mine if access.site.unresolved), None),
         )
 
@@ -164,7 +167,7 @@ def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> d
     for figure in (figure for row in rows for figure in row.figures):
         if figure.metric in totals and totals[figure.metric] is None:
             sum_so_far = sums.get(figure.metric, 0)
-            known = figure.predicted is not None and sum_so_far is not None
+            known = figure.predicted is not None and sum_so_far is not None and not figure.at_most
             sums[figure.metric] = sum_so_far + figure.predicted if known else None  # type: ignore[operator]
     return sums
 
@@ -182,11 +185,13 @@ def _predicted(accesses: Sequence[PredictedAccess], arch: Arch, executed: int | 
     return figures
 
 
-def _figures(collected: Iterable[str], predicted: Figures, measured: Figures) -> Iterator[MetricComparison]:
+def _figures(
+    collected: Iterable[str], predicted: Figures, measured: Figures, lost: Collection[str]
+) -> Iterator[MetricComparison]:
     for name in collected:
         expected = predicted.get(name, 0)
         if name in predicted or measured[name]:
-            yield MetricComparison(name, expected, measured[name])
+            yield MetricComparison(name, expected, measured[name], at_most=name in lost)
 
 
 def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:

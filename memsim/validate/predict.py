@@ -84,6 +84,20 @@ def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Figures:
     return figures
 
 
+def at_most(accesses: Iterable[PredictedAccess]) -> frozenset[str]:
+    """Figures of an instruction of which ncu 2025.3.1 may lose a part: those of copies with a predicate.
+
+    It loses wavefronts, and of `.cg` sectors, when warps compete under a guard, others in each run; and
+    wavefronts if P0 says which lanes write zeros. Source: docs/model.md.
+    """
+    lost: set[str] = set()
+    for site in (access.site for access in accesses):
+        copy = operation(site.space, site.op)
+        if copy.is_copy and (is_guarded(site.instruction) or is_conditional_copy(site.instruction)):
+            lost |= {*FIGURES["shared"], *(FIGURES["global"][:2] if copy.bypass else ())}
+    return frozenset(lost)
+
+
 def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
     site, requests = access.site, access.requests
     asked = operation(site.space, site.op)
@@ -124,7 +138,6 @@ def _group(access: PredictedAccess) -> Figures:
 
 
 def _shared(access: PredictedAccess, arch: Arch) -> Figures:
-    """Of guarded copies ncu 2025.3.1 loses some wavefronts when warps compete, others in each run."""
     requests, width, op = access.requests, access.site.width, access.site.op
     if operation("shared", op).is_copy:
         read = requests.partner >= 0
@@ -132,7 +145,6 @@ def _shared(access: PredictedAccess, arch: Arch) -> Figures:
     else:
         page = shared_source_page(requests.addresses, width, op, requests.active, arch)
     known = not (page.wavefronts == UNKNOWN).any()
-    known &= not (operation("shared", op).is_copy and is_guarded(access.site.instruction))
     columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
     return {name: _sum(requests, column) if known else None for name, column in columns}
 
@@ -154,14 +166,13 @@ def _local(access: PredictedAccess, arch: Arch) -> Figures:
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
-    """`cp.async.cg`, on either side; unknown for PTX, and if guarded.
-
-    Of copies that write zeros where a predicate is false, ncu 2025.3.1 shows other wavefronts for `P0` than
-    for other predicates that are as true.
+    """`cp.async.cg`, on either side; unknown for PTX, and if a guard switches off lanes, because their
+    addresses count, too.
     """
-    requests, space, sass = access.requests, access.site.space, access.site.instruction
+    requests, space = access.requests, access.site.space
     names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]
-    if access.site.address < 0 or is_guarded(sass) or (space == "shared" and is_conditional_copy(sass)):
+    every = requests.active.all() and requests.times.sum() == access.site.instructions
+    if access.site.address < 0 or (is_guarded(access.site.instruction) and not every):
         return dict.fromkeys(names)
     sides = requests.addresses, requests.partner
     to, source = sides if space == "shared" else sides[::-1]

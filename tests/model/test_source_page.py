@@ -84,19 +84,22 @@ def stacked_rows(bytes_a_row: int, apart: int) -> np.ndarray:
         (ROW, ROW, 4, 16),  # side by side
         (ROW ^ 16, ROW, 4, 16),  # the halves of each 32 bytes swapped
         (ROW, stacked_rows(32, 256), 16, 16),  # from a line for each 32 bytes
-        # To several lines of eight lanes: on an H200 some such patterns differ from every rule tried.
-        (ROW + 64, ROW, UNKNOWN, UNKNOWN),
-        (ROW + 16, ROW, UNKNOWN, UNKNOWN),
-        (stacked_rows(32, 48), stacked_rows(32, 256), UNKNOWN, UNKNOWN),
-        (12288 + stacked_rows(256, 272), stacked_rows(256, 512), UNKNOWN, UNKNOWN),
+        (ROW + 64, ROW, 8, 16),  # each line to two of them
+        (ROW + 16, ROW, 12, 32),  # the halves of each 32 bytes to two of them
+        (ROW, ROW * 0, UNKNOWN, 32),  # from one place
     ],
 )
 def test_bypass_source_page(to: np.ndarray, source: np.ndarray, wavefronts: int, sectors: int) -> None:
     shared, outside = bypass_source_page(to, source)
     known = wavefronts != UNKNOWN
     assert (int(shared.wavefronts), int(shared.ideal)) == (wavefronts, 4 if known else UNKNOWN)
-    assert (int(outside.sectors), int(outside.ideal)) == (sectors, 16 if known else UNKNOWN)
+    assert (int(outside.sectors), int(outside.ideal)) == (sectors, 16)
     assert outside.tag_requests == global_source_page(source, 16).tag_requests
+
+
+def test_of_copies_to_one_place_the_first_counts() -> None:
+    shared, outside = bypass_source_page(ROW // 32 * 16, ROW)  # two lanes each
+    assert (shared.wavefronts, shared.ideal, outside.sectors, outside.ideal) == (16, 2, 16, 8)
 
 
 def test_bypass_source_page_of_idle_lanes() -> None:

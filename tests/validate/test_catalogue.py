@@ -24,7 +24,7 @@ WITHOUT_PARTS = [spec for spec in SPECS if spec.family.name != "sgemm_parts"]
 SIZES = pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])
 # What an L1 cache that misses adds to a copy of scattered data; docs/model.md.
 BY_HITS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
-# What the Source page shows of guarded copies; no rule for it was found.
+# What the Source page shows of copies: it loses some of guarded ones, and for some `.cg` there is no rule.
 OF_COPIES = {
     "memory_l1_wavefronts_shared",
     "memory_l1_wavefronts_shared_ideal",

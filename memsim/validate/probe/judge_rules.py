@@ -1,8 +1,8 @@
 """Tests the model's rules against a probe recording, for each instruction.
 
 There is no tolerance. Not compared, because the model has no rule: conflicts of `cp.async.ca` from scattered
-addresses, whose data are not in the cache; sectors of `cp.async.cg`, because lanes write to the same address;
-the sectors of global atomics in the hardware's counters.
+addresses, whose data are not in the cache; the hardware's sectors of `cp.async.cg`, because lanes write to
+the same address; the sectors of global atomics in the hardware's counters.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from memsim.arch import ARCHS, SM_90, Arch
 from memsim.model import (
     bypass_access,
+    bypass_source_page,
     copy_access,
     copy_source_page,
     global_access,
@@ -126,7 +127,10 @@ def _expected_of_copy(instruction: ProbedInstruction, probed: Probed, arch: Arch
         counters[f"l1tex__t_sectors_{LOADS}"] = cost.sectors
         if overlaps(probed.addresses, active).any():
             del counters[f"l1tex__t_sectors_{LOADS}"]
-        return {TAGS: figures[TAGS]}, {**counters, conflicts: np.zeros_like(cost.lines)}
+        shared, outside = bypass_source_page(*sides, arch=arch)  # lanes switched off by a guard count, too
+        figures = {TAGS: figures[TAGS], SECTORS: outside.sectors, f"{SECTORS}_ideal": outside.ideal}
+        figures |= {PAGE_WAVEFRONTS: shared.wavefronts, f"{PAGE_WAVEFRONTS}_ideal": shared.ideal}
+        return figures, {**counters, conflicts: np.zeros_like(cost.lines)}
     page = copy_source_page(*sides, width, active, arch=arch)
     figures |= {PAGE_WAVEFRONTS: page.wavefronts, f"{PAGE_WAVEFRONTS}_ideal": page.ideal}
     if is_certain(probed.origins, width, active, active, arch).all():
