@@ -25,6 +25,7 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import catalog
+from memsim.source.expressions import Number, evaluate
 from memsim.targets.cache import notes_of, trace_of
 from memsim.targets.target import TARGET, check_keys, is_file, kind_of, read_job, vary
 
@@ -39,6 +40,15 @@ def integers(text: str) -> tuple[int, ...]:
         raise click.BadParameter(f"{text!r} is not a list of integers such as 8,8") from None
 
 
+def named_value(text: str) -> tuple[str, Number]:
+    """`M=1024` or `alpha=0.5`."""
+    name, equals, value = text.partition("=")
+    number = evaluate(value, {})
+    if not equals or not name.isidentifier() or number is None:
+        raise click.BadParameter(f"{text!r} is not a name and its value, such as M=1024")
+    return name, number
+
+
 OPTIONS = (
     click.option("--size", metavar="M,N,K", help="Problem size of a catalogue kernel."),
     click.option("--kernel", metavar="NAME", help="Kernel to analyze, if the file has several."),
@@ -49,6 +59,13 @@ OPTIONS = (
         multiple=True,
         metavar="VALUE",
         help="A kernel argument; repeat it for each parameter, in order.",
+    ),
+    click.option(
+        "--let",
+        type=named_value,
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Value of a name that the launch in a CUDA file uses, such as --let M=1024. Repeatable.",
     ),
     click.option(
         "-D",
@@ -98,7 +115,7 @@ ARCH = click.option(
 )
 # What `read_job` calls what these options say.
 KEYS = {
-    **{name: name for name in ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes")},
+    **{name: name for name in ("size", "kernel", "grid", "block", "let", "code", "compiler", "shared_bytes")},
     "cluster": "cluster",
     **{name: name for name in ("blocks", "max_steps", "allow_out_of_bounds", "arch")},
     **{"arg": "args", "define": "options", "include": "options"},
@@ -122,6 +139,8 @@ def said(ctx: click.Context) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in _given(ctx):
         key, value = KEYS[name], ctx.params[name]
+        if key == "let":
+            value = dict(value)
         if key == "options":
             value = [*found.get(key, ()), *(f"-{'D' if name == 'define' else 'I'}{text}" for text in value)]
         found[key] = value

@@ -16,7 +16,8 @@ from memsim.source.declared import (
     template_constants,
     without_comments,
 )
-from memsim.source.values import ELEMENT_BYTES, constants, value_of
+from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.values import constants, value_of
 
 __all__ = [
     "ELEMENT_BYTES",

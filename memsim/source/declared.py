@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from memsim.source.values import ELEMENT_BYTES, constants, split, value_of
+from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.values import constants, split, value_of
 
 
 def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
@@ -50,11 +51,11 @@ def is_template(text: str, kernel: str) -> bool:
     return re.search(head, without_comments(text)) is not None
 
 
-def closing(text: str, start: int) -> int:
-    """Index after the parenthesis that closes the one before `start`."""
-    depth = 1
+def closing(text: str, start: int, opened: str = "(") -> int:
+    """Index after the parenthesis, or other bracket, that closes the one before `start`."""
+    closed, depth = {"(": ")", "{": "}"}[opened], 1
     for index in range(start, len(text)):
-        depth += (text[index] == "(") - (text[index] == ")")
+        depth += (text[index] == opened) - (text[index] == closed)
         if depth == 0:
             return index + 1
     return len(text)

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memsim.source.bindings import binding, function_around, names_of_templates, substituted
-from memsim.source.declared import without_comments
+from memsim.source.declared import closing, without_comments
+from memsim.source.expressions import Function, Number, evaluate, open_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse
-from memsim.source.values import compiled, constants, split, value_of, variables
+from memsim.source.values import compiled, constants, functions, initializers, split, value_of, variables
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -30,10 +31,46 @@ _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One dimension of a launch: its text, and its value if known."""
+    """One dimension of a launch: its text, and its value if known.
+
+    asked: the names whose values decide it; None if it cannot be computed even with them.
+    """
 
     text: str
     value: int | None
+    asked: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean at a launch: constants, functions, and what variables are initialized with."""
+
+    constants: Mapping[str, Number]
+    functions: Mapping[str, Function]
+    initialized: Mapping[str, str]
+
+    def value(self, text: str) -> int | None:
+        """The value of an expression as an integer, which it is converted to."""
+        value = evaluate(text, self.constants, self.functions)
+        return None if value is None else int(value)
+
+    def asked(self, text: str, levels: int = 8) -> tuple[str, ...] | None:
+        """The names whose values decide an expression; None if they would not be enough.
+
+        Instead of a variable, the names in what it is initialized with.
+        """
+        names = open_names(text, self.constants, self.functions)
+        if names is None:
+            return None
+        found: list[str] = []
+        for name in names:
+            inside = (
+                self.asked(self.initialized[name], levels - 1)
+                if levels and name in self.initialized
+                else None
+            )
+            found += [name] if inside is None else inside
+        return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +85,7 @@ class LaunchSource:
         arguments: their texts.
         line: of the launch.
         unknown: names in the template arguments that are local to the launching function.
-        known: integer constants where it is launched, by name.
+        scope: what names mean where it is launched.
     """
 
     kernel: str
@@ -59,7 +96,7 @@ class LaunchSource:
     arguments: tuple[str, ...]
     line: int
     unknown: frozenset[str] = frozenset()
-    known: tuple[tuple[str, int], ...] = ()
+    scope: Scope = field(default_factory=lambda: Scope({}, {}, {}), compare=False)
 
     @property
     def name(self) -> str:
@@ -72,18 +109,37 @@ class LaunchSource:
         return self.kernel.rpartition("::")[2]
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What is known in a whole file: kernels, constants, functions, and the values that the user gives."""
+
+    kernels: Mapping[str, KernelSource]
+    constants: Mapping[str, Number]
+    functions: Mapping[str, Function]
+    given: Mapping[str, Number]
+
+
 @lru_cache(maxsize=64)
-def launches(text: str) -> tuple[LaunchSource, ...]:
-    """The launches of a source by line, those in macros at the macro's call."""
+def launches(text: str, given: tuple[tuple[str, Number], ...] = ()) -> tuple[LaunchSource, ...]:
+    """The launches of a source by line, those in macros at the macro's call.
+
+    given: values of names that the source leaves open, such as the parameters of a launching function.
+    """
     if "<<<" not in text:
         return ()
-    known = {kernel.plain: kernel for kernel in kernels(text)}
-    found = list(_launches_in(parse(text), known, constants(text), 0))
+    code = without_comments(text)
+    values = dict(given)
+    file = _File(
+        {kernel.plain: kernel for kernel in kernels(text)},
+        {**constants(code, values), **values},
+        functions(code),
+        values,
+    )
+    found = list(_launches_in(parse(text), file, 0))
     for line, around, expansion in macro_calls(text):
         if "<<<" in expansion:
             before = f"void launches() {{ {around} "
-            snippet = parse(f"{before}{expansion}; }}")
-            found += _launches_in(snippet, known, constants(text), line, len(before))
+            found += _launches_in(parse(f"{before}{expansion}; }}"), file, line, len(before))
     return tuple(sorted(dict.fromkeys(found), key=lambda launch: launch.line))
 
 
@@ -100,9 +156,7 @@ def instances_of(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _launches_in(
-    tree: Tree, known: Mapping[str, KernelSource], file: Mapping[str, int], line: int, start: int = 0
-) -> Iterator[LaunchSource]:
+def _launches_in(tree: Tree, file: _File, line: int, start: int = 0) -> Iterator[LaunchSource]:
     """The launches in a tree after `start`; `line`: where they are, if not as in the tree."""
     waiting = [tree.root]
     while waiting:
@@ -112,16 +166,14 @@ def _launches_in(
             function = node.parent.child_by_field_name("function")
             arguments = node.parent.child_by_field_name("arguments")
             if function is not None and arguments is not None:
-                yield _LaunchReader(tree, known, file, node).launch(function, arguments, line)
+                yield _LaunchReader(tree, file, node).launch(function, arguments, line)
 
 
 class _LaunchReader:
     """What is known at a launch."""
 
-    def __init__(
-        self, tree: Tree, known: Mapping[str, KernelSource], file: Mapping[str, int], call: Node
-    ) -> None:
-        self.tree, self.known = tree, known
+    def __init__(self, tree: Tree, file: _File, call: Node) -> None:
+        self.tree, self.known = tree, file.kernels
         self.call = call
         function = function_around(call)
         # Everything before the launch if the parser finds no function, as for a launch in a macro.
@@ -132,10 +184,11 @@ class _LaunchReader:
             for part in (tree.content[start : call.start_byte], tree.content[start:end])
         )
         self.bound = binding(tree, function)
-        numbers = {name: value_of(value, file) for name, value in self.bound.items()}
-        outside = {**file, **{name: value for name, value in numbers.items() if value is not None}}
-        outside |= constants(self.around, outside, last=True)
-        self.constants = {**outside, **variables(whole, outside)}
+        numbers = {name: value_of(value, file.constants) for name, value in self.bound.items()}
+        outside = {**file.constants, **{name: value for name, value in numbers.items() if value is not None}}
+        outside.update({**constants(self.around, outside, last=True), **file.given})
+        self.constants = {**outside, **variables(whole, outside, file.functions), **file.given}
+        self.scope = Scope(self.constants, file.functions, initializers(whole))
         names = names_of_templates(function) | {
             name for found in _LOCAL.findall(self.around) for name in found
         }
@@ -159,7 +212,7 @@ class _LaunchReader:
             passed,
             line or self.call.start_point.row + 1,
             frozenset(self._generic.intersection(re.findall(r"\w+", " ".join(template)))),
-            tuple(self.constants.items()),
+            self.scope,
         )
 
     def _pointed_to(self, called: str) -> str:
@@ -231,12 +284,14 @@ class _LaunchReader:
             return tuple(self._size(part.strip()) for part in split(made[1]) if part.strip())
         if re.fullmatch(r"\w+", text) and text not in self.constants:
             name = re.escape(text)
-            declared = re.findall(rf"\bdim3\s[^;]*?\b{name}\s*[({{]([^;]*?)[)}}]\s*[,;]", self.around)
-            declared += re.findall(
-                rf"\b(?:dim3|auto)\s+{name}\s*=\s*dim3\s*[({{]([^;]*)[)}}]\s*;", self.around
+            opened = (
+                rf"\bdim3\s(?:[^;]*?[^\w;])?{name}\s*[({{]|\b(?:dim3|auto)\s+{name}\s*=\s*(?:dim3\s*)?[({{]"
             )
+            declared = list(re.finditer(opened, self.around))
             if declared:
-                return tuple(self._size(part.strip()) for part in split(declared[-1]) if part.strip())
+                start = declared[-1].end()
+                inside = self.around[start : closing(self.around, start, self.around[start - 1]) - 1]
+                return tuple(self._size(part.strip()) for part in split(inside) if part.strip())
         return (self._size(text),)
 
     def _size(self, text: str) -> Size:
@@ -244,4 +299,6 @@ class _LaunchReader:
         if re.fullmatch(r"\w+", text) and text not in self.constants:
             declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", self.around)
             said = declared[0] if len(declared) == 1 else text
-        return Size(text, value_of(substituted(said, self.bound), self.constants))
+        said = substituted(said, self.bound)
+        value = self.scope.value(said)
+        return Size(text, value, self.scope.asked(said) if value is None else ())

@@ -5,10 +5,10 @@ There is no preprocessing, except for branches on macros that are known to be un
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+
+from memsim.source.expressions import Function, Number, evaluate
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
 _DECLARED = re.compile(
@@ -19,30 +19,15 @@ _VARIABLE = re.compile(
     r"(?<!\w)(?:unsigned\s+|long\s+)*(?:int|unsigned|size_t|auto|long|short|u?int\d+_t)\s+(\w[^;{}]*);"
 )
 _INITIALIZED = re.compile(r"\s*(\w+)\s*(?:=|(?=\{))(.*)", re.DOTALL)
-_SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
 _BRANCH = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(\w*)[ \t]*")
 
-#: Bytes of the element types of shared arrays.
-ELEMENT_BYTES = {
-    **dict.fromkeys(("char", "bool", "int8_t", "uint8_t"), 1),
-    **dict.fromkeys(("half", "__half", "short", "int16_t", "uint16_t", "__nv_bfloat16"), 2),
-    **dict.fromkeys(("half2", "__half2", "int", "unsigned", "uint", "float", "int32_t", "uint32_t"), 4),
-    **dict.fromkeys(("double", "float2", "int2", "size_t", "int64_t", "uint64_t"), 8),
-    **dict.fromkeys(("float4", "int4", "uint4", "double2"), 16),
-}
-_SIZEOF = re.compile(r"\bsizeof\s*\(\s*(\w+)\s*\)")
-
-_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    **{ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv},
-    **{ast.Mod: operator.mod, ast.LShift: operator.lshift, ast.RShift: operator.rshift},
-}
-_COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
-    **{ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge},
-    **{ast.Eq: operator.eq, ast.NotEq: operator.ne},
-}
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^()\n]*)\)[ \t]+(.+)$", re.MULTILINE)
+_RETURNS = re.compile(
+    r"\b(\w+)\s*\(([^(){};]*)\)\s*(?:const\s*)?(?:noexcept\s*)?\{\s*return\s+([^;{}]+);\s*\}"
+)
 
 
-def constants(code: str, known: Mapping[str, int] | None = None, *, last: bool = False) -> dict[str, int]:
+def constants(code: str, known: Mapping[str, Number] | None = None, *, last: bool = False) -> dict[str, int]:
     """Integer constants of a source by name, as far as they are known.
 
     known: others that they may refer to. last: take the last value of a name that is defined twice; else it
@@ -67,19 +52,29 @@ def constants(code: str, known: Mapping[str, int] | None = None, *, last: bool =
     return found
 
 
-def variables(code: str, known: Mapping[str, int]) -> dict[str, int]:
+def variables(
+    code: str, known: Mapping[str, Number], functions: Mapping[str, Function] | None = None
+) -> dict[str, int]:
     """Integer variables of a function that keep the constant that they are initialized with.
 
     A variable that is declared twice, assigned again, incremented, or whose address or reference may be taken
     is left out.
     """
     found: dict[str, int] = {}
+    for name, expression in initializers(code).items():
+        value = value_of(expression, {**known, **found}, functions)
+        found.update({} if value is None else {name: value})
+    return found
+
+
+def initializers(code: str) -> dict[str, str]:
+    """What the integer variables of a function that never change are initialized with, by name."""
+    found = {}
     for declared in _VARIABLE.findall(code):
         for part in split(declared):
             name, _, expression = (word.strip() for word in part.partition("="))
             if re.fullmatch(r"\w+", name) and len(_changes(name).findall(code)) == 1:
-                value = value_of(expression, {**known, **found})
-                found.update({} if value is None else {name: value})
+                found[name] = expression
     return found
 
 
@@ -111,69 +106,28 @@ def compiled(code: str, defined: Mapping[str, object]) -> str:
     return "\n".join(lines)
 
 
-def value_of(expression: str, known: Mapping[str, int]) -> int | None:
-    """The value of a C integer expression; None if it is not one."""
-    try:
-        return _of(ast.parse(_as_python(expression.strip()), mode="eval").body, known)
-    except (KeyError, SyntaxError, ValueError, ZeroDivisionError, OverflowError, MemoryError, RecursionError):
-        return None
+def value_of(
+    expression: str, known: Mapping[str, Number], functions: Mapping[str, Function] | None = None
+) -> int | None:
+    """The value of a C++ integer expression; None if it is not one, or not known."""
+    value = evaluate(expression, known, functions)
+    return value if isinstance(value, int) else None
 
 
-def _of(node: ast.expr, known: Mapping[str, int]) -> int:
-    if isinstance(node, ast.BinOp):
-        return _OPERATIONS[type(node.op)](_of(node.left, known), _of(node.right, known))
-    if isinstance(node, ast.IfExp):
-        return _of(node.body if _of(node.test, known) else node.orelse, known)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        return int(_COMPARISONS[type(node.ops[0])](_of(node.left, known), _of(node.comparators[0], known)))
-    if isinstance(node, ast.Name):
-        return known[node.id]
-    if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
-        return node.value
-    raise KeyError(node)
+def functions(code: str) -> dict[str, Function]:
+    """The macros and functions of a source that are one expression, by name.
+
+    One that is defined twice is left out.
+    """
+    found = [(name, _parameters(inside), body) for name, inside, body in _MACRO.findall(code)]
+    found += [(name, _parameters(inside), body) for name, inside, body in _RETURNS.findall(code)]
+    names = [name for name, _, _ in found]
+    return {name: Function(inside, body) for name, inside, body in found if names.count(name) == 1}
 
 
-def _as_python(expression: str) -> str:
-    """`a < 2U ? b : c` in Python's syntax."""
-    expression = _SIZEOF.sub(lambda found: str(ELEMENT_BYTES.get(found[1], found[0])), expression)
-    expression = " ".join(_SUFFIX.sub(r"\1", expression).split())
-    while "?" in expression:
-        start, end = _around(expression, expression.index("?"))
-        inside = expression[start:end]
-        at = inside.index("?")
-        colon = _colon(inside, at + 1)
-        parts = inside[:at], inside[at + 1 : colon], inside[colon + 1 :]
-        condition, yes, no = (_as_python(part.strip()) for part in parts)
-        expression = f"{expression[:start]}(({yes}) if ({condition}) else ({no})){expression[end:]}"
-    return expression
-
-
-def _around(text: str, place: int) -> tuple[int, int]:
-    """The span inside the parentheses that contain `place`."""
-    start, end = place, place
-    for step, mark, other in ((-1, "(", ")"), (1, ")", "(")):
-        depth, at = 0, place
-        while 0 <= at < len(text):
-            depth += text[at] == other
-            if text[at] == mark:
-                if depth == 0:
-                    break
-                depth -= 1
-            at += step
-        start, end = (at + 1, end) if step < 0 else (start, at)
-    return start, end
-
-
-def _colon(text: str, start: int) -> int:
-    """The colon of a conditional expression, past those of nested ones."""
-    depth = 0
-    for place in range(start, len(text)):
-        depth += (text[place] in "(?") - (text[place] == ")")
-        if text[place] == ":":
-            if depth == 0:
-                return place
-            depth -= 1
-    raise ValueError(text)
+def _parameters(declared: str) -> tuple[str, ...]:
+    """`const int a, int b` -> `a`, `b`."""
+    return tuple(words[-1] for part in declared.split(",") if (words := re.findall(r"\w+", part)))
 
 
 def split(text: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,19 +54,18 @@ def _entry(file: str, offer: Offer) -> str:
 
 
 def _keys(offer: Offer) -> Iterator[str]:
-    said: dict[str, Any] = {"args": []}
-    for option, value in pairwise(offer.command):
-        if option == "--arg":
-            said["args"].append(value)
-        elif option in ("--grid", "--block"):
-            said[option[2:]] = [_number(part) for part in value.split(",")]
-        elif option == "--shared-bytes":
-            said["shared_bytes"] = _number(value)
-        elif option == "--kernel":
-            said["kernel"] = value
-    for key in ("kernel", "grid", "block", "shared_bytes", "args"):
-        if key in said:
-            yield f"{key} = {json.dumps(said[key])}"
+    said: dict[str, Any] = {} if offer.alone else {"kernel": offer.name}
+    by_name = offer.launch is not None and bool(offer.asked)
+    for key, word in offer.shape.items():
+        if not by_name or word.by_hand:
+            parts = [_number(part) for part in word.text.split(",")]
+            said[key] = parts[0] if key == "shared_bytes" else parts
+    if not by_name:
+        said["args"] = [word.text for word in offer.arguments]
+    for key, value in said.items():
+        yield f"{key} = {json.dumps(value)}"
+    if by_name:
+        yield f"let = {{ {', '.join(f'{name} = ...' for name in offer.names)} }}"
 
 
 def _number(text: str) -> int | str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -189,6 +190,11 @@ def _said(entry: ConfigTable, keys: Sequence[str]) -> dict[str, Any]:
         said["args"] = [value if isinstance(value, str) else repr(value) for value in given]
     if "options" in said:
         said["options"] = entry.strings("options")
+    if "let" in said:
+        values = entry.value("let", dict[str, int | float])
+        said["let"] = {
+            name: value if isinstance(value, int) else Fraction(value) for name, value in values.items()
+        }
     return said
 
 

@@ -37,7 +37,7 @@ class Kind:
 COMMON = ("name", "arch", "blocks", "max_steps")
 LAUNCH = (*COMMON, "kernel", "grid", "block", "args", "shared_bytes", "cluster", "allow_out_of_bounds")
 CATALOGUE = Kind("a catalogue kernel", (*COMMON, "size", "code"))
-CUDA = Kind("a CUDA file", (*LAUNCH, "options", "code", "compiler"))
+CUDA = Kind("a CUDA file", (*LAUNCH, "let", "options", "code", "compiler"))
 TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "allow_out_of_bounds", "code"))
 PTX = Kind("a PTX file", (*LAUNCH, "code"))
 BINARY = Kind("a file of machine code", LAUNCH)
@@ -147,7 +147,7 @@ def file_job(
         from memsim.captured.launch_json import read_launch
 
         return launched_job(read_launch(folder / file), said, spell)
-    if said.get("grid") is None or said.get("block") is None:
+    if said.get("grid") is None or said.get("block") is None or said.get("let"):
         said = _completed(file, said, folder, spell)
     kernel = kernel_file.KernelFile(
         folder=folder,

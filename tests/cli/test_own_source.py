@@ -50,10 +50,90 @@ def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> 
     assert done.out.splitlines() == [
         "shift<typename T, int TILE>(const T *in, T *out, int n)   mine.cu:3",
         "  launched in line 15: shift<float, 64><<<(N / 64), (64)>>>(in, out, by)",
-        "  memsim analyze mine.cu --kernel 'shift<float, 64>' --grid 4 --block 64 --arg 'f32[256]' "
-        "--arg 'f32[256]' --arg n",
-        "  with values for n",
+        "  memsim analyze mine.cu --kernel 'shift<float, 64>' --let by=...",
+        "  with values for by",
     ]
+
+
+def test_what_the_source_leaves_open_is_given_by_name(file: Path, memsim: Run) -> None:
+    done = memsim("analyze", "mine.cu", "--let", "by=2")
+    assert done.code == 0, done.err
+    taken = "--grid 4,1,1 --block 64,1,1 --arg 'f32[256]' --arg 'f32[256]' --arg 2"
+    assert f"note: launch taken from the source: {taken}\n" in done.err
+    assert memsim("analyze", "mine.cu").out.count("--let by=...") == 1
+
+
+@pytest.mark.parametrize(
+    ("let", "message"),
+    [
+        ("by", "'by' is not a name and its value, such as M=1024"),
+        ("by=x", "is not a name and its value"),
+        ("bye=2", "--let bye: no launch in the source uses it\nhint: names without a value: by\n"),
+    ],
+)
+def test_a_name_or_value_that_is_none(file: Path, memsim: Run, let: str, message: str) -> None:
+    done = memsim("analyze", "mine.cu", "--let", let)
+    assert done.code == 2 and message in done.err
+    other = memsim("analyze", "kernel_v4", "--let", "by=2")
+    assert other.code == 2 and "--let does not apply to a catalogue kernel" in other.err
+
+
+COMPUTED = """\
+#define CEIL_DIV(a, b) (((a) + (b)-1) / (b))
+#define ROWS 16  // of a tile
+inline int cdiv(int a, int b) { return (a + b - 1) / b; }
+template <int B> __global__ void scale(float *data, float by, int n) {
+    int i = (blockIdx.y * gridDim.x + blockIdx.x) * B + threadIdx.x;
+    if (i < n) data[i] *= by;
+}
+void run(float by, int width, int height) {
+    float *data;
+    int n = width * height;
+    cudaMalloc(&data, n * sizeof(float));
+    dim3 grid(CEIL_DIV(width, ROWS), cdiv(height, std::max(ROWS, 4)));
+    scale<ROWS * ROWS><<<grid, ROWS * (int)ceil(ROWS / 1.0f), height * sizeof(float)>>>(data, by, n);
+}
+"""
+
+
+def test_what_a_launch_computes_is_computed_from_values_of_names(file: Path, memsim: Run) -> None:
+    file.write_text(COMPUTED)
+    offered = memsim("analyze", "mine.cu").out.splitlines()[2]
+    let = "--let width=... --let height=... --let by=..."
+    assert offered == f"  memsim analyze mine.cu --kernel 'scale<256>' {let}"
+    done = memsim("analyze", "mine.cu", "--let", "width=40", "--let", "height=32", "--let", "by=0.5")
+    assert done.code == 0, done.err
+    assert "--grid 3,2,1 --block 256,1,1 --arg 'f32[1280]' --arg 0.5 --arg 1280" in done.err
+    assert "128 B dynamic shared memory" in done.out
+    open_ = memsim("analyze", "mine.cu", "--let", "width=40", "--let", "by=0.5")
+    assert open_.code == 2 and "needs --let height\n" in open_.err
+    assert "--let height=... --let width=40 --let by=0.5\n" in open_.err
+
+
+def test_values_of_names_in_a_project(file: Path, memsim: Run) -> None:
+    file.write_text(COMPUTED)
+    assert memsim("init").code == 0
+    config = file.with_name("memsim.toml")
+    written = config.read_text()
+    assert '# kernel = "scale<256>"\n# let = { width = ..., height = ..., by = ... }\n' in written
+    target = '[[targets]]\nfile = "mine.cu"\nlet = { width = 40, height = 32, by = 0.5 }\n'
+    config.write_text(target + 'budgets = ["sectors <= 320"]\n')
+    good = memsim("check")
+    assert good.code == 0, good.out + good.err
+    config.write_text(target + 'budgets = ["sectors <= 319"]\n')
+    assert memsim("check").code == 1
+    config.write_text(target.replace("40", '"many"'))
+    bad = memsim("check")
+    assert bad.code == 2 and "let[...]: Expected `int | float`, got `str`" in bad.out + bad.err
+
+
+def test_a_launch_that_calls_what_is_not_in_the_file(file: Path, memsim: Run) -> None:
+    file.write_text(SOURCE.replace("N / 64, 64>>>", "blocks_for(N), 64, bytes()>>>"))
+    line = memsim("analyze", "mine.cu").out.splitlines()[2]
+    assert line.endswith("--grid GRID --shared-bytes SHARED_BYTES --let by=...")
+    done = memsim("analyze", "mine.cu", "--let", "by=1")
+    assert done.code == 2 and "needs --grid, --shared-bytes\n" in done.err
+    assert memsim("analyze", "mine.cu", "--let", "by=1", "--grid", "4", "--shared-bytes", "0").code == 0
 
 
 @pytest.mark.slow
@@ -65,7 +145,7 @@ def test_variables_that_never_change_are_values(file: Path, memsim: Run) -> None
     assert line.endswith(" --grid 4 --block 64 --arg 'f32[256]' --arg 'f32[256]' --arg 3")
     assert memsim("analyze", "mine.cu", "--kernel", "shift<float, 64>").code == 0
     file.write_text(text.replace("int by = 3;", "int by = 3; if (argc > 1) by = atoi(argv[1]);"))
-    assert memsim("list", "mine.cu").out.endswith("with values for n\n")
+    assert memsim("list", "mine.cu").out.endswith("with values for by\n")
 
 
 @pytest.mark.slow
@@ -104,8 +184,9 @@ def test_all_that_is_missing_is_said_at_once(file: Path, memsim: Run) -> None:
     file.write_text(SOURCE.replace("N / 64, 64>>>", "blocks, threads>>>"))
     done = memsim("analyze", "mine.cu", "--arg", "f32[256]")
     assert done.code == 2
-    assert "needs --grid, --block, --arg for T *out, --arg for int n" in done.err
-    assert "memsim analyze mine.cu --kernel 'shift<float, 64>' --grid blocks --block threads" in done.err
+    needs = "needs --arg for T *out, --arg for int n, --let blocks, --let threads"
+    assert needs in done.err
+    assert "--kernel 'shift<float, 64>' --let blocks=... --let threads=... --let by=..." in done.err
 
 
 @pytest.mark.slow
@@ -204,9 +285,10 @@ def test_the_command_that_is_offered_for_structs_can_be_typed(file: Path, memsim
     file.write_text(PARTICLES)
     words = ["--arg", "i32[256,4]", "--arg", "f32[256,4]"]
     offered = memsim("analyze", "mine.cu")
-    typed = "--grid 2 --block 128 --arg 'i32[256,4]' --arg 'f32[256,4]' --arg 'u8[u_BYTES]' --arg 256"
+    typed = "--grid 2 --block 128 --arg 'i32[256,4]' --arg 'f32[256,4]' --arg null --arg 256"
     assert f"memsim analyze mine.cu {typed}" in offered.out
-    assert "with values for u_BYTES" in offered.out
+    file.write_text(PARTICLES.replace("nullptr", "unread"))
+    assert "with values for u_BYTES" in memsim("analyze", "mine.cu").out
     done = memsim(
         "analyze", "mine.cu", "--grid", "2", "--block", "128", *words, "--arg", "u8[20]", "--arg", "256"
     )

@@ -54,6 +54,7 @@ def chdir(folder: Path) -> Iterator[None]:
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "scale.cu").write_text(block("cuda", "scale"))
     (tmp_path / "transpose.cu").write_text(block("cuda", "transpose"))
+    (tmp_path / "rows.cu").write_text(block("cuda", "rows"))
     return tmp_path
 
 
@@ -73,6 +74,17 @@ def test_a_file_of_ones_own_with_main(folder: Path) -> None:
     assert "transpose<float,32>: worst is the load at transpose.cu:11: 32-way bank conflict" in printed
     assert "host code set aside" in printed or "made by nvcc" in printed
     assert "transpose<double,16>" in run(folder, "-m", *shlex.split(another))
+
+
+def test_values_that_only_a_run_knows(folder: Path) -> None:
+    asks, given = block("sh", "analyze rows.cu").splitlines()
+    names = " ".join(f"--let {name}=..." for name in ("height", "m_SIZE", "sums_SIZE", "width"))
+    assert f"memsim analyze rows.cu {names}\n" in run(folder, "-m", *shlex.split(asks))
+    out, err = StringIO(), StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        assert main(shlex.split(given)[1:]) == 0
+    assert "grid (8,1,1), block (128,1,1)" in out.getvalue()
+    assert err.getvalue().startswith("note: launch taken from the source: --grid 8,1,1")
 
 
 def test_the_python(folder: Path) -> None:

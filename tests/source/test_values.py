@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.values import compiled, constants, value_of, variables
+from memsim.source.expressions import evaluate, open_names
+from memsim.source.values import compiled, constants, functions, value_of, variables
 
 KNOWN = {"a": 64, "s": 2}
 
@@ -23,6 +24,14 @@ KNOWN = {"a": 64, "s": 2}
         ("a > 1 ? s > 5 ? 1 : 2 : 3", 2),
         ("(a > 100 ? 1 : 2) * 3", 6),
         ("sizeof(float4) / sizeof(float)", 4),
+        ("-7 / 2", -3),
+        ("-7 % 2", -1),
+        ("2 + 3 * 4 - 1 << 1 | 1", 27),
+        ("!s || a && ~0 == -1", 1),
+        ("(int)2.9f + int(3.1) + static_cast<unsigned>(a)", 69),
+        ("std::max<int>(a, 100) - min(s, 5)", 98),
+        ("1'000'000UL", 1_000_000),
+        ("0 ? 1 : 0", 0),
     ],
 )
 def test_values(expression: str, value: int) -> None:
@@ -31,10 +40,48 @@ def test_values(expression: str, value: int) -> None:
 
 @pytest.mark.parametrize(
     "expression",
-    ["", "b", "f(a)", "a ?", "a ? 1", "? :", "a / 0", "sizeof(T)", "a b", "1 << -1", "((((", "010"],
+    [
+        *("", "b", "f(a)", "a ?", "a ? 1", "? :", "a / 0", "sizeof(T)", "a b", "1 << -1", "((((", "010"),
+        *("2.5", "a + 0.0", "2.5 << 1", "max()", "a(1)", "12ab", "a ->", "max(a, )"),
+    ],
 )
 def test_what_has_no_value(expression: str) -> None:
     assert value_of(expression, KNOWN) is None
+
+
+def test_a_size_may_be_computed_with_real_numbers() -> None:
+    assert evaluate("ceil(a / 24.0)", KNOWN) == 3
+    assert evaluate("ceil((float)a / 24)", KNOWN) == 3
+    assert evaluate("ceil(a / 24)", KNOWN) == 2  # integers divided, as C does
+    assert evaluate("1e1 * .5", KNOWN) == 5
+
+
+FUNCTIONS = """
+#define DIV_UP(x, y) ((x) + (y) - 1) / (y)
+static inline constexpr int twice(const int x) { return x * 2; }
+int a_loop(int x) { for (;;) x++; return x; }
+template <typename T> T same(T x) noexcept { return x; }
+int overloaded(int x) { return x; }
+int overloaded(float x) { return 2 * x; }
+int endless(int x) { return endless(x); }
+"""
+
+
+def test_functions_that_are_one_expression() -> None:
+    known = functions(FUNCTIONS)
+    assert sorted(known) == ["DIV_UP", "endless", "same", "twice"]
+    assert value_of("DIV_UP(a + 1, twice(16))", KNOWN, known) == 3
+    assert value_of("same(x)", {"x": 3}, known) == 3
+    for unknown in ("twice()", "twice(1, 2)", "overloaded(1)", "endless(1)", "a_loop(1)"):
+        assert value_of(unknown, KNOWN, known) is None
+
+
+def test_names_that_decide_a_value() -> None:
+    known = functions(FUNCTIONS)
+    assert open_names("DIV_UP(M, a) * (N - N) / (M - M)", KNOWN, known) == ("M", "N")
+    assert open_names("a * s", KNOWN) == ()
+    assert open_names("other(M)", KNOWN, known) is None
+    assert open_names("M +", KNOWN) is None
 
 
 def test_constants_of_a_source() -> None:
