@@ -18,7 +18,7 @@ Number = int | Fraction
 
 
 @dataclass(frozen=True, slots=True)
-class Function:
+class Formula:
     """A macro or function that is one expression: `CEIL_DIV(a, b)`, by the names of its parameters."""
 
     parameters: tuple[str, ...]
@@ -97,7 +97,7 @@ _KNOWN_FUNCTIONS: dict[str, Callable[..., Number]] = {
 
 
 def evaluate(
-    expression: str, known: Mapping[str, Number], functions: Mapping[str, Function] | None = None
+    expression: str, known: Mapping[str, Number], functions: Mapping[str, Formula] | None = None
 ) -> Number | None:
     """The value of an expression: an integer, or a fraction where C++ has a floating-point number.
 
@@ -110,7 +110,7 @@ def evaluate(
 
 
 def open_names(
-    expression: str, known: Mapping[str, Number], functions: Mapping[str, Function] | None = None
+    expression: str, known: Mapping[str, Number], functions: Mapping[str, Formula] | None = None
 ) -> tuple[str, ...] | None:
     """The names in an expression that have no value yet; None if values for them would not be enough."""
     asked = _Asked(known)
@@ -139,7 +139,7 @@ class _Evaluation:
     """An expression, read from the left to the right once."""
 
     def __init__(
-        self, expression: str, known: Mapping[str, Number], functions: Mapping[str, Function]
+        self, expression: str, known: Mapping[str, Number], functions: Mapping[str, Formula]
     ) -> None:
         self.known, self.functions = known, functions
         self.tokens: list[re.Match[str]] = []

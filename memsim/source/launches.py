@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from memsim.source.bindings import binding, function_around, names_of_templates, substituted
 from memsim.source.declared import closing, without_comments
-from memsim.source.expressions import Function, Number, evaluate, open_names
+from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse
 from memsim.source.values import compiled, constants, functions, initializers, split, value_of, variables
@@ -42,11 +42,11 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Surroundings:
     """What names mean at a launch: constants, functions, and what variables are initialized with."""
 
     constants: Mapping[str, Number]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, Formula]
     initialized: Mapping[str, str]
 
     def value(self, text: str) -> int | None:
@@ -96,7 +96,7 @@ class LaunchSource:
     arguments: tuple[str, ...]
     line: int
     unknown: frozenset[str] = frozenset()
-    scope: Scope = field(default_factory=lambda: Scope({}, {}, {}), compare=False)
+    scope: Surroundings = field(default_factory=lambda: Surroundings({}, {}, {}), compare=False)
 
     @property
     def name(self) -> str:
@@ -115,7 +115,7 @@ class _File:
 
     kernels: Mapping[str, KernelSource]
     constants: Mapping[str, Number]
-    functions: Mapping[str, Function]
+    functions: Mapping[str, Formula]
     given: Mapping[str, Number]
 
 
@@ -188,7 +188,7 @@ class _LaunchReader:
         outside = {**file.constants, **{name: value for name, value in numbers.items() if value is not None}}
         outside.update({**constants(self.around, outside, last=True), **file.given})
         self.constants = {**outside, **variables(whole, outside, file.functions), **file.given}
-        self.scope = Scope(self.constants, file.functions, initializers(whole))
+        self.scope = Surroundings(self.constants, file.functions, initializers(whole))
         names = names_of_templates(function) | {
             name for found in _LOCAL.findall(self.around) for name in found
         }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from memsim.source.expressions import Function, Number, evaluate
+from memsim.source.expressions import Formula, Number, evaluate
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
 _DECLARED = re.compile(
@@ -53,7 +53,7 @@ def constants(code: str, known: Mapping[str, Number] | None = None, *, last: boo
 
 
 def variables(
-    code: str, known: Mapping[str, Number], functions: Mapping[str, Function] | None = None
+    code: str, known: Mapping[str, Number], functions: Mapping[str, Formula] | None = None
 ) -> dict[str, int]:
     """Integer variables of a function that keep the constant that they are initialized with.
 
@@ -107,14 +107,14 @@ def compiled(code: str, defined: Mapping[str, object]) -> str:
 
 
 def value_of(
-    expression: str, known: Mapping[str, Number], functions: Mapping[str, Function] | None = None
+    expression: str, known: Mapping[str, Number], functions: Mapping[str, Formula] | None = None
 ) -> int | None:
     """The value of a C++ integer expression; None if it is not one, or not known."""
     value = evaluate(expression, known, functions)
     return value if isinstance(value, int) else None
 
 
-def functions(code: str) -> dict[str, Function]:
+def functions(code: str) -> dict[str, Formula]:
     """The macros and functions of a source that are one expression, by name.
 
     One that is defined twice is left out.
@@ -122,7 +122,7 @@ def functions(code: str) -> dict[str, Function]:
     found = [(name, _parameters(inside), body) for name, inside, body in _MACRO.findall(code)]
     found += [(name, _parameters(inside), body) for name, inside, body in _RETURNS.findall(code)]
     names = [name for name, _, _ in found]
-    return {name: Function(inside, body) for name, inside, body in found if names.count(name) == 1}
+    return {name: Formula(inside, body) for name, inside, body in found if names.count(name) == 1}
 
 
 def _parameters(declared: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from memsim.source.declared import closing, without_comments
 from memsim.source.elements import element
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, SourceParameter, kernels
-from memsim.source.launches import LaunchSource, Scope, Size, launches
+from memsim.source.launches import LaunchSource, Size, Surroundings, launches
 from memsim.source.values import constants, functions, split
 
 
@@ -292,7 +292,7 @@ def _offer(
     template = launch.template if launch else split(name.partition("<")[2].removesuffix(">"))
     types = dict(zip((parameter.name for parameter in kernel.template), map(str.strip, template)))
     code = without_comments(text)
-    scope = launch.scope if launch else Scope({**constants(code), **given}, functions(code), {})
+    scope = launch.scope if launch else Surroundings({**constants(code), **given}, functions(code), {})
     drafted = _Draft(text, scope, types, given)
     shape = {
         key: _shape(key, sizes)
@@ -329,7 +329,7 @@ class _Draft:
     """
 
     text: str
-    scope: Scope
+    scope: Surroundings
     types: Mapping[str, str]
     given: Mapping[str, Number]
 
