@@ -25,7 +25,7 @@ class Formula:
     body: str
 
 
-class _UnknownError(Exception):
+class _NoValueError(Exception):
     """The expression has no value that is known."""
 
 
@@ -64,7 +64,7 @@ def _quotient(a: Number, b: Number) -> Number:
 def _whole(of: Callable[[int, int], int]) -> Callable[[Number, Number], Number]:
     def applied(a: Number, b: Number) -> Number:
         if not (isinstance(a, int) and isinstance(b, int)):
-            raise _UnknownError
+            raise _NoValueError
         return of(a, b)
 
     return applied
@@ -105,7 +105,7 @@ def evaluate(
     """
     try:
         return _Evaluation(expression, known, functions or {}).value()
-    except (_UnknownError, TypeError, ValueError, ArithmeticError, MemoryError, RecursionError):
+    except (_NoValueError, TypeError, ValueError, ArithmeticError, MemoryError, RecursionError):
         return None
 
 
@@ -118,7 +118,7 @@ def open_names(
         _Evaluation(expression, asked, functions or {}).value()
     except ArithmeticError:
         pass  # with the values that stand for what is not known
-    except (_UnknownError, TypeError, ValueError, MemoryError, RecursionError):
+    except (_NoValueError, TypeError, ValueError, MemoryError, RecursionError):
         return None
     return tuple(dict.fromkeys(asked.names))
 
@@ -148,7 +148,7 @@ class _Evaluation:
         while place < len(expression):
             token = _TOKEN.match(expression, place)
             if token is None:
-                raise _UnknownError
+                raise _NoValueError
             self.tokens.append(token)
             place = token.end()
         self.next = 0
@@ -156,7 +156,7 @@ class _Evaluation:
     def value(self) -> Number:
         found = self.conditional()
         if self.next != len(self.tokens):
-            raise _UnknownError
+            raise _NoValueError
         return found
 
     def take(self, *marks: str) -> str:
@@ -169,7 +169,7 @@ class _Evaluation:
 
     def need(self, mark: str) -> None:
         if not self.take(mark):
-            raise _UnknownError
+            raise _NoValueError
 
     def conditional(self) -> Number:
         condition = self.binary(0)
@@ -194,7 +194,7 @@ class _Evaluation:
             value = self.unary()
             return {"-": -value, "+": value, "!": int(not value), "~": -value - 1}[mark]
         if self.next == len(self.tokens):
-            raise _UnknownError
+            raise _NoValueError
         token = self.tokens[self.next]
         if token["cast"]:
             self.next += 1
@@ -220,19 +220,19 @@ class _Evaluation:
             return _cast(token["to"] or token["named"], *self.arguments())
         name = token["name"]
         if name is None:
-            raise _UnknownError
+            raise _NoValueError
         if self.next < len(self.tokens) and self.tokens[self.next]["mark"] == "(":
             return self.called(name, self.arguments())
         try:
             return self.known[name]
         except KeyError:
-            raise _UnknownError from None
+            raise _NoValueError from None
 
     def size(self, text: str) -> int:
         kind = _SIZE_NAME.search(text)
         name = kind[1].strip() if kind else ""
         if name not in ELEMENT_BYTES:
-            raise _UnknownError
+            raise _NoValueError
         return ELEMENT_BYTES[name]
 
     def arguments(self) -> list[Number]:
@@ -247,10 +247,10 @@ class _Evaluation:
         function = self.functions.get(name)
         if function is None:
             if name not in _KNOWN_FUNCTIONS:
-                raise _UnknownError
+                raise _NoValueError
             return _KNOWN_FUNCTIONS[name](*arguments)
         if len(arguments) != len(function.parameters):
-            raise _UnknownError
+            raise _NoValueError
         own = dict(zip(function.parameters, arguments))
         inside = ChainMap(own, cast("dict[str, Number]", self.known))  # which is only read
         return _Evaluation(function.body, inside, self.functions).value()
