@@ -163,8 +163,16 @@ def _extent(made: dict[str, Any]) -> str:
     projects = {kernel["project"] for kernel in kernels}
     return (
         f"**{len(kernels):,} kernels of {len(projects)} projects**, {counters:,} counters and "
-        f"{instructions:,} memory instructions, on one {made['gpu']} (driver {made['driver']}, "
+        f"{instructions:,} memory instructions, on {_gpus(made)} (driver {made['driver']}, "
         f"Nsight Compute {made['ncu']}), {made['date']}:"
+    )
+
+
+def _gpus(made: dict[str, Any]) -> str:
+    """The GPU, and others that some of the kernels ran on."""
+    others = Counter(str(kernel["gpu"]) for kernel in made["kernels"] if "gpu" in kernel)
+    return " and ".join(
+        [f"one {made['gpu']}", *(f"one {gpu} ({number:,} of the kernels)" for gpu, number in others.items())]
     )
 
 
