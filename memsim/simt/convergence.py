@@ -88,10 +88,10 @@ class Convergence:
         leaving = self.machine.words_of(active)
         members = to_array(_lanes(self.machine.slots[slot])) & 0xFFFFFFFF
         self.machine.slots[slot] = fit(from_array(members & ~leaving), 32)
-        for meeting in self.waiting.values():
+        for key, meeting in list(self.waiting.items()):
             if barrier_slot(meeting.op) == slot:
                 meeting.members = meeting.members & ~leaving
-        self.check()
+                self.release(key)
         return op.index + 1
 
     def wait(self, op: Op, active: Any, rest: Any) -> int | None:
@@ -128,7 +128,7 @@ class Convergence:
         else:
             meeting.members = self._with(meeting, active, members)
             meeting.mask = either(meeting.mask, active)
-        self.check()
+        self.release(key)
         return None
 
     def _with(self, meeting: Meeting, active: Any, members: np.ndarray) -> np.ndarray:
@@ -148,22 +148,27 @@ class Convergence:
         return not (missing.astype(bool) & (to_bools(active) if missing.shape[1] > 1 else here != 0)).any()
 
     def check(self) -> None:
-        """Release lanes that no longer wait for anyone."""
-        for key, meeting in list(self.waiting.items()):
-            alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
-            released = (meeting.members & alive & ~here) == 0
-            if not (released & ((here & alive) != 0)).any():
-                continue
-            free = from_bools(released)
-            waiting = both(meeting.mask, self.machine.alive)
-            going, staying = both(waiting, free), both(waiting, invert(free))
-            if staying is False:
-                del self.waiting[key]
-            else:
-                meeting.mask = staying
-            if going is not False:
-                ways = self._ways(meeting.op, going, meeting.members)
-                self.groups.ready.extend(Group(meeting.pc, mask) for mask in ways)
+        """Release lanes that no longer wait for anyone, because others have exited."""
+        for key in list(self.waiting):
+            self.release(key)
+
+    def release(self, key: tuple[int, int]) -> None:
+        """Release lanes of a meeting that no longer wait for anyone."""
+        meeting = self.waiting[key]
+        alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
+        released = (meeting.members & alive & ~here) == 0
+        if not (released & ((here & alive) != 0)).any():
+            return
+        free = from_bools(released)
+        waiting = both(meeting.mask, self.machine.alive)
+        going, staying = both(waiting, free), both(waiting, invert(free))
+        if staying is False:
+            del self.waiting[key]
+        else:
+            meeting.mask = staying
+        if going is not False:
+            ways = self._ways(meeting.op, going, meeting.members)
+            self.groups.ready.extend(Group(meeting.pc, mask) for mask in ways)
 
     def _ways(self, op: Op, going: Any, members: np.ndarray) -> list[Any]:
         """The groups that continue: one, or for WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""

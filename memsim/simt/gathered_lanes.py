@@ -56,7 +56,8 @@ class Gathered(ScatteredLanes):
         super().__init__(mask.lanes)
         self.mask = mask
         self.shape = mask.shape
-        self.rows, self.columns = np.divmod(self.lanes, self.shape[1])
+        self.rows: np.ndarray = self.lanes // self.shape[1]
+        self.columns: np.ndarray = self.lanes - self.rows * self.shape[1]
 
     def taken(self, array: np.ndarray) -> np.ndarray:
         """What these lanes have of an array that broadcasts to all threads [n, 1]."""
@@ -187,8 +188,10 @@ def run_gathered(machine: Machine, steps: Sequence[Step], reads: int, writes: in
     lanes = Gathered(machine.mask)
     held, protected, listener = machine.slots, machine.protected, machine.listener
     blocks, first, threads = machine.blocks, machine.first, machine.threads
-    given = {slot: lanes.gathered(held[slot]) for slot in slots_of(reads)}
-    machine.slots = [given.get(slot) for slot in range(len(held))]
+    machine.slots = [None] * len(held)
+    for slot in slots_of(reads):
+        machine.slots[slot] = lanes.gathered(held[slot])
+    given = machine.slots.copy()
     machine.mask, machine.protected, machine.before = True, 0, None
     machine.listener = cast(Listener, OfAllThreads(listener, lanes))
     machine.threads = 1
@@ -201,7 +204,7 @@ def run_gathered(machine: Machine, steps: Sequence[Step], reads: int, writes: in
     machine.place_rows(blocks, first)
     for slot in slots_of(writes):
         value = found[slot]
-        if value is not given.get(slot):
+        if value is not given[slot]:
             held[slot] = lanes.written(value, held[slot], bool(protected >> slot & 1))
             machine.own |= 1 << slot
 
