@@ -56,8 +56,8 @@ class Gathered(ScatteredLanes):
         super().__init__(mask.lanes)
         self.mask = mask
         self.shape = mask.shape
-        self.rows: np.ndarray = self.lanes // self.shape[1]
-        self.columns: np.ndarray = self.lanes - self.rows * self.shape[1]
+        self.rows = self.lanes // self.shape[1]
+        self.columns = self.lanes - self.rows * self.shape[1]
 
     def taken(self, array: np.ndarray) -> np.ndarray:
         """What these lanes have of an array that broadcasts to all threads [n, 1]."""
@@ -65,7 +65,8 @@ class Gathered(ScatteredLanes):
         if array.size == 1:
             return np.broadcast_to(array, (len(self), 1))
         index = self.rows if threads == 1 else self.columns if rows == 1 else self.lanes
-        return array.reshape(-1)[index][:, None]
+        found: np.ndarray = array.reshape(-1)[index]
+        return found[:, None]
 
     def gathered(self, value: Any) -> Any:
         """A register as these lanes hold it."""

@@ -87,7 +87,24 @@ class SpaceBytes:
         self.check(address, dtype, active)
         if self.rows == "one" and isinstance(active, Part) and min(active.shape) > 1:
             return self._load_some(address, dtype, active)
+        if self.rows == "one" and (found := self._load_rows(address, dtype, active)) is not None:
+            return found
         return self._read(self.view(dtype), self.positions(address, dtype, active))
+
+    def _load_rows(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray | None:
+        """The same where the threads of each row read consecutive elements; None if they do not."""
+        view, threads, size = self.view(dtype)[0], self.shape[1], np.dtype(dtype).itemsize
+        if not isinstance(address, Sum) or address.u is None or address.v is None or len(view) < threads:
+            return None
+        if isinstance(active, Part) and active.shape[1] > 1:
+            return None
+        of_threads = address.v.array[0]
+        if (np.diff(of_threads) != size).any():
+            return None
+        first = (address.u.array + (address.s + int(of_threads[0]) - self.base)) // size
+        places = first if active is True else first * to_bools(active)
+        found: np.ndarray = np.lib.stride_tricks.sliding_window_view(view, threads)[places[:, 0]]
+        return found
 
     def _load_some(self, address: int | Sum, dtype: type, active: Part) -> np.ndarray:
         """The same of scattered lanes only; 0 in the others."""

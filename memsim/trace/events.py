@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.state.registers import Part, Sum, to_array, to_bools
+from memsim.state.registers import Part, Sum, to_array, to_bools, wrap_int
 from memsim.state.warp_words import warp_words
 from memsim.trace.requests import NONE, SiteRequests
+from memsim.trace.rows import distinct
 
 #: Addresses and active threads: one pair, or for a copy that of the site and that of the other side.
 Sides = list[tuple[int | Sum, Any]]
@@ -49,11 +50,11 @@ def written_out(
     some = None if used.all() else np.flatnonzero(used)
     if some is not None:
         lanes = lanes[some]
-    addresses = _chosen(_rows(to_array(sides[0][0]), chosen, warps), some)
+    addresses = _chosen(_addresses(sides[0][0], chosen, warps), some)
     partner = None
     if len(sides) > 1:
         theirs = _chosen(_rows(to_bools(sides[1][1]), chosen, warps), some)
-        partner = np.where(theirs, _chosen(_rows(to_array(sides[1][0]), chosen, warps), some), NONE)
+        partner = np.where(theirs, _chosen(_addresses(sides[1][0], chosen, warps), some), NONE)
     block = _chosen(np.repeat(blocks[chosen], warps), some)
     warp = _chosen((first_warps[chosen][:, None] + np.arange(warps)).reshape(-1), some)
     return SiteRequests(addresses, lanes, partner, block, warp), _chosen(np.repeat(weights, warps), some)
@@ -63,6 +64,14 @@ def _rows(array: np.ndarray, chosen: np.ndarray, warps: int) -> np.ndarray:
     """The selected blocks' rows as (requests, 32)."""
     rows = array[chosen] if len(chosen) < array.shape[0] else array
     return np.broadcast_to(rows, (len(chosen), warps * WARP)).reshape(-1, WARP)
+
+
+def _addresses(address: int | Sum, chosen: np.ndarray, warps: int) -> np.ndarray:
+    """The same of an address, of which only the chosen blocks' is written out."""
+    if isinstance(address, Sum) and address.u is not None and len(chosen) < address.u.shape[0]:
+        found = address.u.array[chosen] + wrap_int(address.s, 64)
+        return _rows(found if address.v is None else found + address.v.array, chosen, warps)
+    return _rows(to_array(address), chosen, warps)
 
 
 def _chosen(rows: np.ndarray, some: np.ndarray | None) -> np.ndarray:
@@ -88,7 +97,8 @@ def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[n
     if not residues:
         return inside[:1], np.array([len(inside)], np.int64)
     if len(residues) == 1:
-        _, first, counts = np.unique(residues[0][inside], return_index=True, return_counts=True)
+        first, inverse = distinct(residues[0][inside])
+        counts = np.bincount(inverse)
     else:
         classes = np.stack(residues, axis=1)[inside]
         _, first, counts = np.unique(classes, axis=0, return_index=True, return_counts=True)
