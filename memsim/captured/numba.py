@@ -101,7 +101,7 @@ def _compiled(function: Any, types: tuple[Any, ...], options: dict[str, Any], ar
     """
     from numba import cuda
 
-    chip = divmod(int(arch.removeprefix("sm_").rstrip("af")), 10)
+    chip = divmod(int(arch.removeprefix("sm_")), 10)
     chosen = {key: options[key] for key in OPTIONS if options.get(key) is not None}
     try:
         ptx, _ = cuda.compile(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 
-from memsim.arch import get_arch
+from memsim.arch import get_arch, plain_name
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
 
@@ -35,7 +35,7 @@ def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None)
     Raises:
         MemsimError: none of the packages has been imported.
     """
-    get_arch(arch)
+    chip = get_arch(plain_name(arch)).name
     found: list[Launched] = []
     here = [module for package, module in PACKAGES.items() if package in sys.modules]
     if not here:
@@ -45,5 +45,5 @@ def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None)
         )
     with ExitStack() as stack:
         for module in here:
-            stack.enter_context(import_module(module).capturing(keep or found.append, arch))
+            stack.enter_context(import_module(module).capturing(keep or found.append, chip))
         yield found

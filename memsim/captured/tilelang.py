@@ -20,11 +20,13 @@ from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import TensorMap
+from memsim.launch import TensorMap, dim3
 
 BACKEND = "nvrtc"
 #: The file in the line table of what NVRTC compiles, and the line that TileLang puts before its source.
 SOURCE, BEFORE = "tvm_kernels", "#include <tl_templates/cuda/nvrtc_std.h>\n"
+#: The outermost block of each kernel in a program, which has the annotations of its launch.
+KERNEL_BLOCK = "tilelang_root"
 #: Spans of swizzles in bytes, in the order of `CUtensorMapSwizzle`.
 SWIZZLES = (0, 32, 64, 128)
 
@@ -84,6 +86,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     def forward_named(adapter: Any, *args: Any, **kwargs: Any) -> Any:
         session.arrays = [as_argument(one) for one in args if hasattr(one, "data_ptr")]
         session.source = BEFORE + adapter.get_kernel_source()
+        session.clusters = iter(_clusters(adapter.prim_func))
         return forward(adapter, *args, **kwargs)
 
     replaced = (
@@ -143,12 +146,15 @@ class _Library(dict[str, Kernel]):
 
 @dataclass
 class TileLangSession:
-    """A capture. driver: cuda-python's module; arrays, source: of the call in progress."""
+    """A capture. driver: cuda-python's module; arrays, source: of the call in progress; clusters: of its
+    launches to come.
+    """
 
     keep: Callable[[Launched], None]
     driver: Any
     arrays: list[Any] = field(default_factory=list)
     source: str = ""
+    clusters: Iterator[tuple[int, int, int] | None] = iter(())
     over: bool = False
 
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -185,6 +191,7 @@ class TileLangSession:
                 block=(config.blockDimX, config.blockDimY, config.blockDimZ),
                 args=snapshot(args),
                 shared_bytes=config.sharedMemBytes,
+                cluster=next(self.clusters, None),
             )
         )
         return (self.driver.CUresult.CUDA_SUCCESS,)
@@ -228,6 +235,23 @@ class TileLangSession:
             if int(array.__array_interface__["data"][0]) == address:
                 return array
         raise MemsimError("TileLang passes an address that is not of an array of the call")
+
+
+def _clusters(program: Any) -> list[tuple[int, int, int] | None]:
+    """The cluster that each kernel of a program asks for, in the order of their launches: what TileLang's own
+    launcher sets and its NVRTC backend, 0.1.15, omits.
+    """
+    from tvm.tirx.stmt_functor import post_order_visit  # type: ignore[import-not-found,unused-ignore]
+
+    found: list[tuple[int, int, int] | None] = []
+
+    def visit(node: Any) -> None:
+        if getattr(node, "name_hint", "") == KERNEL_BLOCK:
+            dims = node.annotations.get("cluster_dims")
+            found.append(dim3([int(one) for one in dims], "cluster") if dims is not None else None)
+
+    post_order_visit(program.body, visit)
+    return found
 
 
 def _library(path: Path) -> _Library:

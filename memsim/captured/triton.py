@@ -125,7 +125,7 @@ class Driver:
         """The chip to compile for."""
         from triton.backends.compiler import GPUTarget  # type: ignore[import-not-found,unused-ignore]
 
-        return GPUTarget("cuda", int(self.arch.removeprefix("sm_").rstrip("af")), WARP)
+        return GPUTarget("cuda", int(self.arch.removeprefix("sm_")), WARP)
 
     def get_current_device(self) -> int:
         """This capture's own device."""
@@ -140,7 +140,7 @@ class Driver:
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
         """(9, 0) for sm_90."""
-        return divmod(int(self.arch.removeprefix("sm_").rstrip("af")), 10)
+        return divmod(int(self.arch.removeprefix("sm_")), 10)
 
     def get_active_torch_device(self) -> Any:
         """Where scripts put their tensors: on the CPU if there is no GPU."""

@@ -135,7 +135,7 @@ class Modules:
 
     def __init__(self, folder: Path, arch: str) -> None:
         self.folder = folder
-        self.chip = int(arch.removeprefix("sm_").rstrip("af"))
+        self.chip = int(arch.removeprefix("sm_"))
         self._kernels: dict[tuple[Path, str], Kernel] = {}
 
     def code(self, kernel: Any, block: int, direction: str) -> tuple[Kernel, int]:

@@ -186,3 +186,11 @@ def test_without_any_package_there_is_nothing_to_capture(monkeypatch: pytest.Mon
         monkeypatch.delitem(sys.modules, package, raising=False)
     with pytest.raises(MemsimError, match="there is nothing to capture"), memsim.capture():
         pass
+
+
+def test_a_chip_may_be_called_by_the_name_with_its_own_instructions(triton: Any) -> None:
+    for arch, version in (("sm_90", (9, 0)), ("sm_90a", (9, 0)), ("sm_100f", (10, 0))):
+        with memsim.capture(arch):
+            assert triton.config.active.get_device_capability() == version
+    with pytest.raises(MemsimError, match="no rules for architecture 'sm_12'"), memsim.capture("sm_12a"):
+        pass

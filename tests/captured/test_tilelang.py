@@ -122,3 +122,55 @@ def test_a_kernel_that_was_compiled_in_another_capture_is_compiled_again(scale: 
         assert len(launches) == 1 and launches[0].kernel.code.origin.arch == "sm_80"
     with pytest.raises(MemsimError, match="outside of the capture"):
         compiled(a, 2.0, b)
+
+
+@pytest.fixture(scope="module")
+def swap() -> Any:
+    """Rows that the two blocks of a cluster exchange."""
+    tilelang = pytest.importorskip("tilelang")
+    import tilelang.language as T  # noqa: N812
+
+    @tilelang.jit
+    def swap(n: int) -> Any:
+        @T.prim_func
+        def main(a: T.Tensor((n, 128), "float32"), b: T.Tensor((n, 128), "float32")):  # type: ignore[valid-type]
+            with T.ClusterKernel(n // 4, threads=128, cluster_dims=2) as block:
+                mine = T.alloc_shared((4, 128), "float32")
+                theirs = T.alloc_shared((4, 128), "float32")
+                rank = T.block_rank_in_cluster()
+                for i, j in T.Parallel(4, 128):
+                    mine[i, j] = a[block * 4 + i, j]
+                T.cluster_sync()
+                T.copy_cluster(mine, theirs, dst_block=1 - rank)
+                T.cluster_sync()
+                for i, j in T.Parallel(4, 128):
+                    b[block * 4 + i, j] = theirs[i, j]
+
+        return main
+
+    return swap
+
+
+def test_a_cluster_is_captured(swap: Any) -> None:
+    import torch
+
+    a, b = torch.arange(16 * 128, dtype=torch.float32).reshape(16, 128), torch.zeros(16, 128)
+    with memsim.capture("sm_90a") as launches:
+        swap(16)(a, b)
+    (launch,) = launches
+    assert (launch.grid, launch.cluster) == ((4, 1, 1), (2, 1, 1))
+    launch.run()
+    swapped = a.numpy().reshape(2, 2, 4, 128)[:, ::-1].reshape(16, 128)
+    assert (launch.args[1] == swapped).all()
+    stores = "l1tex__t_{}_pipe_lsu_mem_dshared_op_st.sum"
+    counts = {what: launch.analyze().totals[stores.format(what)] for what in ("requests", "sectors")}
+    # 4 warps of 4 blocks store words 16 bytes apart, in 4 steps
+    assert counts == {"requests": 4 * 4 * 4, "sectors": 4 * 4 * 4 * 16}
+
+
+def test_a_kernel_without_clusters_has_none(scale: Any) -> None:
+    import torch
+
+    with memsim.capture("sm_90") as launches:
+        scale(8)(torch.ones(8, 128), 3.0, torch.zeros(8, 128))
+    assert launches[0].cluster is None
