@@ -29,7 +29,7 @@ control("UCGABAR_WAIT", flow=Flow.WAIT_CLUSTER)
 control("BPT", flow=Flow.TRAP)
 control("YIELD", "ENDCOLLECTIVE", flow=Flow.YIELD)
 control("NANOSLEEP", flow=Flow.SLEEP)
-control("KILL", "JMP", "JMX", "JMXU", "BRXU", "RTT", "RPCMOV", "SETLMEMBASE", "SETCTAID", flow=Flow.UNKNOWN)
+control("KILL", "JMP", "JMX", "JMXU", "BRXU", "RTT", "SETLMEMBASE", "SETCTAID", flow=Flow.UNKNOWN)
 
 
 def flow_of(form: Form, flow: Flow) -> Flow | None:

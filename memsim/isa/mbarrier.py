@@ -2,12 +2,12 @@
 
 A potentially blocking wait (`SYNCS.PHASECHK.TRANS64.TRYWAIT`) is a control-flow instruction
 (`memsim.simt.phase_waits`); a non-blocking test is here. Requests to the objects are reported as uncounted.
-`.noComplete` (`TMASK`) is not supported. Source: PTX ISA, `mbarrier`, and the code that ptxas 13.0 generates
-for each of its forms for sm_90a:
+Source: PTX ISA, `mbarrier`, and the code that ptxas 13.0 generates for each of its forms for sm_90a:
 
     init                            SYNCS.EXCH.64 URZ, [a], pair    the object's 64 bits
     arrive                          SYNCS.ARRIVE.TRANS64.A1T0 R2, [a], RZ
     arrive with a count             SYNCS.ARRIVE.TRANS64.ART0 R2, [a], count
+    arrive.noComplete               SYNCS.ARRIVE.TRANS64.TMASK.ART0 R2, [a], count
     arrive.expect_tx                SYNCS.ARRIVE.TRANS64 R2, [a], bytes
     expect_tx, complete_tx          SYNCS.ARRIVE.TRANS64.RED.A0TR, .A0TX RZ, [a], bytes
     arrive_drop                     .OPTOUT beside those of arrive
@@ -17,8 +17,9 @@ for each of its forms for sm_90a:
     test_wait, try_wait             SYNCS.PHASECHK.TRANS64[.TRYWAIT] P0, [a], parity in bit 31
     inval                           SYNCS.CCTL.IV [a]
 
-An arrival returns the upper word of the object as it was before all lanes of the instruction, and 0 in the
-lower word, as an H200 does.
+An arrival returns the upper word of the object as it was before all lanes of the instruction. The lower word
+is 0, or with TMASK the mask of the warp's lanes that arrive at the same object: from it the code after a
+`.noComplete` works out the state between the lanes. Both as an H200 does.
 """
 
 from __future__ import annotations
@@ -81,10 +82,10 @@ def build_mbarrier(form: Form, binder: Binder) -> Any:
         act = _invalidate
     elif names == ("PHASECHK", "TRANS64"):
         act = _test(binder.unsigned_word(after[0]))
-    elif names[:2] == ("ARRIVE", "TRANS64") and set(names[2:]) <= {"RED", "OPTOUT", *_COUNTS}:
+    elif names[:2] == ("ARRIVE", "TRANS64") and set(names[2:]) <= {"RED", "OPTOUT", "TMASK", *_COUNTS}:
         counts = [name for name in names[2:] if name in _COUNTS]
         if len(counts) <= 1:
-            act = _arrive(binder.word(after[0]), counts[0] if counts else "", "OPTOUT" in names)
+            act = _arrive(binder.word(after[0]), counts[0] if counts else "", names)
     return _run(form, place, act)
 
 
@@ -105,7 +106,9 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
 
 
 class MbarrierLanes:
-    """The executing lanes, as columns: warp [m], block [m] and address [m] of the object, and a mask."""
+    """The executing lanes, as columns: warp [m], lane [m], block [m] and address [m] of the object, and a
+    mask.
+    """
 
     def __init__(self, machine: Any, address: Any, active: bool | Part) -> None:
         self.active = active
@@ -113,11 +116,20 @@ class MbarrierLanes:
         self.block, self.address = machine.of_shared(address, self.mask)
         row, thread = np.nonzero(self.mask)
         self.warp = row * self.mask.shape[1] + thread // WARP
+        self.lane = thread % WARP
 
     def column(self, value: Any) -> np.ndarray:
         """A register's value in these lanes."""
         array: np.ndarray = np.broadcast_to(to_array(value), self.mask.shape)[self.mask]
         return array
+
+    def together(self) -> np.ndarray:
+        """The lanes of its warp at a lane's object, as a mask, uint32 [m]."""
+        _, group = np.unique(np.stack([self.warp, self.address]), axis=1, return_inverse=True)
+        masks = np.zeros(len(self.lane), np.uint32)
+        np.bitwise_or.at(masks, group, np.uint32(1) << self.lane.astype(np.uint32))
+        found: np.ndarray = masks[group]
+        return found
 
     def spread(self, column: np.ndarray) -> np.ndarray:
         """The column at the positions of its lanes, 0 in others."""
@@ -185,8 +197,9 @@ def _answer(form: Form) -> int | None:
     return operand.slot if isinstance(operand, Predicate) else None
 
 
-def _arrive(read: Reader, counts: str, drops: bool) -> Act:
+def _arrive(read: Reader, counts: str, names: tuple[str, ...]) -> Act:
     arrivals, bytes = _COUNTS[counts]
+    drops, tells = "OPTOUT" in names, "TMASK" in names
 
     def act(machine: Any, op: Op, lanes: MbarrierLanes) -> dict[int, Any]:
         operand = lanes.column(read(machine.slots)).astype(np.int64)
@@ -197,11 +210,16 @@ def _arrive(read: Reader, counts: str, drops: bool) -> Act:
         targets = targets_of(op.form, op.record)
         if len(targets) != 2 or machine.mbarriers.poison is not None:
             return {}
-        word = upper_word(*before).astype(np.uint32).view(np.int32).astype(np.int64)
-        given = zip(targets, (0, from_array(lanes.spread(word))))
+        lower = _word(lanes, lanes.together()) if tells else 0
+        given = zip(targets, (lower, _word(lanes, upper_word(*before).astype(np.uint32))))
         return {slot: value for slot, value in given if slot is not None}
 
     return act
+
+
+def _word(lanes: MbarrierLanes, column: np.ndarray) -> Any:
+    """A register with these words, uint32 [m]."""
+    return from_array(lanes.spread(column.view(np.int32).astype(np.int64)))
 
 
 def _of_ptx(form: Form) -> Any:

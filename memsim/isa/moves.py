@@ -1,4 +1,4 @@
-"""Selection and moves: `SEL FSEL MOV PRMT P2R R2P` and their uniform forms.
+"""Selection and moves: `SEL FSEL MOV RPCMOV PRMT P2R R2P` and their uniform forms.
 
 Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
@@ -191,6 +191,14 @@ def build_move(form: Form, binder: Binder) -> Compute:
         return lambda r: r[slot]
     read = binder.word(source)
     return lambda r: fit(read(r), 32)
+
+
+@opcode("RPCMOV")
+def build_move_of_return_address(form: Form, binder: Binder) -> Compute:
+    """To or from a half of Rpc, which compilers also use as two more registers."""
+    if form.modifiers != ("32",):
+        raise Unsupported(form.name)
+    return binder.word(form.operands[1])
 
 
 @opcode("P2R", "UP2UR")

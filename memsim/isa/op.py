@@ -2,8 +2,9 @@
 
 Front ends produce `Program` and `Op`; dataflow analysis and the emulator never look at opcode names.
 
-Registers are numbered slots: R0-R254 at 0, UR0-UR62 at 256, P0-P6 at 320, UP0-UP6 at 328, and the
-convergence barriers B0-B15 at 336. RZ, URZ, PT and UPT are constants and have no slot.
+Registers are numbered slots: R0-R254 at 0, UR0-UR62 at 256, P0-P6 at 320, UP0-UP6 at 328, the
+convergence barriers B0-B15 at 336, and the halves of Rpc at 352. RZ, URZ, PT and UPT are constants and have
+no slot.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER = 0, 256, 320, 328, 336
-SLOTS = 352
+VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER, RETURN_PC = 0, 256, 320, 328, 336, 352
+SLOTS = 354
 
 
 class Effect(Enum):

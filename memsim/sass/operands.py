@@ -13,6 +13,7 @@ from functools import lru_cache
 from memsim.isa.op import (
     BARRIER,
     PREDICATE,
+    RETURN_PC,
     UNIFORM,
     UNIFORM_PREDICATE,
     VECTOR,
@@ -39,6 +40,7 @@ _ADDRESS = re.compile(r"^(?:g?desc\[(?P<descriptor>UR\w+)\])?\[(?P<inside>[^\]]*
 _TERM = re.compile(r"^(?P<register>U?R(?:\d+|Z))(?P<suffix>(?:\.\w+)*)$")
 _RELOCATED = re.compile(r"^32@(lo|hi)\((.+)\)$")
 _HINTS = (".reuse",)
+RETURN_PC_HALVES = ("Rpc.LO", "Rpc.HI")
 _FLOATS = {"INF": math.inf, "QNAN": math.nan, "SNAN": math.nan}
 
 
@@ -66,6 +68,8 @@ def parse_operand(text: str) -> Operand | None:
         return _address(match["inside"])
     if text == "SRZ" or text.startswith("SR_"):
         return Special(text)
+    if text in RETURN_PC_HALVES:
+        return Register(RETURN_PC + RETURN_PC_HALVES.index(text))
     if re.fullmatch(r"B\d+", text):
         return Barrier(BARRIER + int(text[1:]))
     if match := _RELOCATED.match(text):

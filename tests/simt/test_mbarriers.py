@@ -124,6 +124,30 @@ extern "C" __global__ void k(u32 *out, int lanes_each, int missing) {
     assert out.tolist() == [1 - missing] * 32
 
 
+NO_COMPLETE = """
+extern "C" __global__ void k(const u32 *table, u32 count, u64 *out) {
+    __shared__ u64 objects[32];
+    init(at(objects + threadIdx.x), 5000);
+    __syncthreads();
+    u32 w = table[threadIdx.x]; u64 s = 0;
+    if (w >> 31)
+        asm volatile("mbarrier.arrive.noComplete.shared.b64 %0, [%1], %2;"
+                     : "=l"(s) : "r"(at(objects + (w & 31))), "r"(count) : "memory");
+    out[threadIdx.x] = s;
+}"""
+
+
+def test_arrivals_that_complete_nothing_tell_what_an_h200_told(tmp_path: Path) -> None:
+    """Each lane at the object in bits 0 to 4 of its word, if bit 31 is set: eight patterns, two counts."""
+    recorded = np.load(Path(__file__).with_name("data") / "arrivals_h200.npz")
+    k = kernel(tmp_path, NO_COMPLETE)
+    for count, patterns in zip(recorded["counts"], recorded["words"], strict=True):
+        for table, words in zip(recorded["tables"], patterns, strict=True):
+            out = np.zeros(32, np.uint64)
+            run(k, 1, 32, [table, count, out])
+            assert (out == words[:, 0] | words[:, 1].astype(np.uint64) << np.uint64(32)).all()
+
+
 ARRIVALS = """
 extern "C" __global__ void k(u32 *out, int expected, int lanes) {
     __shared__ u64 object;
