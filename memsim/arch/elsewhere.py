@@ -35,6 +35,8 @@ ONLY_SM_90 = (
         "async_store",
         "cluster_async_reduction",
         "async_reduction",
+        "cluster_bulk_store",
+        "cluster_bulk_reduction",
     ),
 )
 

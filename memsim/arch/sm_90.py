@@ -40,6 +40,8 @@ SM_90 = Arch(
         Rule("shared", "cluster_async_reduction", (4, 8), _PROBE),
         Rule("shared", "async_reduction", (4, 8), _PROBE),
         Rule("shared", "async_store", (4, 8, 16), _PROBE),
+        Rule("shared", "cluster_bulk_store", (16,), _PROBE),
+        Rule("shared", "cluster_bulk_reduction", (16,), _PROBE),
         Rule("global", "bulk_load", (16,), _PROBE),
         Rule("global", "bulk_multicast", (16,), _PROBE),
         Rule("global", "bulk_store", (16,), _PROBE),

@@ -154,7 +154,7 @@ class TileLangSession:
     driver: Any
     arrays: list[Any] = field(default_factory=list)
     source: str = ""
-    clusters: Iterator[tuple[int, int, int] | None] = iter(())
+    clusters: Iterator[tuple[int, int, int] | None] = field(default_factory=lambda: iter(()))
     over: bool = False
 
     def functions(self) -> dict[str, Callable[..., Any]]:

@@ -108,8 +108,11 @@ def _asynchronous(form: Form, binder: Binder, kind: str, width: int, move: Move)
         try:
             address = plus(unsigned(place(machine.slots), 32), SHARED_WINDOW)
             at_barrier = barrier(machine.slots)
-            for name, at, part in machine.resolve(address, active):
+            pieces = machine.resolve(address, active)
+            together = len(pieces) > 1  # lanes in the own block count with the others
+            for name, at, part in [("elsewhere", address, active)] if together else pieces:
                 machine.touch(op, kind, name, width, at, part)
+            for name, at, part in pieces:
                 if data:
                     store, there = machine.memory.space("shared"), at
                     if name == "elsewhere":

@@ -23,6 +23,7 @@ from memsim.isa.bulk_issue import (
     UNIT,
     Issue,
     behind,
+    between,
     complete,
     copies,
     cut,
@@ -66,11 +67,11 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
         place, barrier, low, high, words = issue.words
         length = (words & 0xFFFF) * UNIT
         ranks = words >> 16 if several(form) else None
-        starts, lengths, whose = cut(low if from_shared else wide(low, high), length, place)
         if from_shared:
             source_blocks, source = machine.in_cluster(issue.block, low)
             machine.stretches(op, "bulk_load", "shared", source, length, issue.block, issue.warp)
         else:
+            starts, lengths, whose = cut(wide(low, high), length, place)
             source_blocks, source = np.zeros_like(issue.block), wide(low, high)
             if ranks is None:
                 machine.stretches(
@@ -79,7 +80,13 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
             else:
                 multicast(machine, op, issue, (starts, lengths, whose), ranks)
         for chosen, blocks, at in targets(machine, issue, place, ranks):
-            machine.stretches(op, "bulk_store", "shared", at, length[chosen], blocks, issue.warp[chosen])
+            if from_shared:
+                pieces, lengths, whose = between(source, at, length)
+                machine.stretches(
+                    op, INSIDE[0][0], "shared", pieces, lengths, blocks[whose], issue.warp[whose]
+                )
+            else:
+                machine.stretches(op, "bulk_store", "shared", at, length[chosen], blocks, issue.warp[chosen])
             if data:
                 target, origin = machine.memory.space("shared"), machine.memory.space("global")
                 for i, block, first in zip(chosen, blocks, at):

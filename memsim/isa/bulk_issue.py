@@ -24,7 +24,7 @@ from memsim.state.space_bytes import SpaceBytes
 LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))
 MULTICASTS: Touches = (("bulk_store", "shared"), ("bulk_multicast", "global"))
 STORES: Touches = (("bulk_store", "global"), ("bulk_load", "shared"))
-INSIDE: Touches = (("bulk_store", "shared"), ("bulk_load", "shared"))
+INSIDE: Touches = (("cluster_bulk_store", "shared"), ("bulk_load", "shared"))
 UNIT = 16
 
 
@@ -211,6 +211,17 @@ def multicast(
     machine.stretches(
         op, "bulk_multicast", "global", *(column[received] for column in (start, length, blocks, warps))
     )
+
+
+def between(
+    source: np.ndarray, to: np.ndarray, length: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Copies [m] inside shared memory, split at 128-byte lines of both sides: (start at the destination,
+    length, index of the copy) [k]. Each piece counts its sectors there, as on an H200.
+    """
+    starts, lengths, whose = cut(source, length, to)
+    there, lengths, piece = cut(to[whose] + starts - source[whose], lengths, starts)
+    return there, lengths, whose[piece]
 
 
 def move(to: SpaceBytes, row: int, at: np.ndarray, of: SpaceBytes, from_row: int, source: np.ndarray) -> None:

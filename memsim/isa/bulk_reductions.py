@@ -18,7 +18,18 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
-from memsim.isa.bulk_issue import UNIT, Issue, behind, complete, copies, cut, dimensions, slot_of, wide
+from memsim.isa.bulk_issue import (
+    UNIT,
+    Issue,
+    behind,
+    between,
+    complete,
+    copies,
+    cut,
+    dimensions,
+    slot_of,
+    wide,
+)
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
@@ -28,9 +39,9 @@ from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor
 from memsim.state.updates import UPDATE
 
-KIND = "bulk_reduction"
+KIND, KIND_INSIDE = "bulk_reduction", "cluster_bulk_reduction"
 TO_GLOBAL: Touches = ((KIND, "global"), ("bulk_load", "shared"))
-TO_SHARED: Touches = ((KIND, "shared"), ("bulk_load", "shared"))
+TO_SHARED: Touches = ((KIND_INSIDE, "shared"), ("bulk_load", "shared"))
 OPERATIONS = frozenset(("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR"))
 #: Elements as the form calls them, and how their bits are floats; without a name they are U32.
 _ELEMENTS: dict[str, tuple[type, str]] = {
@@ -148,7 +159,8 @@ def build_bulk_reduction(form: Form, binder: Binder) -> Any:
             machine.stretches(op, KIND, "global", starts, lengths, issue.block[whose], issue.warp[whose])
         else:
             rows, at = machine.in_cluster(issue.block, first)
-            machine.stretches(op, KIND, "shared", at, length, rows, issue.warp)
+            starts, lengths, whose = between(source, at, length)
+            machine.stretches(op, KIND_INSIDE, "shared", starts, lengths, rows[whose], issue.warp[whose])
         stores = machine.memory.space("global" if in_global else "shared"), machine.memory.space("shared")
         for i in range(len(at)) if data else ():
             run = np.arange(length[i])

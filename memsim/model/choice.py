@@ -11,8 +11,8 @@ from memsim.arch import Arch
 from memsim.arch.units import LINE, WARP
 from memsim.model.coalescing import GlobalCost, global_access
 from memsim.model.cp_async import bypass_access, copy_access, overlaps
-from memsim.model.operations import REMOTE, operation
-from memsim.model.remote import SURE_LINES, is_sure, remote_access
+from memsim.model.operations import REMOTE, Operation, operation
+from memsim.model.remote import SURE_RANKS, is_sure, remote_access
 from memsim.model.shared import SharedCost, shared_access
 
 
@@ -36,14 +36,18 @@ def global_cost(
     asked = operation("shared" if op in REMOTE else "global", op)
     if asked.bypass:
         return bypass_access(partner, addresses, active, arch)
-    if asked.remote:
-        if not asked.shares:
-            return remote_access(addresses, width, op, active, arch)
-        return global_access(addresses, width, op.removeprefix("cluster_"), active, arch)
-    cost = global_access(addresses, width, op, active, arch)
+    if asked.remote and not asked.shares:
+        return remote_access(addresses, width, op, active, arch)
+    cost = global_access(addresses, width, op.removeprefix("cluster_"), active, arch)
     if not asked.least:
         return cost
-    return replace(cost, sectors=np.where(cost.sectors > 0, np.maximum(cost.sectors, asked.least), 0))
+    least = fewest_sectors(asked, np.count_nonzero(active, axis=-1))
+    return replace(cost, sectors=np.where(cost.sectors > 0, np.maximum(cost.sectors, least), 0))
+
+
+def fewest_sectors(asked: Operation, lanes: np.ndarray) -> np.ndarray | int:
+    """The fewest sectors that the chip counts for requests of so many lanes [n], which have any."""
+    return np.minimum(asked.least, lanes) if asked.remote else asked.least
 
 
 def why_no_cost(
@@ -67,8 +71,8 @@ def why_no_cost(
         return "lanes of a cp.async.cg write to the same address, for which its sectors were not measured"
     if asked.remote and not asked.shares and not is_sure(np.asarray(addresses), np.asarray(active)).all():
         return (
-            f"its lanes access more than {SURE_LINES} lines of 128 bytes, for which the chip counts up to two"
-            " more by an unknown rule"
+            f"its lanes access several groups of {SURE_RANKS} blocks of their cluster, for which the order"
+            " in which the chip serves them was not measured"
         )
     return None
 

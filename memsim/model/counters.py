@@ -103,6 +103,17 @@ COUNTERS = (
         for end in ("ld", "st", "atom", "redas")
         for name, quantity in (("requests", "requests"), ("sectors", "sectors"), ("set_accesses", "lines"))
     ),
+    *(
+        Counter(
+            f"{metric}_sectors_mem_dshared_op_{end}.sum",
+            "shared",
+            "sectors",
+            counted("shared", f"dshared_{end}"),
+            seldom=True,
+        )
+        for end in ("tma_st", "tma_red")
+        for metric in ("l1tex__m_l1tex2xbar_write", "l1tex__m_xbar2l1tex_read")
+    ),
     Counter(f"{_SHARED_WAVEFRONTS}gmma.sum", "shared", "wavefronts", ("wgmma",), seldom=True),
     Counter(f"{_SHARED_CONFLICTS}gmma.sum", "shared", "conflicts", ("wgmma",), seldom=True),
     Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", _ENGINE_LOADS, seldom=True),

@@ -23,10 +23,10 @@ class Operation:
         passes: how often every wavefront is taken; repeated ones are not conflicts.
         matrix: whether a lane gives the address of a matrix row, and all lanes of a warp take part.
         bypass: whether it bypasses the L1 cache: in shared memory the chip counts nothing for it.
-        remote: whether the chip counts it like global memory: it accesses another block's shared memory, or
-            is an asynchronous store.
+        remote: whether the chip counts it like global memory: it accesses another block's shared memory, is
+            an asynchronous store, or a copy between blocks.
         engine: whether TMA performs it: in shared memory the chip counts nothing.
-        least: the fewest sectors that the chip counts for a request.
+        least: the fewest sectors that the chip counts for a request; in shared memory, of two lanes or more.
         unmade: whether none of its lanes is in that space, yet the chip takes its passes there: recorded as
             a lane of each group at address 0.
         grouped: whether four warps read together: the request is theirs, made by the first one's lanes.
@@ -84,7 +84,6 @@ _GENERIC = (
     "this atomic on shared memory through a generic address is the beginning of a loop of "
     "compare-and-swaps, which was not measured"
 )
-_REDUCED = "how this chip counts reductions by its copy engine in shared memory was not measured"
 
 OPERATIONS = {
     (operation.space, operation.name): operation
@@ -117,7 +116,8 @@ OPERATIONS = {
         Operation("shared", "cluster_async_reduction", "update", "dshared_redas", shares=False, remote=True),
         Operation("shared", "bulk_load", "load", engine=True),
         Operation("shared", "bulk_store", "store", engine=True),
-        Operation("shared", "bulk_reduction", "update", why=_REDUCED, counted_as=("atomic",)),
+        Operation("shared", "cluster_bulk_store", "store", "dshared_tma_st", remote=True, least=2),
+        Operation("shared", "cluster_bulk_reduction", "update", "dshared_tma_red", remote=True),
         Operation("global", "bulk_reduction", "update", "tma_red", engine=True),
         Operation("global", "bulk_load", "load", "tma_ld", engine=True),
         Operation("global", "bulk_multicast", "load", "tma_ld", engine=True, least=2),

@@ -1,8 +1,16 @@
 """Requests to distributed shared memory: the chip counts them in sectors and lines, like global memory.
 
-Lanes of loads and stores share what they have in common. Those of atomics and of asynchronous stores do
-not: of lanes at one address the second comes after all first ones, the third after all second ones, and so
-on, and each turn counts as a request of its own.
+Lanes of loads and stores share what they have in common. Those of atomics and of asynchronous stores do not:
+the chip serves such a request one line at a time. Each time
+
+- every place in a line, of the width of a lane, goes to one lane for each of four banks of lines: the first
+  that has not been served;
+- of the lanes that have their place, those in the line of the first lane are served.
+
+So a lane waits for an earlier one at its own address, and for an earlier one at the same place of another
+line in its bank of lines, unless that is served before. Each time counts as a line, and its own sectors.
+
+Source: patterns of an H200 (`traces/nvidia-h200/hopper`), of lanes anywhere in one block or in four.
 """
 
 from __future__ import annotations
@@ -11,52 +19,101 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
-from memsim.arch.units import LINE, SECTOR
-from memsim.model.checked_requests import check_requests
+from memsim.arch.units import LINE, SECTOR, WARP
+from memsim.model.checked_requests import CheckedRequests, check_requests
 from memsim.model.coalescing import GlobalCost
 from memsim.model.operations import operation
-from memsim.model.shared import Counts
 
-#: In so many lines the counts of one request are exact; in more of them an H200 counts up to two more.
-SURE_LINES = 4
+#: Bits of an address in the cluster's window whose parity is a bit of the number of its bank of lines.
+BANK_OF_LINES = (0x3015A80, 0x202ED00)
+#: Where a block's own memory begins in its part of the window; from which bit on is the rank of the block.
+OWN_START, RANK_AT = 1024, 24
+#: Blocks of consecutive ranks, a group, between which the banks were measured.
+SURE_RANKS = 4
+#: Requests that are counted at once.
+CHUNK = 1 << 14
 
 
 def remote_access(
     addresses: ArrayLike, width: int, op: str, active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> GlobalCost:
-    """Cost of requests whose lanes do not share. Arguments and errors: as `global_access`."""
+    """Cost of requests whose lanes do not share. Arguments and errors: as `global_access`.
+
+    addresses: in the block's own shared memory, with its rank from bit 24 on.
+    """
     requests = check_requests(addresses, width, op, active, arch, "shared")
-    shape = requests.addresses.shape
-    on = np.ones(shape, np.bool_) if requests.active is None else requests.active
-    turn = _turns(requests.addresses, on)
-    line = LINE // operation("shared", op).passes  # a compare-and-swap has two operands
-    sectors, lines, ideal = (
-        _distinct(turn, requests.addresses // size, on) for size in (SECTOR, line, requests.width)
-    )
-    columns = sectors, lines, -(-ideal * requests.width // SECTOR)
-    return GlobalCost(*(column.reshape(requests.shape) for column in columns))
+    return _cost(requests, OWN_START, operation("shared", op).passes)
+
+
+def global_atomic_access(
+    addresses: ArrayLike, width: int, passes: int, active: ArrayLike | None = None, arch: Arch = SM_90
+) -> GlobalCost:
+    """Cost of atomics and reductions on global memory, which are served in the same way. passes: 2 of a
+    compare-and-swap, which has two operands, otherwise 1. Errors: as `global_access`.
+
+    Measured in an array that starts at a multiple of 256 KiB; how banks depend on higher bits is unknown.
+    """
+    return _cost(check_requests(addresses, width, "atomic", active, arch, "global"), 0, passes)
+
+
+def _cost(requests: CheckedRequests, start: int, passes: int) -> GlobalCost:
+    """start: where address 0 is. A compare-and-swap has lines of half the size."""
+    places = requests.addresses + start
+    on = np.ones(places.shape, np.bool_) if requests.active is None else requests.active
+    counts = [
+        _served(places[at : at + CHUNK], on[at : at + CHUNK], requests.width, LINE // passes)
+        for at in range(0, len(on), CHUNK)
+    ]
+    sectors, lines = np.concatenate(counts, axis=1) if counts else np.zeros((2, 0), np.int64)
+    ideal = -(-np.count_nonzero(on, axis=1) * requests.width // SECTOR)
+    return GlobalCost(*(column.reshape(requests.shape) for column in (sectors, lines, ideal)))
 
 
 def is_sure(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Whether the counts of requests [n, 32] are exact, bool [n]."""
-    lines = np.where(active, addresses // LINE, -1)
-    found: np.ndarray = _distinct(np.zeros_like(lines), lines, active) <= SURE_LINES
+    """Whether the counts of requests [n, 32] are exact, bool [n]: all lanes are in blocks of one group."""
+    groups = addresses // SURE_RANKS >> RANK_AT
+    first = np.take_along_axis(groups, active.argmax(axis=1)[:, None], axis=1)
+    found: np.ndarray = (~active | (groups == first)).all(axis=1)
     return found
 
 
-def _turns(addresses: np.ndarray, on: np.ndarray) -> np.ndarray:
-    """How many earlier active lanes of its request have a lane's address [n, 32]."""
-    same = (addresses[:, :, None] == addresses[:, None, :]) & on[:, None, :]
-    turns: np.ndarray = np.count_nonzero(same & np.tri(addresses.shape[1], k=-1, dtype=np.bool_), axis=2)
-    return turns
+def _served(addresses: np.ndarray, on: np.ndarray, width: int, line: int) -> np.ndarray:
+    """(sectors, lines) of requests [n, 32], int64 [2, n]."""
+    place = addresses % LINE // width | _bank(addresses) << 7
+    before, fellows = _earlier(place, on), _same(addresses // line, on)
+    in_sector = _earlier(addresses // SECTOR, on)
+    bits = np.uint32(1) << np.arange(WARP, dtype=np.uint32)
+    left = np.where(on, bits, np.uint32(0)).sum(axis=1, dtype=np.uint32)
+    counts = np.zeros((2, len(on)), np.int64)
+    while left.any():
+        first = np.bitwise_count((left & -left) - np.uint32(1)) % WARP
+        free = (left[:, None] & bits != 0) & (before & left[:, None] == 0)
+        served = np.where(free, bits, np.uint32(0)).sum(axis=1, dtype=np.uint32)
+        served &= fellows[np.arange(len(on)), first]
+        opens = (served[:, None] & bits != 0) & (in_sector & served[:, None] == 0)
+        counts += np.count_nonzero(opens, axis=1), left != 0
+        left &= ~served
+    return counts
 
 
-def _distinct(turn: np.ndarray, units: np.ndarray, on: np.ndarray) -> Counts:
-    """The number of different pairs of a turn and a unit among the active lanes of each request [n]."""
-    order = np.lexsort((units, turn, ~on))
-    rows = np.arange(len(units))[:, None]
-    turn, units, on = turn[rows, order], units[rows, order], on[rows, order]
-    new = on.copy()
-    new[:, 1:] &= (turn[:, 1:] != turn[:, :-1]) | (units[:, 1:] != units[:, :-1])
-    found: Counts = np.count_nonzero(new, axis=1)
+def _bank(addresses: np.ndarray) -> np.ndarray:
+    """The bank of lines of each address: 0 to 3."""
+    low, high = (np.bitwise_count(addresses & mask).astype(np.int64) & 1 for mask in BANK_OF_LINES)
+    found: np.ndarray = low | high << 1
+    return found
+
+
+def _same(values: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """The active lanes of its request that have a lane's value, as a mask, uint32 [n, 32]."""
+    found = np.zeros(values.shape, np.uint32)
+    for lane in range(WARP):
+        same = (values == values[:, lane, None]) & on[:, lane, None]
+        found |= same.astype(np.uint32) << np.uint32(lane)
+    return found
+
+
+def _earlier(values: np.ndarray, on: np.ndarray) -> np.ndarray:
+    """As `_same`, of earlier lanes only."""
+    before = (np.uint32(1) << np.arange(WARP, dtype=np.uint32)) - np.uint32(1)
+    found: np.ndarray = _same(values, on) & before
     return found

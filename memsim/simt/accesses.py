@@ -124,9 +124,9 @@ class Accesses(Lanes):
             MemsimError: there is no such block, or the address is out of bounds or misaligned.
         """
         mask = self.full(active)
-        _, place = self.of_shared(plus(address, -SHARED_WINDOW), mask)
+        _, own = self.of_shared(plus(address, -SHARED_WINDOW), mask)
         end = SHARED_BASE + align(self.memory.shared_bytes, 16)
-        if ((place < SHARED_BASE) | (place + width > end) | (place % width != 0)).any():
+        if ((own < SHARED_BASE) | (own + width > end) | (own % width != 0)).any():
             raise MemsimError(
                 f"out-of-bounds or misaligned {op.name} of {width} bytes in shared memory of another block,"
                 f" by {self.places(active)}",
@@ -134,8 +134,8 @@ class Accesses(Lanes):
             )
         called = kind.removesuffix("_generic")
         site = self.sites.site(op, f"cluster_{called}", "shared", width)
-        base = plus(low_bits(address, 24), -SHARED_BASE)
-        self.listener.access(site, base, self.mask, active, frozenset(), None)
+        place = plus(address, -SHARED_WINDOW - SHARED_BASE)  # with the block's rank
+        self.listener.access(site, place, self.mask, active, frozenset(), None)
         return False
 
     def elsewhere(self, address: Int, active: Any) -> tuple[SpaceBytes, Int]:

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from memsim.arch.units import LINE
-from memsim.isa.bulk_issue import Issue, cut, multicast
+from memsim.isa.bulk_issue import Issue, between, cut, multicast
 from memsim.isa.tensor_copy import tell_boxes
-from memsim.model.remote import SURE_LINES, remote_access
+from memsim.model.remote import remote_access
 from memsim.validate.hopper.block_rules import tensor_of
 from memsim.validate.hopper.expectations import (
     BASE,
     CONFLICTS,
+    INSIDE_SECTORS,
     READS,
     REMOTE,
     WAVEFRONTS,
@@ -66,6 +66,26 @@ def _bulk(parts: Parts) -> Iterator[tuple[HopperLaunch, int, int, int]]:
             yield launch, launch.numbers[0], launch.numbers[5], launch.numbers[6]
 
 
+#: Operation and counter of copies between blocks, by the kernels' names.
+INSIDE = {
+    **{"i_copy": ("cluster_bulk_store", "st"), "bss": ("cluster_bulk_store", "st")},
+    **{f"i_{name}": ("cluster_bulk_reduction", "red") for name in ("add", "add64", "inc", "min", "and")},
+}
+
+
+def inside(parts: Parts) -> Expected:
+    """Copies and reductions from a block's shared memory to another's."""
+    for launch in (one for launches in parts.values() for one in launches):
+        if launch.kernel in INSIDE:
+            op, end = INSIDE[launch.kernel]
+            places = (1, 0, 2) if launch.kernel == "bss" else (0, 5, 6)
+            source, to, length = (np.array([launch.numbers[place]]) for place in places)
+            starts, lengths, _ = between(source, to, length)
+            listener = AddressListener()
+            listener.stretches(None, op, "shared", starts, lengths, None, None)
+            yield launch, {metric.format(end): listener.sectors for metric in INSIDE_SECTORS}
+
+
 def atomics(parts: Parts) -> Expected:
     """Atomics on the other block's shared memory: counts beyond those of an empty kernel."""
     yield from _lanes_apart(parts.get("bulk_and_clusters", ()), "dempty", "atom", 1)
@@ -103,8 +123,6 @@ def _lanes_apart(launches: Sequence[HopperLaunch], empty: str, end: str, rank: i
         if launch.numbers[0] != rank or not op.startswith(OPS[end]):
             continue
         addresses, active = lanes_of(launch.table[:32])
-        if len(np.unique(addresses[active] // LINE)) > SURE_LINES:
-            continue  # which memsim marks as uncertain
         cost = remote_access(addresses, width, op, active)
         counts = (1, int(cost.sectors), int(cost.lines))
         added = {

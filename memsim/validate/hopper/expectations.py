@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.model.choice import fewest_sectors
 from memsim.model.operations import operation
 from memsim.validate.hopper.hopper_recording import HopperLaunch
 
@@ -15,6 +16,12 @@ CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{}.sum"
 REMOTE = "l1tex__t_{}_pipe_lsu_mem_dshared_op_{}.sum"
 READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
 WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_{}.sum"
+#: What copies between blocks send and receive.
+INSIDE_SECTORS = (
+    "l1tex__m_l1tex2xbar_write_sectors_mem_dshared_op_tma_{}.sum",
+    "l1tex__m_xbar2l1tex_read_sectors_mem_dshared_op_tma_{}.sum",
+)
+UNIT = 16  # bytes of the engine's units
 BASE = 1 << 20  # allocations start at multiples of 256 bytes
 TABLE_ADDRESS, ACTIVE_BIT = 0x7FFFFFFF, 31
 Counters = dict[str, int]
@@ -36,7 +43,8 @@ class AddressListener:
         self, op: Any, kind: str, space: str, start: Any, length: Any, block: Any, warp: Any
     ) -> None:
         sectors = sectors_of(start, length)
-        self.sectors += int(np.maximum(sectors, operation(space, kind).least).sum())
+        least = fewest_sectors(operation(space, kind), length // UNIT)
+        self.sectors += int(np.where(length > 0, np.maximum(sectors, least), 0).sum())
 
     def operands(self, op: Any, width: int, active: Any) -> None:
         self.width = width

@@ -20,8 +20,8 @@ from memsim.validate.device import load_cupy
 from memsim.validate.driver_maps import driver, encode_tiled
 
 CODE, PLAN, TABLES, ERROR = "kernels.cubin", "launches.json", "tables.npy", "error.json"
-MEMORY_BYTES, OUTPUT_BYTES, SHARED_BYTES = 1 << 18, 1 << 18, 102_400
-ALIGNMENT = 1024
+MEMORY_BYTES, OUTPUT_BYTES, SHARED_BYTES = 1 << 18, 1 << 18, 225_280
+ALIGNMENT = MEMORY_BYTES  # which bits of an address lanes have in common is known
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,7 +1,6 @@
 """Recordings of the Hopper microbenchmarks: source, launches, and counters of each launch.
 
-There is a file for each source, `hopper/probe.npz` and `hopper/clusters.npz` in a GPU's folder; they are
-never overwritten.
+There is a file for each source, such as `hopper/probe.npz`, in a GPU's folder; they are never overwritten.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from memsim.validate.recording_files import free_path, on_gpu, read_arrays, writ
 
 SCHEMA = 1
 HOME = "hopper"
-#: Names of the sources: of one block's instructions, and of those of clusters.
-STEMS = ("probe", "clusters")
+#: Names of the sources: of one block's instructions, of those of clusters, of single requests whose lanes
+#: count apart.
+STEMS = ("probe", "clusters", "lanes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from memsim.validate.hopper import block_rules, cluster_rules
+from memsim.validate.hopper import block_rules, cluster_rules, lane_rules
 from memsim.validate.hopper.expectations import Counters, Expected, Parts
 from memsim.validate.hopper.hopper_recording import HopperLaunch
 
@@ -57,10 +57,15 @@ def _expected(parts: Parts) -> Iterator[tuple[str, list[tuple[HopperLaunch, Coun
         ("shared memory of other blocks", lambda of: block_rules.cluster(of, 1)),
         ("atomics on shared memory of other blocks", cluster_rules.atomics),
         ("asynchronous stores", cluster_rules.async_stores),
+        ("copies between blocks", cluster_rules.inside),
+        ("shared memory of several blocks", lane_rules.several),
         ("a block's own memory by an address of the cluster", lambda of: block_rules.cluster(of, 0)),
         ("mbarriers: no load, store or atomic", block_rules.barriers),
         ("mbarriers wherever they lie", cluster_rules.objects),
         ("local memory", block_rules.local),
+        ("atomics on local memory", lane_rules.of_local_memory),
+        ("atomics on global memory", lane_rules.of_global_memory),
+        ("instructions without an access", lane_rules.others),
         ("constants at an index", block_rules.constants),
     )
     for name, launches in rules:
