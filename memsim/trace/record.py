@@ -10,15 +10,11 @@ same is kept (`Alike`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.ptx.demangle import short_name
 from memsim.state.registers import Poison, Sum
 from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
@@ -29,7 +25,16 @@ from memsim.trace.kinds import Alike, kinds_of
 from memsim.trace.lane_requests import LaneRequests
 from memsim.trace.requests import PERIOD, SiteRequests
 from memsim.trace.rows import RequestRows, Requests
+from memsim.trace.site_records import (
+    SiteRecord,
+    Tally,
+    Uncosted,
+    access_site,
+    joined_requests,
+    note_of_folded,
+)
 from memsim.trace.trace import AccessSite
+from memsim.trace.warp_counts import WarpCounts
 from memsim.trace.writers import OPS, Writers
 
 #: Bytes that 32 lanes of 16 bytes each access.
@@ -40,60 +45,12 @@ APART, APART_EVERYWHERE = 2**20, 2**47
 
 #: Distinct requests kept per launch, 900 bytes each.
 MOST_ROWS = 1 << 17
-#: Distinct requests of a launch, and of one access, above which it is checked whether they repeat.
-MANY_ROWS, MANY_OF_SITE = 1 << 14, 1 << 8
+#: Distinct requests of a launch above which it is checked whether those of an access repeat.
+MANY_ROWS = 1 << 14
 #: Bytes of cached events, which are counted without being expanded again.
 MOST_REMEMBERED = 1 << 26
 #: Requests of a folded site that are costed together, and bytes of one that waits for it.
 BATCH, BYTES_OF_REQUEST = 1 << 12, 500
-#: Masks whose numbers of warps are cached.
-MOST_MASKS = 1 << 16
-
-
-@dataclass
-class Tally:
-    """One kind of event: its requests (rows and how often), their number, and how often it occurred."""
-
-    site: int
-    rows: np.ndarray
-    counts: np.ndarray
-    requests: int
-    hits: int = 0
-
-
-@dataclass
-class Uncosted:
-    """One kind of event whose requests, made `weights` times each, have no rows yet."""
-
-    key: Any
-    made: Requests
-    weights: np.ndarray
-    requests: int
-    hits: int = 0
-
-
-@dataclass
-class SiteRecord:
-    """What is known of one site so far.
-
-    requests: how many were made. waiting: events not costed yet, of a folded site; wait: their requests.
-    """
-
-    site: SiteLike
-    rows: RequestRows
-    waiting: list[Uncosted] = field(default_factory=list)
-    wait: int = 0
-    instructions: int = 0
-    requests: int = 0
-    arrays: set[str] = field(default_factory=set)
-    unresolved: str | None = None
-    unresolved_requests: int = 0
-
-    @property
-    def hardly_repeats(self) -> bool:
-        """Were more than half of its many requests new?"""
-        many = len(self.rows)
-        return many > MANY_OF_SITE and 2 * many > self.requests and not self.rows.folded
 
 
 class Recorder:
@@ -114,14 +71,13 @@ class Recorder:
         self.tallies: list[Tally] = []
         self.seen: dict[Any, Tally | Uncosted] = {}
         self.by_content: dict[Any, Tally] = {}
-        self.warp_counts: dict[int, int] = {}
         self.blocks: np.ndarray = np.zeros(0, np.int64)
         self.warps = 1
         self.first_warps: np.ndarray = np.zeros(0, np.int64)
         self.uncounted_requests: Counter[str] = Counter()
         self.uncertain_reasons: set[str] = set()
         self.executions = Executions()
-        self.same_in_all: dict[int, bool] = {}
+        self.in_warps = WarpCounts()
         self.writers = Writers()
         self.marks = Marks()
         self.chunks = 0
@@ -139,8 +95,7 @@ class Recorder:
         self.blocks = engine.blocks
         self.warps = engine.threads // WARP
         self.first_warps = engine.first[:, 0] // WARP
-        self.warp_counts = {}
-        self.same_in_all = {}
+        self.in_warps.start_chunk(len(self.blocks), self.warps)
         self.executions.start_chunk(len(self.blocks))
         self.marks.start_chunk()
 
@@ -155,7 +110,7 @@ class Recorder:
     ) -> None:
         """Count one execution of a site."""
         record = self.record(site)
-        record.instructions += self.count_warps(mask)
+        record.instructions += self.in_warps.of(mask)
         if active is False:
             return
         record.arrays |= arrays
@@ -255,13 +210,13 @@ class Recorder:
     def unknown(self, site: SiteLike, poison: Poison, mask: Any, active: Any) -> None:
         """Count an execution with unknown addresses."""
         record = self.record(site)
-        record.instructions += self.count_warps(mask)
-        record.unresolved_requests += self.count_warps(active)
+        record.instructions += self.in_warps.of(mask)
+        record.unresolved_requests += self.in_warps.of(active)
         record.unresolved = record.unresolved or poison.story()
 
     def uncounted(self, what: str, active: Any) -> None:
         """Count requests that do not use the pipe of shared and global memory."""
-        self.uncounted_requests[what] += self.count_warps(active)
+        self.uncounted_requests[what] += self.in_warps.of(active)
 
     def uncertain(self, what: str) -> None:
         """Record a reason why counts are uncertain."""
@@ -269,7 +224,8 @@ class Recorder:
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """Count warps that execute the instructions from number `start` up to `stop`."""
-        self.executions.add(start, stop, self.count_warps(mask), self.is_same_in_all(mask))
+        same = self.executions.alike and self.in_warps.is_same_in_all(mask)
+        self.executions.add(start, stop, self.in_warps.of(mask), same)
 
     # --- counting -----------------------------------------------------------------------
 
@@ -288,31 +244,6 @@ class Recorder:
         """
         own, other = self.shared_period, self.global_period
         return (own, other) if site.space == "shared" else (other, own)
-
-    def count_warps(self, mask: Any) -> int:
-        """The number of warps with a thread in the mask."""
-        blocks = len(self.blocks)
-        if mask is True:
-            return blocks * self.warps
-        if mask is False:
-            return 0
-        if mask.uid not in self.warp_counts:
-            if len(self.warp_counts) > MOST_MASKS:
-                self.warp_counts = {}
-            words = np.broadcast_to(mask.words, (mask.shape[0], self.warps))
-            self.warp_counts[mask.uid] = int(np.count_nonzero(words)) * (blocks if len(words) == 1 else 1)
-        return self.warp_counts[mask.uid]
-
-    def is_same_in_all(self, mask: Any) -> bool:
-        """Whether all blocks of the chunk have equally many warps with a thread in the mask."""
-        if isinstance(mask, bool) or mask.shape[0] == 1:
-            return True
-        if mask.uid not in self.same_in_all:
-            if len(self.same_in_all) > MOST_MASKS or not self.executions.alike:
-                return False
-            each = np.count_nonzero(np.broadcast_to(mask.words, (mask.shape[0], self.warps)), axis=1)
-            self.same_in_all[mask.uid] = bool((each == each[0]).all())
-        return self.same_in_all[mask.uid]
 
     def tally(self, record: SiteRecord, sides: Sides, key: Any) -> Tally | Uncosted:
         """The requests of an event that was not seen before."""
@@ -437,41 +368,6 @@ class Recorder:
         }
 
 
-def joined_requests(some: list[Any]) -> Any:
-    """Requests of one site and one type, concatenated."""
-    if len(some) == 1:
-        return some[0]
-    columns = [[getattr(one, column.name) for one in some] for column in fields(some[0])]
-    return type(some[0])(*(None if column[0] is None else np.concatenate(column) for column in columns))
-
-
 def joined(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Arrays of rows of a shape concatenated, also if there are none."""
     return np.concatenate([np.zeros((0, *shape), dtype), *blocks]).astype(dtype, copy=False)
-
-
-def note_of_folded(sites: Iterable[AccessSite]) -> list[str]:
-    """A note about folded sites; none if there are none."""
-    named = ", ".join(dict.fromkeys(f"{PurePath(site.file).name}:{site.line}" for site in sites))
-    what = "from pictures all but one of the requests that cost the same, if there are too many"
-    return [f"{what} ({named})"] if named else []
-
-
-def access_site(record: SiteRecord) -> AccessSite:
-    """A site's record as it appears in the trace."""
-    instruction = record.site.instruction
-    source = instruction.source
-    return AccessSite(
-        instruction=instruction.text,
-        file=source.file if source else "",
-        line=instruction.line,
-        column=instruction.column,
-        op=record.site.op,
-        space=record.site.space,
-        width=record.site.width,
-        array="|".join(sorted(map(short_name, record.arrays))),
-        instructions=record.instructions,
-        unresolved=record.unresolved,
-        unresolved_requests=record.unresolved_requests,
-        address=instruction.address,
-    )

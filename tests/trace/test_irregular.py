@@ -11,7 +11,7 @@ from memsim.analysis import analyze_trace
 from memsim.api.running import trace
 from memsim.arch import SM_90
 from memsim.kernel import Kernel
-from memsim.trace import record
+from memsim.trace import record, site_records
 from tests.benchmarks.irregular import MAKERS, SOURCE, case
 from tests.few import few
 from tests.trace.test_whole_kernels import BruteForce, by_line, columns
@@ -49,7 +49,7 @@ def test_the_trace_equals_brute_force(
     """Every access of the same run written out; and what hardly repeats costed at once."""
     if many == "few":
         monkeypatch.setattr(record, "MANY_ROWS", 64)
-        monkeypatch.setattr(record, "MANY_OF_SITE", 16)
+        monkeypatch.setattr(site_records, "MANY_OF_SITE", 16)
     kernel, (grid, block, arguments) = launched(module, name)
     found = trace(kernel, grid, block, arguments)
     if many == "few":
@@ -76,7 +76,7 @@ def test_costed_at_once_or_kept_no_count_is_another(
     kernel, (grid, block, arguments) = launched(module, name)
     kept = analyze_trace(trace(kernel, grid, block, arguments))
     monkeypatch.setattr(record, "MANY_ROWS", 64)
-    monkeypatch.setattr(record, "MANY_OF_SITE", 16)
+    monkeypatch.setattr(site_records, "MANY_OF_SITE", 16)
     found = analyze_trace(trace(kernel, grid, block, arguments))
     assert len(found.trace.count) < len(kept.trace.count) / 2
     assert found.sites == kept.sites and found.totals == kept.totals

@@ -16,7 +16,7 @@ from memsim.api.running import trace_job
 from memsim.arch import SM_90
 from memsim.model.alike import SameCost
 from memsim.targets.target import read_job
-from memsim.trace import record
+from memsim.trace import record, site_records
 from memsim.trace.foreign import collect
 from memsim.trace.foreign.read import read_foreign
 from memsim.trace.record import Recorder
@@ -60,7 +60,7 @@ def test_what_is_held_does_not_grow_and_the_counts_are_the_same(
         file.write(scattered(3000))
     every = Trace.load(path)
     monkeypatch.setattr(record, "MANY_ROWS", 64)
-    monkeypatch.setattr(record, "MANY_OF_SITE", 16)
+    monkeypatch.setattr(site_records, "MANY_OF_SITE", 16)
     monkeypatch.setattr(collect, "BATCH", 100)
     folded = trace_job(read_job(str(path), {}))
     assert len(every.count) == 3000

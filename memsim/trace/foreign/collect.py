@@ -16,8 +16,9 @@ from memsim.launch import Launch
 from memsim.ptx.program import SourceLine
 from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
-from memsim.trace.record import Recorder, note_of_folded
+from memsim.trace.record import Recorder
 from memsim.trace.requests import NONE, SiteRequests
+from memsim.trace.site_records import note_of_folded
 from memsim.trace.trace import Origin, Trace
 
 BATCH = 1 << 14
