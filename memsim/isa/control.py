@@ -56,7 +56,7 @@ silent("CCTLL", "CCTLT", "UTMACCTL", "UTMACMDFLUSH", "UTMAPF", "UBLKPF")
 
 
 def is_fence_of_system(op: Op) -> bool:
-    """Is it a fence for the whole system? On some machines NVIDIA's driver replaces it by a routine."""
+    """Is it a fence for the whole system? On some machines a warp also makes a store for it."""
     return op.form.opcode == "MEMBAR" and "SYS" in op.form.modifiers
 
 
