@@ -10,6 +10,7 @@ import pytest
 import memsim
 from memsim.model.constant import constant_access
 from memsim.validate.hopper.hopper_recording import load_hopper
+from tests.simt.cuda import machine_kernel
 from tests.validate.conftest import TRACES
 
 REQUESTS = "idc__requests.sum"
@@ -34,22 +35,19 @@ extern "C" __global__ void plain(const int *in, unsigned *out) {
 def test_loads_at_fixed_addresses_make_a_request_of_each_warp(
     different: int, requests: int, tmp_path: Path
 ) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(SOURCE)
+    kernel = machine_kernel(tmp_path, SOURCE, "indexed")
     index = np.arange(32, dtype=np.int32) % different
     arguments = [index, np.zeros(32, np.uint32)]
-    analysis = memsim.analyze(memsim.load(path)["indexed"], 4, 32, arguments)
+    analysis = memsim.analyze(kernel, 4, 32, arguments)
     loads = [text for _, text, *_ in analysis.trace.listing if text.startswith("LDC")]
     assert analysis.totals[REQUESTS] == 4 * (len(loads) - 1 + requests)
 
 
 def test_no_total_without_an_index_or_under_a_guard(tmp_path: Path) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(SOURCE)
-    kernels = memsim.load(path)
+    plain, with_guard = (machine_kernel(tmp_path, SOURCE, name) for name in ("plain", "guarded"))
     arguments = [np.arange(32, dtype=np.int32), np.zeros(32, np.uint32)]
-    assert REQUESTS not in memsim.analyze(kernels["plain"], 1, 32, arguments).totals
-    guarded = memsim.analyze(kernels["guarded"], 1, 32, [*arguments, 3])
+    assert REQUESTS not in memsim.analyze(plain, 1, 32, arguments).totals
+    guarded = memsim.analyze(with_guard, 1, 32, [*arguments, 3])
     assert any(text.startswith("@") and " LDC " in text for _, text, *_ in guarded.trace.listing)
     assert guarded.totals[REQUESTS] is None
 

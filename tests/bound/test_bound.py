@@ -24,6 +24,7 @@ from memsim.kernels import catalog
 from memsim.trace.trace import Trace
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.views.bound import terminal
+from tests.simt.cuda import machine_kernel
 
 
 def analysis_of(name: str) -> memsim.Analysis:
@@ -107,9 +108,7 @@ def test_sectors_go_to_the_l2_cache_at_least_once(
     body: str, read: int, written: int, blocks: int, tmp_path: Path
 ) -> None:
     """One multiprocessor has its own rate, all of them another."""
-    file = tmp_path / "traffic.cu"
-    file.write_text(TRAFFIC.format(name="traffic", body=body))
-    kernel = loading.load(file)["traffic"]
+    kernel = machine_kernel(tmp_path, TRAFFIC.format(name="traffic", body=body), "traffic")
     found = memsim.analyze(kernel, blocks, 256, [memsim.ArrayArg((2 << 20,), "int32", "zeros")]).bound
     rates = SM_90.memory
     assert rates is not None
