@@ -30,7 +30,7 @@ SM_90 = Arch(
         Rule("shared", "cp_async", (4, 8, 16), f"{_PATTERNS}; of data in the cache 4 bytes, {_DIRECTED}"),
         Rule("shared", "load_generic", _LANES_1_TO_16, _GENERIC),
         Rule("shared", "atomic_unmade", (4, 8), _GENERIC),
-        Rule("shared", "atomic_cas_unmade", (4,), _GENERIC),
+        Rule("shared", "atomic_cas_unmade", (4, 8), f"{_GENERIC}; 8 bytes: {_PROBE}"),
         Rule("shared", "wgmma", tuple(range(8, 328, 8)), _PROBE),
         Rule("shared", "cluster_load", _LANES_1_TO_16, _PROBE),
         Rule("shared", "cluster_store", _LANES_1_TO_16, _PROBE),
@@ -54,6 +54,8 @@ SM_90 = Arch(
         Rule("global", "cp_async_cg", (16,), f"{_DIRECTED}; lines: {_PATTERNS}"),
         Rule("local", "load", _LANES_1_TO_16, _KERNELS),
         Rule("local", "store", _LANES_1_TO_16, _KERNELS),
+        Rule("local", "atomic", (4,), _PROBE),
+        Rule("local", "reduction", (4,), _PROBE),
         Rule("constant", "load", (1, 2, 4, 8), _KERNELS),
     ),
     front=Front(

@@ -90,7 +90,13 @@ COUNTERS = (
     Counter(f"l1tex__t_sectors_{_LOCAL}ld.sum", "local", "sectors", _LOCAL_READS),
     Counter(f"l1tex__t_sectors_{_LOCAL}st.sum", "local", "sectors", _LOCAL_WRITES),
     Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _SETTLED, unsettled=_BYPASS),
-    Counter("memory_l2_theoretical_sectors_local", "local", "sectors", (*_LOCAL_READS, *_LOCAL_WRITES)),
+    Counter(
+        "memory_l2_theoretical_sectors_local",
+        "local",
+        "sectors",
+        (*_LOCAL_READS, *_LOCAL_WRITES),
+        unsettled=("atomic", "reduction"),
+    ),
     Counter("memory_l1_tag_requests_global", "global", "lines", _SETTLED, unsettled=_BYPASS),
     *(
         Counter(

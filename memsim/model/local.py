@@ -49,8 +49,8 @@ def local_access(
 
     Args:
         addresses: integers (..., 32): bytes from the start of each lane's own local memory.
-        width: bytes per lane: 1, 2, 4, 8 or 16.
-        op: load or store; both are counted alike.
+        width: bytes per lane: 1, 2, 4, 8 or 16; of atomics 4.
+        op: load, store, atomic or reduction; all are counted alike.
         active: booleans that broadcast to (..., 32); None means all lanes.
         arch: the chip whose measured rules to use, or its name.
 

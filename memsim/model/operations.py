@@ -130,6 +130,8 @@ OPERATIONS = {
         Operation("global", "cp_async_cg", "copy", "ld", ("LDGSTS",), bypass=True),
         Operation("local", "load", "load", "ld", ("LDL",)),
         Operation("local", "store", "store", "st", ("STL",)),
+        Operation("local", "atomic", "update"),
+        Operation("local", "reduction", "update"),
         Operation("constant", "load", "load", opcodes=("LDC",)),
     )
 }

@@ -94,11 +94,10 @@ class Accesses(Lanes):
         if active is not False and space != "constant":
             arrays = self.bounds.check(op, space, width, address, active)
         if is_generic and (space == "constant" or (space == "local" and kind not in ("load", "store"))):
-            # There it is also a request to global memory, an atomic one to shared memory as well.
-            poison = Poison(f"a generic address in {space} memory", op)
-            for counted in ("global", "shared", "local") if space == "local" else ("global",):
-                self.lose(op, kind, counted, width, poison, active)
-            return self.bounds.outside
+            # It is also a request to global memory, which the profiler's Source page may show.
+            self.lose(op, kind, "global", width, Poison(f"a generic address in {space} memory", op), active)
+            if space == "constant":
+                return self.bounds.outside
         if is_generic and (space, kind) == ("shared", "load"):
             if self.cluster == (1, 1, 1):
                 kind = "load_generic"
@@ -199,23 +198,22 @@ class Accesses(Lanes):
         `unmade`, one lane of each group at address 0. Loads and stores (`unmade` is None) of up to 4 bytes
         count lanes in global and in local memory together, not the same in each run. Source: docs/model.md.
         """
-        lanes = {space: active for space, _, active in pieces}
-        if "global" not in lanes or (unmade is None and (width > WORD or "local" not in lanes)):
-            return
-        of_global = self.by_warp(self.full(lanes["global"]))
+        by_space = {space: self.by_warp(self.full(active)) for space, _, active in pieces}
+        nobody = np.zeros((1, 1, WARP), np.bool_)
+        of_global, of_local = (by_space.get(space, nobody) for space in ("global", "local"))
         if unmade is None:
-            if (of_global.any(-1) & self.by_warp(self.full(lanes["local"])).any(-1)).any():
+            if width <= WORD and (of_global.any(-1) & of_local.any(-1)).any():
                 self.listener.uncertain(
                     f"sectors at {op.where}: lanes of one request are in local and in global memory, which"
                     " the chip counts differently in each run"
                 )
             return
-        alone: np.ndarray = np.any(of_global, axis=-1)
+        others = of_global | of_local
+        alone: np.ndarray = np.any(others, axis=-1)
         for space in ("shared", "elsewhere"):
-            if space in lanes:
-                alone = alone & ~np.any(self.by_warp(self.full(lanes[space])), axis=-1)
+            alone = alone & ~np.any(by_space.get(space, nobody), axis=-1)
         if alone.any():
-            groups = (of_global & alone[..., None]).reshape(*alone.shape, -1, min(WARP, LINE // width))
+            groups = (others & alone[..., None]).reshape(*alone.shape, -1, min(WARP, LINE // width))
             first = groups & (groups.cumsum(-1) == 1)
             site = self.sites.site(op, unmade, "shared", width)
             lanes_of_groups = from_bools(first.reshape(self.shape))

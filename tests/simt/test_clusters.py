@@ -77,6 +77,35 @@ def test_requests_to_other_blocks_have_rows_of_their_own(tmp_path: Path) -> None
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 0
 
 
+SPREAD = """
+extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int *out) {
+    __shared__ int s[64]; __shared__ u64 b;
+    u32 lane = threadIdx.x, to = lane & 3;
+    if (lane == 0) { asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(at(&b)));
+        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 128;" :: "r"(at(&b))); }
+    meet();
+    put(of(at(s + rank() * 8 + lane / 4), to), lane);
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];"
+                 :: "r"(of(at(s + 32 + rank() * 8 + lane / 4), to)), "r"(lane), "r"(of(at(&b), to)) : "memory");
+    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" :: "r"(at(&b)));
+    meet();
+    out[lane + 32 * blockIdx.x] = s[lane] + 1000 * s[32 + lane];
+}"""
+
+
+def test_lanes_of_one_request_reach_several_blocks(tmp_path: Path) -> None:
+    """Each block's memory has lines of its own. Asynchronous stores to the own block count with the others."""
+    k, out = kernel(tmp_path, SPREAD), np.zeros((4, 32), np.int32)
+    run(k, 4, 32, [out])
+    lanes = np.arange(32) % 8 * 4 + np.arange(4)[:, None]
+    assert (out == 1001 * lanes).all()
+    rows = {site.op: site for site in analyze(k, 4, 32, [out]).sites if "cluster" in site.op}
+    assert (rows["cluster_store"].requests, rows["cluster_store"].lines) == (4, 4 * 3)
+    assert rows["cluster_store"].sectors == 4 * 3
+    assert (rows["cluster_async_store"].requests, rows["cluster_async_store"].lines) == (4, 4 * 4)
+    assert "async_store" not in rows
+
+
 @pytest.mark.slow
 def test_own_memory_by_an_address_of_the_cluster_is_shared_memory(tmp_path: Path) -> None:
     body = """

@@ -132,6 +132,30 @@ extern "C" __global__ void k(const int *key, unsigned *bins, int *order,
     assert ring.tolist() == [256 % 7, 0]
 
 
+def test_atomics_on_local_memory_count_like_loads_from_it(tmp_path: Path) -> None:
+    k = kernel(
+        tmp_path,
+        """
+extern "C" __global__ void k(unsigned *out, const int *at) {
+    unsigned own[16], v, i = threadIdx.x;
+    for (int n = 0; n < 16; n++) own[n] = 100 * n + i;
+    unsigned long long p = (unsigned long long)(own + at[i]);
+    asm volatile("" : "+l"(p) :: "memory");
+    asm volatile("atom.max.u32 %0, [%1], %2;" : "=r"(v) : "l"(p), "r"(3 * i) : "memory");
+    out[i] = v + own[at[i]];
+}""",
+    )
+    i, at, out = np.arange(32), np.arange(32, dtype=np.int32) % 7, np.zeros(32, np.uint32)
+    run(k, 1, 32, [out, at])
+    held = 100 * at + i
+    assert (out == held + np.maximum(held, 3 * i)).all()
+    analysis = analyze(k, 1, 32, [out, at])
+    rows = {site.op: site for site in analysis.sites if site.space == "local" and site.width == 4}
+    assert (rows["atomic"].requests, rows["atomic"].sectors) == (1, 4 * 7)  # of four groups of lanes
+    assert (rows["load"].requests, rows["load"].sectors) == (1, 4 * 7)
+    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == 1
+
+
 def test_compare_and_swap_loops_end(tmp_path: Path) -> None:
     k = kernel(
         tmp_path,
