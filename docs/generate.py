@@ -38,7 +38,6 @@ from docs import (  # noqa: E402
     reference,
     rooms,
 )
-from docs.accuracy import accuracy_table  # noqa: E402
 from docs.capture import capture  # noqa: E402
 from docs.growth import page as growth  # noqa: E402
 from docs.instruction_table import instruction_table  # noqa: E402
@@ -56,7 +55,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture("memsim analyze kernel_v4"),
     "bound kernel_v4_colmajor": lambda: capture("memsim bound kernel_v4_colmajor"),
     "bound transpose_naive": lambda: capture("memsim bound transpose_naive"),
-    "accuracy": accuracy_table,
     "probe": lambda: capture("memsim probe"),
     "opcodes": instruction_table,
     "kernels": kernel_table,

@@ -25,7 +25,7 @@ def test_nothing_is_stale() -> None:
 def test_a_changed_figure_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for part in generate.PARTS:
         monkeypatch.setitem(generate.PARTS, part, lambda part=part: f"{part}\n")
-    monkeypatch.setitem(generate.PARTS, "accuracy", lambda: "512 of 512\n")
+    monkeypatch.setitem(generate.PARTS, "probe", lambda: "512 of 512\n")
     for name in generate.FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)

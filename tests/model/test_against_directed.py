@@ -7,12 +7,12 @@ import hashlib
 import numpy as np
 import pytest
 
+from memsim.data import data_folder
 from memsim.model import bypass_access, copy_access, shared_access, shared_source_page
 from memsim.model.cp_async import overlaps
 from memsim.model.sourcepage import UNKNOWN
-from studies.access_patterns import FOLDER
 
-FILE = FOLDER / "directed.npz"
+FILE = data_folder("traces") / "nvidia-h100-80gb-hbm3" / "directed.npz"
 SHA256 = "7c158765d96c5b3c93c02d2219089611831236626d7ca0209f1a892e91c465c3"
 DATA = dict(np.load(FILE))
 ATOMICS = [tuple(entry.split(":")) for entry in DATA["atomics"].tolist()]

@@ -2,47 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from memsim.arch import SM_90
-from memsim.model import coalescing, shared
+from memsim.arch import ARCHS, SM_90
+from memsim.model import shared
 from memsim.model.checked_requests import Lanes, Mask
 from memsim.model.shared import SharedRule
-from studies.access_patterns import FILE, GLOBAL, SHARED, Recorded, global_errors, shared_errors
+from tests.model.probed import NAMES, unequal
 
-SHA256 = "daf3e36e0bc28206f2816ab990a54a57b598e55c0d46555e3971bf89f233f4cb"
 RULE = shared.shared_rule
 PAIR_RULE = shared.pair_rule
 GROUP_COSTS = shared.group_costs
-NAMED = {recorded.name: recorded for recorded in SHARED + GLOBAL}
 
 
-def by_name(recorded: Recorded) -> str:
-    return recorded.name
-
-
-def test_the_recording_is_the_one_that_was_made() -> None:
-    assert hashlib.sha256(FILE.read_bytes()).hexdigest() == SHA256
-    assert len(NAMED) == 26
-
-
-@pytest.mark.parametrize("recorded", SHARED, ids=by_name)
-def test_shared_equals_every_exact_counter(recorded: Recorded) -> None:
-    errors = shared_errors(recorded)
-    assert len(errors) >= 2
-    assert not any(errors.values()), errors
-
-
-@pytest.mark.parametrize("recorded", GLOBAL, ids=by_name)
-def test_global_equals_every_exact_counter(recorded: Recorded) -> None:
-    errors = global_errors(recorded)
-    assert len(errors) >= 2
-    assert not any(errors.values()), errors
+@pytest.mark.parametrize("name", NAMES)
+def test_every_counter_is_equal(name: str) -> None:
+    errors = unequal(name)
+    assert errors and not any(errors.values()), errors
 
 
 def no_pairs(units: Lanes, active: Mask | None) -> Mask:
@@ -87,9 +67,9 @@ def merge_only_without_conflict(units: Lanes, active: Mask | None) -> Mask:
 def test_a_wrong_pair_rule_is_found_out(
     monkeypatch: pytest.MonkeyPatch, wrong: Callable[[Lanes, Mask | None], Mask], name: str
 ) -> None:
-    assert not any(shared_errors(NAMED[name]).values())
+    assert not any(unequal(name).values())
     monkeypatch.setattr(shared, "pair_rule", wrong)
-    assert all(shared_errors(NAMED[name]).values())
+    assert all(unequal(name).values())
 
 
 def one_condition_for_each_half(
@@ -110,7 +90,7 @@ def one_condition_for_each_half(
 
 def test_a_pair_rule_for_each_half_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared, "group_costs", one_condition_for_each_half)
-    assert all(shared_errors(NAMED["LDS128"]).values())
+    assert all(unequal("LDS128").values())
 
 
 @pytest.mark.parametrize(
@@ -128,11 +108,11 @@ def test_a_pair_rule_for_each_half_is_found_out(monkeypatch: pytest.MonkeyPatch)
 def test_a_wrong_rule_for_an_instruction_is_found_out(
     monkeypatch: pytest.MonkeyPatch, change: dict[str, int], name: str
 ) -> None:
-    assert not any(shared_errors(NAMED[name]).values())
+    assert not any(unequal(name).values())
     monkeypatch.setattr(
         shared, "shared_rule", lambda op, width, arch: replace(RULE(op, width, arch), **change)
     )
-    assert all(shared_errors(NAMED[name]).values())
+    assert all(unequal(name).values())
 
 
 def test_counting_idle_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,11 +120,11 @@ def test_counting_idle_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> No
         return GROUP_COSTS(units, None, rule, lanes)
 
     monkeypatch.setattr(shared, "group_costs", all_lanes)
-    assert any(shared_errors(NAMED["LDS32"]).values())
+    assert any(unequal("LDS32").values())
 
 
 @pytest.mark.parametrize("change", [{"sector_bytes": 64}, {"line_bytes": 64}])
 def test_a_wrong_sector_or_line_is_found_out(monkeypatch: pytest.MonkeyPatch, change: dict[str, int]) -> None:
-    assert not any(global_errors(NAMED["LDG32"]).values())
-    monkeypatch.setattr(coalescing, "get_arch", lambda name: replace(SM_90, **change))
-    assert any(global_errors(NAMED["LDG32"]).values())
+    assert not any(unequal("LDG32").values())
+    monkeypatch.setitem(ARCHS, "sm_90", replace(SM_90, **change))
+    assert any(unequal("LDG32").values())

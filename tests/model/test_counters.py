@@ -8,33 +8,40 @@ import pytest
 from memsim.arch import ARCHS
 from memsim.model import COUNTERS, global_access, shared_access, totals
 from memsim.model.counters import QUANTITIES
-from studies.access_patterns import DATA, GLOBAL, SHARED, Recorded
+from memsim.validate.probe.instructions import INSTRUCTIONS
+from memsim.validate.probe.run_probe import GLOBAL_METRICS, SHARED_METRICS
+from memsim.validate.profiles import SOURCE_METRICS
+from tests.model.probed import NAMES, RECORDING, counted
+
+METRICS = {"shared": SHARED_METRICS, "global": GLOBAL_METRICS}
 
 
-def sums_of(recorded: Recorded, launch: int) -> dict[str, int]:
-    rows = slice(256 * launch, 256 * (launch + 1))
-    addresses, active = recorded.addresses[rows], recorded.active[rows]
-    if recorded.space == "shared":
-        shared = shared_access(addresses, recorded.width, recorded.op, active)
+def sums_of(name: str, launch: int) -> dict[str, int]:
+    instruction, probed = INSTRUCTIONS[name], RECORDING.probed[name]
+    addresses, active = probed.addresses[launch], probed.active[launch]
+    if instruction.space == "shared":
+        shared = shared_access(addresses, instruction.width, instruction.op, active)
         return {"wavefronts": shared.wavefronts.sum(), "conflicts": shared.conflicts.sum()}
-    cost = global_access(addresses, recorded.width, recorded.op, active)
+    cost = global_access(addresses, instruction.width, instruction.op, active)
     return {"requests": active.any(axis=1).sum(), "sectors": cost.sectors.sum(), "lines": cost.lines.sum()}
 
 
 @pytest.mark.parametrize("launch", [0, 1])
-@pytest.mark.parametrize("recorded", SHARED + GLOBAL, ids=lambda r: r.name)
-def test_totals_equal_the_hardware_metrics_of_those_names(recorded: Recorded, launch: int) -> None:
-    """Every metric in the table, also those to which this instruction must add nothing."""
-    predicted = totals({(recorded.space, recorded.op): sums_of(recorded, launch)})
-    compared = [metric for metric in predicted if metric in DATA["hw_metrics"]]
-    # Two are Source page columns, with no sum in hardware; local memory was measured with compiled kernels.
-    assert len(compared) == sum(counter.space != "local" and not counter.seldom for counter in COUNTERS) - 2
-    assert {m: predicted[m] for m in compared} == {m: recorded.hardware(m)[launch] for m in compared}
+@pytest.mark.parametrize("name", NAMES)
+def test_totals_equal_the_hardware_metrics_of_those_names(name: str, launch: int) -> None:
+    """Every metric that was collected, also those to which this instruction must add nothing."""
+    instruction, measured = INSTRUCTIONS[name], counted(name, launch)
+    predicted = totals({(instruction.space, instruction.op): sums_of(name, launch)})
+    compared = [metric for metric in predicted if metric in measured]
+    assert len(compared) == sum(counter.metric in METRICS[instruction.space] for counter in COUNTERS)
+    assert {metric: predicted[metric] for metric in compared} == {
+        metric: measured[metric] for metric in compared
+    }
 
 
 def test_names_quantities_and_ops_are_real() -> None:
     measured = {(entry.space, entry.op) for arch in ARCHS.values() for entry in arch.rules}
-    names = {*DATA["hw_metrics"], *DATA["source_columns"]}
+    names = {*RECORDING.metrics, *SOURCE_METRICS}
     assert len({counter.metric for counter in COUNTERS}) == len(COUNTERS)
     for counter in COUNTERS:
         assert counter.metric in names or counter.space == "local" or counter.seldom

@@ -7,51 +7,24 @@ import pytest
 
 from memsim.model import bypass_source_page, global_source_page, shared_access, shared_source_page
 from memsim.model.sourcepage import UNKNOWN
-from studies.access_patterns import GLOBAL, SHARED, Recorded
+from memsim.validate.probe.instructions import INSTRUCTIONS
+from tests.model.probed import NAMES, RECORDING, figures
 
 
-def by_name(recorded: Recorded) -> str:
-    return recorded.name
-
-
-@pytest.mark.parametrize("recorded", SHARED, ids=by_name)
-def test_shared_source_page(recorded: Recorded) -> None:
-    page = shared_source_page(recorded.addresses, recorded.width, recorded.op, recorded.active)
-    known = page.wavefronts != UNKNOWN
-    assert np.array_equal(known, page.ideal != UNKNOWN)
-    assert known[recorded.active.all(axis=1)].all()
-    assert known.all()
-
-    for column, values in (
-        ("memory_l1_wavefronts_shared", page.wavefronts),
-        ("memory_l1_wavefronts_shared_ideal", page.ideal),
-    ):
-        measured, readable = recorded.source(column)
-        compared = readable & known
-        assert np.count_nonzero(compared) >= 450
-        assert np.array_equal(values[compared], measured[compared])
-
-
-@pytest.mark.parametrize("recorded", GLOBAL, ids=by_name)
-def test_global_source_page(recorded: Recorded) -> None:
-    page = global_source_page(recorded.addresses, recorded.width, recorded.op, recorded.active)
-    for column, values in (
-        ("memory_l2_theoretical_sectors_global", page.sectors),
-        ("memory_l2_theoretical_sectors_global_ideal", page.ideal),
-        ("memory_l1_tag_requests_global", page.tag_requests),
-    ):
-        measured, readable = recorded.source(column)
-        assert np.count_nonzero(readable) >= 510
-        assert np.array_equal(values[readable], measured[readable])
+@pytest.mark.parametrize("name", [name for name in NAMES if INSTRUCTIONS[name].space == "shared"])
+def test_nothing_of_probed_instructions_is_unknown(name: str) -> None:
+    instruction, probed = INSTRUCTIONS[name], RECORDING.probed[name]
+    page = shared_source_page(probed.addresses, instruction.width, instruction.op, probed.active)
+    assert not (page.wavefronts == UNKNOWN).any() and not (page.ideal == UNKNOWN).any()
 
 
 @pytest.mark.parametrize(("name", "least"), [("LDS64", 20), ("LDS128", 40)])
 def test_the_source_page_is_not_the_hardware(name: str, least: int) -> None:
     """Why this model exists: on wide loads the two differ."""
-    recorded = next(r for r in SHARED if r.name == name)
-    cost = shared_access(recorded.addresses, recorded.width, recorded.op, recorded.active)
-    measured, readable = recorded.source("memory_l1_wavefronts_shared")
-    assert np.count_nonzero((cost.wavefronts != measured) & readable) >= least
+    probed = RECORDING.probed[name]
+    cost = shared_access(probed.addresses, INSTRUCTIONS[name].width, "load", probed.active)
+    measured = figures(name, "memory_l1_wavefronts_shared")
+    assert np.count_nonzero((cost.wavefronts != measured) & (measured >= 0)) >= least
 
 
 def test_what_was_seen_of_no_load_is_unknown() -> None:
