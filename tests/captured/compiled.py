@@ -40,6 +40,13 @@ CUTE: list[Costs] = [
         ("tile[ty, tx] =", "store", "__dynamic_shmem__0"): (128, 128, None),
         ("= tile[tx, ty]", "load", "__dynamic_shmem__0"): (128, 128, None),
     },
+    # six tiles of 32 rows of 128 bytes, by TMA: 128 sectors in 32 requests of 32 pieces of 16 bytes
+    {
+        ("cute.copy(load", "bulk_load", "a"): (192, None, 768),
+        ("cute.copy(store", "bulk_store", "out"): (192, None, 768),
+        ("tile[thread // SIDE", "load", "__dynamic_shmem__0"): (192, 192, None),
+        ("tile[thread // SIDE", "store", "__dynamic_shmem__0"): (192, 192, None),
+    },
 ]
 
 

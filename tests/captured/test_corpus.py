@@ -37,7 +37,11 @@ def test_launches_of_warp_cost_what_they_should(folder: Path) -> None:
 
 def test_launches_of_cute_cost_what_they_should(folder: Path) -> None:
     found = launches(folder / "cute")
-    assert [launched.kernel.called for launched in found] == ["scale_kernel", *["transpose_kernel"] * 2]
+    assert [launched.kernel.called for launched in found] == [
+        "scale_kernel",
+        *["transpose_kernel"] * 2,
+        "move_kernel",
+    ]
     for launched, costs in zip(found, CUTE, strict=True):
         check(launched, costs, "cute_kernels.py")
 
@@ -55,6 +59,16 @@ def test_a_recorded_launch_of_cute_runs(folder: Path) -> None:
     launched.run()
     x, out, _ = launched.args
     np.testing.assert_array_equal(out[0], 3 * x[0][::2])
+
+
+def test_a_recorded_launch_of_cute_copies_by_tma(folder: Path) -> None:
+    launched = read_launch(folder / "cute" / "3_move_kernel" / "launch.json")
+    launched.run()
+    a, out = launched.args
+    assert (a.box, a.swizzle, out.box) == ((32, 32), 0, (32, 32))
+    tiles = a.array.reshape(2, 32, 3, 32)
+    np.testing.assert_array_equal(out.array.reshape(3, 32, 2, 32), tiles.transpose(2, 1, 0, 3) + 1)
+    assert a.array.any()
 
 
 def test_the_corpus_has_only_own_sources(folder: Path) -> None:
