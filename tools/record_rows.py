@@ -55,7 +55,11 @@ def launches(
     model: HopperRecording, kernel: str, part: str, element: int, numbered: int
 ) -> list[HopperLaunch]:
     """Each box of each width, copied by a kernel of the recording; `numbered`: its last number."""
-    like = next(one for one in model.parts[part] if one.kernel == kernel)
+    like = next(
+        one
+        for one in model.parts[part]
+        if one.kernel == kernel and one.map is not None and one.map["e"] == element
+    )
     assert like.map is not None
     found = []
     for width in WIDTHS:
