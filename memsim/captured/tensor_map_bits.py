@@ -1,6 +1,6 @@
 """Reads the 128 bytes of a `CUtensorMap` that host code has encoded without the driver.
 
-NVIDIA does not document the format. These fields are those of 160 maps that the driver of an H200 encoded
+NVIDIA does not document the format. These fields are those of 100 maps that the driver of an H200 encoded
 (tests/captured/data/tensor_maps_h200.json), and of maps that CuTe DSL 4.8 encodes for known tensors.
 """
 
