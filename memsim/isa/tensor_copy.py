@@ -145,7 +145,7 @@ def tell_boxes(
     ranks: of a multicast.
 
     Rows are split at each 128-byte line of shared memory. For a load including what is outside of the tensor:
-    an H200 counts each 32 bytes of shared memory that it fills, and of a row of a multicast at least three.
+    an H200 counts each 32 bytes of shared memory that it fills, and in a piece of a multicast at least three.
     """
     starts, lengths, owners = [], [], []
     loads = kind == "bulk_load"
@@ -168,19 +168,18 @@ def tell_boxes(
         some = last > first
         whole = np.where(some, np.minimum(-(-last // UNIT) * UNIT, width) if loads else last, first)
         rows = int(places[i]) + np.arange(len(begins)) * one.pitch
-        pieces = [(begins, whole - first, rows + first)]
+        inside = cut(begins, whole - first, rows + first)
+        pieces = [inside[:2]]
         if loads:
-            aligned = np.full(len(begins), -(-one.base // LINE) * LINE if least else _sector(one.base))
+            origin = -(-one.base // LINE) * LINE
             before, after = np.where(some, first, 0), np.where(some, whole, 0)
             for left, right in ((np.zeros_like(before), before), (after, np.full_like(after, width))):
-                length = np.where(right > left, np.maximum(right - left, least), 0)
-                there = aligned if least else rows + left
-                pieces.append((aligned + there % SECTOR, length, there))
-        for start, length, there in pieces:
-            kept = length > 0
-            start, length, _ = cut(start[kept], length[kept], there[kept])
-            starts.append(start)
-            lengths.append(length)
+                there, length, _ = cut(rows + left, right - left, rows + left)
+                filled = np.where(length > 0, np.maximum(length, least - there % SECTOR), 0)
+                pieces.append((origin + there % SECTOR, filled))
+        for start, length in pieces:
+            starts.append(start[length > 0])
+            lengths.append(length[length > 0])
             owners.append(np.full(len(starts[-1]), i))
     start, length, whose = map(np.concatenate, (starts, lengths, owners))
     if ranks is not None:
@@ -189,16 +188,11 @@ def tell_boxes(
         machine.stretches(op, kind, "global", start, length, issue.block[whose], issue.warp[whose])
 
 
-def _sector(address: int) -> int:
-    return address // SECTOR * SECTOR
-
-
 def _is_measured(one: Tensor, kind: str, begins: np.ndarray, several: bool) -> bool:
     """Is it known what rows of a box that begin at these addresses count? several: of a multicast."""
     width = one.box[0] * one.element
     if several:
-        size = sum((extent - 1) * step for extent, step in zip(one.extents, one.steps))
-        return LINE % width == 0 and size >= 2 * LINE
+        return sum((extent - 1) * step for extent, step in zip(one.extents, one.steps)) >= 2 * LINE
     if kind == "bulk_reduction":
         return LINE % width == 0 or (width % LINE == 0 and not (begins % SECTOR).any())
     return True

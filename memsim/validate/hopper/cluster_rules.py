@@ -38,7 +38,8 @@ def multicasts(parts: Parts) -> Expected:
         ranks, corner = np.array([launch.numbers[7]]), np.array([launch.numbers[:count]])
         tensors = [tensor_of(launch.map or {})]
         issue = Issue(one, one, [])
-        tell_boxes(listener, None, "bulk_load", issue, tensors, corner, one, ranks)  # type: ignore[arg-type]
+        at = np.array([launch.numbers[5]])
+        tell_boxes(listener, None, "bulk_load", issue, tensors, corner, at, ranks)  # type: ignore[arg-type]
         yield launch, {READS: listener.sectors}
     for launch, start, place, length in _bulk(parts):
         listener, one = AddressListener(), np.zeros(1, np.int64)
