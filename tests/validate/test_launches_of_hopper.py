@@ -2,7 +2,9 @@
 
 `boxes`: each lane of a warp stores a box of its own, so ptxas makes a loop of the store that asks by
 `R2UR.OR` which lanes are left. `groups`: groups of four warps wait at barriers whose numbers are in
-registers. The archive has the launches, their machine code, its source, and the recordings.
+registers. `beside`: four warps multiply while others load or store in shared memory. `stretches`: copies and
+reductions of bytes. `fragments`: products of registers and shared memory. The archive has the launches, their
+machine code, its source, and the recordings.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import pytest
 
 from memsim.captured.launch_json import read_launch
 from memsim.validate.code_recording import load_code_recording
-from memsim.validate.compare_instructions import ARBITRATION, PARTLY, compare_code
-from memsim.validate.predict import EXECUTED
+from memsim.validate.compare_instructions import ARBITRATION, EQUAL, PARTLY, CodeComparison, compare_code
+from memsim.validate.predict import EXECUTED, THREADS
+from memsim.validate.verdicts import UNMODELLED
 
-ARCHIVE = Path(__file__).parent / "data" / "warps_apart.tar.xz"
-BOXES = ("half", "random", "same_sum", "two_warps", "xyt", "y")
-GROUPS = ("none", "unequal")
+ARCHIVE = Path(__file__).parent / "data" / "hopper_launches.tar.xz"
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +32,48 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.mark.parametrize("name", [*(f"boxes_{one}" for one in BOXES), *(f"groups_{one}" for one in GROUPS)])
-def test_every_instruction_is_executed_as_often(folder: Path, name: str) -> None:
+def compared(folder: Path, name: str) -> CodeComparison:
     launched = read_launch(folder / name / "launch.json")
     recording = load_code_recording(folder / name / "recording.json")
     assert launched.kernel.origin.digest == recording.code.digest
-    compared = compare_code(recording.profiles, launched.analyze())
-    assert compared.differences == {}
-    assert compared.verdict == (PARTLY if name.startswith("boxes") else ARBITRATION)
-    copies = [row for row in compared.rows if row.sass.startswith("UTMASTG")]
-    assert len(copies) == name.startswith("boxes")
-    for row in copies:
-        (executed,) = (figure for figure in row.figures if figure.metric == EXECUTED)
-        assert executed.predicted == executed.measured
+    found = compare_code(recording.profiles, launched.analyze())
+    assert found.differences == {}
+    return found
+
+
+@pytest.mark.parametrize("pattern", ["half", "random", "same_sum", "two_warps", "xyt", "y"])
+def test_a_loop_of_copies_makes_one_for_each_place(folder: Path, pattern: str) -> None:
+    found = compared(folder, f"boxes_{pattern}")
+    (copy,) = (row for row in found.rows if row.sass.startswith("UTMASTG"))
+    figures = {figure.metric: figure for figure in copy.figures}
+    assert figures[EXECUTED].predicted == figures[EXECUTED].measured
+    assert [figure.metric for figure in found.figures if figure.verdict == UNMODELLED] == [THREADS]
+
+
+@pytest.mark.parametrize("rounds", ["none", "unequal"])
+def test_groups_of_warps_pass_barriers_of_their_own(folder: Path, rounds: str) -> None:
+    assert compared(folder, f"groups_{rounds}").verdict == ARBITRATION
+
+
+@pytest.mark.parametrize("lanes", ["four", "all"])
+def test_copies_of_bytes_are_not_in_the_columns_of_memory(folder: Path, lanes: str) -> None:
+    found = compared(folder, f"stretches_{lanes}")
+    copies = [row for row in found.rows if row.sass.startswith("U")]
+    assert len(copies) == 4
+    left = [figure.metric for figure in found.figures if figure.verdict == UNMODELLED]
+    assert left == [THREADS] * 4
+
+
+@pytest.mark.parametrize(
+    "name", ["fragments", "beside_neither", "beside_products", "beside_stores", "beside_loads"]
+)
+def test_products_have_the_wavefronts_of_their_operands(folder: Path, name: str) -> None:
+    assert compared(folder, name).verdict == EQUAL
+
+
+@pytest.mark.parametrize(("name", "op"), [("both", "st"), ("both_4way", "st"), ("both_loads", "ld")])
+def test_wavefronts_beside_products_have_no_rule(folder: Path, name: str, op: str) -> None:
+    found = compared(folder, f"beside_{name}")
+    assert found.verdict == PARTLY
+    (left,) = (figure for figure in found.figures if figure.verdict == UNMODELLED)
+    assert left.metric == WAVEFRONTS.format(op)
