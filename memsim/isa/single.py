@@ -6,6 +6,7 @@ payloads are not modelled.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from dataclasses import replace
@@ -275,10 +276,21 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def is_approximate(op: Op) -> bool:
-    """Is it an approximation, other than as the first step of an exact division or root?"""
-    return "APPROX" in op.form.modifiers or (
-        op.form.opcode == "MUFU" and not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers)
-    )
+    """Is it an approximation, other than as the first step of an exact division or root?
+
+    `MUFU.RSQ R0, -QNAN`, by which compilers make the result of an invalid division, is none.
+    """
+    if op.form.opcode != "MUFU":
+        return "APPROX" in op.form.modifiers
+    return not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers) and not is_nan(op.form.operands[-1])
+
+
+def is_nan(operand: Operand) -> bool:
+    """Is it a constant float32 that is not a number?"""
+    if not isinstance(operand, Immediate):
+        return False
+    value = operand.value
+    return math.isnan(value) if isinstance(value, float) else value & 0x7FFFFFFF > 0x7F800000
 
 
 @opcode("MUFU")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from memsim.isa.op import Effect, Op
+from memsim.isa.op import Effect, Op, Predicate
 from memsim.isa.reach import GLOBAL, LOCAL
 from memsim.simt.control_graph import ControlGraph
+from memsim.simt.harmless_branches import Callers, following, region_of
 from memsim.simt.pointer_roots import ANYWHERE
 
 #: (state space, which part of it as bits: of global memory the roots of the address, of local memory the
@@ -45,36 +46,61 @@ def _tainted(
     places_read: Callable[[Op], Places],
     places_written: Callable[[Op], Places],
 ) -> list[Op]:
-    """One iteration; `dirty` are the places that contain such results, and may grow."""
-    entry = {start: 0 for start, _ in graph.basic_blocks}
+    """One iteration; `dirty` are the places that contain such results, and may grow.
+
+    A register that was written otherwise under a guard holds such a result only in the lanes without it: what
+    the same guard reads in its basic block does not depend on it. A branch that only chooses between
+    computations makes such results of the registers that these write. Functions are followed from each call
+    separately.
+    """
     ends = dict(graph.basic_blocks)
+    entry: dict[tuple[int, Callers], int] = {(0, ()): 0}
     found: dict[int, Op] = {}
-    work = list(entry)
+    work: list[tuple[int, Callers]] = list(entry)
+
+    def reach(place: tuple[int, Callers], state: int) -> None:
+        if place not in entry or state & ~entry[place]:
+            entry[place] = entry.get(place, 0) | state
+            work.append(place)
+
     while work:
-        start = work.pop()
-        state = entry[start]
+        start, callers = work.pop()
+        state = entry[start, callers]
+        others: dict[Predicate, int] = {}  # guard -> registers with other values in its lanes
         for op in graph.ops[start : ends[start]]:
             if op.effect is Effect.NONE:
                 continue
+            held = state & ~others.get(op.guard, 0) if op.guard is not None else state
             if op.effect is Effect.CONTROL:
-                if op.reads & state & ~graph.program.barriers:
-                    found[op.index] = op
+                if op.reads & held & ~graph.program.barriers:
+                    region = region_of(graph, op, callers)
+                    if region is None:
+                        found[op.index] = op
+                    else:
+                        for place in region.ends:
+                            reach(place, region.writes)
                 continue
-            hit = bool(op.reads & state)
+            hit = bool(op.reads & held)
             if op.effect is Effect.MEMORY:
-                if op.addresses & state:
+                if op.addresses & held:
                     found[op.index] = op
                 if hit:
                     dirty |= places_written(op)
                 hit = hit or (bool(dirty) and meet(places_read(op), dirty))
-            if hit or is_source(op):
+            hit = hit or is_source(op)
+            others = {
+                guard: slots & ~op.writes if hit else slots
+                for guard, slots in others.items()
+                if guard.slot is None or not op.writes >> guard.slot & 1
+            }
+            if hit:
                 state |= op.writes
             elif op.guard is None:
                 state &= ~op.writes
-        for following in graph.next_basic_blocks[start]:
-            if state & ~entry[following]:
-                entry[following] |= state
-                work.append(following)
+            elif op.guard.slot is None or not op.writes >> op.guard.slot & 1:
+                others[op.guard] = others.get(op.guard, 0) | op.writes
+        for place in following(graph, start, ends[start], callers):
+            reach(place, state)
     return [found[index] for index in sorted(found)]
 
 

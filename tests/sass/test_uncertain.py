@@ -24,6 +24,10 @@ CERTAIN = {
     "a result that is stored beside indices": "out[i] = atomicAdd(n, 1); out[in[i ^ 1] & 127] = 1;",
     "an index from memory that nobody writes": "out[in[i] & 127] = 1;",
     "an exponential that is only stored": "out[i] = (int)__expf(s[i] * 0.01f);",
+    "a quotient of exponentials that is only stored": (
+        "out[i] = (int)(__expf(s[i] * 0.01f) / (__expf(in[i] * 0.02f) + 0.5f));"
+    ),
+    "a root that is only stored": "out[i] = (int)sqrtf(s[i]) + (int)rsqrtf(in[i] + 1);",
     "a branch on a quotient": "if (s[i] / (in[i] | 1) > 3) out[i] = s[i * 2 & 127];",
     "a fence of the device": "__threadfence(); out[i] = s[i];",
     "a whole warp that sleeps": "__nanosleep(100); out[i] = s[i];",
@@ -52,6 +56,14 @@ UNCERTAIN = {
     "a branch on an exponential": (
         "if (__expf(s[i] * 0.01f) > 1.5f) out[i] = s[i * 2 & 127] + in[i];",
         "the last bit of MUFU decides the branch at",
+    ),
+    "an index that is a quotient of exponentials": (
+        "out[(int)(__expf(s[i] * 0.01f) / (__expf(in[i] * 0.02f) + 0.5f)) & 127] = 1;",
+        "the last bit of MUFU decides the address at",
+    ),
+    "an index chosen by an exponential": (
+        "out[__expf(s[i] * 0.01f) > 1.5f ? i : 127 - i] = 1;",
+        "the last bit of MUFU decides the address at",
     ),
     "a fence of the system": (
         "__threadfence_system(); out[i] = s[i];",

@@ -1,0 +1,107 @@
+"""What the result of an approximation decides: addresses, and branches that lead to other accesses."""
+
+from __future__ import annotations
+
+import pytest
+
+from memsim.sass.decode import decode
+from memsim.sass.listing import Listing, ListingLine
+from memsim.simt.dataflow import Dataflow
+
+STORE = "STG.E desc[UR4][R8.64], R1"
+#: Lanes with a rare operand call a function, and the others compute; R2 depends on R1.
+QUOTIENT = """
+    BSSY B0, `(.done)
+    FCHK P0, R1, R3
+    @!P0 BRA `(.fast)
+    MOV R4, {behind}
+    CALL.REL.NOINC `(.slow)
+    BRA `(.end)
+.fast:
+    FMUL R2, R1, R3
+.end:
+    BSYNC B0
+.done:
+"""
+SLOW = """
+.slow:
+    FSETP.GT.AND P1, PT, R1, R3, PT
+    @P1 BRA `(.huge)
+    FMUL R2, R1, 2
+    RET.REL.NODEC R4 `(kernel)
+.huge:
+    MUFU.RSQ R2, -QNAN
+    RET.REL.NODEC R4 `(kernel)
+"""
+
+
+def listing(text: str) -> Listing:
+    """A listing of instructions and labels; `{behind}` is the address behind the call that follows."""
+    lines: list[ListingLine] = []
+    labels = {"kernel": 0}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line.endswith(":"):
+            labels[line[:-1]] = 16 * len(lines)
+            continue
+        guard, _, rest = line.partition(" ") if line.startswith("@") else ("", "", line)
+        rest = rest.replace("{behind}", f"{16 * len(lines) + 32:#x}")
+        lines.append(ListingLine(16 * len(lines), guard[1:] or None, rest, None))
+    return Listing("kernel", tuple(lines), labels)
+
+
+def decided(text: str) -> list[str]:
+    """What the last bit of MUFU decides, as `address 0x30`."""
+    dataflow = Dataflow(decode(listing(text)))
+    dataflow.needed()
+    return [reason.rpartition(" at ")[2] for reason in dataflow.uncertain()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"MUFU.EX2 R1, R0 \n {STORE} \n EXIT",
+        f"MUFU.EX2 R1, R0 \n {QUOTIENT} {STORE} \n EXIT {SLOW}",
+        # The result of the first call depends on R1, that of the second does not: R12 is an address.
+        f"MUFU.EX2 R1, R0 \n {QUOTIENT} MOV R1, R6 \n MOV R4, {{behind}} \n CALL.REL.NOINC `(.slow) \n"
+        f" LDG.E R5, desc[UR4][R2.64] \n EXIT {SLOW}",
+        "MUFU.RSQ R8, -QNAN \n STG.E desc[UR4][R8.64], R1 \n EXIT",
+        # Where P0 holds R8 is another register; what the approximation left there is not read.
+        "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n @P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
+    ],
+    ids=["stored", "quotient", "two calls", "no number", "guarded"],
+)
+def test_certain(text: str) -> None:
+    assert not decided(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MUFU.EX2 R8, R0 \n STG.E desc[UR4][R8.64], R1 \n EXIT",
+        "MUFU.RSQ R8, 2 \n STG.E desc[UR4][R8.64], R1 \n EXIT",
+        # What the ways of the branch compute depends on it, whatever they compute it from.
+        f"MUFU.EX2 R1, R0 \n {QUOTIENT} LDG.E R5, desc[UR4][R2.64] \n EXIT {SLOW}",
+        "MUFU.EX2 R1, R0 \n BSSY B0, `(.done) \n FSETP.GT.AND P0, PT, R1, R3, PT \n @P0 BRA `(.other)"
+        " \n MOV R8, 4 \n BRA `(.end) \n .other: \n MOV R8, 8 \n .end: \n BSYNC B0 \n .done:"
+        " \n STG.E desc[UR4][R8.64], R1 \n EXIT",
+        # An access on one way, no BSYNC, an exit.
+        "MUFU.EX2 R1, R0 \n BSSY B0, `(.done) \n FSETP.GT.AND P0, PT, R1, R3, PT \n @P0 BRA `(.end)"
+        f" \n {STORE} \n .end: \n BSYNC B0 \n .done: \n EXIT",
+        "MUFU.EX2 R1, R0 \n FSETP.GT.AND P0, PT, R1, R3, PT \n @P0 BRA `(.end) \n MOV R5, R6 \n .end:"
+        f" \n {STORE} \n EXIT",
+        f"MUFU.EX2 R1, R0 \n FSETP.GT.AND P0, PT, R1, R3, PT \n @P0 EXIT \n {STORE} \n EXIT",
+        # Guards of another predicate, of one that has changed since, and of the other lanes.
+        "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n @P1 STG.E desc[UR4][R8.64], R1 \n EXIT",
+        "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n ISETP.GT.AND P0, PT, R6, R7, PT"
+        " \n @P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
+        "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n @!P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
+        "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n @P0 MUFU.EX2 R8, R0 \n @P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
+    ],
+    ids=[
+        *("address", "number", "quotient", "chosen", "access", "apart", "exit"),
+        *("another guard", "changed guard", "other lanes", "written again"),
+    ],
+)
+def test_uncertain(text: str) -> None:
+    text = "\n".join(part.strip() for part in text.replace(".other: ", ".other:\n").splitlines())
+    assert decided(text)
