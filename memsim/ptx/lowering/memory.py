@@ -117,8 +117,6 @@ def lower_load(asm: Assembler, instruction: PtxInstruction) -> None:
     row = asm.in_a_row(items, words) if bits >= 32 else None
     if row is None:
         row = asm.temporary(max(1, total // 32))
-    elif len(items) == 1 and isinstance(at.base, Register) and at.base.slot == row.slot:
-        pass  # a load that overwrites its own address register
     asm.emit(name + size_of(kind if len(items) == 1 else "u", total), row, at)
     spread(asm, row, items, kind, bits)
 
