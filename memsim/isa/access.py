@@ -200,7 +200,6 @@ def framed(
     width: int,
     move: Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None] | None,
     forget: Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None],
-    operand: Operand | None = None,
     lanes: int = WARP,
     generic: GenericAtomic | None = None,
 ) -> Run:
@@ -210,7 +209,7 @@ def framed(
     lanes, spaces): the accessed addresses are unknown. lanes: only so many of a warp supply an address.
     generic: of an atomic, its kinds in shared memory if its address is generic.
     """
-    read = effective(form, operand or address_of(form)[1], binder, space in ("global", "generic"))
+    read = effective(form, address_of(form)[1], binder, space in ("global", "generic"))
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:

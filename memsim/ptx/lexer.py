@@ -164,10 +164,10 @@ class Cursor:
             raise self.error("this integer does not fit into 64 bits", start)
         return sign * value
 
-    def take_offset(self, expected: str = "an offset in bytes") -> int:
+    def take_offset(self) -> int:
         """Consume a constant that is a number of bytes."""
         start = self.start()
-        value = self.take_constant(expected)
+        value = self.take_constant("an offset in bytes")
         if isinstance(value, float):
             raise self.error("an offset must be a whole number of bytes", start)
         return value

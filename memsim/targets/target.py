@@ -90,7 +90,6 @@ def read_job(
     said: Mapping[str, Any],
     *,
     folder: Path = Path(),
-    kernels: Path | None = None,
     where: str = "args",
     spell: Callable[[str], str] = str,
 ) -> Job:
@@ -100,7 +99,6 @@ def read_job(
         target: a kernel of the catalogue, or a file.
         said: values by the keys of its `Kind`.
         folder: the folder that file names are relative to.
-        kernels: folder of a catalogue other than the one that ships.
         where: the source of the arguments, in errors.
         spell: how the user spells a key.
 
@@ -111,7 +109,7 @@ def read_job(
         return cached_job(target, said, folder=folder, where=where, spell=spell)
     if is_file(target):
         return file_job(target, said, folder=folder, where=where, spell=spell)
-    return catalogue_job(target, said, kernels=kernels, spell=spell)
+    return catalogue_job(target, said, spell=spell)
 
 
 def catalogue_job(

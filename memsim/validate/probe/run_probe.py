@@ -57,14 +57,14 @@ Progress = Callable[[float], None] | None
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray]  # addresses, active lanes, addresses in global memory
 
 
-def run_probe(progress: Progress = None, seed: int = SEED) -> ProbeRecording:
+def run_probe(progress: Progress = None) -> ProbeRecording:
     """Measure every instruction that the chip has.
 
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing.
     """
     device, profiler = this_device(), find_profiler()
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     there = [i for i in INSTRUCTIONS.values() if float(device.compute_capability) * 10 >= i.since]
     shared = [EMPTY, *(i for i in there if i.space == "shared")]
     copies = [i for i in there if i.copies]
@@ -85,7 +85,7 @@ def run_probe(progress: Progress = None, seed: int = SEED) -> ProbeRecording:
         for name, profiles in _run(device, profiler, instructions, metrics, tables, launched).items():
             measured.setdefault(name, []).append(profiles)
     probed = {name: _probed(tables[name], runs) for name, runs in measured.items()}
-    return ProbeRecording(device, profiler.version, date, seed, METRICS, probed)
+    return ProbeRecording(device, profiler.version, date, SEED, METRICS, probed)
 
 
 def _tables(instruction: ProbedInstruction, rng: np.random.Generator) -> Tables:
