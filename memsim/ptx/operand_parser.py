@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from memsim.ptx.lexer import NAME, Cursor, literal
+from memsim.ptx.lexer import Cursor
 from memsim.ptx.program import (
     CallTarget,
     Negated,
@@ -28,10 +28,6 @@ from memsim.ptx.scope import Scope
 
 SINK = PtxRegister("_")
 
-# A comma between operands, not inside brackets: after it, no bracket closes before one opens.
-_COMMA = re.compile(r"\s*,\s*(?![^\[({]*[\])}])")
-_ADDRESS = re.compile(rf"\[({NAME})(?:\+(-?[1-9]\d*|0))?\]", re.ASCII)
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})|0[fF][0-9A-Fa-f]{8}|0[dD][0-9A-Fa-f]{16}", re.ASCII)
 _SELECTORS = {".b0", ".b1", ".b2", ".b3", ".h0", ".h1"}
 
 # PTX ISA, chapter "Special Registers".
@@ -45,55 +41,13 @@ _SPECIAL = re.compile(
 
 
 def operands(cursor: Cursor, scope: Scope) -> tuple[Operand, ...]:
-    """All operands up to and including the `;`.
-
-    Most operands have one of a few simple forms and repeat. So the statement is split at its commas, and each
-    piece is looked up in the scope's memo or parsed as a simple form. If that fails for one of them, the full
-    grammar parses the statement or reports what is wrong.
-    """
-    end = cursor.text.find(";", cursor.position)
-    pieces = _COMMA.split(cursor.text[cursor.position : end].strip())
-    memo = scope.memo
-    found: list[Operand] = []
-    for piece in pieces:
-        value = memo.get(piece)
-        if value is None:
-            value = _simple(piece, scope)
-            if value is None:
-                break
-            memo[piece] = value
-        found.append(value)
-    else:
-        cursor.position = end + 1
-        return tuple(found)
+    """All operands up to and including the `;`."""
     found = [operand(cursor, scope)]
     while not cursor.accept(";"):
         if not cursor.accept(","):
             raise cursor.expected("',' or ';' after the operand")
         found.append(operand(cursor, scope))
-    if len(found) == len(pieces):
-        memo.update(zip(pieces, found))
     return tuple(found)
-
-
-def _simple(piece: str, scope: Scope) -> Operand | None:
-    """A name, number, `[name+4]` or `{name, name}`, by pattern; None for anything else."""
-    known = scope.find(piece)
-    if known is not None:
-        return known
-    if piece.startswith("["):
-        address = _ADDRESS.fullmatch(piece)
-        base = scope.find(address[1]) if address else None
-        if address and isinstance(base, (PtxRegister, PtxSymbol)):
-            return PtxAddress(base, int(address[2] or 0))
-    elif piece.startswith("{"):
-        items = tuple(scope.find(item.strip()) for item in piece[1:-1].split(","))
-        registers = tuple(item for item in items if isinstance(item, PtxRegister))
-        if len(registers) == len(items) and piece.endswith("}"):
-            return Vector(registers)
-    elif _NUMBER.fullmatch(piece):
-        return PtxImmediate(-literal(piece[1:]) if piece[0] == "-" else literal(piece))
-    return None
 
 
 def operand(cursor: Cursor, scope: Scope) -> Operand:
@@ -116,13 +70,13 @@ def resolve(cursor: Cursor, scope: Scope, expected: str = "a name") -> Operand:
     Raises:
         MemsimError: the name is not declared.
     """
-    start = cursor.start()
     name = cursor.take_kind("name", expected)
     if name == "_":
         return SINK
     known = scope.find(name)
     if known is not None:
         return known
+    start = cursor.position - len(name)
     special = _SPECIAL.match(cursor.text, start)
     if special:
         cursor.position = special.end()

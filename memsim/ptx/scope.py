@@ -12,8 +12,7 @@ from memsim.ptx.program import Operand, PtxRegister, PtxSymbol
 class Scope:
     """The names of one `{ }` block or of the module; `parent` is the enclosing one.
 
-    `taken` holds every unique name of the function. `memo` caches operands by their text until a new
-    declaration may change their meaning.
+    `taken` holds every unique name of the function.
     """
 
     def __init__(self, parent: Scope | None = None, taken: set[str] | None = None) -> None:
@@ -21,7 +20,6 @@ class Scope:
         self.taken: set[str] = set() if taken is None else taken
         self.names: dict[str, Operand] = {}
         self.labels: dict[str, str] = {}
-        self.memo: dict[str, Operand] = {}
 
     def nested(self) -> Scope:
         """A new scope inside this one."""
@@ -44,7 +42,6 @@ class Scope:
         """Declare registers; returns their unique names, none if the scope already has one of the names."""
         if not self.names.keys().isdisjoint(names):
             return []
-        self.memo.clear()
         unique = names
         if self.taken.isdisjoint(names):
             self.taken.update(names)
@@ -57,7 +54,6 @@ class Scope:
         """Declare a variable or function; returns its unique name, "" if the scope already has it."""
         if name in self.names:
             return ""
-        self.memo.clear()
         unique = self.unique(name)
         self.names[name] = PtxSymbol(unique)
         return unique
