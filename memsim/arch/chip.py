@@ -35,7 +35,8 @@ class Front:
     shared memory. in_cluster: whether there are clusters, blocks of a cluster in each dimension, their
     reciprocals as floats, and the number of clusters in each dimension. cluster: blocks of a cluster.
     parameters: their generic address. descriptor: of global memory; no address depends on it. workspace: of
-    a cooperative launch (%envreg1, %envreg2), the upper half of its address first.
+    a cooperative launch (%envreg1, %envreg2), the upper half of its address first. by_cluster: how much
+    earlier `dynamic` and `workspace` are for each block of a cluster, by SR_CgaSize.
     """
 
     block: int = 0x0
@@ -50,6 +51,7 @@ class Front:
     parameters: int | None = None
     descriptor: int | None = 0x118
     workspace: int | None = 0x8C
+    by_cluster: int = 0
 
 
 @dataclass(frozen=True, slots=True)

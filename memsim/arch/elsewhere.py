@@ -41,17 +41,19 @@ ONLY_SM_90 = (
 )
 
 #: From sm_100 on, dimensions, stack and descriptor come last; where the size of dynamic shared memory
-#: and the workspace of a grid are depends on the cluster.
+#: and the workspace of a grid are depends on the cluster. What SR_CgaSize is there was not measured: here it
+#: is the number of blocks.
 BLACKWELL_FRONT = Front(
     block=0x360,
     grid=0x370,
     shared_window=None,
     local_base=0x2F8,
     stack=0x37C,
-    dynamic=None,
+    dynamic=0x2AC,
     constants=0x120,
     descriptor=0x358,
-    workspace=None,
+    workspace=0x254,
+    by_cluster=0xA0,
 )
 
 

@@ -87,16 +87,21 @@ class Combined:
         return invert(self.other(r)) if self.name == "AND" else False, False
 
 
-@opcode("ISETP", "UISETP", results="PP")
+def _compared(form: Form) -> dict[int, int]:
+    """Of 64 bits: forms of Blackwell."""
+    return {2: 2, 3: 2} if "S64" in form.modifiers else {}
+
+
+@opcode("ISETP", "UISETP", results="PP", widths=_compared)
 def build_isetp(form: Form, binder: Binder) -> Compute:
     how, *rest = form.modifiers
     given = set(rest)
     name = next((name for name in rest if name in COMBINE), "")
-    if how not in {*_COMPARE, "F", "T"} or not name or given - {"U32", "EX", *COMBINE}:
+    if how not in {*_COMPARE, "F", "T"} or not name or given - {"U32", "S64", "EX", *COMBINE}:
         raise Unsupported(form.name)
     combine = COMBINE[name]
     a, b, joined, *lower = form.operands[2:]
-    read = binder.unsigned_word if "U32" in given else binder.word
+    read = binder.unsigned_word if "U32" in given else binder.pair if "S64" in given else binder.word
     x, y, other = read(a), read(b), binder.predicate(joined)
     below = binder.predicate(lower[0]) if "EX" in given else None
 

@@ -32,21 +32,25 @@ def front_bytes(
         (front.shared_window, "<Q", (SHARED_WINDOW,)),
         (front.local_base, "<Q", (LOCAL_WINDOW,)),
         (front.stack, "<I", (stack,)),
-        (front.dynamic, "<I", (launch.shared_bytes,)),
+        (_of_cluster(front, front.dynamic, cluster), "<I", (launch.shared_bytes,)),
         (front.constants, "<Q", (CONSTANT_WINDOW,)),
         (front.in_cluster, "<4I3f3I", in_cluster),
         (front.parameters, "<Q", (PARAMETER_WINDOW,)),
         (front.cluster, "<I", (math.prod(cluster),)),
         (front.descriptor, "<Q", (0,)),  # no address depends on it
-        (front.workspace, "<2I", (workspace >> 32, workspace & 0xFFFFFFFF)),
+        (_of_cluster(front, front.workspace, cluster), "<2I", (workspace >> 32, workspace & 0xFFFFFFFF)),
     ]
     content = bytearray(size)
     known: list[range] = []
     for place, form, values in fields:
-        if place is not None and place + struct.calcsize(form) <= size:
+        if place is not None and place >= 0 and place + struct.calcsize(form) <= size:
             struct.pack_into(form, content, place, *values)
             known.append(range(place, place + struct.calcsize(form)))
     return bytes(content), _between(known, size)
+
+
+def _of_cluster(front: Front, place: int | None, cluster: tuple[int, int, int]) -> int | None:
+    return None if place is None else place - front.by_cluster * math.prod(cluster)
 
 
 def _between(known: list[range], size: int) -> tuple[range, ...]:

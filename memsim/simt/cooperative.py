@@ -28,11 +28,11 @@ WORKSPACE_BYTES = 8
 @lru_cache(maxsize=256)
 def is_cooperative(kernel: Executable) -> bool:
     """Does the kernel read the address of its grid's workspace?"""
-    places = _places(kernel)
+    places, by_cluster = _places(kernel), arch_of_code(kernel.made_for).front.by_cluster > 0
     return bool(places) and any(
         isinstance(operand, Constant)
         and operand.bank == 0
-        and not operand.register
+        and (operand.register is not None) == by_cluster
         and operand.offset in places
         for op in kernel.program.ops
         for operand in op.form.operands

@@ -214,8 +214,9 @@ def test_what_a_spill_and_an_array_of_a_thread_take() -> None:
     assert int(local_access(LANES * 4, 4, "load", np.zeros(32, bool)).requests) == 0
     with pytest.raises(MemsimError, match="misaligned"):
         local_access(LANES * 4 + 2, 4)
+    assert int(local_access(LANES * 4, 4, "atomic").sectors) == 32
     with pytest.raises(MemsimError, match="not modelled"):
-        local_access(LANES * 4, 4, "atomic")
+        local_access(LANES * 8, 8, "atomic")
     assert constant_access(np.stack([LANES * 4, LANES * 0]), 4).tolist() == [32, 1]
     with pytest.raises(MemsimError, match="not modelled"):
         constant_access(LANES * 16, 16)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from memsim import MemsimError
 from memsim.api.loading import load
 from memsim.api.running import analyze, run
+from memsim.compile import compile_cubin
 from memsim.launch import ArrayArg
 
 SOURCE = """
@@ -124,3 +127,18 @@ def test_the_chip_has_to_hold_the_whole_grid(kernels: Any) -> None:
 def test_a_block_that_leaves_is_waited_for_without_end(kernels: Any) -> None:
     with pytest.raises(MemsimError, match="has not finished after 20,000 instructions"):
         run(kernels["leave"], 4, 32, (np.zeros(4, np.int32),), max_steps=20_000)
+
+
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
+@pytest.mark.parametrize("arch", ["sm_100", "sm_120"])
+def test_chips_whose_workspace_is_found_by_the_size_of_the_cluster(arch: str, tmp_path: Path) -> None:
+    path = tmp_path / "k.cubin"
+    path.write_bytes(compile_cubin(SOURCE, arch=arch, compiler="nvcc").code)
+    kernel, x = load(path)["reduce"], np.arange(3000, dtype=np.float32) % 100
+    parts, out = np.zeros(8, np.float32), np.zeros(1, np.float32)
+    run(kernel, 8, 128, (x, parts, out, len(x)))
+    assert out[0] == x.sum()
+    with pytest.raises(MemsimError, match="only 2 of 8 blocks"):
+        analyze(kernel, 8, 128, (x, parts, out, len(x)), blocks=2)
+    alone = analyze(load(path)["alone"], 4, 1, (np.zeros(4, np.int32),), blocks=2)
+    assert alone.trace.blocks_replayed == 2
