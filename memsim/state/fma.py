@@ -18,16 +18,16 @@ def fma32(a: Array, b: Array, c: Array) -> Array:
     The product is exact in f64. So is the sum's rounding, unless the f64 sum is halfway between two f32
     numbers, or too small for a normal one; these few are rounded to odd first.
     """
-    product = a.astype(np.float64) * b
-    total = product + c
+    total = np.multiply(a, b, dtype=np.float64)
+    total = total + c if c.shape != total.shape else np.add(total, c, out=total)
     found: Array = total.astype(np.float32)
     rare = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
     small = np.abs(found) <= np.finfo(np.float32).tiny
     if small.any():
         rare |= small & (total != 0)  # a sum that is zero in f64 is exactly zero
     if rare.any():
-        few = (np.broadcast_to(x, total.shape)[rare] for x in (product, c.astype(np.float64)))
-        found[rare] = odd_sum(*few).astype(np.float32)
+        x, y, z = (np.broadcast_to(one, total.shape)[rare].astype(np.float64) for one in (a, b, c))
+        found[rare] = odd_sum(x * y, z).astype(np.float32)
     return found
 
 

@@ -50,6 +50,8 @@ def merged(where: bool | Part, new: Any, old: Any) -> Any:
         return old
     new_value, new_known, new_poison = _split(new)
     old_value, old_known, old_poison = _split(old)
+    if new_known is True and old_known is True:
+        return choose(where, new_value, old_value)
     known = either(both(where, new_known), both(invert(where), old_known))
     if known is False:
         return new_poison or old_poison or NEVER_WRITTEN

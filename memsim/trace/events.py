@@ -14,7 +14,6 @@ from memsim.arch.units import WARP
 from memsim.state.registers import Part, Sum, to_array, to_bools, wrap_int
 from memsim.state.warp_words import warp_words
 from memsim.trace.requests import NONE, SiteRequests
-from memsim.trace.rows import distinct
 
 #: Addresses and active threads: one pair, or for a copy that of the site and that of the other side.
 Sides = list[tuple[int | Sum, Any]]
@@ -91,14 +90,14 @@ def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[n
         if rows is not None and rows.shape[0] > 1 and active is not own:
             residues.append(rows[:, 0].astype(np.int64))
         if isinstance(address, Sum) and address.u is not None:
-            residues.append((address.u.array[:, 0] + address.s % period) % period)  # `s` may be of more bits
+            rest = (address.u.array[:, 0] + address.s % period) % period  # `s` may be of more bits
+            residues.append(rest.astype(np.min_scalar_type(period)))  # small numbers are sorted fast
     if isinstance(own, Part) and own.shape[0] > 1:
         inside = inside[own.array[:, 0]]
     if not residues:
         return inside[:1], np.array([len(inside)], np.int64)
     if len(residues) == 1:
-        first, inverse = distinct(residues[0][inside])
-        counts = np.bincount(inverse)
+        _, first, counts = np.unique(residues[0][inside], return_index=True, return_counts=True)
     else:
         classes = np.stack(residues, axis=1)[inside]
         _, first, counts = np.unique(classes, axis=0, return_index=True, return_counts=True)
