@@ -14,7 +14,7 @@ _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 def select(mask: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
     """`np.where(mask, yes, no)` of two arrays of one type, bit by bit or row by row."""
     if mask.shape[-1] == 1 < no.shape[-1] and mask.shape[0] == no.shape[0]:  # whole rows
-        found = no.copy()
+        found: np.ndarray = no.copy()
         np.copyto(found, yes, where=mask)
         return found
     bits = _BITS[yes.dtype.itemsize]
