@@ -16,7 +16,7 @@ from memsim.simt.active_lanes import Lanes
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import place_in_source
-from memsim.simt.listener import Listener, Sites
+from memsim.simt.listener import Again, Listener, Sites
 from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
@@ -52,7 +52,9 @@ def has_generic_address(op: Op) -> bool:
 class Accesses(Lanes):
     """Lanes that access memory.
 
-    allow_out_of_bounds: a load outside of every array is counted, and its value is unknown.
+    allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
+    the last access once more. repeats: by instruction, the lanes and the registers with which it made an
+    access, and what reports that again.
     """
 
     def __init__(
@@ -70,10 +72,13 @@ class Accesses(Lanes):
         self.listener = listener
         self.allow_out_of_bounds = allow_out_of_bounds
         self.sites = Sites()
+        self.again: Again | None = None
+        self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks, with their own shared and local memory."""
         super().start(blocks, apart)
+        self.repeats = {}
         self.memory.start_chunk(*self.shape)
         self.in_flight = CopiesInFlight()
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
@@ -111,8 +116,9 @@ class Accesses(Lanes):
             address = plus(address, -self.memory.layouts["shared"].base)
         if other is not None and space == "global":
             other = Copy(plus(other.address, -self.memory.layouts["shared"].base), other.active)
-        self.listener.access(site, address, self.mask, active, arrays, other)
+        self.again = self.listener.access(site, address, self.mask, active, arrays, other)
         if self.bounds.outside is not False:
+            self.again = None
             self.listener.uncounted("reads outside of every array", self.bounds.outside)
         return self.bounds.outside
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,6 +46,11 @@ class Sites:
         return [site for (index, _, _), site in self.known.items() if index == op.index]
 
 
+#: Tells a listener that the threads which made an access make it again, in the same chunk. False: it has to
+#: be told anew.
+Again = Callable[[], bool]
+
+
 class Listener(Protocol):
     """Receives the accesses of a launch."""
 
@@ -59,7 +65,7 @@ class Listener(Protocol):
         active: Any,
         arrays: frozenset[str],
         other: Copy | None = None,
-    ) -> None:
+    ) -> Again | None:
         """`site` was executed by the threads in `mask`; those in `active` accessed `address` (bytes).
 
         Shared addresses count from the kernel's first byte of shared memory. `other`: the other side of a

@@ -71,7 +71,7 @@ class Machine(Accesses):
 
     def place_rows(self, blocks: np.ndarray, first: np.ndarray) -> None:
         """Rows of other blocks and threads run now (`blocks` and `first` of `Lanes`)."""
-        self.blocks, self.first = blocks, first
+        self.blocks, self.first, self.repeats = blocks, first, {}
         self.memory.go_on(*self.shape)
 
     def write(self, slot: int, value: Any, active: Any) -> None:

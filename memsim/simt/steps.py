@@ -28,6 +28,11 @@ from memsim.state.registers import (
 
 Step = Callable[[Machine], None]
 
+#: Accesses without an effect but that they are counted, if their data is not wanted.
+REPEATABLE = {("load", "shared"), ("store", "shared"), ("ldmatrix", "shared"), ("stmatrix", "shared")}
+#: What an instruction has made that was not executed yet.
+NO_ACCESS: tuple[Any, list[Any], None] = (None, [], None)
+
 
 def value_step(
     op: Op,
@@ -37,6 +42,8 @@ def value_step(
 ) -> Step:
     """A step that computes from registers and writes the results."""
     lanes = op.effect is Effect.LANES
+    if not op.reads and not lanes:
+        compute = computed_once(compute)
     written = [(place, slot) for place, slot in enumerate(targets) if slot is not None]
     many = len(targets) != 1
     if guard is None and not lanes and not many and written:
@@ -79,6 +86,18 @@ def value_step(
             machine.write(slot, value, where)
 
     return run
+
+
+def computed_once(compute: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    """Of an instruction that reads no register, such as an HFMA2 that stands for the move of a constant."""
+    found: list[Any] = []
+
+    def once(registers: list[Any]) -> Any:
+        if not found:
+            found.append(compute(registers))
+        return found[0]
+
+    return once
 
 
 def is_uniform(slot: int) -> bool:
@@ -227,5 +246,31 @@ def memory_step(
                     access(machine, op, False, False)
                 return
         access(machine, op, active, data)
+
+    return run if data or not set(op.touches) <= REPEATABLE else repeating_step(op, run)
+
+
+def repeating_step(op: Op, access: Step) -> Step:
+    """A step whose access depends only on its lanes and on the registers of its address and guard.
+
+    In a loop these often hold the very objects that they held before: then the access is the same, and is
+    neither checked nor looked up again.
+    """
+    slots = slots_of(op.addresses)
+
+    def run(machine: Machine) -> None:
+        registers = machine.slots
+        mask, held, again = machine.repeats.get(op.index, NO_ACCESS)
+        if again is not None and mask is machine.mask:
+            for slot, value in zip(slots, held):
+                if registers[slot] is not value:
+                    break
+            else:
+                if again():
+                    return
+        machine.again = None
+        held = [registers[slot] for slot in slots]
+        access(machine)
+        machine.repeats[op.index] = machine.mask, held, machine.again
 
     return run

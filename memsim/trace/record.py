@@ -26,6 +26,7 @@ from memsim.trace.lane_requests import LaneRequests
 from memsim.trace.requests import PERIOD, SiteRequests
 from memsim.trace.rows import RequestRows, Requests
 from memsim.trace.site_records import (
+    Again,
     SiteRecord,
     Tally,
     Uncosted,
@@ -107,12 +108,13 @@ class Recorder:
         active: Any,
         arrays: frozenset[str],
         other: CopySourceLike | None = None,
-    ) -> None:
-        """Count one execution of a site."""
+    ) -> Again | None:
+        """Count one execution of a site; returns what counts the same one again."""
         record = self.record(site)
-        record.instructions += self.in_warps.of(mask)
+        warps = self.in_warps.of(mask)
+        record.instructions += warps
         if active is False:
-            return
+            return None
         record.arrays |= arrays
         if site.space == "shared" and site.op in OPS and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * WARP)
@@ -133,6 +135,7 @@ class Recorder:
         tally.hits += 1
         record.requests += tally.requests
         self.keep_bounded(record)
+        return Again(record, tally, warps) if isinstance(tally, Tally) else None
 
     def scattered(
         self, site: SiteLike, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
@@ -318,6 +321,7 @@ class Recorder:
         """Sum up events that have rows; no event so far is recognised any more."""
         for tally in self.tallies:
             self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
+            tally.forgotten = True
         self.tallies = []
         self.seen = {}
         self.by_content = {}

@@ -27,6 +27,7 @@ class Tally:
     counts: np.ndarray
     requests: int
     hits: int = 0
+    forgotten: bool = False
 
 
 @dataclass
@@ -62,6 +63,23 @@ class SiteRecord:
         """Were more than half of its many requests new?"""
         many = len(self.rows)
         return many > MANY_OF_SITE and 2 * many > self.requests and not self.rows.folded
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """Counts an event once more, by `warps` warps; False if it is forgotten."""
+
+    record: SiteRecord
+    tally: Tally
+    warps: int
+
+    def __call__(self) -> bool:
+        if self.tally.forgotten:
+            return False
+        self.tally.hits += 1
+        self.record.requests += self.tally.requests
+        self.record.instructions += self.warps
+        return True
 
 
 def joined_requests(some: list[Any]) -> Any:

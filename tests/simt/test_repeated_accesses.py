@@ -1,0 +1,73 @@
+"""An access that a loop makes again and again is worked out once, and counted each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.simt import steps
+from memsim.trace import record
+
+#: Reads that repeat, reads whose lanes change, reads at addresses that change, and stores between them.
+LOOP = """
+__global__ void turns(const float *in, float *out, int n) {
+    __shared__ float tile[32][33];
+    int lane = threadIdx.x;
+    tile[threadIdx.y][lane] = in[threadIdx.y * 32 + lane];
+    __syncthreads();
+    float sum = 0;
+#pragma unroll 1
+    for (int turn = 0; turn < n; turn++) {
+        sum += tile[lane][threadIdx.y];
+        if (lane < turn) sum *= tile[threadIdx.y][lane * 2 % 32];
+        sum += tile[turn % 32][lane];
+        __syncthreads();
+        tile[lane][threadIdx.y] = sum;
+        __syncthreads();
+    }
+    out[threadIdx.y * 32 + lane] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("remembered", [record.MOST_REMEMBERED, 0])
+def test_counts_are_those_of_accesses_that_are_each_worked_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, remembered: int
+) -> None:
+    """Also where the recorder forgets every access at once."""
+    path = tmp_path / "turns.cu"
+    path.write_text(LOOP)
+    kernel = memsim.load(path)["turns"]
+    launch = 5, (32, 8), [memsim.ArrayArg((256,)), memsim.ArrayArg((256,)), 40]
+    repeating: list[str] = []
+    monkeypatch.setattr(record, "MOST_REMEMBERED", remembered)
+    repeating_step = steps.repeating_step
+    monkeypatch.setattr(
+        steps, "repeating_step", lambda op, access: repeating.append(op.name) or repeating_step(op, access)
+    )
+    once = memsim.analyze(kernel, *launch)
+    assert repeating
+    monkeypatch.setattr(steps, "REPEATABLE", set())
+    each = memsim.analyze(kernel, *launch)
+    assert once.totals == each.totals
+    for mine, other in zip(once.trace.sites, each.trace.sites, strict=True):
+        assert mine == other
+    assert np.array_equal(once.trace.count, each.trace.count)
+    warps, turns = 5 * 8, 40
+    is_load = np.array([(site.space, site.op) == ("shared", "load") for site in once.trace.sites])
+    assert once.trace.count[is_load[once.trace.site]].sum() == warps * (turns + turns - 1 + turns)
+
+
+def test_an_instruction_that_reads_no_register_is_computed_once() -> None:
+    found: list[object] = []
+
+    def compute(registers: list[object]) -> object:
+        found.append(registers)
+        return 7
+
+    once = steps.computed_once(compute)
+    assert [once([]), once([]), once([])] == [7, 7, 7]
+    assert len(found) == 1
