@@ -55,14 +55,11 @@ class _Jump:
 
 
 class BodyParser:
-    """Parses one body. `opcodes` caches the split of opcodes into parts for the whole module."""
+    """Parses one body."""
 
-    def __init__(
-        self, cursor: Cursor, lines: SourceLines, opcodes: dict[str, tuple[str, tuple[str, ...]]]
-    ) -> None:
+    def __init__(self, cursor: Cursor, lines: SourceLines) -> None:
         self.cursor = cursor
         self.lines = lines
-        self.opcodes = opcodes
         self.body = Body()
         self.jumps: list[_Jump] = []
         self.source: SourceLine | None = None
@@ -99,26 +96,23 @@ class BodyParser:
         negated, guard_name, name, no_operands = match.groups()
         cursor.position = match.end()
         guard = self._guard(guard_name, match.start(2), scope) if guard_name else None
-        parts = self.opcodes.get(name)
-        if parts is None:
-            opcode, *modifiers = name.split(".")
-            parts = self.opcodes[name] = (opcode, tuple(modifiers))
+        opcode, *modifiers = name.split(".")
         start = match.start(3) if guard is None else match.start() + match[0].index("@")
         line, column = cursor.source.position(start)
         values: tuple[Operand, ...]
-        if no_operands and parts[0] in (*_BRANCHES, "call"):
+        if no_operands and opcode in (*_BRANCHES, "call"):
             cursor.position = match.start(4)
-            raise cursor.expected(f"what {parts[0]} goes to")
+            raise cursor.expected(f"what {opcode} goes to")
         if no_operands:
             values = ()
-        elif parts[0] in _BRANCHES:
-            values = self._branch(parts[0], scope)
-        elif parts[0] == "call":
+        elif opcode in _BRANCHES:
+            values = self._branch(opcode, scope)
+        elif opcode == "call":
             values = (call_target(cursor, scope),)
         else:
             values = operands(cursor, scope)
         self.body.instructions.append(
-            PtxInstruction(parts[0], parts[1], values, guard, bool(negated), self.source, line, column)
+            PtxInstruction(opcode, tuple(modifiers), values, guard, bool(negated), self.source, line, column)
         )
 
     def _guard(self, name: str, start: int, scope: Scope) -> PtxRegister:

@@ -45,7 +45,6 @@ class _ModuleParser:
         self.scope = Scope()
         self.functions: dict[str, Function] = {}
         self.variables: dict[str, PtxVariable] = {}
-        self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def parse(self) -> PtxModule:
         cursor = self.cursor
@@ -116,7 +115,7 @@ class _ModuleParser:
             return
         if name in self.functions:
             raise cursor.error(f"function '{name}' is defined twice", start)
-        body = BodyParser(cursor, self.lines, self.opcodes).parse(scope)
+        body = BodyParser(cursor, self.lines).parse(scope)
         self.functions[name] = self._record(name, is_entry, taken, returns, registers, body, threads, start)
 
     def _record(
