@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from memsim.errors import MemsimError
 from memsim.ptx import declarations
-from memsim.ptx.body import Body, BodyParser
+from memsim.ptx.body import BodyParser
 from memsim.ptx.lexer import Cursor, PtxText
 from memsim.ptx.program import Function, Parameter, PtxModule, PtxVariable
 from memsim.ptx.scope import Scope
@@ -105,7 +105,9 @@ class _ModuleParser:
             returns, registers = declarations.parameters(cursor, scope)
         start = cursor.start()
         name = cursor.take_kind("name", "a function name")
-        self._declare_function(name, start)
+        if name in self.variables:
+            raise cursor.error(f"'{name}' is already a variable", start)
+        self.scope.declare_symbol(name)
         taken: tuple[Parameter, ...] = ()
         if cursor.peek() == "(":
             taken, more = declarations.parameters(cursor, scope)
@@ -116,39 +118,21 @@ class _ModuleParser:
         if name in self.functions:
             raise cursor.error(f"function '{name}' is defined twice", start)
         body = BodyParser(cursor, self.lines).parse(scope)
-        self.functions[name] = self._record(name, is_entry, taken, returns, registers, body, threads, start)
-
-    def _record(
-        self,
-        name: str,
-        is_entry: bool,
-        taken: tuple[Parameter, ...],
-        returns: tuple[Parameter, ...],
-        registers: dict[str, str],
-        body: Body,
-        threads: dict[str, tuple[int, int, int]],
-        start: int,
-    ) -> Function:
-        return Function(
-            name,
-            is_entry,
-            taken,
-            returns,
-            registers | body.registers,
-            body.variables,
-            tuple(body.instructions),
-            body.labels,
-            body.tables,
-            threads.get(".reqntid"),
-            threads.get(".maxntid"),
-            None if ".blocksareclusters" in threads else threads.get(".reqnctapercluster"),
-            self.source.position(start)[0],
+        self.functions[name] = Function(
+            name=name,
+            is_entry=is_entry,
+            parameters=taken,
+            returns=returns,
+            registers=registers | body.registers,
+            variables=body.variables,
+            instructions=tuple(body.instructions),
+            labels=body.labels,
+            tables=body.tables,
+            reqntid=threads.get(".reqntid"),
+            maxntid=threads.get(".maxntid"),
+            cluster=None if ".blocksareclusters" in threads else threads.get(".reqnctapercluster"),
+            line=self.source.position(start)[0],
         )
-
-    def _declare_function(self, name: str, start: int) -> None:
-        if name in self.variables:
-            raise self.cursor.error(f"'{name}' is already a variable", start)
-        self.scope.declare_symbol(name)
 
     def _performance(self) -> dict[str, tuple[int, int, int]]:
         """`.maxntid 256, 1, 1 .minnctapersm 2 .pragma "...";`: the numbers of threads and of blocks in a
