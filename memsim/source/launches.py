@@ -268,7 +268,7 @@ class _LaunchReader:
         if not re.fullmatch(r"\w+", argument):
             return None
         declared = re.search(
-            rf"(?:^|[;{{(,])\s*(?:static\s+|const\s+)*((?:unsigned\s+|long\s+|signed\s+)*[A-Za-z_][\w:]*)\s+(?:const\s+)?[*&\s]*(?:__restrict__\s+)?(?:\w+\s*(?:=[^,;]*)?,\s*[*&\s]*)*{argument}\b",
+            rf"(?:^|[;{{(,])\s*(?:static\s+|const\s+)*((?:unsigned\s+|long\s+|signed\s+)*[A-Za-z_][\w:]*)\s+(?:const\s+)?[*&\s]*(?:__restrict__\s+)?(?:\w+\s*(?:=[^,;]*)?,[*&\s]*)*{argument}\b",
             self.around,
         )
         return declared[1] if declared and declared[1] not in ("return", "auto", "else") else None

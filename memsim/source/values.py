@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from memsim.source.expressions import Formula, Number, evaluate
 
@@ -67,7 +68,8 @@ def variables(
     return found
 
 
-def initializers(code: str) -> dict[str, str]:
+@lru_cache(maxsize=16)
+def initializers(code: str) -> Mapping[str, str]:
     """What the integer variables of a function that never change are initialized with, by name."""
     found = {}
     for declared in _VARIABLE.findall(code):

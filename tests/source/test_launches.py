@@ -63,6 +63,16 @@ def test_what_is_no_launch_is_none(text: str) -> None:
     assert instances_of(text) == ()
 
 
+def test_long_lists_of_names_are_read_once() -> None:
+    """A type is looked for before each of them; patterns that try every way to split spaces never end."""
+    names = ", ".join(f"&x{place} = y" for place in range(60))
+    code = f"""template <typename T> __global__ void copy(T *a) {{}}
+void run(float z) {{ setup(Config {names}); copy<<<1, 32>>>(last); float *first, *last; }}"""
+    assert launches(code)[0].template == ()
+    typed = code.replace("setup", "float *other, *last; setup")
+    assert launches(typed)[0].template == ("float",)
+
+
 HOST = """\
 struct Add {};
 template <typename T, int D, int STAGES> __global__ void attention(T *q, int n) {}
