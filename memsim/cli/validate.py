@@ -23,7 +23,7 @@ from memsim.job import Job
 from memsim.kernels import Spec, catalog, compiled
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate.code_recording import CodeRecording
-from memsim.validate.code_recordings import new_code_path, newest_code, newest_code_of_each
+from memsim.validate.code_recordings import RECORD_ALL, new_code_path, newest_code, newest_code_of_each
 from memsim.validate.compare_instructions import CodeComparison, compare_code
 from memsim.validate.from_report import profiles_in
 from memsim.validate.live import measure, recorded_name
@@ -212,10 +212,7 @@ def _recorded(folder: Path, size: str | None, gpu: str | None) -> Found:
         if size is None or recording.extents == _sized(recording.name, size)[1]
     ]
     if not recordings:
-        raise MemsimError(
-            f"there is no recording in {folder}" + (f" for {gpu}" if gpu else ""),
-            hint="make some on a machine with a GPU: memsim validate --all --live --record",
-        )
+        raise MemsimError(f"no kernel is recorded at {size}", hint=f"{RECORD_ALL} --size {size} records all")
     found = Found()
     for recording in recordings:
         try:

@@ -15,9 +15,10 @@ from pathlib import Path
 from memsim.errors import MemsimError
 from memsim.kernels import Spec
 from memsim.validate.code_recording import CodeRecording, load_code_recording
-from memsim.validate.recording_files import free_path
+from memsim.validate.recording_files import free_path, on_gpu
 
 FOLDER = "code"
+RECORD_ALL = "memsim validate --all --live --record"
 
 
 def code_paths(folder: Path, name: str = "*") -> list[Path]:
@@ -61,12 +62,16 @@ def newest_code(folder: Path, spec: Spec, size: Sequence[int], gpu: str | None =
 
 
 def newest_code_of_each(folder: Path, gpu: str | None = None) -> Iterator[CodeRecording]:
-    """The newest recording for each kernel, size and GPU, by name."""
+    """The newest recording for each kernel, size and GPU, by name.
+
+    Raises:
+        MemsimError: there is none; the hint lists the GPUs with recordings.
+    """
     newest: dict[tuple[str, tuple[int, ...], str], CodeRecording] = {}
-    for path in code_paths(folder):
+    for path in on_gpu(folder, code_paths(folder), gpu, "of a kernel", RECORD_ALL):
         recording = load_code_recording(path)
         key = recording.name, recording.extents, recording.device.slug
-        if gpu in (None, recording.device.slug) and (key not in newest or newest[key].date < recording.date):
+        if key not in newest or newest[key].date < recording.date:
             newest[key] = recording
     yield from newest.values()
 

@@ -48,7 +48,8 @@ def shelf(folder: Path, *recordings: CodeRecording) -> Path:
         (("kernel_v4", "--size", "8,8,8"), "no recording of kernel_v4 at 8,8,8"),
         (("kernel_v4", "--size", "8,8"), "takes a size M,N,K"),
         (("kernel_v44",), "did you mean"),
-        (("--all", "--gpu", "nvidia-a100"), "there is no recording in"),
+        (("--all", "--gpu", "nvidia-a100"), "there are: nvidia-h100-80gb-hbm3, nvidia-h200"),
+        (("--all", "--size", "8,8"), "takes a size"),
     ],
 )
 def test_bad_input(arguments: tuple[str, ...], says: str, memsim: Run) -> None:
