@@ -10,7 +10,7 @@ the chip serves such a request one line at a time. Each time
 So a lane waits for an earlier one at its own address, and for an earlier one at the same place of another
 line in its bank of lines, unless that is served before. Each time counts as a line, and its own sectors.
 
-Source: patterns of an H200 (`traces/nvidia-h200/hopper`), of lanes anywhere in one block or in four.
+Source: patterns of an H200 (`traces/nvidia-h200/hopper`), of lanes anywhere in one block or in eight.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from memsim.model.coalescing import GlobalCost
 from memsim.model.operations import operation
 
 #: Bits of an address in the cluster's window whose parity is a bit of the number of its bank of lines.
-BANK_OF_LINES = (0x3015A80, 0x202ED00)
+BANK_OF_LINES = (0x7015A80, 0x202ED00)
 #: Where a block's own memory begins in its part of the window; from which bit on is the rank of the block.
 OWN_START, RANK_AT = 1024, 24
 #: Blocks of consecutive ranks, a group, between which the banks were measured.
-SURE_RANKS = 4
+SURE_RANKS = 8
 #: Requests that are counted at once.
 CHUNK = 1 << 14
 

@@ -12,6 +12,7 @@ from memsim.arch import SM_90
 from memsim.model.choice import why_no_cost
 from memsim.model.coalescing import global_access
 from memsim.model.remote import is_sure, remote_access
+from tests.validate.conftest import TRACES
 
 OP = "cluster_async_store"
 #: Lines of a block's shared memory that are in one bank of lines each, as lanes in three of them show on an
@@ -21,8 +22,8 @@ lanes = st.lists(st.one_of(st.none(), st.integers(0, 1600 * 8)), min_size=32, ma
 
 
 def bank(place: int) -> tuple[int, int]:
-    bit = [place + 1024 >> n & 1 for n in range(26)]
-    low = bit[7] ^ bit[9] ^ bit[11] ^ bit[12] ^ bit[14] ^ bit[16] ^ bit[24] ^ bit[25]
+    bit = [place + 1024 >> n & 1 for n in range(27)]
+    low = bit[7] ^ bit[9] ^ bit[11] ^ bit[12] ^ bit[14] ^ bit[16] ^ bit[24] ^ bit[25] ^ bit[26]
     return low, bit[8] ^ bit[10] ^ bit[11] ^ bit[13] ^ bit[14] ^ bit[15] ^ bit[17] ^ bit[25]
 
 
@@ -76,6 +77,24 @@ def test_the_places_of_a_bank_of_lines_go_to_earlier_lanes() -> None:
                 assert remote_access(addresses, 4, OP, active).lines == 2 + waits, (line, other)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "width", "op", "launches"),
+    [
+        ("ex_add", 4, "cluster_atomic", 379),
+        ("ex_exch64", 8, "cluster_atomic", 20),
+        ("ex_cas", 4, "cluster_atomic_cas", 10),
+    ],
+)
+def test_single_requests_are_as_an_h200_counted_them(kernel: str, width: int, op: str, launches: int) -> None:
+    """Row d of a launch was executed 16**d times, by lanes whose words have bit 31 set."""
+    file = np.load(TRACES / "nvidia-h200" / "remote_requests.npz")
+    tables = file[f"{kernel}_tables"].astype(np.int64)
+    cost = remote_access(tables & 0x7FFFFFFF, width, op, tables >> 31 > 0)
+    expected = np.stack([cost.sectors, cost.lines], axis=-1) * (16 ** np.arange(4))[:, None]
+    assert len(tables) == launches
+    assert np.array_equal(expected.sum(axis=1), file[f"{kernel}_counters"])
+
+
 def test_lanes_apart_cost_what_they_do_in_global_memory() -> None:
     addresses = np.arange(32) * 36 // 4 * 4
     alone, shared = remote_access(addresses, 4, OP), global_access(addresses, 4, "store")
@@ -90,7 +109,7 @@ def test_lanes_apart_cost_what_they_do_in_global_memory() -> None:
 
 def test_blocks_of_two_groups_have_no_rule() -> None:
     on, partner = np.ones((1, 32), bool), np.full((1, 32), -1)
-    for ranks, sure in (((0, 3), True), ((4, 7), True), ((3, 4), False), ((0, 8), False)):
+    for ranks, sure in (((0, 7), True), ((8, 15), True), ((7, 8), False), ((0, 8), False)):
         addresses = np.where(np.arange(32) == 31, *(rank << 24 for rank in ranks[::-1]))[None]
         assert is_sure(addresses, on).tolist() == [sure]
         why = why_no_cost(addresses, 4, OP, "shared", on, partner, SM_90)

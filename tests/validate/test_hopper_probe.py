@@ -91,7 +91,7 @@ def test_every_rule_for_single_requests_holds() -> None:
         name: (count, count)
         for name, count in (
             ("copies between blocks", 92),
-            ("shared memory of several blocks", 305),
+            ("shared memory of several blocks", 356),
             ("atomics on local memory", 48),
             ("atomics on global memory", 176),
             ("instructions without an access", 48),
