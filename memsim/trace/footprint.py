@@ -24,6 +24,8 @@ IN_PIECE = (1 << PIECE_BITS) - 1
 MOST_PIECES = 16
 #: Limits: pending executions, sectors marked at once, bytes of cached shapes.
 MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 20, 1 << 26
+#: Bytes of a shape that is not kept for other chunks.
+MOST_OF_A_SHAPE = 1 << 20
 BYTES_OF_A_MOVE, BYTES_OF_AN_ENTRY = 100, 200
 
 #: Operations that read global memory, and those that write it; atomics do both, in the L2 cache.
@@ -77,7 +79,7 @@ class Marks:
         self.by_parts: dict[Any, Shape] = {}
         self.by_content: dict[Any, Shape] = {}
         self.waiting: list[Shape] = []
-        self.executions = self.remembered = 0
+        self.executions = self.remembered = self.of_chunk = 0
 
     @property
     def footprint(self) -> Footprint:
@@ -91,6 +93,8 @@ class Marks:
     def start_chunk(self) -> None:
         """Other blocks run next, with other address parts."""
         self.by_parts = {}
+        self.remembered -= self.of_chunk
+        self.of_chunk = 0
 
     def access(self, op: str, address: int | Sum, active: bool | Part) -> None:
         """Threads `active` accessed `address`; up to 16 bytes, aligned, so no lane crosses a sector."""
@@ -139,16 +143,22 @@ class Marks:
             step = max(1, MOST_SECTORS // len(shape.sectors))
             for first in range(0, len(shape.waiting), step):
                 moves = np.array(shape.waiting[first : first + step])
-                self._mark(self.op, np.add.outer(moves, shape.sectors).ravel())
+                # adjacent sectors one after the other: rows of a matrix, or the steps through them
+                self._mark(self.op, np.add.outer(*sorted((moves, shape.sectors), key=_gap)[::-1]).ravel())
             shape.waiting.clear()
         self.remembered += BYTES_OF_A_MOVE * self.executions
         self.waiting, self.executions = [], 0
         if self.remembered > MOST_REMEMBERED:
-            self.by_parts, self.by_content, self.remembered = {}, {}, 0
+            self.by_parts, self.by_content = {}, {}
+            self.remembered = self.of_chunk = 0
 
     def _shape(self, op: str, address: Sum, active: bool | Part) -> Shape:
         """The shape of an execution, the same for all that touch the same sectors up to a shift."""
         sectors = _shape(address.s & IN_SECTOR, address.u, address.v, active)
+        if sectors.nbytes > MOST_OF_A_SHAPE:  # of many blocks, so other chunks have others
+            self.remembered += sectors.nbytes
+            self.of_chunk += sectors.nbytes
+            return Shape(sectors)
         key = op, sectors.tobytes()
         if key not in self.by_content:
             self.by_content[key] = Shape(sectors)
@@ -184,7 +194,13 @@ def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray]]:
     if low == high:
         return [(low, sectors & IN_PIECE)]
     numbers = sectors >> PIECE_BITS
-    return [(number, sectors[numbers == number] & IN_PIECE) for number in np.unique(numbers).tolist()]
+    there = range(low, high + 1) if high - low < MOST_PIECES else np.unique(numbers).tolist()
+    return [(number, sectors[numbers == number] & IN_PIECE) for number in there]
+
+
+def _gap(values: np.ndarray) -> float:
+    """The mean distance of values [n], in any order."""
+    return float(values.max() - values.min()) / len(values)
 
 
 def distinct(values: np.ndarray) -> np.ndarray:
