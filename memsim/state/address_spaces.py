@@ -15,8 +15,11 @@ from memsim.errors import MemsimError
 from memsim.launch import MOST_BYTES
 from memsim.state.constant_bank import PARAMETERS
 
+#: Low words of addresses wrap around at multiples of this, and are then no sums of parts any more.
+WRAP = 1 << 31
 #: Keeps low words of addresses clear of wrap-around, below and above.
 GLOBAL_BASE = 0x10_1000_0000
+CLEAR = GLOBAL_BASE % WRAP
 #: The first byte of a kernel's own shared memory: the system keeps 1 KiB below it (CUDA's
 #: reservedSharedMemPerBlock, since CC 8.0; on CC 9.0 ptxas also starts static variables there).
 SHARED_BASE = 0x400
@@ -63,8 +66,11 @@ class SpaceLayout:
         return start
 
     def reserve(self, size: int, alignment: int, gap: int = 0) -> int:
-        """Reserve `size` bytes; returns the address."""
+        """Reserve `size` bytes; returns the address. Up to 1.5 GiB in global memory keep clear of `WRAP`."""
         start = self.base + align(self.end - self.base, alignment)
+        fits = self.space == "global" and size <= WRAP - 2 * CLEAR
+        if fits and start // WRAP < (start + size + CLEAR) // WRAP:
+            start = align(start, WRAP) + CLEAR
         self.end = start + size + gap
         return start
 
