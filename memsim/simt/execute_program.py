@@ -33,6 +33,7 @@ from memsim.simt.independent_warps import are_independent
 from memsim.simt.launch_arguments import arrays_of, check_arguments, encode
 from memsim.simt.listener import Listener
 from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS
+from memsim.simt.regular_accesses import RegularAccesses
 from memsim.simt.tensor_maps import place_tensor_maps
 from memsim.state.address_spaces import Buffer, align
 from memsim.state.launch_memory import Memory
@@ -41,6 +42,11 @@ from memsim.state.registers import Poison, Poisoned
 #: Threads that run at once. Results need every value in every thread, a trace only few of them.
 RUN_THREADS = 1 << 15
 TRACE_THREADS = 1 << 20
+#: Blocks that run at once if all addresses are sums of a block's part and a thread's part, and all blocks
+#: take the same way: an instruction then costs the same for any number of blocks. It is tried with a few
+#: blocks if the launch has at least so many chunks otherwise.
+REGULAR_BLOCKS = 1 << 14
+WORTH_TRYING = 8
 #: With divergence, each thread has its own values; larger chunks leave the processor cache.
 APART_THREADS = 1 << 17
 
@@ -111,6 +117,11 @@ def execute_program(
     np.empty(KEPT_HEAP, np.uint8)
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
     with np.errstate(all="ignore"):
+        if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
+            ears = RegularAccesses()
+            tried = Engine(code, _memory(kernel, launch, arguments, names), origins, launch, ears, max_steps)
+            if _is_regular(tried, launch.grid, ears):
+                size = whole_clusters(max(size, REGULAR_BLOCKS), launch.grid, code.cluster)
         for start in range(0, count, size):
             end = min(start + size, count)
             engine.run(np.arange(start, end) if blocks is None else blocks[start:end])
@@ -123,6 +134,27 @@ def execute_program(
         except Poisoned as unknown:
             raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
     return memory
+
+
+def _is_regular(tried: Engine, grid: tuple[int, int, int], ears: RegularAccesses) -> bool:
+    """Whether the blocks at both ends of the grid are regular, where guards leave some threads out.
+
+    Blocks far from each other are tried apart, as addresses in two words are sums only within 4 GiB.
+    """
+    for end in (0, 1):
+        x, y, z = np.meshgrid(*(_two(number, end) for number in grid), indexing="ij")
+        try:
+            tried.run(np.sort((x + grid[0] * (y + grid[1] * z)).ravel()))
+        except MemsimError:  # the launch itself says which block it is
+            return False
+        if not (ears.are_regular and tried.machine.memory.is_unused):
+            return False
+    return True
+
+
+def _two(number: int, end: int) -> np.ndarray:
+    """The first or the last two of a number of blocks."""
+    return np.unique((0, min(1, number - 1)) if end == 0 else (max(0, number - 2), number - 1))
 
 
 def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> int:

@@ -126,6 +126,11 @@ class Memory:
         """The address of each argument array, in order."""
         return [address for address, _ in self._arguments]
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether the bytes of no space were created."""
+        return self._global is None and self.shared is None and self.local is None
+
     def bind(self, texture: Texture1D) -> int:
         """The handle of a texture object."""
         handle = TEXTURE_HANDLES + len(self.textures)
