@@ -5,6 +5,8 @@ Source: PTX ISA, "Special Registers", and what compilers use them for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.simt.active_lanes import Lanes, coordinates
 from memsim.state.address_spaces import SHARED_WINDOW, align
-from memsim.state.registers import Poison, Sum, fit, from_array, plus
+from memsim.state.registers import Poison, Sum, fit, from_array, plus, times
 
 #: Allocation unit of shared memory in bytes (PTX ISA, `%total_smem_size`).
 SHARED_UNIT = 128
@@ -29,12 +31,11 @@ _LANE_MASKS = {
 def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
     """The value of a special register in the running blocks. shared_bytes: shared memory per block."""
     launch, cluster = lanes.launch, lanes.cluster
-    thread = lanes.numbers
     base, _, axis = name.partition(".")
     if axis in _AXES:
         at = _AXES[axis]
         if base == "SR_TID":
-            return coordinate(thread, launch.block, at)
+            return of_threads(lanes, partial(coordinates, shape=launch.block, at=at))
         if base == "SR_CTAID":
             return compact(coordinates(lanes.blocks[:, None], launch.grid, at))
         block = coordinates(lanes.blocks[:, None], launch.grid, at)
@@ -53,12 +54,12 @@ def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
         if base in sizes:
             return sizes[base]
     if name == "SR_TID":
-        x, y, z = (coordinates(thread, launch.block, at) for at in range(3))
-        return fit(compact(x | (y << 16) | (z << 26)), 32)
+        x, y, z = (of_threads(lanes, partial(coordinates, shape=launch.block, at=at)) for at in range(3))
+        return fit(plus(x, plus(times(y, 1 << 16), times(z, 1 << 26))), 32)
     if name in _LANE_MASKS:
-        return fit(compact(_LANE_MASKS[name](thread % WARP)), 32)
+        return fit(of_threads(lanes, lambda thread: _LANE_MASKS[name](thread % WARP)), 32)
     if name == "SR_LANEID":
-        return compact(thread % WARP)
+        return of_threads(lanes, lambda thread: thread % WARP)
     if name == "SR_CgaCtaId":
         i, j, k = (coordinates(lanes.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
         return compact(i + cluster[0] * (j + cluster[1] * k))
@@ -73,9 +74,20 @@ def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
     return Poison(f"{name} is not known before the kernel runs on a chip", None)
 
 
-def coordinate(index: np.ndarray, shape: tuple[int, int, int], at: int) -> int | Sum:
-    """One coordinate of a linear thread or block number."""
-    return compact(coordinates(index, shape, at))
+def of_threads(lanes: Lanes, value: Callable[[np.ndarray], np.ndarray]) -> int | Sum:
+    """A function of the number of a thread in its block; if each warp is a row, worked out for one block."""
+    if lanes.threads != WARP:
+        return compact(value(lanes.numbers))
+    of_block = value(np.arange(lanes.launch.warps * WARP).reshape(-1, WARP))
+    found = compact(of_block)
+    if type(found) is int or len(of_block) == 1:
+        return found
+    assert isinstance(found, Sum)
+    warps = lanes.first[:, 0] // WARP
+    if found.f is not None:
+        return from_array(of_block[warps])
+    of_warps = 0 if found.u is None else from_array(found.u.array[warps])
+    return plus(of_warps, Sum(found.s, v=found.v))
 
 
 def compact(array: np.ndarray) -> int | Sum:
