@@ -19,7 +19,6 @@ from memsim.state.registers import fit, from_array, from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum, to_bf16
 
 Registers = list[Any]
-Lanes = tuple[Array, Array]
 
 
 #: The smallest normal float16.

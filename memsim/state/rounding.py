@@ -13,9 +13,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-#: PTX's rounding modifiers: to nearest (ties to even), towards zero, minus and plus infinity.
-MODES = ("rn", "rz", "rm", "rp")
-
+#: Of PTX's rounding modifiers those that do not round to nearest (`rn`, ties to even).
 _TOWARDS = {"rz": 0.0, "rm": -np.inf, "rp": np.inf}
 
 

@@ -17,9 +17,6 @@ Positive = Annotated[int, Meta(ge=1)]
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Date = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", description="UTC")]
 Size = Annotated[dict[str, Positive], Meta(min_length=1, description="the problem's, by name")]
-Sources = Annotated[
-    dict[str, Sha256], Meta(min_length=1, description="every file that the PTX names, by its name there")
-]
 Dim3 = tuple[Positive, Positive, Positive]
 Figure = Natural | None
 Counters = Annotated[

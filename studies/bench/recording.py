@@ -26,9 +26,9 @@ Milliseconds = Annotated[float, Meta(gt=0)]
 
 
 class CodeDocument(documents.FileObject):
-    """SHA-256 of what a kernel was made of."""
+    """SHA-256 of what a kernel was made of. sources: every file that the PTX names, by its name there."""
 
-    sources: documents.Sources
+    sources: Annotated[dict[str, documents.Sha256], Meta(min_length=1)]
     ptx: documents.Sha256
 
 
