@@ -19,7 +19,7 @@ from memsim.validate.clock.clock_programs import exported
 from memsim.validate.clock.clock_recording import ClockRecording, load_clock, newest_clock
 from memsim.validate.clock.judge_clock import judge_clock
 from memsim.validate.clock.run_clock import run_clock
-from memsim.validate.hopper.hopper_recording import newest_hopper
+from memsim.validate.hopper.hopper_recording import HopperLaunch, newest_hopper
 from memsim.validate.hopper.judge_hopper import judge_hopper
 from memsim.validate.hopper.run_hopper import run_hopper
 from memsim.validate.probe.judge_rules import judge_probe
@@ -136,7 +136,9 @@ def _hopper(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[An
             say(f"recorded: {one.save(folder)}", err=True)
     else:
         recordings = newest_hopper(folder, gpu)
-    parts = {name: part for one in recordings for name, part in one.parts.items()}
+    parts: dict[str, tuple[HopperLaunch, ...]] = {}
+    for name, launches in (part for one in recordings for part in one.parts.items()):
+        parts[name] = (*parts.get(name, ()), *launches)
     return recordings, judge_hopper(parts), hopper_rules
 
 

@@ -159,11 +159,9 @@ def tell_boxes(
             )
         address, first, last = one.rows(tuple(corner.tolist()))
         begins = address + first
-        if not _is_measured(one, kind, begins, ranks is not None):
-            poison = Poison(f"rows of {width} bytes at such addresses were not measured", op)
-            machine.lose(
-                op, kind if ranks is None else "bulk_multicast", "global", UNIT, poison, machine.mask
-            )
+        if not _is_measured(one, ranks):
+            poison = Poison("a multicast of a tensor of less than 256 bytes was not measured", op)
+            machine.lose(op, "bulk_multicast", "global", UNIT, poison, machine.mask)
             return
         some = last > first
         whole = np.where(some, np.minimum(-(-last // UNIT) * UNIT, width) if loads else last, first)
@@ -188,14 +186,10 @@ def tell_boxes(
         machine.stretches(op, kind, "global", start, length, issue.block[whose], issue.warp[whose])
 
 
-def _is_measured(one: Tensor, kind: str, begins: np.ndarray, several: bool) -> bool:
-    """Is it known what rows of a box that begin at these addresses count? several: of a multicast."""
-    width = one.box[0] * one.element
-    if several:
-        return sum((extent - 1) * step for extent, step in zip(one.extents, one.steps)) >= 2 * LINE
-    if kind == "bulk_reduction":
-        return LINE % width == 0 or (width % LINE == 0 and not (begins % SECTOR).any())
-    return True
+def _is_measured(one: Tensor, ranks: np.ndarray | None) -> bool:
+    """Is it known what a box of this tensor counts? ranks: of a multicast; of tiny tensors it is not."""
+    size = sum((extent - 1) * step for extent, step in zip(one.extents, one.steps))
+    return ranks is None or size >= 2 * LINE
 
 
 def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -75,19 +75,21 @@ def test_hopper(memsim: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     done = memsim("probe", "--hopper")
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0] == "NVIDIA H200: 12 of 12 rules for Hopper's own instructions hold"
-    row = next(line.split() for line in lines if line.startswith("operands of wgmma"))
-    assert " ".join(row) == "operands of wgmma 296 of 296 holds"
+    assert lines[0] == "NVIDIA H200: 17 of 17 rules for Hopper's own instructions hold"
+    rows = {" ".join(line.split()) for line in lines}
+    assert "operands of wgmma 296 of 296 holds" in rows
+    assert "boxes of tensors 703 of 703 holds" in rows  # of two recordings
     record = json.loads(memsim("probe", "--hopper", "--json").out)
     assert {about["gpu"] for about in record["about"]} == {"NVIDIA H200"}
-    assert [rule["holds"] for rule in record["rules"]] == [True] * 12
+    assert [rule["holds"] for rule in record["rules"]] == [True] * 17
 
     from memsim.cli import probe
+    from memsim.validate.hopper.hopper_recording import STEMS
 
     monkeypatch.setattr(probe, "run_hopper", lambda models, progress: models)
     made = memsim("probe", "--hopper", "--live", "--record", "--traces", tmp_path)
     assert made.err.splitlines() == [
-        f"recorded: {tmp_path / 'nvidia-h200' / 'hopper' / f'{name}.npz'}" for name in ("probe", "clusters")
+        f"recorded: {tmp_path / 'nvidia-h200' / 'hopper' / f'{name}.npz'}" for name in STEMS
     ]
     assert memsim("probe", "--hopper", "--traces", tmp_path).out == made.out == done.out
 
@@ -105,7 +107,7 @@ def test_a_rule_of_hopper_that_fails(memsim: Run, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(probe, "run_hopper", lambda models, progress: [wrong, *others])
     done = memsim("probe", "--hopper", "--live")
     assert done.code == 1
-    headline = "11 of 12 rules for Hopper's own instructions hold, not for operands of wgmma"
+    headline = "16 of 17 rules for Hopper's own instructions hold, not for operands of wgmma"
     assert done.out.splitlines()[0].endswith(headline)
     conflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_gmma.sum"
     assert f"operands of wgmma: w_f16_8_00: {conflicts}: 1 and not 0" in done.out

@@ -84,6 +84,17 @@ def test_every_rule_for_clusters_holds() -> None:
     }
 
 
+def test_the_rule_for_rows_of_any_width_holds() -> None:
+    """Boxes that are copied to both blocks of a pair; loads, stores and reductions of one block."""
+    pairs, single = newest_hopper(TRACES, "nvidia-h200")[3:]
+    for recording, name, count in (
+        (pairs, "copies to several blocks", 144),
+        (single, "boxes of tensors", 432),
+    ):
+        (held,) = judge_hopper(recording.parts)
+        assert (held.name, held.equal, held.compared) == (name, count, count)
+
+
 def test_every_rule_for_single_requests_holds() -> None:
     lanes = newest_hopper(TRACES, "nvidia-h200")[2]
     found = judge_hopper(lanes.parts)

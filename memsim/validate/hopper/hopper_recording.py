@@ -18,8 +18,8 @@ from memsim.validate.recording_files import free_path, on_gpu, read_arrays, writ
 SCHEMA = 1
 HOME = "hopper"
 #: Names of the sources: of one block's instructions, of those of clusters, of single requests whose lanes
-#: count apart.
-STEMS = ("probe", "clusters", "lanes")
+#: count apart, and of boxes with rows of any width.
+STEMS = ("probe", "clusters", "lanes", "multicast_rows", "rows")
 
 
 @dataclass(frozen=True, slots=True)
