@@ -37,6 +37,7 @@ from docs import (  # noqa: E402
     questions,
     reference,
     rooms,
+    warp_specialised,
 )
 from docs.capture import capture  # noqa: E402
 from docs.growth import page as growth  # noqa: E402
@@ -81,6 +82,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **reference.PARTS,
     **sizes.PARTS,
     **tuning.PARTS,
+    **warp_specialised.PARTS,
 }
 FILES = (
     "README.md",
