@@ -74,6 +74,11 @@ class Verbs(click.Group):
         found.short_help = short_help
         return found
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verbs and their lines, of which none is imported."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, short_help) for verb, (_, _, short_help) in VERBS.items()])
+
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(memsim.__version__, prog_name="memsim")

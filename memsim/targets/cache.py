@@ -30,7 +30,6 @@ from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.launch import Pointers, TensorMap, TensorMaps, Texture1D
 from memsim.store import Store, current, kept_in
-from memsim.trace import storage
 from memsim.trace.trace import Trace
 from memsim.trace.trace_source import TraceSource
 
@@ -63,6 +62,8 @@ def trace_of(
         if kept is not None:
             return kept
         trace = trace_job(job, progress, apart=apart)
+        from memsim.trace import storage
+
         if len(trace.count) <= storage.MOST_ROWS:
             content = io.BytesIO()
             storage.write(trace, content)
@@ -271,7 +272,11 @@ def _digest(content: bytes) -> str:
 
 def _read(store: Store, key: str) -> Trace | None:
     content = store.get(key)
+    if content is None:
+        return None
+    from memsim.trace import storage
+
     try:
-        return None if content is None else storage.read(content, "the trace that was kept")
+        return storage.read(content, "the trace that was kept")
     except MemsimError:
         return None

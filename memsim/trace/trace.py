@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memsim.launch import Launch, Natural, Space
-from memsim.layout import Layout
 from memsim.trace.footprint import Footprint
+
+if TYPE_CHECKING:
+    from memsim.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)

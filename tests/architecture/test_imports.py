@@ -135,6 +135,11 @@ def loaded_by(code: str) -> str:
     ).stdout.strip()
 
 
+def test_help_is_light() -> None:
+    said = loaded_by("import memsim.cli; memsim.cli.run(memsim.cli.cli, ['--help'], 'memsim')")
+    assert "analyze" in said and said.splitlines()[-1] == "['click']"
+
+
 def test_import_memsim_is_light() -> None:
     assert loaded_by("import memsim") == "[]"
     assert loaded_by("import memsim; memsim.ArrayArg") == "['numpy']"
