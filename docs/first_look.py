@@ -72,7 +72,7 @@ def accuracy() -> str:
         f"- {sum(one.holds for one in held)} of {len(held)} instructions, {launches * patterns} address "
         f"patterns each ({recording.device.gpu}): {figures} figures equal.",
         f"- The kernels that ship: {compared[EXACT]:,} of {compared.total():,} figures equal, "
-        f"{compared[NOISE]:,} but for arbitration, {compared[UNMODELLED]:,} not modelled.",
+        f"{compared[NOISE]:,} arbitration, {compared[UNMODELLED]:,} not modelled.",
         f"- {kernels.total():,} kernels of other projects: {kernels['equal']:,} equal in everything; "
         f"of {kernels['order'] + kernels['wrong']:,} wrong, {kernels['order']:,} were reported uncertain.",
         f"- {first.total():,} more, met for the first time: {first['equal']:,} equal in everything; "
