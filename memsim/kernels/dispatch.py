@@ -1,6 +1,8 @@
-"""A dispatcher of the catalogue: a name for one of several kernels, chosen by size.
+"""A dispatcher of the catalogue: a name for several kernels, chosen by size.
 
-A size that the chosen kernel rejects is rejected.
+`pick` is the kernel for all of a product. Two launches can be faster: `pieces` divides the rows of C where
+the blocks of one kernel would leave the last wave half empty. A size that the chosen kernel rejects is
+rejected.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 PARTS = "parts"  # the name of the size by which kernels of a family split K among blocks
 DIVIDED = "K"
+ROWS = "M"  # what `Dispatcher.pieces` divides
 MOST_PARTS = 64
 
 
@@ -38,6 +41,25 @@ class KernelChoice:
         fits = all(sizes[name] % divisor == 0 for name, divisor in self.spec.requires)
         return fits and all(sizes[name] < limit for name, limit in self.below.items())
 
+    @property
+    def divides(self) -> bool:
+        """Whether its kernel can split K."""
+        return PARTS in self.spec.family.sizes
+
+    def blocks(self, sizes: Mapping[str, int], parts: int = 1) -> int:
+        """The number of blocks of a launch."""
+        return prod(self.spec.blocks({**sizes, PARTS: parts}))
+
+    def rows_of_complete_waves(self, sizes: Mapping[str, int]) -> int | None:
+        """As many rows of C as have blocks for complete waves only; None if these are all rows, or none."""
+        tiles = dict(self.spec.grid)
+        if self.pace is None or ROWS not in tiles:
+            return None
+        across = self.blocks({**sizes, ROWS: 1})
+        waves = self.blocks(sizes) // self.pace.wave
+        rows = waves * self.pace.wave // across * tiles[ROWS]
+        return rows if 0 < rows < sizes[ROWS] else None
+
 
 @dataclass(frozen=True, slots=True)
 class SumOfParts:
@@ -45,6 +67,29 @@ class SumOfParts:
 
     spec: Spec
     pace: Adding
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of the outputs, from `first` on, that one kernel makes. size: of its problem. adding: the kernel
+    that adds its parts, if it splits K.
+    """
+
+    first: int
+    size: tuple[int, ...]
+    spec: Spec
+    adding: Spec | None
+
+    @property
+    def parts(self) -> int:
+        """Among how many blocks K is divided."""
+        return self.spec.fixed.get(PARTS, 1)
+
+    @property
+    def launches(self) -> list[tuple[Spec, tuple[int, ...]]]:
+        """Its kernels, with their sizes."""
+        adding = [(self.adding, self.size[:2])] if self.adding is not None else []
+        return [(self.spec, self.size), *adding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,34 +117,65 @@ class Dispatcher:
         Raises:
             MemsimError: as `Spec.sizes`.
         """
+        return self._piece(self.family.named(size, self.name), 0).spec
+
+    def pieces(self, size: Size = None) -> tuple[Piece, ...]:
+        """What is launched for a size: one kernel, or one for the rows of C whose blocks fill complete waves,
+        and another for the other rows, if that is faster by their estimates.
+
+        Raises:
+            MemsimError: as `Spec.sizes`.
+        """
         sizes = self.family.named(size, self.name)
-        fitting = [choice for choice in self.choices if choice.takes(sizes)] or [self.choices[-1]]
-        offers = [offer for choice in fitting for offer in self._offers(choice, sizes)]
-        return min(offers, key=lambda offer: offer[0])[1]
+        best, cut = self._best(sizes)[0], 0
+        for choice in self._fitting(sizes):
+            rows = choice.rows_of_complete_waves(sizes)
+            if rows is None:
+                continue
+            first = self._nanoseconds(choice, {**sizes, ROWS: rows}, 1)
+            if first < best:
+                both = first + self._best({**sizes, ROWS: sizes[ROWS] - rows})[0]
+                best, cut = min((best, cut), (both, rows))
+        if not cut:
+            return (self._piece(sizes, 0),)
+        return (self._piece({**sizes, ROWS: cut}, 0), self._piece({**sizes, ROWS: sizes[ROWS] - cut}, cut))
 
-    def _offers(self, choice: KernelChoice, sizes: Mapping[str, int]) -> Iterator[tuple[float, Spec]]:
-        """A kernel with every possible split of K, each with its estimated nanoseconds."""
-        divides = PARTS in choice.spec.family.sizes
-        for parts in range(1, self._most_parts(sizes) + 1) if divides else (1,):
-            spec = replace(choice.spec, fixed={PARTS: parts}) if divides else choice.spec
-            yield self._nanoseconds(choice, spec, sizes, parts), spec
+    def _piece(self, sizes: Mapping[str, int], first: int) -> Piece:
+        _, parts, choice = self._best(sizes)
+        spec = choice.spec
+        if choice.divides:
+            spec = replace(spec, fixed={PARTS: parts})
+        adding = replace(self.sum.spec, fixed={PARTS: parts}) if self.sum is not None and parts > 1 else None
+        return Piece(first, tuple(sizes.values()), spec, adding)
 
-    def _most_parts(self, sizes: Mapping[str, int]) -> int:
-        return min(MOST_PARTS, -(-sizes[DIVIDED] // PART_UNIT)) if self.sum else 1
+    def _fitting(self, sizes: Mapping[str, int]) -> list[KernelChoice]:
+        return [choice for choice in self.choices if choice.takes(sizes)] or [self.choices[-1]]
 
-    def _nanoseconds(self, choice: KernelChoice, spec: Spec, sizes: Mapping[str, int], parts: int) -> float:
+    def _best(self, sizes: Mapping[str, int]) -> tuple[float, int, KernelChoice]:
+        """Estimated nanoseconds of the fastest kernel, with its parts of K; the first of equals."""
+        offers = (offer for choice in self._fitting(sizes) for offer in self._offers(choice, sizes))
+        return min(offers, key=lambda offer: offer[0])
+
+    def _offers(
+        self, choice: KernelChoice, sizes: Mapping[str, int]
+    ) -> Iterator[tuple[float, int, KernelChoice]]:
+        """Estimated nanoseconds of a kernel for every possible number of parts of K."""
+        most = min(MOST_PARTS, -(-sizes[DIVIDED] // PART_UNIT)) if self.sum and choice.divides else 1
+        for parts in range(1, most + 1):
+            yield self._nanoseconds(choice, sizes, parts), parts, choice
+
+    def _nanoseconds(self, choice: KernelChoice, sizes: Mapping[str, int], parts: int) -> float:
         if choice.pace is None:
             return 0.0
-        taken = choice.pace.nanoseconds(prod(spec.blocks(sizes)), sizes[DIVIDED] / parts)
+        taken = choice.pace.nanoseconds(choice.blocks(sizes, parts), sizes[DIVIDED] / parts)
         if self.sum is None:
             return taken
         floats = prod(sizes[extent] for shape in self.family.outputs.values() for extent in shape)
         return taken + self.sum.pace.nanoseconds(parts, floats)
 
     def adding(self, size: Size = None) -> Spec | None:
-        """The kernel that adds the parts if the chosen kernel splits K; else None."""
-        parts = self.pick(size).fixed.get(PARTS, 1)
-        return replace(self.sum.spec, fixed={PARTS: parts}) if self.sum is not None and parts > 1 else None
+        """The kernel that adds the parts if the picked kernel splits K; else None."""
+        return self._piece(self.family.named(size, self.name), 0).adding
 
     def job(self, size: Size = None, seed: int = 0) -> Job:
         """As `Spec.job`, for the chosen kernel."""
@@ -120,13 +196,24 @@ class Dispatcher:
     def run(self, size: Size = None, seed: int = 0) -> Arrays:
         """As `Spec.run`; parts are added."""
         sizes = self.family.named(size, self.name)
-        arrays = self.pick(size).run(size, seed)
-        adding = self.adding(size)
-        if adding is not None:
-            (summed,), (output,) = adding.family.inputs, self.family.outputs
-            asked = [sizes[name] for name in adding.family.sizes if name not in adding.fixed]
-            arrays |= {output: adding.run(asked, given={summed: arrays[output]})[output]}
-        return {
-            name: arrays[name].reshape([sizes[extent] for extent in shape])
-            for name, shape in self.family.arrays.items()
-        }
+        (output,) = self.family.outputs
+        given = self._inputs(size, seed)
+        result = np.empty([sizes[extent] for extent in self.family.outputs[output]], np.float32)
+        for piece in self.pieces(size):
+            rows = slice(piece.first, piece.first + piece.size[0])
+            arrays = {
+                name: array[rows] if self.family.inputs[name][0] == ROWS else array
+                for name, array in given.items()
+            }
+            made = piece.spec.run(piece.size, given=arrays)[output]
+            if piece.adding is not None:
+                (summed,) = piece.adding.family.inputs
+                made = piece.adding.run(piece.size[:2], given={summed: made})[output]
+            result[rows] = made.reshape(result[rows].shape)
+        return {**given, output: result}
+
+    def _inputs(self, size: Size, seed: int) -> Arrays:
+        """Random inputs by name."""
+        spec = self.pick(size)
+        arguments = dict(zip(spec.arguments, spec.job(size, seed).args, strict=True))
+        return {name: arguments[name].make() for name in self.family.inputs}

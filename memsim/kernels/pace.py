@@ -21,6 +21,11 @@ class Pace:
     start: float
     line: tuple[float, ...]
 
+    @property
+    def wave(self) -> int:
+        """As many blocks as fit the chip at a time."""
+        return MULTIPROCESSORS * len(self.line)
+
     def nanoseconds(self, blocks: int, lines: float) -> float:
         """Of a launch: in as many waves as needed; the last may not fill the multiprocessors."""
         waves, rest = divmod(-(-blocks // MULTIPROCESSORS), len(self.line))

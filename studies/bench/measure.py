@@ -18,13 +18,13 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, Spec
-from memsim.kernels.dispatch import PARTS
+from memsim.kernels.dispatch import Piece
 from memsim.validate.device import check_chip, load_cupy, this_device
 from memsim.validate.live import digest
 from memsim.validate.run_cubin import refusals
 from studies.bench.cublas import CuBlas
 from studies.bench.launching import CODE, launcher, make_arrays
-from studies.bench.recording import CUBLAS, BenchRecording, Code, Size, Timing
+from studies.bench.recording import CUBLAS, BenchRecording, Code, Rest, Size, Timing
 
 BUDGET_MS = 300.0  # for the timed launches of a kernel at a size
 BESIDE_MS = 100.0  # for those of cuBLAS before and after it
@@ -73,15 +73,14 @@ def measure_speed(plan: Mapping[Size, Sequence[Entry]], progress: Progress = Non
         cublas_times = [bench.time_cublas()]
         kernels: list[Timing] = []
         for entry in entries:
-            spec, adding = entry.pick(size), adding_of(entry, size)
-            timed |= {each.name: each for each in (spec, adding) if each is not None}
-            times = bench.time_kernel(spec, adding)
+            pieces = pieces_of(entry, size)
+            timed |= {spec.name: spec for piece in pieces for spec, _ in piece.launches}
+            times = bench.time_kernel(pieces)
             cublas_times.append(bench.time_cublas())
             if times is None:
-                wrong.append(f"{spec.name} at {','.join(map(str, size))}")
+                wrong.append(f"{pieces[0].spec.name} at {','.join(map(str, size))}")
             else:
-                beside = cublas_times[-2] + cublas_times[-1]
-                kernels.append(Timing(spec.name, size, times, beside, spec.fixed.get(PARTS, 1)))
+                kernels.append(_timing(size, pieces, times, cublas_times[-2] + cublas_times[-1]))
             done += 1
             if progress is not None:
                 progress(done / total)
@@ -105,9 +104,17 @@ def measure_speed(plan: Mapping[Size, Sequence[Entry]], progress: Progress = Non
     )
 
 
-def adding_of(entry: Entry, size: Size) -> Spec | None:
-    """The kernel that adds the parts of what a dispatcher picks, if it is in parts."""
-    return entry.adding(size) if isinstance(entry, Dispatcher) else None
+def pieces_of(entry: Entry, size: Size) -> tuple[Piece, ...]:
+    """What is launched for a size: a kernel is one piece, of all rows."""
+    return entry.pieces(size) if isinstance(entry, Dispatcher) else (Piece(0, size, entry, None),)
+
+
+def _timing(
+    size: Size, pieces: Sequence[Piece], times: tuple[float, ...], beside: tuple[float, ...]
+) -> Timing:
+    first, *others = pieces
+    rest = [Rest(piece.spec.name, piece.size[0], piece.parts) for piece in others]
+    return Timing(first.spec.name, size, times, beside, first.parts, *rest)
 
 
 class _Bench:
@@ -135,25 +142,37 @@ class _Bench:
                 self._cupy, lambda: self._multiply(self._random, self._random["C"]), BESIDE_MS, self._busy
             )
 
-    def time_kernel(self, spec: Spec, adding: Spec | None) -> tuple[float, ...] | None:
-        """Milliseconds of a kernel's launches, the parts added; None if it computes something wrong."""
-        with refusals(self._cupy, spec.name, self._size):
+    def time_kernel(self, pieces: Sequence[Piece]) -> tuple[float, ...] | None:
+        """Milliseconds of all launches of the pieces; None if they compute something wrong."""
+        with refusals(self._cupy, pieces[0].spec.name, self._size):
             self._exact["C"].fill(np.nan)  # so that an element that the kernel leaves out is seen
-            self._launches(spec, adding, self._exact)()
+            self._all(pieces, self._exact)()
             if not bool((self._exact["C"] == self._expected).all()):
                 return None
-            launch = self._launches(spec, adding, self._random)
-            return time_launches(self._cupy, launch, BUDGET_MS, self._busy)
+            return time_launches(self._cupy, self._all(pieces, self._random), BUDGET_MS, self._busy)
 
-    def _launches(self, spec: Spec, adding: Spec | None, arrays: Mapping[str, Any]) -> Callable[[], None]:
-        job = spec.job(self._size, SEED)
-        if adding is None:
-            return launcher(self._cupy, job, arrays)
+    def _all(self, pieces: Sequence[Piece], arrays: Mapping[str, Any]) -> Callable[[], None]:
+        launches = [launch for piece in pieces for launch in self._launches(piece, arrays)]
+
+        def launch_all() -> None:
+            for launch in launches:
+                launch()
+
+        return launches[0] if len(launches) == 1 else launch_all
+
+    def _launches(self, piece: Piece, arrays: Mapping[str, Any]) -> list[Callable[[], None]]:
+        rows = slice(piece.first, piece.first + piece.size[0])
+        arrays = {**arrays, "A": arrays["A"][rows], "C": arrays["C"][rows]}
+        job = piece.spec.job(piece.size, SEED)
+        if piece.adding is None:
+            return [launcher(self._cupy, job, arrays)]
         parts = make_arrays(self._cupy, job)["C"]
-        multiply = launcher(self._cupy, job, {**arrays, "C": parts})
-        (summed,) = adding.family.inputs
-        add = launcher(self._cupy, adding.job(self._size[:2]), {summed: parts, "C": arrays["C"]})
-        return lambda: (multiply(), add())[0]
+        (summed,) = piece.adding.family.inputs
+        adding = piece.adding.job(piece.size[:2])
+        return [
+            launcher(self._cupy, job, {**arrays, "C": parts}),
+            launcher(self._cupy, adding, {summed: parts, "C": arrays["C"]}),
+        ]
 
     def _busy(self) -> None:
         """Keeps the GPU busy for about a millisecond."""

@@ -32,6 +32,14 @@ class CodeDocument(documents.FileObject):
     ptx: documents.Sha256
 
 
+class RestDocument(documents.FileObject):
+    """The kernel of the last rows."""
+
+    kernel: documents.Text
+    rows: documents.Positive
+    parts: documents.Positive
+
+
 class TimingDocument(documents.FileObject):
     """Milliseconds of a kernel, or of cuBLAS, at one size."""
 
@@ -40,6 +48,7 @@ class TimingDocument(documents.FileObject):
     times_ms: Annotated[list[Milliseconds], Meta(min_length=1)]
     beside_ms: list[Milliseconds]
     parts: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
+    rest: RestDocument | UnsetType = UNSET
 
 
 class Document(documents.FileObject):
@@ -66,12 +75,22 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
+class Rest:
+    """The last rows of C, which another launch makes: by which kernel, K divided among so many blocks."""
+
+    kernel: str
+    rows: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """Launches of a kernel, or of cuBLAS, at one size.
 
     times_ms: each launch's own, in their order, or of short ones the mean of a group. beside_ms: those of
     cuBLAS just before and just after a kernel's, which met the clocks that it met. parts: among how many
-    blocks K is divided; with more than one, adding them is timed, too.
+    blocks K is divided; with more than one, adding them is timed, too. rest: the last rows, if another
+    launch makes them.
     """
 
     kernel: str
@@ -79,6 +98,7 @@ class Timing:
     times_ms: tuple[float, ...]
     beside_ms: tuple[float, ...] = ()
     parts: int = 1
+    rest: Rest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +138,7 @@ class BenchRecording:
                     "times_ms": list(timing.times_ms),
                     "beside_ms": list(timing.beside_ms),
                     **({"parts": timing.parts} if timing.parts > 1 else {}),
+                    **({"rest": asdict(timing.rest)} if timing.rest is not None else {}),
                 }
                 for timing in self.timings
             ],
@@ -138,6 +159,7 @@ class BenchRecording:
                 tuple(timing["times_ms"]),
                 tuple(timing["beside_ms"]),
                 timing.get("parts", 1),
+                Rest(**timing["rest"]) if "rest" in timing else None,
             )
             for timing in record["timings"]
         )

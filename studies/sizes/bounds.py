@@ -29,18 +29,17 @@ class Limit:
     units: tuple[tuple[str, float], ...]
 
 
-def launches(size: Size) -> list[Spec]:
-    """What is launched for a size: a kernel, and the one that adds its parts."""
+def launches(size: Size) -> list[tuple[Spec, tuple[int, ...]]]:
+    """What is launched for a size, one after the other: kernels, and those that add their parts."""
     entry = catalog()[DISPATCHER]
-    adding = entry.adding(size) if isinstance(entry, Dispatcher) else None
-    return [spec for spec in (entry.pick(size), adding) if spec is not None]
+    assert isinstance(entry, Dispatcher)
+    return [launch for piece in entry.pieces(size) for launch in piece.launches]
 
 
 def limits_of(size: Size) -> list[Limit]:
     """The bounds of the launches of a size."""
     found = []
-    for spec in launches(size):
-        asked = [extent for name, extent in zip("MNK", size, strict=True) if name in spec.family.sizes]
+    for spec, asked in launches(size):
         analysis = spec.analyze(asked)
         bound = analysis.bound
         units = tuple((unit.name, round(unit.cycles / bound.cycles, 3)) for unit in bound.units[:2])

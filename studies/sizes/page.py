@@ -71,8 +71,8 @@ def _row(recording: BenchRecording, timing: Timing, limits: Sequence[Limit]) -> 
     return table_row(
         [
             " x ".join(map(str, timing.size)),
-            f"`{timing.kernel}`",
-            str(timing.parts) if timing.parts > 1 else "",
+            f"`{timing.kernel}`" + (f"; `{timing.rest.kernel}`" if timing.rest else ""),
+            _parts(timing),
             f"{speed.tflops:.1f}",
             report.percent(speed.of_cublas),
             f"{least:,.1f}",
@@ -80,6 +80,14 @@ def _row(recording: BenchRecording, timing: Timing, limits: Sequence[Limit]) -> 
             bound,
         ]
     )
+
+
+def _parts(timing: Timing) -> str:
+    """Among how many blocks K is divided, and for which rows if not for all."""
+    first = str(timing.parts) if timing.parts > 1 else ""
+    if timing.rest is None:
+        return first
+    return f"{first or 1}; {timing.rest.parts} of the last {timing.rest.rows:,} rows"
 
 
 def _next(recording: BenchRecording, timing: Timing) -> str:

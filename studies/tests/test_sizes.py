@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memsim.kernels import catalog, compiled
+from memsim.kernels import Dispatcher, catalog, compiled
 from memsim.validate.live import digest
-from studies.bench.recording import CUBLAS, BenchRecording
+from studies.bench.recording import CUBLAS, BenchRecording, Rest
 from studies.bench.table import speed_of
 from studies.sizes import CUBES, DISPATCHER, FOLDER, SIZES, bounds, page
 
@@ -26,8 +26,12 @@ def test_every_size_was_recorded_with_what_is_picked_now() -> None:
     assert recording.sizes == SIZES and recording.device.gpu == "NVIDIA H200"
     picked = {timing.size: timing for timing in recording.timings if timing.kernel != CUBLAS}
     for size in SIZES:
-        spec = catalog()[DISPATCHER].pick(size)
-        assert (picked[size].kernel, picked[size].parts) == (spec.name, spec.fixed.get("parts", 1))
+        sgemm = catalog()[DISPATCHER]
+        assert isinstance(sgemm, Dispatcher)
+        first, *others = sgemm.pieces(size)
+        assert (picked[size].kernel, picked[size].parts) == (first.spec.name, first.parts)
+        rest = [Rest(piece.spec.name, piece.size[0], piece.parts) for piece in others]
+        assert rest == [picked[size].rest] * len(rest) and bool(rest) == bool(picked[size].rest)
     assert {name: code.ptx for name, code in recording.kernels.items()} == {
         name: digest(compiled()[name].ptx()) for name in recording.kernels
     }
@@ -42,8 +46,9 @@ def test_the_bounds_are_of_what_was_recorded() -> None:
     kept = bounds.kept()
     assert set(kept) == set(SIZES)
     for size, limits in kept.items():
-        assert [limit.kernel for limit in limits] == [spec.name for spec in bounds.launches(size)]
-        assert [limit.ptx for limit in limits] == [digest(spec.ptx()) for spec in bounds.launches(size)]
+        launched = [spec for spec, _ in bounds.launches(size)]
+        assert [limit.kernel for limit in limits] == [spec.name for spec in launched]
+        assert [limit.ptx for limit in limits] == [digest(spec.ptx()) for spec in launched]
     assert kept[SMALL] == bounds.limits_of(SMALL)
 
 

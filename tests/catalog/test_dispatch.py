@@ -46,8 +46,8 @@ def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name:
     spec = compiled()[name]
     sites = [site for site in spec.analyze((256, 256, 132, 1)).sites if site.space == "shared"]
     assert all(site.conflicts == 0 for site in sites if site.op in ("load", "store"))
-    copies = [site for site in sites if site.op == "cp_async"]
-    assert bool(copies) != bool(spec.requires)  # by floats where nothing is said of N and K
+    copies = [site for site in sites if site.op == "cp_async" and site.conflicts]
+    assert bool(copies) == ("K" not in dict(spec.requires))  # A by floats
 
 
 @given(st.integers(1, 200), st.integers(1, 9))
@@ -92,13 +92,46 @@ def test_what_is_picked_takes_the_size_and_no_choice_is_faster(size: tuple[int, 
     picked = sgemm().pick(size)
     sizes = picked.sizes(size)
     assert list(sizes) == ["M", "N", "K"]
-    offers = [
-        (nanoseconds, spec.name)
+    offers = {
+        (choice.spec.name, parts): nanoseconds
         for choice in sgemm().choices
         if choice.takes(sizes)
-        for nanoseconds, spec in sgemm()._offers(choice, sizes)
+        for nanoseconds, parts, _ in sgemm()._offers(choice, sizes)
+    }
+    assert offers[picked.name, picked.fixed.get(PARTS, 1)] == min(offers.values())
+
+
+@given(st.tuples(*[st.integers(1, 9000)] * 3))
+def test_pieces_are_all_rows_and_the_first_fills_complete_waves(size: tuple[int, int, int]) -> None:
+    first, *others = sgemm().pieces(size)
+    assert first.first == 0 and first.size[1:] == size[1:]
+    if not others:
+        assert first.size == size and first.spec == sgemm().pick(size)
+        assert first.adding == sgemm().adding(size)
+        return
+    (rest,) = others
+    assert (rest.first, rest.size) == (first.size[0], (size[0] - first.size[0], *size[1:]))
+    for piece in (first, rest):
+        assert piece.spec == sgemm().pick(piece.size) and piece.adding == sgemm().adding(piece.size)
+    estimates = [sgemm()._best(dict(zip("MNK", each, strict=True)))[0] for each in (first.size, rest.size)]
+    assert sum(estimates) < sgemm()._best(dict(zip("MNK", size, strict=True)))[0]
+
+
+def test_two_pieces_are_the_product() -> None:
+    tile = KernelChoice(compiled()["tile_32x32x32_any"], pace=Pace(0.0, (1.0,)))
+    adding = SumOfParts(compiled()["sum_of_parts"], Adding(0.0, 1e-3))
+    pieced = replace(sgemm(), choices=(tile,), sum=adding)
+    size = (32 * MULTIPROCESSORS + 40, 9, 70)
+    first, rest = pieced.pieces(size)
+    assert (first.size[0], first.parts) == (32 * MULTIPROCESSORS, 1)
+    assert (rest.first, rest.size[0], rest.parts) == (first.size[0], 40, 3)
+    assert [(spec.name, asked) for spec, asked in rest.launches] == [
+        ("tile_32x32x32_any", (40, 9, 70)),
+        ("sum_of_parts", (40, 9)),
     ]
-    assert min(offers)[0] == next(ns for ns, name in sorted(offers) if name == picked.name)
+    arrays = pieced.run(size, seed=2)
+    error = np.abs(arrays["C"] - pieced.expected(arrays)["C"])
+    assert (error <= rounding_bound(arrays["A"], arrays["B"])).all()
 
 
 def test_a_pace_counts_rounds_of_blocks() -> None:
