@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from memsim.arch.units import WORD
 from memsim.isa.access import address_of, register_count
-from memsim.isa.op import Address, Effect, Flow, Op, Program, Register
+from memsim.isa.op import Address, Effect, Flow, Form, Op, Program, Register
 from memsim.launch import SPILLS
 
 STACK_POINTER = 1
@@ -38,6 +38,11 @@ def spilled_words(program: Program) -> dict[int, int]:
                 return {}
             found[op.index] = ((1 << register_count(op.form)) - 1) << first
     return found
+
+
+def is_part_of_a_word(form: Form) -> bool:
+    """Does a load or store move less than a register?"""
+    return not {"U8", "S8", "U16", "S16"}.isdisjoint(form.modifiers)
 
 
 def _leads_away(op: Op) -> bool:

@@ -8,7 +8,7 @@ from memsim.isa.control import is_fence_of_system
 from memsim.isa.op import Effect, Op, Predicate, Program
 from memsim.isa.reach import GLOBAL, LOCAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
-from memsim.isa.stack import spilled_words
+from memsim.isa.stack import is_part_of_a_word, spilled_words
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
@@ -121,7 +121,7 @@ class Dataflow(ControlGraph):
             index for index in wants_data if GLOBAL in spaces_written(ops[index])
         )
 
-        predicates = self.program.predicates
+        predicates, spills = self.program.predicates, self._spills
 
         def transfer(start: int, out: int) -> int:
             need = _Need(out)
@@ -133,9 +133,10 @@ class Dataflow(ControlGraph):
                     need.written(op.writes & predicates)
                     need.read(op.reads, None)
                     continue
-                hit = need.has(op.writes)
+                loaded, stored_to, overwritten = spills.get(index, (0, 0, 0))
+                hit = need.has(op.writes | stored_to)
                 if hit:
-                    need.killed(op.writes, op.guard)
+                    need.killed(op.writes | overwritten, op.guard)
                 if op.writes & predicates:
                     need.written(op.writes & predicates)
                 if op.effect is not Effect.MEMORY:
@@ -145,8 +146,9 @@ class Dataflow(ControlGraph):
                     continue
                 if hit or index in wants_data:
                     wanted.add(index)
-                    loads.update(self.places_read(op))
-                    need.read(op.reads, op.guard)
+                    if not loaded:
+                        loads.update(self.places_read(op))
+                    need.read(op.reads | loaded, op.guard)
                 else:
                     need.read(op.reads if op.record.steers else op.addresses, op.guard)
             return need.all()
@@ -168,13 +170,24 @@ class Dataflow(ControlGraph):
         return self._places(op, spaces, roots)
 
     def _places(self, op: Op, spaces: frozenset[str], roots: int) -> Places:
-        parts = {GLOBAL: roots, LOCAL: self._spilled.get(op.index, ANYWHERE)}
+        words = sum(self._spills[op.index][:2]) if op.index in self._spills else ANYWHERE
+        parts = {GLOBAL: roots, LOCAL: words}
         return frozenset((space, parts.get(space, 0)) for space in spaces)
 
     @cached_property
-    def _spilled(self) -> dict[int, int]:
-        """The words of the stack that an instruction accesses, as bits above that of `ANYWHERE`."""
-        return {index: words << ANYWHERE.bit_length() for index, words in spilled_words(self.program).items()}
+    def _spills(self) -> dict[int, tuple[int, int, int]]:
+        """What a load or store of spilled registers loads, stores, and overwrites, by its index.
+
+        A word of the stack is a slot like a register, after those of the program.
+        """
+        found = {}
+        for index, words in spilled_words(self.program).items():
+            form, slots = self.ops[index].form, words << self.program.slots
+            if form.opcode == "LDL":
+                found[index] = slots, 0, 0
+            else:
+                found[index] = 0, slots, 0 if is_part_of_a_word(form) else slots
+        return found
 
     def merged(self, roots: int) -> int:
         """Those of the roots that are pointers, with others that may alias them."""
