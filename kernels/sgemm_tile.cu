@@ -8,14 +8,15 @@
 // need few reads. STAGES tiles are in shared memory: the one that is multiplied, and those that are on their way.
 //   s_a[k][m ...]     lanes that differ in x only read the same
 //   s_b[k][n ...]     lanes that differ in y only read the same
-//   s_a[k][m] = ...   a warp stores 32 floats of BK / 4 different k and 32 / (BK / 4) rows; the lines are shifted so
+//   s_a[k][m] = ...   a warp copies 32 floats of BK / 4 different k and 32 / (BK / 4) rows; the lines are shifted so
 //                     that they lie in 32 banks: clean
 // gridDim.z blocks divide K. Each stores its product as if C were its own, behind those of the others, and
 // sum_of_parts.cu adds them.
 //
-// Where VEC is 4, N and K are multiples of 4: A is read by 16 bytes and stored transposed, B is copied by 16 bytes.
-// Where it is 1, both are copied by floats; memsim shows that rows of A which are a multiple of 128 bytes apart then
-// conflict where they are read.
+// A is copied by floats, which transposes it on the way. Where VEC is 4, N is a multiple of 4: B is copied and C is stored
+// by 16 bytes; where it is 1, B is copied by floats, too. Several steps of k share the copies of a tile: a warp that asks
+// for all of them at once waits until they are taken, and multiplies nothing meanwhile. memsim shows that rows of A which
+// are a multiple of 128 bytes apart conflict where they are read.
 // Block 32 * WM * WN * SLICES x 1, BLOCKS to a multiprocessor; grid.x covers N, grid.y covers M, grid.z divides K.
 // C is not read if beta is 0.
 
@@ -23,38 +24,36 @@ constexpr int UNIT = 32;  // lines of K that are not divided: which lines a bloc
 constexpr int BM = WM * LY * TM, BN = WN * LX * TN, BK = STEP * SLICES;
 constexpr int WARPS = WM * WN, THREADS = 32 * WARPS * SLICES;
 
+// Of the STEP lines of a slice, which are multiplied one after the other, those at which copies are made: by floats each
+// of the first SPREAD, by 16 bytes one.
+constexpr int SPREAD = STEP < 8 ? 2 : 4, COPY = SPREAD / 2;
+static_assert(SPREAD < STEP, "copies are on their way before the barrier");
+
 constexpr int GROUPS = BK / 4, A_ROWS = THREADS / GROUPS, A_LOADS = BM / A_ROWS;  // a thread brings 4 floats of a row
-constexpr int A_APART = VEC == 4 ? 1 : GROUPS;                                    // from one of them to the next
-constexpr int B_LINE = BN / VEC;
-static_assert(STAGES == 2 || VEC == 1, "A goes through registers, one tile ahead");
+constexpr int A_LINE = BM + 32 / GROUPS;
+constexpr int B_LINE = BN / VEC, B_LINES = THREADS / 32;  // by floats, a warp copies a line
+constexpr int B_COPIES = VEC == 4 ? (B_LINE * BK + THREADS - 1) / THREADS : BK / B_LINES;
 static_assert(BM % A_ROWS == 0 && THREADS % GROUPS == 0 && GROUPS <= 8, "the A tile cannot be divided");
-static_assert(VEC == 4 || (BN % 32 == 0 && BK % (THREADS / 32) == 0), "the B tile cannot be divided");
+static_assert(VEC == 4 || (BN % 32 == 0 && BK % B_LINES == 0), "the B tile cannot be divided");
 
-// Where line k of the A tile begins.
-constexpr int SHIFT = 32 / GROUPS;
-__device__ constexpr int a_line(int k)
-{
-    return VEC == 4 ? k * BM + k / 4 * SHIFT : k * (BM + SHIFT);
-}
-
-constexpr int A_FLOATS = a_line(BK), B_FLOATS = BK * BN, FLOATS = STAGES * (A_FLOATS + B_FLOATS);
+constexpr int A_FLOATS = A_LINE * BK, B_FLOATS = BK * BN, FLOATS = STAGES * (A_FLOATS + B_FLOATS);
 constexpr int ROWS = TM / SLICES;  // of its sums that a thread stores
+constexpr int C_SHIFT = LX == 4 ? 8 : 16;  // of a line of C in shared memory, so that pieces of several lines are clean
 static_assert(TM % SLICES == 0 && (SLICES - 1) * WARPS * 32 * ROWS * TN <= FLOATS, "there is no room for sums");
+static_assert(VEC == 4 || SLICES * WM * LY * (BN + C_SHIFT) <= FLOATS, "there is no room for lines of C");
 
 #define LOAD4(x) (*reinterpret_cast<const float4 *>(&(x)))
 #define STORE4(x) (*reinterpret_cast<float4 *>(&(x)))
 
-__device__ void copy16(float *to, const float *from)
+__device__ void copy16(unsigned to, const float *from)
 {
-    const unsigned address = __cvta_generic_to_shared(to);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(address), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
 }
 
-__device__ void copy4(float *to, const float *from, bool inside)
+__device__ void copy4(unsigned to, const float *from, bool inside)
 {
-    const unsigned address = __cvta_generic_to_shared(to);
     asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], 4; }"
-                 : : "r"(address), "l"(from), "r"((int)inside) : "memory");
+                 : : "r"(to), "l"(from), "r"((int)inside) : "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -83,74 +82,66 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
 
     // What it brings. A row or a column outside of the matrix is the last one again, or is left as it is: what is made
     // of it is not stored. Of the first tile only the lines that there are; the others are zero.
-    const int a_k = tid % GROUPS * (VEC == 4 ? 4 : 1), a_m = tid / GROUPS;
+    const int a_k = tid % GROUPS, a_m = tid / GROUPS;
     const float *from_a[A_LOADS];
 #pragma unroll
     for (int i = 0; i < A_LOADS; ++i)
         from_a[i] = A + (size_t)min(block_m + a_m + i * A_ROWS, M - 1) * K + k_begin + a_k;
     const int b_line = VEC == 4 ? 0 : tid / 32;
     const float *from_b = B + (size_t)(k_begin + b_line) * N + (VEC == 4 ? 0 : block_n + lane);
+    const unsigned first_a = __cvta_generic_to_shared(s_a + a_k * A_LINE + a_m);
+    const unsigned first_b = __cvta_generic_to_shared(s_b + (VEC == 4 ? tid * 4 : b_line * BN + lane));
 
-    float a[A_LOADS][4];
-    auto fetch_a = [&](bool all) {
+    float a[A_LOADS][4];  // of the first tile: only its lines of A go through registers
+    auto fetch_a = [&] {
 #pragma unroll
         for (int i = 0; i < A_LOADS; ++i) {
-            if (VEC == 4 && all) {
-                STORE4(a[i][0]) = LOAD4(from_a[i][0]);
+#pragma unroll
+            for (int e = 0; e < 4; ++e) a[i][e] = a_k + GROUPS * e < first ? from_a[i][GROUPS * e] : 0.0f;
+        }
+    };
+    auto store_a = [&] {
+#pragma unroll
+        for (int i = 0; i < A_LOADS; ++i) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e) s_a[(a_k + GROUPS * e) * A_LINE + a_m + i * A_ROWS] = a[i][e];
+        }
+    };
+    // A share of the copies of a tile, if there is one; of B only so many lines.
+    auto copy_a = [&](unsigned to, bool real, int share, int shares) {
+#pragma unroll
+        for (int i = A_LOADS * share / shares; i < A_LOADS * (share + 1) / shares; ++i) {
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+                copy4(to + 4 * (GROUPS * e * A_LINE + i * A_ROWS), from_a[i] + GROUPS * e, real);
+        }
+    };
+    auto copy_b = [&](unsigned to, bool real, int share, int shares, int lines = BK) {
+#pragma unroll
+        for (int i = B_COPIES * share / shares; i < B_COPIES * (share + 1) / shares; ++i) {
+            if constexpr (VEC == 4) {
+                const int at = tid + i * THREADS, line = at / B_LINE, col = at % B_LINE * 4;
+                if (B_LINE * BK % THREADS != 0 && at >= B_LINE * BK) break;
+                const float *const from = from_b + line * N + min(block_n + col, N - 4);
+                if (real && (lines == BK || line < lines)) copy16(to + i * THREADS * 16, from);
             } else {
 #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    a[i][e] = all || a_k + A_APART * e < first ? from_a[i][A_APART * e] : 0.0f;
+                for (int col = 0; col < BN; col += 32)
+                    copy4(to + 4 * (i * B_LINES * BN + col), from_b + col,
+                          real && (lines == BK || b_line + i * B_LINES < lines) && block_n + lane + col < N);
+                from_b += (size_t)B_LINES * N;
             }
         }
     };
-    auto store_a = [&](int buffer) {
+    auto clear_b = [&] {  // the lines of the first tile that there are not
 #pragma unroll
-        for (int i = 0; i < A_LOADS; ++i) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                s_a[buffer * A_FLOATS + a_line(a_k) + a_line(A_APART * e) + a_m + i * A_ROWS] = a[i][e];
-        }
-    };
-    auto copy_a = [&](int buffer) {
-#pragma unroll
-        for (int i = 0; i < A_LOADS; ++i) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                copy4(s_a + buffer * A_FLOATS + a_line(a_k) + a_line(A_APART * e) + a_m + i * A_ROWS,
-                      from_a[i] + A_APART * e, true);
-        }
-    };
-    auto copy_b = [&](int buffer, bool all) {
-        float *const tile = s_b + buffer * B_FLOATS;
-        if constexpr (VEC == 4) {
-#pragma unroll
-            for (int i = 0; i < B_LINE * BK; i += THREADS) {
-                const int at = tid + i, line = at / B_LINE, col = at % B_LINE * 4;
-                if (B_LINE * BK % THREADS != 0 && at >= B_LINE * BK) break;
-                if (all || line < first)
-                    copy16(tile + at * 4, from_b + line * N + min(block_n + col, N - 4));
-                else
-                    STORE4(tile[at * 4]) = {0.0f, 0.0f, 0.0f, 0.0f};
-            }
-        } else {
-#pragma unroll
-            for (int line = 0; line < BK; line += THREADS / 32) {
-#pragma unroll
-                for (int col = 0; col < BN; col += 32) {
-                    float *const to = tile + (b_line + line) * BN + lane + col;
-                    if (all || b_line + line < first)
-                        copy4(to, from_b + (size_t)line * N + col, block_n + lane + col < N);
-                    else
-                        to[0] = 0.0f;
-                }
-            }
-        }
+        for (int at = tid; at < B_FLOATS; at += THREADS)
+            if (at / BN >= first) s_b[at] = 0.0f;
     };
     auto advance = [&](int lines) {
 #pragma unroll
         for (int i = 0; i < A_LOADS; ++i) from_a[i] += lines;
-        from_b += (size_t)lines * N;
+        if (VEC == 4) from_b += (size_t)lines * N;  // else the copies have done it
     };
     auto commit = [] { asm volatile("cp.async.commit_group;" : : : "memory"); };
     auto arrive = [&] {  // the next tile is there; STAGES - 2 others may be on their way
@@ -159,10 +150,10 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
     };
 
     float r_a[2][TM], r_b[2][TN];  // the operands of this step of k, and of the next one
-    const float *const my_a = s_a + a_line(slice * STEP) + m, *const my_b = s_b + slice * STEP * BN + n;
+    const float *const my_a = s_a + slice * STEP * A_LINE + m, *const my_b = s_b + slice * STEP * BN + n;
     auto load_operands = [&](int set, int buffer, int k) {
 #pragma unroll
-        for (int i = 0; i < TM; i += 4) STORE4(r_a[set][i]) = LOAD4(my_a[buffer * A_FLOATS + a_line(k) + LY * i]);
+        for (int i = 0; i < TM; i += 4) STORE4(r_a[set][i]) = LOAD4(my_a[buffer * A_FLOATS + k * A_LINE + LY * i]);
 #pragma unroll
         for (int j = 0; j < TN; j += 4) STORE4(r_b[set][j]) = LOAD4(my_b[buffer * B_FLOATS + k * BN + LX * j]);
     };
@@ -180,16 +171,18 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
         }
     };
 
-    fetch_a(false);
-    copy_b(0, false);
-    store_a(0);
+    fetch_a();
+    copy_b(first_b, true, 0, 1, first);
+    clear_b();
+    store_a();
     commit();
+    if (VEC == 1) from_b -= (size_t)BK * N - (size_t)first * N;
     advance(first);
 #pragma unroll
     for (int stage = 1; stage < STAGES - 1; ++stage) {
         if (stage < tiles) {
-            copy_a(stage);
-            copy_b(stage, true);
+            copy_a(first_a + stage * (A_FLOATS * 4), true, 0, 1);
+            copy_b(first_b + stage * (B_FLOATS * 4), true, 0, 1);
             advance(BK);
         }
         commit();
@@ -203,13 +196,13 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
 #pragma unroll 1
     for (int left = tiles - 1; left > 0; --left) {
         const bool is_one = STAGES == 2 || left > STAGES - 2;
+        const unsigned to_a = first_a + empty * (A_FLOATS * 4), to_b = first_b + empty * (B_FLOATS * 4);
 #pragma unroll
         for (int k = 0; k < STEP; ++k) {
-            if (k == 0 && VEC == 4) fetch_a(true);
-            if (k == 0 && VEC == 1 && is_one) copy_a(empty);
-            if (k == 1 && is_one) copy_b(empty, true);
-            if (k == 1) commit();
-            if (k == STEP - 3 && VEC == 4) store_a(empty);
+            if (k < SPREAD) copy_a(to_a, is_one, k, SPREAD);
+            if (k < SPREAD && VEC == 1) copy_b(to_b, is_one, k, SPREAD);
+            if (k == COPY && VEC == 4) copy_b(to_b, is_one, 0, 1);
+            if (k == SPREAD - 1) commit();
             if (k == STEP - 2) advance(BK);
             if (k == STEP - 1) {
                 arrive();
@@ -220,10 +213,10 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
             multiply(k % 2);
         }
     }
-#pragma unroll 1
+#pragma unroll
     for (int k = 0; k < STEP; ++k) {  // the last tile: there is nothing to copy
-        load_operands(0, buffer, k);
-        multiply(0);
+        if (k + 1 < STEP) load_operands((k + 1) % 2, buffer, k + 1);
+        multiply(k % 2);
     }
 
     // Each slice keeps ROWS rows of its threads' sums, and adds what the other slices have of them.
@@ -256,16 +249,17 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
         }
     }
 
+    float *const part = C + (size_t)blockIdx.z * M * N;
+    if constexpr (VEC == 4) {
 #pragma unroll
-    for (int i = 0; i < ROWS; ++i) {
-        const int mine = slice * ROWS + i, row = block_m + m + mine / 4 * (4 * LY) + mine % 4;
-        if (row >= M) continue;
+        for (int i = 0; i < ROWS; ++i) {
+            const int mine = slice * ROWS + i, row = block_m + m + mine / 4 * (4 * LY) + mine % 4;
+            if (row >= M) continue;
 #pragma unroll
-        for (int j = 0; j < TN; j += 4) {
-            const int col = block_n + n + LX * j;
-            float *const to = C + ((size_t)blockIdx.z * M + row) * N + col;
-            if constexpr (VEC == 4) {
+            for (int j = 0; j < TN; j += 4) {
+                const int col = block_n + n + LX * j;
                 if (col >= N) continue;
+                float *const to = part + (size_t)row * N + col;
                 float4 c = {0.0f, 0.0f, 0.0f, 0.0f};
                 if (beta != 0.0f) c = LOAD4(to[0]);
                 c.x = alpha * kept[i][j + 0] + beta * c.x;
@@ -273,11 +267,33 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
                 c.z = alpha * kept[i][j + 2] + beta * c.z;
                 c.w = alpha * kept[i][j + 3] + beta * c.w;
                 STORE4(to[0]) = c;
-            } else {
-#pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    if (col + e < N) to[e] = alpha * kept[i][j + e] + (beta != 0.0f ? beta * to[e] : 0.0f);
             }
+        }
+        return;
+    }
+
+    // Rows of C begin anywhere: they go through shared memory, one of each thread at a time, so that a warp stores 32
+    // floats on end.
+    constexpr int C_LINE = BN + C_SHIFT;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+        __syncthreads();
+        float *const line = memory + ((slice * WM + warp % WM) * LY + y) * C_LINE + n;
+#pragma unroll
+        for (int j = 0; j < TN; j += 4)
+            STORE4(line[LX * j]) = {alpha * kept[i][j + 0], alpha * kept[i][j + 1],  //
+                                    alpha * kept[i][j + 2], alpha * kept[i][j + 3]};
+        __syncthreads();
+#pragma unroll
+        for (int at = 0; at < TN; ++at) {
+            const int chunk = at * (THREADS / 32) + tid / 32;
+            const int its = chunk / (BN / 32), col = chunk % (BN / 32) * 32 + lane;
+            const int mine = its / (WM * LY) * ROWS + i, its_m = its / LY % WM * (LY * TM) + its % LY * 4;
+            const int row = block_m + its_m + mine / 4 * (4 * LY) + mine % 4;
+            if (row >= M || block_n + col >= N) continue;
+            float *const to = part + (size_t)row * N + block_n + col;
+            const float c = memory[its * C_LINE + col];
+            to[0] = beta != 0.0f ? c + beta * to[0] : c;
         }
     }
 }

@@ -44,10 +44,9 @@ def test_every_tile_is_right_in_every_part(name: str, size: tuple[int, int, int]
 @pytest.mark.parametrize("name", TILES)
 def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name: str) -> None:
     spec = compiled()[name]
-    sites = [site for site in spec.analyze((256, 256, 132, 1)).sites if site.space == "shared"]
+    sites = [site for site in spec.analyze((256, 256, 128, 1)).sites if site.space == "shared"]
     assert all(site.conflicts == 0 for site in sites if site.op in ("load", "store"))
-    copies = [site for site in sites if site.op == "cp_async" and site.conflicts]
-    assert bool(copies) == ("K" not in dict(spec.requires))  # A by floats
+    assert any(site.conflicts for site in sites if site.op == "cp_async")
 
 
 @given(st.integers(1, 200), st.integers(1, 9))

@@ -11,6 +11,7 @@ from memsim.api.module import Module
 from memsim.api.running import analyze
 from memsim.isa.stack import spilled_words
 from memsim.kernel import Kernel, SassKernel
+from memsim.kernels import compiled as shipped
 from memsim.launch import SPILLS
 from memsim.simt.dataflow import Dataflow
 
@@ -69,6 +70,13 @@ def test_sums_are_not_needed_where_addresses_are_spilled_too(tmp_path: Path) -> 
 
     assert counts(costs(few), spilled=True)
     assert counts(costs(few), spilled=False) == counts(costs(compiled(tmp_path, TEXT)), spilled=False)
+
+
+def test_a_word_of_the_stack_that_is_used_again_has_another_value() -> None:
+    """This tile spills addresses, and later sums to the same words."""
+    flow = flow_of(shipped()["tile_128x64x16_any"].kernel())
+    assert spilled_words(flow.program)
+    assert "FFMA" not in {flow.ops[index].form.opcode for index in flow.needed()}
 
 
 def test_each_word_of_a_spilled_vector_counts(tmp_path: Path) -> None:
