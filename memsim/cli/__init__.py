@@ -102,9 +102,12 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code; `arguments` default to the process's own."""
-    if arguments is None:  # the process is ours
-        gc.set_threshold(BEFORE_COLLECTION)
-    return run(cli, arguments, "memsim")
+    if arguments is not None:
+        return run(cli, arguments, "memsim")
+    gc.set_threshold(BEFORE_COLLECTION)  # the process is ours
+    code = run(cli, arguments, "memsim")
+    gc.freeze()  # it ends: Python need not look for cycles in all that is left
+    return code
 
 
 def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> int:
