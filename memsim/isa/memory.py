@@ -74,7 +74,7 @@ def build_load(form: Form, binder: Binder) -> Run:
                 words = np.ascontiguousarray(pairs).view(np.int32)
                 for slot, word in zip(slots[i : i + 2], (words[:, ::2], words[:, 1::2])):
                     if slot is not None:
-                        machine.write(slot, from_array(word.astype(np.int64)), active)
+                        machine.write(slot, word_of(word), active)
             return
         for i, slot in enumerate(slots):
             if slot is None:
@@ -95,6 +95,13 @@ def build_load(form: Form, binder: Binder) -> Run:
                 machine.write(slot, poison, active)
 
     return framed(form, binder, SPACES[form.opcode[2:]], "load", width, move, forget)
+
+
+def word_of(array: np.ndarray) -> Any:
+    """Loaded words, int32, as a register; if all threads differ, most often read as floats."""
+    if min(array.shape) > 1:
+        return np.ascontiguousarray(array).view(np.float32)
+    return from_array(array.astype(np.int64))
 
 
 def store_opcode(name: str, space: str) -> Callable[[Any], Any]:

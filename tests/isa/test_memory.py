@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.isa.memory import word_of
 from memsim.isa.op import SLOTS, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
@@ -481,3 +482,13 @@ def test_unknown_forms_are_refused(text: str) -> None:
 
 def test_masks_are_parts() -> None:
     assert isinstance(ODD, Part) and to_bools(ODD).sum() == 16
+
+
+@pytest.mark.parametrize("shape", [(3, 32), (3, 1), (1, 32), (1, 1)])
+def test_words_of_wide_loads_keep_their_bits(shape: tuple[int, int]) -> None:
+    """Also those that would be signalling NaN as floats."""
+    pairs = np.random.default_rng(3).integers(-(2**31), 2**31, (shape[0], 2 * shape[1])).astype(np.int32)
+    pairs[0, 0] = 0x7FA00001
+    for which in (0, 1):
+        found = to_array(ints(word_of(pairs[:, which::2]), 32))
+        assert np.array_equal(found, pairs[:, which::2])
