@@ -145,6 +145,8 @@ def _shared(access: PredictedAccess, arch: Arch) -> Figures:
     else:
         page = shared_source_page(requests.addresses, width, op, requests.active, arch)
     known = not (page.wavefronts == UNKNOWN).any()
+    if operation("shared", op).is_copy and is_guarded(access.site.instruction):
+        known &= bool(requests.times.sum() == access.site.instructions)  # the page may count the others, too
     columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
     return {name: _sum(requests, column) if known else None for name, column in columns}
 
