@@ -106,7 +106,7 @@ def test_a_wrong_figure_is_named_with_its_instruction(opcode: str, metric: str) 
 
 @pytest.mark.parametrize(("by", "verdict"), [(0, EXACT), (1, DIFFERENT), (-1, UNMODELLED)])
 def test_of_a_guarded_copy_the_profiler_may_lose_some_but_never_adds_any(by: int, verdict: str) -> None:
-    kernel, opcode, metric = "tile_128x64x8_any", "@!P3 LDGSTS.E", "memory_l1_wavefronts_shared"
+    kernel, opcode, metric = "tile_64x128x16_any", "@!P3 LDGSTS.E", "memory_l1_wavefronts_shared"
     profiles, address = with_figure(recorded(kernel).profiles, opcode, metric, by)
     comparison = compare_code(profiles, analysis(kernel))
     (row,) = (row for row in comparison.rows if row.address == address)
