@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from memsim.arch import SM_90
 from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
+from memsim.kernels import catalog
 from memsim.validate.device import slug
 from memsim.validate.rates.judge_loops import Rated, judge_rates
 from memsim.validate.rates.rates_recording import STREAM, RateLaunch, newest_rates
@@ -38,9 +39,15 @@ def rates_table() -> str:
 
 
 def catalogue_table() -> str:
-    """Kernels of the catalogue, nearest to their bounds first."""
-    kernels = (rated for rated in _judged() if rated.launch.is_of_catalogue)
+    """Kernels of the catalogue, nearest to their bounds first; without those that have changed since."""
+    kernels = (rated for rated in _judged() if _is_unchanged(rated.launch))
     return _table("kernel", sorted(kernels, key=lambda rated: rated.cycles / rated.bound))
+
+
+def _is_unchanged(launch: RateLaunch) -> bool:
+    """Whether it ran the code that a kernel of the catalogue has now."""
+    kernel = catalog().get(launch.name)
+    return kernel is not None and kernel.job().loaded.origin.digest == launch.digest
 
 
 def _judged() -> list[Rated]:

@@ -49,7 +49,9 @@ def _leads_away(op: Op) -> bool:
     """Is the address in local memory computed, or the stack pointer used for other than spills?"""
     slots = [one.slot for one in op.form.operands if isinstance(one, Register)]
     if op.effect is Effect.MEMORY and any(space == "local" for _, space in op.touches):
-        at = next(one for one in op.form.operands if isinstance(one, Address))
+        at = next((one for one in op.form.operands if isinstance(one, Address)), None)
+        if at is None:  # a call that cannot be followed
+            return True
         fixed = at.base is not None and at.base.slot == STACK_POINTER and at.uniform is None
         return not fixed or STACK_POINTER in slots
     reads = bool(op.reads >> STACK_POINTER & 1 or op.addresses >> STACK_POINTER & 1)

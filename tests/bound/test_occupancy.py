@@ -63,15 +63,19 @@ def test_limits_are_those_that_were_recorded(launch: RateLaunch) -> None:
     assert found.blocks == min(count for name, count in of.items() if name.startswith("occupancy_limit"))
 
 
-@pytest.mark.parametrize(
-    "launch", [one for one in RECORDED if one.is_of_catalogue], ids=lambda launch: launch.name
-)
-def test_cubins_of_the_catalogue_say_what_the_driver_gave(launch: RateLaunch) -> None:
-    held = catalog()[launch.name].job().loaded.code.resources
-    assert held is not None
-    assert held.registers == launch.counters["launch__registers_per_thread"]
-    assert held.static_shared == launch.counters["launch__shared_mem_per_block_static"]
-    assert held.barriers == launch.counters["launch__barrier_count"]
+def test_cubins_of_the_catalogue_say_what_the_driver_gave() -> None:
+    compared = []
+    for launch in (one for one in RECORDED if one.name in catalog()):
+        loaded = catalog()[launch.name].job().loaded
+        held = loaded.code.resources
+        if loaded.origin.digest != launch.digest:
+            continue  # compiled from another source since
+        assert held is not None
+        assert held.registers == launch.counters["launch__registers_per_thread"]
+        assert held.static_shared == launch.counters["launch__shared_mem_per_block_static"]
+        assert held.barriers == launch.counters["launch__barrier_count"]
+        compared.append(launch.name)
+    assert len(compared) >= 30
 
 
 def test_too_many_registers_for_a_block_leave_none() -> None:
