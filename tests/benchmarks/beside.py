@@ -2,8 +2,8 @@
 
 `python -m tests.benchmarks.beside COMMIT` analyzes kernel_v4 by both, round after round, and starts Python
 with numpy in each round. What is printed for each are medians, as multiples of that start, so that machines
-and their other work cancel out. Nothing is taken from memsim's cache (at 4fc12f5 `analyze` has none);
-bytecode is kept, as wherever pip installs a package.
+and their other work cancel out. Nothing is taken from memsim's cache; bytecode is kept, as wherever pip
+installs a package.
 """
 
 from __future__ import annotations
@@ -42,13 +42,28 @@ def processor_seconds(arguments: list[str], folder: Path, environment: dict[str,
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def analysis(folder: Path, extent: int) -> list[str]:
+    """The command that analyzes kernel_v4 anew: without the cache, if the checkout has one."""
+    words = ["-m", "memsim", "analyze"]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    shown = subprocess.run(
+        [sys.executable, *words, "--help"],
+        cwd=folder,
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    anew = ["--no-cache"] if "--no-cache" in shown.stdout else []
+    return [*words, "kernel_v4", "--size", f"{extent},{extent},{extent}", *anew]
+
+
 def measured(earlier: Path, extent: int, rounds: int) -> dict[str, float]:
     """Medians in seconds: of Python with numpy, of the earlier checkout, of this one."""
-    analyze = ["-m", "memsim", "analyze", "kernel_v4", "--size", f"{extent},{extent},{extent}"]
     commands = {
         "numpy": (["-c", "import numpy"], ROOT),
-        "earlier": (analyze, earlier),
-        "now": ([*analyze, "--no-cache"], ROOT),
+        "earlier": (analysis(earlier, extent), earlier),
+        "now": (analysis(ROOT, extent), ROOT),
     }
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     times: dict[str, list[float]] = {name: [] for name in commands}
