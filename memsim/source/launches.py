@@ -301,4 +301,7 @@ class _LaunchReader:
             said = declared[0] if len(declared) == 1 else text
         said = substituted(said, self.bound)
         value = self.scope.value(said)
-        return Size(text, value, self.scope.asked(said) if value is None else ())
+        if value is not None:
+            return Size(text, value)
+        asked = self.scope.asked(said)
+        return Size(text, None, self.scope.asked(text) if asked is None else asked)

@@ -127,6 +127,16 @@ def test_values_of_names_in_a_project(file: Path, memsim: Run) -> None:
     assert bad.code == 2 and "let[...]: Expected `int | float`, got `str`" in bad.out + bad.err
 
 
+def test_a_size_that_is_read_at_run_time_is_asked_for_by_its_name(file: Path, memsim: Run) -> None:
+    at_run_time = "int many = atoi(argv[1]);\n    shift<float, 64><<<N / 64, many"
+    file.write_text(SOURCE.replace("shift<float, 64><<<N / 64, 64", at_run_time))
+    line = memsim("analyze", "mine.cu").out.splitlines()[2]
+    assert line.endswith("--kernel 'shift<float, 64>' --let many=... --let by=...")
+    done = memsim("analyze", "mine.cu", "--let", "many=64", "--let", "by=1")
+    assert done.code == 0, done.err
+    assert "block (64,1,1)" in done.out
+
+
 def test_a_launch_that_calls_what_is_not_in_the_file(file: Path, memsim: Run) -> None:
     file.write_text(SOURCE.replace("N / 64, 64>>>", "blocks_for(N), 64, bytes()>>>"))
     line = memsim("analyze", "mine.cu").out.splitlines()[2]
