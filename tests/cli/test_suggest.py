@@ -245,4 +245,4 @@ def test_what_the_source_does_not_say_is_asked_for(memsim: Memsim, tile: Path) -
     Path("program.cu").write_text(PROGRAM.replace("const int n = 64", 'int n = atoi(getenv("N"))'))
     done = memsim("suggest", "program.cu")
     assert done.code == 2
-    assert "needs --grid, --arg for" in done.err
+    assert "needs --let n\n" in done.err

@@ -18,6 +18,7 @@ from memsim.arch import SM_90
 from memsim.kernel import Kernel
 from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
+from memsim.model.local import local_access
 from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
 from tests.few import few
@@ -47,6 +48,12 @@ class BruteForce:
             return  # not measured: the analysis has a row without counts
         addresses = self.written_out(address)[used]
         lanes = lanes[used]
+        if site.space == "local":
+            spilled = local_access(addresses, site.width, site.op, lanes)
+            for name in ("requests", "sectors"):
+                count[name] += int(getattr(spilled, name).sum())
+            count["ideal"] += int(spilled.ideal_sectors.sum())
+            return
         count["requests"] += len(lanes)
         if site.space == "shared":
             if other is None:
