@@ -1,17 +1,13 @@
-"""What a CUDA source tells about its kernels and launches: command lines for `memsim analyze mine.cu`,
-completed from the source's own launches, and what is missing.
-"""
+"""What a CUDA source tells about its kernels and launches: command lines for `memsim analyze mine.cu`."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from memsim.errors import MemsimError
 from memsim.source.declared import closing, without_comments
 from memsim.source.elements import element
 from memsim.source.expressions import Number, evaluate
@@ -97,83 +93,10 @@ def offers(text: str, given: Mapping[str, Number] | None = None) -> tuple[Offer,
             if not kernel.template or (launch.template and not launch.unknown):
                 named.setdefault(_instance(kernel, launch), launch)
         if named:
-            found += [_offer(text, kernel, name, launch, values) for name, launch in named.items()]
+            found += [offer_of(text, kernel, name, launch, values) for name, launch in named.items()]
         else:
-            found.append(_offer(text, kernel, _unnamed(kernel), own[0] if own else None, values))
+            found.append(offer_of(text, kernel, unnamed(kernel), own[0] if own else None, values))
     return tuple(found)
-
-
-def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
-    """The launch options, completed with kernel, grid, block, shared bytes and arguments of the source's
-    launch.
-
-    Arguments only if all their values are known and the user passed none. `let` has values of names that the
-    source leaves open.
-
-    Raises:
-        MemsimError: everything that is still missing, with a command line to start from, or a name that the
-            source does not leave open.
-    """
-    said = dict(said)
-    values: dict[str, Number] = said.pop("let", None) or {}
-    _check_names(file, text, values, spell)
-    known = offers(text, values)
-    wanted = said.get("kernel")
-    chosen = [offer for offer in known if _means(offer, wanted)]
-    if not chosen and wanted is not None and "<" in wanted:  # an instance not launched in the source
-        chosen = [
-            _offer(text, kernel, wanted, None, values) for kernel in kernels(text) if _makes(kernel, wanted)
-        ]
-    if len(chosen) != 1:
-        if said.get("grid") is not None and said.get("block") is not None:
-            return dict(said)  # the code tells which kernels there are
-        raise _undecided(file, known, said, spell)
-    (offer,) = chosen
-    given = dict(said)
-    if (
-        given.get("kernel") is None
-        and "<" in offer.name
-        and "..." not in offer.name
-        and offer.kernel.template
-    ):
-        given["kernel"] = offer.name
-    launch = offer.launch
-    if launch is not None:
-        for key, sizes in (("grid", launch.grid), ("block", launch.block)):
-            numbers = _numbers(sizes)
-            if given.get(key) is None and numbers:
-                given[key] = numbers
-        if given.get("shared_bytes") is None and launch.shared is not None and launch.shared.value:
-            given["shared_bytes"] = launch.shared.value
-    if given.get("args") is None and (launch or values) and not any(word.asked for word in offer.arguments):
-        given["args"] = [word.text for word in offer.arguments]
-    if given.get("args") is None and (launch or values) and not any(word.asked for word in offer.arguments):
-        given["args"] = [word.text for word in offer.arguments]
-    missing = list(_missing(offer, given, spell))
-    if missing:
-        raise MemsimError(
-            f"{offer.kernel.signature} needs {', '.join(missing)}",
-            file=file,
-            line=offer.kernel.line,
-            hint=command_line(file, offer, given=values),
-        )
-    return given
-
-
-def _missing(offer: Offer, given: Mapping[str, Any], spell: Any) -> Iterator[str]:
-    """The options that a launch still needs."""
-    names: list[str] = []
-    for key, word in offer.shape.items():
-        if given.get(key) is None:
-            names += () if word.by_hand else word.asked
-            yield from [spell(key)] if word.by_hand else ()
-    arguments = given.get("args")
-    if arguments is None and offer.launch is not None:
-        names += [name for word in offer.arguments for name in word.asked]
-    else:
-        absent = offer.kernel.parameters[len(arguments or ()) :]
-        yield from (f"{spell('args')} for {parameter}" for parameter in absent)
-    yield from (f"{spell('let')} {name}" for name in dict.fromkeys(names))
 
 
 def lines(file: str, text: str, verb: str = "analyze") -> list[str]:
@@ -214,81 +137,21 @@ def _instance(kernel: KernelSource, launch: LaunchSource) -> str:
     return f"{kernel.name}<{', '.join(launch.template)}>" if kernel.template else kernel.name
 
 
-def _unnamed(kernel: KernelSource) -> str:
-    """A template's name with its parameters in place of arguments."""
+def unnamed(kernel: KernelSource) -> str:
+    """A kernel's name; a template's with its parameters in place of arguments."""
     if not kernel.template:
         return kernel.name
     return f"{kernel.name}<{', '.join(parameter.name or parameter.kind for parameter in kernel.template)}>"
 
 
-def _means(offer: Offer, wanted: str | None) -> bool:
-    """Does the user mean this kernel?"""
-    if wanted is None:
-        return True
-    squeezed = re.sub(r"\s", "", wanted)
-    names = (offer.name, offer.kernel.name, offer.name.rpartition("::")[2] if "<" not in offer.name else "")
-    plain = offer.kernel.plain
-    if squeezed in (re.sub(r"\s", "", name) for name in names) or squeezed == plain:
-        return True
-    return squeezed.startswith(f"{plain}<") and "<" in offer.name and _is_open(offer)
-
-
-def _makes(kernel: KernelSource, instance: str) -> bool:
-    """Is it the template of the instance that the user names?"""
-    return bool(kernel.template) and instance.partition("<")[0].strip() in (kernel.name, kernel.plain)
-
-
-def _is_open(offer: Offer) -> bool:
-    """Is it a template without an instance in the source?"""
-    return bool(offer.kernel.template) and offer.name == _unnamed(offer.kernel)
-
-
-def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell: Any) -> MemsimError:
-    wanted = said.get("kernel")
-    if not known:
-        return MemsimError(
-            f"{file} needs {spell('grid')} and {spell('block')}",
-            hint="its text contains no kernel: a macro may define them, or a header",
-        )
-    missing = [spell(key) for key in ("kernel", "grid", "block") if said.get(key) is None]
-    about = f"has no kernel {wanted}" if wanted else f"has {len(known)} kernels"
-    return MemsimError(
-        f"{about}, and needs {', '.join(missing)}" if missing else about,
-        file=file,
-        hint="\n".join(command_line(file, offer) for offer in known),
-    )
-
-
-def _check_names(file: str, text: str, values: Mapping[str, Number], spell: Any) -> None:
-    """Raise a MemsimError if a value is given for what no kernel or launch of the source uses."""
-    if not values:
-        return
-    plain = offers(text)
-    asked = [name for offer in plain for name in offer.asked]
-    scopes = [offer.launch.scope for offer in plain if offer.launch is not None]
-    known = {*asked, *(name for scope in scopes for name in (*scope.constants, *scope.initialized))}
-    for name in values:
-        if name not in known:
-            names = ", ".join(dict.fromkeys(asked)) or "none"
-            raise MemsimError(
-                f"{spell('let')} {name}: no launch in the source uses it",
-                file=file,
-                hint=f"names without a value: {names}",
-            )
-
-
-def _numbers(sizes: Sequence[Size]) -> tuple[int, ...]:
-    numbers = tuple(size.value for size in sizes if size.value is not None)
-    return numbers if len(numbers) == len(sizes) else ()
-
-
-def _offer(
+def offer_of(
     text: str,
     kernel: KernelSource,
     name: str,
     launch: LaunchSource | None,
     given: Mapping[str, Number],
 ) -> Offer:
+    """What to type for a kernel; `name`: of the instance, if it is a template, and `given` as in `offers`."""
     template = launch.template if launch else split(name.partition("<")[2].removesuffix(">"))
     types = dict(zip((parameter.name for parameter in kernel.template), map(str.strip, template)))
     code = without_comments(text)
@@ -305,10 +168,10 @@ def _offer(
         drafted.argument(parameter, passed[place] if place < len(passed) else parameter.name)
         for place, parameter in enumerate(kernel.parameters)
     )
-    open_template = name == _unnamed(kernel) and bool(kernel.template) and launch is None
-    unnamed = tuple(one.name for one in kernel.template if one.default is None) if open_template else ()
+    is_open = name == unnamed(kernel) and bool(kernel.template) and launch is None
+    absent = tuple(one.name for one in kernel.template if one.default is None) if is_open else ()
     alone = len(kernels(text)) == 1 and not kernel.template
-    return Offer(kernel, launch, name, alone, shape, arguments, unnamed)
+    return Offer(kernel, launch, name, alone, shape, arguments, absent)
 
 
 def _shape(key: str, sizes: Sequence[Size]) -> Word:

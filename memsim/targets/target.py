@@ -204,7 +204,7 @@ def _completed(
     """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
-        from memsim.targets.offers import completed
+        from memsim.targets.completed import completed
 
         try:
             return completed(file, read_bytes(path).decode("utf-8", "replace"), said, spell)
