@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, reduce
+from operator import or_
+from typing import Protocol, TypeVar
 
 from memsim.isa.op import Barrier, Flow, Op, Predicate, Program
+
+
+class Joined(Protocol):
+    """What holds at a place; `|` is what holds before a branch to two of them."""
+
+    def __or__(self: State, other: State, /) -> State: ...
+
+
+State = TypeVar("State", bound=Joined)
 
 
 def barrier_slot(op: Op) -> int:
@@ -100,9 +112,12 @@ class ControlGraph:
             for start, end in self.basic_blocks
         }
 
-    def backward(self, transfer: object) -> dict[int, int]:
-        """The least fixed point of a backward analysis on basic blocks."""
-        at: dict[int, int] = {start: 0 for start, _ in self.basic_blocks}
+    def backward(self, transfer: Callable[[int, State], State], nothing: State) -> dict[int, State]:
+        """The least fixed point of a backward analysis on basic blocks.
+
+        transfer: (first instruction, what holds behind a basic block) -> what holds before it.
+        """
+        at = {start: nothing for start, _ in self.basic_blocks}
         before: dict[int, list[int]] = {start: [] for start in at}
         for start, ways in self.next_basic_blocks.items():
             for one in ways:
@@ -112,10 +127,7 @@ class ControlGraph:
         while work:
             start = work.pop()
             waiting.discard(start)
-            out = 0
-            for following in self.next_basic_blocks[start]:
-                out |= at[following]
-            found = transfer(start, out)  # type: ignore[operator]
+            found = transfer(start, reduce(or_, (at[one] for one in self.next_basic_blocks[start]), nothing))
             if found != at[start]:
                 at[start] = found
                 for one in before[start]:

@@ -5,64 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 
 from memsim.isa.control import is_fence_of_system
-from memsim.isa.op import Effect, Op, Predicate, Program
+from memsim.isa.op import Effect, Op, Program
 from memsim.isa.reach import GLOBAL, LOCAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
 from memsim.isa.stack import is_part_of_a_word, spilled_words
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
+from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
-
-
-class _Need:
-    """The slots that are needed at a point: in all lanes, or only in those for which a guard holds.
-
-    A slot that is written under a guard stays needed only where the guard does not hold; after `@P0 R2 =
-    ...`, a `@P0 ... = R2` does not need an older R2.
-    """
-
-    def __init__(self, everywhere: int) -> None:
-        self.everywhere = everywhere
-        self.where: dict[tuple[int, bool], int] = {}
-
-    def all(self) -> int:
-        """Slots needed in any lane."""
-        found = self.everywhere
-        for slots in self.where.values():
-            found |= slots
-        return found
-
-    def has(self, slots: int) -> bool:
-        """Is one of these needed in any lane?"""
-        return bool(self.everywhere & slots) or any(own & slots for own in self.where.values())
-
-    def killed(self, slots: int, guard: Predicate | None) -> None:
-        """Backward over a write of `slots`: where the old values are still needed."""
-        if guard is None or guard.slot is None:
-            self.everywhere &= ~slots
-            self.where = {key: own & ~slots for key, own in self.where.items() if own & ~slots}
-            return
-        holds, fails = (guard.slot, guard.negated), (guard.slot, not guard.negated)
-        moved = self.everywhere & slots
-        self.everywhere &= ~slots
-        if holds in self.where:
-            self.where[holds] &= ~slots
-        if moved:
-            self.where[fails] = self.where.get(fails, 0) | moved
-
-    def written(self, predicates: int) -> None:
-        """Backward over a write of predicates: guards by them have another meaning before it."""
-        for key in [key for key in self.where if predicates >> key[0] & 1]:
-            self.everywhere |= self.where.pop(key)
-
-    def read(self, slots: int, guard: Predicate | None) -> None:
-        """Backward over a read."""
-        if guard is None or guard.slot is None:
-            self.everywhere |= slots
-            return
-        self.everywhere |= 1 << guard.slot
-        key = (guard.slot, guard.negated)
-        self.where[key] = self.where.get(key, 0) | slots & ~(1 << guard.slot)
 
 
 class Dataflow(ControlGraph):
@@ -86,7 +36,7 @@ class Dataflow(ControlGraph):
                 if op.guard is None:
                     killed |= op.writes
             effects[start] = used, killed
-        return self.backward(lambda start, out: effects[start][0] | (out & ~effects[start][1]))
+        return self.backward(lambda start, out: effects[start][0] | (out & ~effects[start][1]), 0)
 
     def needed(
         self, pointers: int = -1, same: dict[int, int] | None = None, in_global: int = 0
@@ -123,8 +73,8 @@ class Dataflow(ControlGraph):
 
         predicates, spills = self.program.predicates, self._spills
 
-        def transfer(start: int, out: int) -> int:
-            need = _Need(out)
+        def transfer(start: int, out: Needed) -> Needed:
+            need = out | Needed()
             for index in range(ends[start] - 1, start - 1, -1):
                 op = ops[index]
                 if op.effect is Effect.NONE:
@@ -134,26 +84,27 @@ class Dataflow(ControlGraph):
                     need.read(op.reads, None)
                     continue
                 loaded, stored_to, overwritten = spills.get(index, (0, 0, 0))
-                hit = need.has(op.writes | stored_to)
-                if hit:
+                users = need.guards(op.writes | stored_to)
+                if users:
                     need.killed(op.writes | overwritten, op.guard)
                 if op.writes & predicates:
                     need.written(op.writes & predicates)
                 if op.effect is not Effect.MEMORY:
-                    if hit:
+                    if users:
                         wanted.add(index)
-                        need.read(op.reads, op.guard)
+                    for guard in guards_of_operands(op, users):
+                        need.read(op.reads, guard)
                     continue
-                if hit or index in wants_data:
+                if users or index in wants_data:
                     wanted.add(index)
                     if not loaded:
                         loads.update(self.places_read(op))
                     need.read(op.reads | loaded, op.guard)
                 else:
                     need.read(op.reads if op.record.steers else op.addresses, op.guard)
-            return need.all()
+            return need
 
-        self.backward(transfer)
+        self.backward(transfer, Needed())
         return frozenset(wanted), frozenset(loads)
 
     def places_read(self, op: Op) -> Places:

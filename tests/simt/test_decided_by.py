@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memsim.sass.decode import decode
-from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.dataflow import Dataflow
+from tests.simt.listings import listing
 
 STORE = "STG.E desc[UR4][R8.64], R1"
 #: Lanes with a rare operand call a function, and the others compute; R2 depends on R1.
@@ -33,20 +33,6 @@ SLOW = """
     MUFU.RSQ R2, -QNAN
     RET.REL.NODEC R4 `(kernel)
 """
-
-
-def listing(text: str) -> Listing:
-    """A listing of instructions and labels; `{behind}` is the address behind the call that follows."""
-    lines: list[ListingLine] = []
-    labels = {"kernel": 0}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        if line.endswith(":"):
-            labels[line[:-1]] = 16 * len(lines)
-            continue
-        guard, _, rest = line.partition(" ") if line.startswith("@") else ("", "", line)
-        rest = rest.replace("{behind}", f"{16 * len(lines) + 32:#x}")
-        lines.append(ListingLine(16 * len(lines), guard[1:] or None, rest, None))
-    return Listing("kernel", tuple(lines), labels)
 
 
 def decided(text: str) -> list[str]:

@@ -1,0 +1,144 @@
+"""What addresses and branches need, in which lanes. What is left out changes none of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memsim.isa.op import PREDICATE, Effect, Flow, Op, Program
+from memsim.kernels import compiled
+from memsim.sass.decode import decode
+from memsim.simt.dataflow import Dataflow
+from tests.simt.listings import listing
+
+#: R4 is a product that an address under P1 overwrites; R6 depends on it in all lanes.
+REUSED = """
+    FMUL R4, R2, R3
+    ISETP.NE.AND P1, PT, R1, 0x20, PT
+    @P1 SEL R4, RZ, 0x1, !P0
+    {between}
+    IADD3 R6, R4, R5, RZ
+    {after}
+    @P1 STS [R6], R7
+    EXIT
+"""
+
+
+def needed(text: str) -> set[str]:
+    program = decode(listing(text))
+    return {program.ops[index].form.opcode for index in Dataflow(program).needed()}
+
+
+@pytest.mark.parametrize(
+    ("between", "after"),
+    [("", ""), ("", "BSSY B0, `(.on)\n.on:"), ("@P2 BRA `(.on)\nIADD3 R5, R5, 0x1, RZ\n.on:", "")],
+    ids=["straight", "basic block", "branch"],
+)
+def test_a_value_that_no_lane_uses_is_not_needed(between: str, after: str) -> None:
+    """Where P1 does not hold, the sum of a product is computed, too, but nobody reads it."""
+    assert "FMUL" not in needed(REUSED.format(between=between, after=after))
+
+
+@pytest.mark.parametrize(
+    ("between", "after"),
+    [
+        ("", "ISETP.NE.AND P1, PT, R9, 0x20, PT"),
+        ("SHFL.IDX PT, R4, R4, RZ, 0x1f", ""),
+        ("@P1 IADD3 R4, R4, 0x1, RZ", "STS [R6], R7"),
+        ("@!P1 IADD3 R5, R4, 0x1, RZ", "@!P1 STS [R5], R7"),
+        ("", "@P2 STS [R6], R7"),
+    ],
+    ids=["another guard of that name", "other lanes", "all lanes", "the other lanes", "another guard"],
+)
+def test_a_value_that_some_lane_uses_is_needed(between: str, after: str) -> None:
+    assert "FMUL" in needed(REUSED.format(between=between, after=after))
+
+
+def test_a_sum_whose_carry_is_the_guard_is_computed_from_known_values() -> None:
+    text = REUSED.format(between="", after="")
+    assert "FMUL" in needed(text.replace("IADD3 R6,", "IADD3 R6, P1,"))
+    assert "FMUL" not in needed(text.replace("IADD3 R6,", "IADD3 R6, P2,"))
+
+
+def test_the_sums_of_a_tile_are_not_needed() -> None:
+    """Registers of sums are used again for addresses that only some lanes have."""
+    for name in ("tile_32x32x32", "tile_32x32x32_any", "tile_32x96x32_any"):
+        program = compiled()[name].kernel().code.machine.program  # type: ignore[union-attr]
+        assert "FFMA" not in {program.ops[index].form.opcode for index in Dataflow(program).needed()}
+
+
+# --- random programs, lane by lane ----------------------------------------------------------------
+
+REGISTERS, PREDICATES, STEPS = 5, 3, 60
+register = st.integers(1, REGISTERS).map("R{}".format)
+predicate = st.integers(0, PREDICATES - 1).map("P{}".format)
+guard = st.one_of(st.just(""), st.builds("@{}{} ".format, st.sampled_from(["", "!"]), predicate))
+
+
+def lines(places: st.SearchStrategy[int]) -> st.SearchStrategy[str]:
+    """One line of a program with labels .0, .1, ..."""
+    return st.one_of(
+        st.builds("{}IADD3 {}, {}, {}, RZ".format, guard, register, register, register),
+        st.builds("{}SEL {}, {}, {}, {}".format, guard, register, register, register, predicate),
+        st.builds("{}MOV {}, {}".format, guard, register, register),
+        st.builds("{}ISETP.GT.AND {}, PT, {}, {}, PT".format, guard, predicate, register, register),
+        st.builds("{}STS [{}], R7".format, guard, register),
+        st.builds("{}BRA `(.{})".format, guard, places),
+    )
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    count = draw(st.integers(4, 14))
+    line = lines(st.integers(0, count - 1))
+    return decode(listing("\n".join(f".{at}:\n{draw(line)}" for at in range(count)) + "\nEXIT"))
+
+
+def computed(op: Op, slots: dict[int | None, int]) -> int:
+    """The result of an instruction in one lane."""
+    sources = op.form.operands[2:] if op.form.opcode == "ISETP" else op.form.operands[1:]
+    first, *others = [slots[one.slot] for one in sources]
+    if op.form.opcode == "IADD3":
+        return (first + sum(others)) & 0xFF
+    if op.form.opcode == "SEL":
+        return first if others[1] else others[0]
+    return int(first > others[0]) if op.form.opcode == "ISETP" else first
+
+
+def execute(program: Program, values: list[int], wanted: Callable[[Op], bool]) -> Iterator[int]:
+    """One lane: where it stores and branches. An instruction that is not `wanted` writes nonsense."""
+    chance = random.Random(1)
+    slots: dict[int | None, int] = {None: 0, **dict(enumerate(values[:REGISTERS], 1))}
+    slots |= {PREDICATE + at: value & 1 for at, value in enumerate(values[REGISTERS:])}
+    place = 0
+    for _ in range(STEPS):
+        op = program.ops[place]
+        place += 1
+        if op.flow is Flow.EXIT:
+            return
+        if op.guard is not None and bool(slots[op.guard.slot]) == op.guard.negated:
+            continue
+        first = op.form.operands[0]
+        if op.flow is Flow.BRANCH:
+            yield place
+            place = op.targets[0]
+        elif op.effect is Effect.MEMORY:
+            yield slots[first.base.slot]
+        else:
+            result = computed(op, slots)
+            slots[first.slot] = result if wanted(op) else chance.choice([0, 1, result ^ 1])
+
+
+LANE = REGISTERS + PREDICATES
+
+
+@given(programs(), st.lists(st.integers(0, 3), min_size=LANE, max_size=LANE))
+@settings(max_examples=150)
+def test_what_is_not_needed_changes_no_address_and_no_branch(program: Program, values: list[int]) -> None:
+    found = Dataflow(program).needed()
+    everything = list(execute(program, values, lambda op: True))
+    assert list(execute(program, values, lambda op: op.index in found)) == everything
