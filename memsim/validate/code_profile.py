@@ -1,7 +1,6 @@
 """Reads machine code profiles from an ncu report: counters of each launch, and metrics of every instruction.
 
-Instructions are identified by address. Reports are read in a separate process, as in
-`memsim.validate.profiles`. Source lines are taken from the cubin's listing instead.
+Instructions are identified by address; their source lines are in the cubin's listing.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ EVERYWHERE = CODE_METRICS[:2]  # metrics of every instruction; the others are of
 PADDING = ("NOP", "BRA")  # after the last reachable instruction: a jump to itself, and NOPs
 MOST_INSTRUCTIONS = 1 << 20
 AXES = ("x", "y", "z")
+LINES = "--lines"
 Column = tuple[int | None, ...]
 
 
@@ -40,7 +40,8 @@ class CodeProfile:
     kernel: the name in the code. grid, block: of the launch, None if not in the report. addresses: offsets
     from the first instruction, ascending. sass: the instructions as ncu prints them. figures: by the name in
     `CODE_METRICS`, a column as long as `addresses`; None where ncu has no value. A metric that was not
-    collected has no column; without the section SourceCounters there are none.
+    collected has no column; without the section SourceCounters there are none. lines: of the source, 0 if ncu
+    knows none; () unless they were asked for.
     """
 
     kernel: str
@@ -51,6 +52,7 @@ class CodeProfile:
     addresses: tuple[int, ...] = ()
     sass: tuple[str, ...] = ()
     figures: Mapping[str, Column] = field(default_factory=dict)
+    lines: tuple[int, ...] = ()
 
     def figure(self, metric: str, row: int) -> int | None:
         """The value of a metric for an instruction; None if there is none."""
@@ -85,6 +87,7 @@ class CodeProfile:
             addresses=tuple(self.addresses[row] - start for row in rows),
             sass=tuple(self.sass[row] for row in rows),
             figures={name: tuple(column[row] for row in rows) for name, column in self.figures.items()},
+            lines=tuple(self.lines[row] for row in rows) if self.lines else (),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,6 +113,7 @@ class CodeProfile:
                     if name not in EVERYWHERE and any(value is not None for value in column)
                 },
             },
+            **({"lines": list(self.lines)} if self.lines else {}),
         }
 
     def _is_access(self, row: int) -> bool:
@@ -135,22 +139,25 @@ class CodeProfile:
             addresses=tuple(accumulate(_unrolled(record["distances"]))),
             sass=tuple(record["sass"]),
             figures=figures,
+            lines=tuple(record.get("lines", ())),
         )
 
 
-def read_code_report(path: Path, *also: str) -> list[CodeProfile]:
-    """The launches in a report file, in order. also: counters besides those that memsim predicts.
+def read_code_report(path: Path, *also: str, lines: bool = False) -> list[CodeProfile]:
+    """The launches in a report file, in order.
+
+    also: counters besides those that memsim predicts. lines: read the source line of each instruction, too.
 
     Raises:
         MemsimError: no such file, `ncu_report` is not found or does not load, or it cannot read the file.
     """
     if not path.is_file():
         raise MemsimError("there is no such report of ncu", file=str(path))
-    return [CodeProfile.from_dict(record) for record in records_of(path, __name__, *also)]
+    return [CodeProfile.from_dict(record) for record in records_of(path, __name__, *also, *[LINES] * lines)]
 
 
 def code_profile_of(action: Any, also: Sequence[str] = ()) -> CodeProfile:
-    """One launch; `action` is ncu_report's `IAction`."""
+    """One launch; `action` is ncu_report's `IAction`. `also`: as in `read_code_report`, with `LINES`."""
     names = set(action.metric_names())
     collected = {name: found for name, found in instances_of(action).items() if name in names}
     executed = sorted(collected.get(CODE_METRICS[0], ()))
@@ -166,7 +173,13 @@ def code_profile_of(action: Any, also: Sequence[str] = ()) -> CodeProfile:
         figures={name: tuple(found.get(pc) for pc in executed) for name, found in collected.items()}
         if executed
         else {},
+        lines=tuple(_line(action, pc) for pc in executed) if LINES in also else (),
     )
+
+
+def _line(action: Any, pc: int) -> int:
+    info = action.source_info(pc)
+    return int(info.line()) if info is not None else 0
 
 
 def _shape(action: Any, names: set[str], what: str) -> tuple[int, ...] | None:

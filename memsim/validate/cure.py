@@ -9,7 +9,8 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.compare_instructions import CodeComparison, compare_code
-from memsim.validate.live import Progress, measure
+from memsim.validate.live import measure
+from memsim.validate.under_ncu import Progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +20,17 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import SassKernel
 from memsim.kernels import Spec
-from memsim.kernels.shipped import digest
 from memsim.model.counters import COUNTERS
 from memsim.ptx.demangle import demangle, plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
-from memsim.validate.code_profile import CodeProfile, read_code_report
+from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device
 from memsim.validate.launch_args import in_words, pack
-from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
-from memsim.validate.run_cubin import Step
-
-__all__ = ["ARBITRATION", "ONE_PASS", "digest", "measure"]
+from memsim.validate.profiler import Profiler, find_profiler
+from memsim.validate.recording_files import now
+from memsim.validate.run_cubin import PLAN, Step
+from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu
 
 PROGRAM = "memsim.validate.run_cubin"
 
@@ -78,7 +76,6 @@ ON_HOPPER = {
     "REDAS",
 }
 SECTION = ("--section", "SourceCounters")
-Progress = Callable[[float], None] | None
 
 
 def recorded_name(job: Job) -> str:
@@ -121,7 +118,7 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
     machines = [machine_of(job) for job in jobs]
     device, profiler = this_device(), find_profiler()
     check_chip(device)
-    counter = _Counter(len(jobs) * (1 + len(ONE_PASS)), progress)
+    counter = LaunchCounter(len(jobs) * (1 + len(ONE_PASS)), progress)
 
     metrics = (*EVERYTHING, *OF_HOPPER) if any(map(_needs_hopper, machines)) else EVERYTHING
     results, first = _run(profiler, jobs, (*SECTION, *_asked(metrics)), counter)
@@ -133,7 +130,7 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
             for i, found in zip(users, more, strict=True):
                 profiles[i].append(found)
 
-    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    date = now()
     return [
         _recording(job, device, profiler, date, result, measured)
         for job, result, measured in zip(jobs, results, profiles, strict=True)
@@ -158,7 +155,7 @@ def count(
         MemsimError: otherwise as `measure`.
     """
     device, profiler = this_device(), find_profiler()
-    counter = _Counter(len(jobs), progress)
+    counter = LaunchCounter(len(jobs), progress)
     try:
         _, found = _run(profiler, jobs, _asked(metrics), counter, metrics)
     except MemsimError as error:
@@ -183,30 +180,16 @@ def _run(
     profiler: Profiler,
     jobs: Sequence[Job],
     what: Sequence[str],
-    counter: _Counter,
+    counter: LaunchCounter,
     also: Sequence[str] = (),
 ) -> tuple[list[dict[str, Any] | None], list[CodeProfile]]:
     """One run of the profiler over `jobs`: the program's output for each, and ncu's measurements."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        plan, result, report = (folder / name for name in ("plan", "result", f"report{REPORT_SUFFIX}"))
-        steps = [_step(job, number, folder).to_dict() for number, job in enumerate(jobs)]
-        plan.write_text(json.dumps(steps), "utf-8")
-        command = [sys.executable, "-m", PROGRAM, str(plan), str(result)]
-        try:
-            printed = profile(profiler, report, what, command, counter.step)
-        except MemsimError:
-            _raise_what_the_program_says(result)
-            raise
-        _raise_what_the_program_says(result)
-        profiles = read_code_report(report, *also)
-        measured, ran = [found.kernel for found in profiles], [job.loaded.name for job in jobs]
-        if measured != ran:
-            raise MemsimError(
-                f"ncu measured {', '.join(measured) or 'nothing'} where {', '.join(ran)} ran: "
-                f"{printed.strip()[-300:]}"
-            )
-        return json.loads(result.read_text("utf-8"))["results"], profiles
+        steps = [asdict(_step(job, number, folder)) for number, job in enumerate(jobs)]
+        (folder / PLAN).write_text(json.dumps(steps), "utf-8")
+        kernels = [job.loaded.name for job in jobs]
+        return run_under_ncu(profiler, PROGRAM, folder, kernels, what, counter, also)
 
 
 def _step(job: Job, number: int, folder: Path) -> Step:
@@ -233,13 +216,6 @@ def _chosen_cluster(job: Job) -> tuple[int, ...] | None:
     cluster = job.launch.cluster or machine.image.cluster
     stated = read_module(machine.module.code).kernels[machine.name].image.cluster
     return None if cluster == stated else cluster
-
-
-def _raise_what_the_program_says(result: Path) -> None:
-    """Raise the program's own error, which is more specific than ncu's."""
-    told = json.loads(result.read_text("utf-8")) if result.is_file() else {}
-    if "error" in told:
-        raise MemsimError(told["error"], hint=told["hint"])
 
 
 def _recording(
@@ -272,16 +248,3 @@ def _recording(
 
 def _asked(metrics: Sequence[str]) -> tuple[str, str]:
     return "--metrics", ",".join(metrics)
-
-
-class _Counter:
-    """Converts measured launches to progress."""
-
-    def __init__(self, total: int, progress: Progress) -> None:
-        self.total, self.progress, self.done = total, progress, 0
-
-    def step(self) -> None:
-        """One more launch has been measured."""
-        self.done += 1
-        if self.progress is not None:
-            self.progress(min(1.0, self.done / self.total))

@@ -1,7 +1,7 @@
-"""Reads an ncu report: counters of each launch, and a row for each of its instructions.
+"""What ncu's reports hold: metrics of instructions, counters of launches, and the module that reads them.
 
-It is read with `ncu_report`, the module that comes with Nsight Compute, in a separate process, because native
-code may crash a process that has loaded other libraries. ncu's CSV pages are not used: they list an
+A report is read with `ncu_report`, the module that comes with Nsight Compute, in a separate process, because
+native code may crash a process that has loaded other libraries. ncu's CSV pages are not used: they list an
 instruction under several source lines if a function was inlined.
 """
 
@@ -19,7 +19,6 @@ from typing import Any, Protocol
 
 from memsim.errors import MemsimError
 from memsim.validate.profiler import child_environment, folders_with
-from memsim.validate.sass import is_memory_access
 
 MODULE = "ncu_report"
 
@@ -58,64 +57,11 @@ COUNTERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class SassRow:
-    """An instruction that accesses memory. `offset`: bytes from the kernel's first instruction.
-
-    `counts` are in the order of `SOURCE_METRICS`; None if ncu has no value for the instruction.
-    """
-
-    offset: int
-    file: str
-    line: int
-    sass: str
-    counts: tuple[int | None, ...]
-
-    def count(self, metric: str) -> int | None:
-        """The value of a metric in `SOURCE_METRICS`."""
-        return self.counts[SOURCE_METRICS.index(metric)]
-
-
-@dataclass(frozen=True, slots=True)
 class Counted:
     """A counter's value, and its unit as in ncu ("" if it has none)."""
 
     value: int | float
     unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """One launch as measured by ncu, in several passes over the kernel.
-
-    rows: the instructions that access memory; none if only counters were collected.
-    """
-
-    kernel: str
-    passes: int
-    counters: dict[str, Counted]
-    rows: tuple[SassRow, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "kernel": self.kernel,
-            "passes": self.passes,
-            "counters": {name: [counted.value, counted.unit] for name, counted in self.counters.items()},
-            "rows": [[row.offset, row.file, row.line, row.sass, *row.counts] for row in self.rows],
-        }
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> Profile:
-        """The inverse of `to_dict`."""
-        return Profile(
-            kernel=record["kernel"],
-            passes=record["passes"],
-            counters={name: Counted(*pair) for name, pair in record["counters"].items()},
-            rows=tuple(
-                SassRow(offset, file, line, sass, tuple(counts))
-                for offset, file, line, sass, *counts in record["rows"]
-            ),
-        )
 
 
 class ProfilerRun(Protocol):
@@ -141,20 +87,11 @@ def counted_together(profiles: Iterable[ProfilerRun], metrics: Set[str]) -> dict
     return None
 
 
-def read_report(path: Path) -> list[Profile]:
-    """The launches in a report file, in order.
-
-    Raises:
-        MemsimError: `ncu_report` is not found or does not load, or it cannot read the file.
-    """
-    return [Profile.from_dict(record) for record in records_of(path, __name__)]
-
-
 def records_of(path: Path, reader: str, *more: str) -> list[dict[str, Any]]:
     """The output of `python -m READER REPORT RESULT MORE...` for a report file.
 
     Raises:
-        MemsimError: as `read_report`.
+        MemsimError: `ncu_report` is not found or does not load, or it cannot read the file.
     """
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "profiles.json"
@@ -170,11 +107,6 @@ def records_of(path: Path, reader: str, *more: str) -> list[dict[str, Any]]:
             )
         records: list[dict[str, Any]] = json.loads(result.read_text("utf-8"))
         return records
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Read the report `arguments[0]` and write its profiles to `arguments[1]`."""
-    return write_records(arguments, lambda action: profile_of(action).to_dict())
 
 
 def write_records(arguments: Sequence[str], record_of: Callable[[Any], dict[str, Any]]) -> int:
@@ -196,23 +128,6 @@ def load_reader() -> Any:
     """
     sys.path.extend(str(folder) for folder in folders_with(f"{MODULE}.py"))
     return importlib.import_module(MODULE)
-
-
-def profile_of(action: Any) -> Profile:
-    """One launch; `action` is ncu_report's `IAction`."""
-    instances = instances_of(action)
-    executed = sorted(instances[SOURCE_METRICS[0]])
-    rows = []
-    for pc in executed:
-        if not any(pc in instances[name] for name in SOURCE_METRICS[2:]):
-            continue  # accesses no memory, like most instructions
-        sass = " ".join(action.sass_by_pc(pc).split())
-        if is_memory_access(sass):
-            info = action.source_info(pc)
-            file, line = (info.file_name(), info.line()) if info is not None else ("", 0)
-            counts = tuple(instances[name].get(pc) for name in SOURCE_METRICS)
-            rows.append(SassRow(pc - executed[0], file, line, sass, counts))
-    return Profile(action.name(), passes_of(action), counters_of(action), tuple(rows))
 
 
 def passes_of(action: Any) -> int:
@@ -258,7 +173,3 @@ def _instances(metric: Any) -> Iterator[tuple[int, int]]:
 def whole(value: float) -> int | float:
     """Counts are integers, which ncu stores as floats."""
     return int(value) if float(value).is_integer() else value
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

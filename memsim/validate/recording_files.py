@@ -7,6 +7,7 @@ import json
 import os
 import zipfile
 from collections.abc import Iterable, Iterator
+from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,11 @@ from memsim.errors import MemsimError
 from memsim.files import read_json, write_text
 
 T = TypeVar("T")
+
+
+def now() -> str:
+    """The date of a recording: UTC, ISO 8601."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read_record(path: Path) -> Any:

@@ -1,9 +1,8 @@
-"""The program that runs under ncu: `python -m memsim.validate.run_cubin PLAN RESULT`.
+"""A program for `run_under_ncu` that launches cubins as a plan says, a JSON list of `Step`s beside them.
 
-PLAN is a JSON list of launches of cubins beside it, as written by `Step.to_dict`. RESULT is JSON with the
-error of each catalogue kernel's outputs relative to the reference (null for other kernels), or with the
-exception that ended the program. The machine code and arguments are exactly those of the prediction. ncu
-measures only between the profiler's start and stop here, so the reference does not affect the counts.
+Its answer: for each kernel of the catalogue the error of its outputs relative to the reference, null for
+others. The machine code and arguments are exactly those of the prediction. ncu measures only between the
+profiler's start and stop here, so the reference does not affect the counts.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,9 @@ from memsim.validate.device import load_cupy
 from memsim.validate.device_memory import DeviceMemory, made
 from memsim.validate.launch_args import unpack
 from memsim.validate.launch_clusters import launch_clusters
+from memsim.validate.under_ncu import answer
 
+PLAN = "plan.json"
 REFERENCE = "the same in float64 on the GPU, by CuPy (products by cuBLAS)"
 UNIT_ROUNDOFF = 2.0**-24  # of float32
 STATIC_SHARED_BYTES = 49_152  # more requires opting in
@@ -51,22 +52,12 @@ class Step:
     catalogue: str = ""
     size: tuple[int, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the plan in `arguments[0]` and write `arguments[1]`; returns 0 if every launch succeeds."""
-    plan, result = map(Path, arguments)
-    try:
-        steps = [Step(**record) for record in json.loads(plan.read_text("utf-8"))]
-        done = [run(step, plan.parent) for step in steps]
-    except MemsimError as error:
-        result.write_text(json.dumps({"error": error.message, "hint": error.hint}), "utf-8")
-        return error.exit_code
-    result.write_text(json.dumps({"results": done}), "utf-8")
-    return 0
+    """Run the plan in the folder `arguments[0]`; returns 0 if every launch succeeds."""
+    folder = Path(arguments[0])
+    steps = json.loads((folder / PLAN).read_text("utf-8"))
+    return answer(folder, lambda: [run(Step(**record), folder) for record in steps])
 
 
 def run(step: Step, folder: Path) -> dict[str, Any] | None:

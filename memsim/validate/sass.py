@@ -30,11 +30,6 @@ def access_of(sass: str) -> str | None:
     return None if name == "LDC" and not INDEXED.search(sass) else ACCESSES.get(name)
 
 
-def is_memory_access(sass: str) -> bool:
-    """Whether it is a row to keep."""
-    return access_of(sass) is not None
-
-
 def is_guarded(sass: str) -> bool:
     """Whether a predicate can switch lanes off."""
     return sass.startswith("@")

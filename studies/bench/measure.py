@@ -11,7 +11,6 @@ rounding, in whatever order, so that equal means equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,11 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, Spec
 from memsim.kernels.dispatch import Piece
+from memsim.kernels.shipped import digest
 from memsim.validate.device import check_chip, load_cupy, this_device
-from memsim.validate.live import digest
+from memsim.validate.recording_files import now
 from memsim.validate.run_cubin import refusals
+from memsim.validate.under_ncu import Progress
 from studies.bench.cublas import CuBlas
 from studies.bench.launching import CODE, launcher, make_arrays
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Rest, Size, Timing
@@ -43,7 +44,6 @@ LARGEST = 2  # of the small integers
 DEEPEST = 2**24 // LARGEST**2  # so many products add up to what float32 holds exactly
 WRONG = 1  # exit code
 
-Progress = Callable[[float], None] | None
 Entry = Spec | Dispatcher
 
 
@@ -93,7 +93,7 @@ def measure_speed(plan: Mapping[Size, Sequence[Entry]], progress: Progress = Non
         )
     return BenchRecording(
         device=device,
-        date=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        date=now(),
         code=CODE,
         cublas=cublas.version,
         multiprocessors=multiprocessors,

@@ -10,8 +10,8 @@ from statistics import median, quantiles
 
 from memsim.analysis import Analysis
 from memsim.kernels import compiled
+from memsim.kernels.shipped import digest
 from memsim.targets.analyze_targets import analyze_all
-from memsim.validate.live import digest
 from studies.bench.recording import CUBLAS, BenchRecording, Size, Timing
 
 PREDICTED_AT = (1024, 1024, 1024)  # M, N, K; wavefronts a FLOP hardly depend on it

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.kernels import Dispatcher, Spec, catalog
-from memsim.validate.live import digest
+from memsim.kernels.shipped import digest
 from studies.bench.recording import Size
 from studies.sizes import DISPATCHER, SIZES
 

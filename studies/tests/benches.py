@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from memsim.kernels import compiled
+from memsim.kernels.shipped import digest
 from memsim.validate.device import Device
-from memsim.validate.live import digest
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Size, Timing
 
 SMALL: Size = (1000, 1000, 1000)  # 2 GFLOP: at 1 ms, 2 TFLOP/s

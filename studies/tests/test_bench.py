@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.validate.live import digest
+from memsim.kernels.shipped import digest
 from studies.bench.measure import (
     BUDGET_MS,
     DEEPEST,

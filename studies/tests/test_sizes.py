@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memsim.kernels import Dispatcher, catalog, compiled
-from memsim.validate.live import digest
+from memsim.kernels.shipped import digest
 from studies.bench.recording import CUBLAS, BenchRecording, Rest
 from studies.bench.table import speed_of
 from studies.sizes import CUBES, DISPATCHER, FOLDER, SIZES, bounds, page

@@ -10,7 +10,7 @@ import pytest
 
 from memsim.data import data_folder
 from memsim.kernels import Spec, compiled
-from memsim.validate.live import digest
+from memsim.kernels.shipped import digest
 from studies.bench.recording import newest_of_each_gpu
 from studies.bench.table import make_rows
 from studies.counted import shipped

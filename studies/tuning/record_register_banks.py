@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import struct
 from dataclasses import asdict
-from datetime import datetime, timezone
 
 import numpy as np
 
 from memsim.validate.device import load_cupy, this_device
-from memsim.validate.recording_files import free_path, write_record
+from memsim.validate.recording_files import free_path, now, write_record
 from studies.tuning.page import RECORDED
 from studies.tuning.registers import EVEN, ODD, PATTERNS, Ffma, Register
 
@@ -113,7 +112,7 @@ def main() -> None:
     record = {
         "schema": 1,
         "device": asdict(device),
-        "date": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": now(),
         "cycles_per_ffma": found,
     }
     path = free_path(RECORDED / device.slug, STEM)

@@ -18,14 +18,16 @@ from memsim import ArrayArg, TensorMap
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
+from memsim.validate import under_ncu
+from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.hopper import run_hopper as measure
-from memsim.validate.hopper.hopper_launches import CODE, ERROR, PLAN, SHARED_BYTES, TABLES, encode
+from memsim.validate.hopper.hopper_launches import CODE, PLAN, SHARED_BYTES, TABLES, encode
 from memsim.validate.hopper.hopper_recording import HopperLaunch, HopperRecording, load_hopper, newest_hopper
 from memsim.validate.hopper.judge_hopper import judge_hopper
 from memsim.validate.hopper.run_hopper import run_hopper
 from memsim.validate.profiler import Profiler
-from memsim.validate.profiles import Counted, Profile
+from memsim.validate.profiles import Counted
 from tests.validate.conftest import TRACES
 
 RULES = {
@@ -214,7 +216,7 @@ def test_the_kernels_on_the_emulator_count_what_was_recorded(
 def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[list[str]]:
     """A profiler that counts what was recorded; what it was asked for."""
     asked: list[list[str]] = []
-    answers: list[list[Profile]] = []
+    answers: list[list[CodeProfile]] = []
 
     def profile(
         profiler: Profiler, report: Path, what: Any, command: list[str], launched: Callable[[], None]
@@ -228,11 +230,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
         assert set(metrics) < set(recording.metrics[part])
         answers.append(
             [
-                Profile(
-                    one.kernel,
-                    1,
+                CodeProfile(
+                    *(one.kernel, None, None, 1),
                     {name: Counted(value, "") for name, value in one.counters.items() if name in metrics},
-                    (),
                 )
                 for one in recording.parts[part]
             ]
@@ -243,8 +243,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
 
     monkeypatch.setattr(measure, "this_device", lambda: DEVICE)
     monkeypatch.setattr(measure, "find_profiler", lambda: Profiler(Path("ncu"), "2025.3.1.0"))
-    monkeypatch.setattr(measure, "profile", profile)
-    monkeypatch.setattr(measure, "read_report", lambda report: answers.pop())
+    monkeypatch.setattr(under_ncu, "profile", profile)
+    monkeypatch.setattr(under_ncu, "read_code_report", lambda report, lines: answers.pop())
     monkeypatch.setattr(
         measure, "compile_cubin", lambda source, arch: SimpleNamespace(code=b"code", compiler="nvcc")
     )
@@ -266,12 +266,12 @@ def test_a_run_that_fails_says_why(
     recording: HopperRecording, gpu: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(profiler: Any, report: Any, what: Any, command: list[str], launched: Any) -> str:
-        (Path(command[-1]) / ERROR).write_text(
+        (Path(command[-1]) / under_ncu.ANSWER).write_text(
             json.dumps({"error": "bl does not run", "hint": None}), "utf-8"
         )
         raise MemsimError("ncu failed")
 
-    monkeypatch.setattr(measure, "profile", fails)
+    monkeypatch.setattr(under_ncu, "profile", fails)
     with pytest.raises(MemsimError, match="bl does not run"):
         run_hopper([recording])
     monkeypatch.setattr(measure, "this_device", lambda: replace(DEVICE, compute_capability="8.0"))

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog, compiled
 from memsim.launch import ArrayArg, Launch, Pointers, TensorMap
-from memsim.validate import live, run_cubin
+from memsim.validate import live, run_cubin, under_ncu
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.compare_instructions import DIFFERS, compare_code
 from memsim.validate.device import Device
@@ -59,19 +59,17 @@ def launch_of(kernel: str) -> Job:
     return catalog()[kernel].pick().job(SMALL[kernel])
 
 
-def plan(folder: Path, *launches: Job) -> tuple[str, str]:
-    path = folder / "plan.json"
-    steps = [live._step(launch, number, folder).to_dict() for number, launch in enumerate(launches)]
-    path.write_text(json.dumps(steps))
-    return str(path), str(folder / "result.json")
+def plan(folder: Path, *launches: Job) -> list[str]:
+    steps = [asdict(live._step(launch, number, folder)) for number, launch in enumerate(launches)]
+    (folder / run_cubin.PLAN).write_text(json.dumps(steps))
+    return [str(folder)]
 
 
 @pytest.mark.parametrize("kernel", SMALL)
 @pytest.mark.usefixtures("any_gpu")
 def test_the_program_runs_and_checks(kernel: str, tmp_path: Path) -> None:
-    arguments = plan(tmp_path, launch_of(kernel))
-    assert run_cubin.main(arguments) == 0
-    (done,) = json.loads(Path(arguments[1]).read_text())["results"]
+    assert run_cubin.main(plan(tmp_path, launch_of(kernel))) == 0
+    (done,) = under_ncu._answer_in(tmp_path)
     assert done["right"]
     assert (done["largest_error"] == 0.0) == kernel.startswith("transpose")
 
@@ -83,9 +81,8 @@ def test_any_kernel_with_any_arguments(gpu: FakeGpu, tmp_path: Path) -> None:
     given = np.arange(64, dtype=np.float32)
     args = [ArrayArg((64,), fill="zeros"), [given, np.float32(2)], 0.5, -1]
     launch = Job(kernel, Launch((2, 1, 1), (32, 1, 1), 128), args)
-    arguments = plan(tmp_path, launch)
-    assert run_cubin.main(arguments) == 0
-    assert json.loads(Path(arguments[1]).read_text()) == {"results": [None]}
+    assert run_cubin.main(plan(tmp_path, launch)) == 0
+    assert under_ncu._answer_in(tmp_path) == [None]
     result = next(array for array in gpu.lying.values() if array.any() and not np.array_equal(array, given))
     expected = -2 * given.reshape(2, 32)[:, ::-1].ravel() + 0.5
     assert np.array_equal(result, expected)
@@ -178,9 +175,8 @@ def test_a_wrong_result_is_seen(
             spoil(self.read(arguments[2][2 if len(arguments[2]) > 4 else 1].tobytes()))
 
     monkeypatch.setattr(gpu, "function", lambda path, entry: Wrong(path, entry, gpu.lying))
-    arguments = plan(tmp_path, launch_of(kernel))
-    assert run_cubin.main(arguments) == 0
-    (done,) = json.loads(Path(arguments[1]).read_text())["results"]
+    assert run_cubin.main(plan(tmp_path, launch_of(kernel))) == 0
+    (done,) = under_ncu._answer_in(tmp_path)
     assert not done["right"]
     assert (done["largest_error"] is None) == (spoil is leave_out)
 
@@ -199,10 +195,9 @@ def test_what_cuda_refuses(
         raise error
 
     monkeypatch.setattr(gpu, "function", refuse)
-    arguments = plan(tmp_path, launch_of("kernel_v4"))
-    assert run_cubin.main(arguments) == 2
+    assert run_cubin.main(plan(tmp_path, launch_of("kernel_v4"))) == 2
     with pytest.raises(MemsimError, match=says):
-        live._raise_what_the_program_says(Path(arguments[1]))
+        under_ncu._answer_in(tmp_path)
 
 
 @pytest.fixture
@@ -214,13 +209,13 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         profiler: Profiler, report: Path, what: Sequence[str], command: Sequence[str], launched: Any
     ) -> str:
         asked.append([*what])
-        assert run_cubin.main(command[-2:]) == 0
-        report.write_text(Path(command[-2]).read_text())
+        assert run_cubin.main(command[-1:]) == 0
+        report.write_text((Path(command[-1]) / run_cubin.PLAN).read_text())
         for _ in json.loads(report.read_text()):
             launched()
         return ""
 
-    def read(report: Path) -> list[CodeProfile]:
+    def read(report: Path, lines: bool) -> list[CodeProfile]:
         steps = json.loads(report.read_text())
         launches = [compiled()[step["catalogue"]].job(step["size"]) for step in steps]
         alone = len(asked) > 1
@@ -229,8 +224,8 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     device = Device("NVIDIA H100 80GB HBM3", "9.0", "580.159.04", "13.0", "14.2.0")
     monkeypatch.setattr(live, "this_device", lambda: device)
     monkeypatch.setattr(live, "find_profiler", lambda: Profiler(Path("ncu"), "2025.3.1.0"))
-    monkeypatch.setattr(live, "profile", profile)
-    monkeypatch.setattr(live, "read_code_report", read)
+    monkeypatch.setattr(under_ncu, "profile", profile)
+    monkeypatch.setattr(under_ncu, "read_code_report", read)
     return asked
 
 
@@ -258,7 +253,7 @@ def test_another_kernel_than_the_one_that_ran(
     machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = profiled(launch_of("kernel_v4"))
-    monkeypatch.setattr(live, "read_code_report", lambda report: [other])
+    monkeypatch.setattr(under_ncu, "read_code_report", lambda report, lines: [other])
     with pytest.raises(MemsimError, match="ncu measured kernel_v4 where transpose_xor ran"):
         live.measure([launch_of("transpose_xor")])
 
@@ -268,7 +263,7 @@ def test_other_instructions_than_those_that_ran(
 ) -> None:
     launch = launch_of("transpose_xor")
     other = replace(profiled(launch_of("kernel_v4")), kernel="transpose_xor")
-    monkeypatch.setattr(live, "read_code_report", lambda report: [other])
+    monkeypatch.setattr(under_ncu, "read_code_report", lambda report, lines: [other])
     with pytest.raises(MemsimError, match="other instructions for transpose_xor"):
         live.measure([launch])
 
@@ -284,10 +279,10 @@ def test_what_the_program_says_goes_before_what_ncu_says(
     machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def profile(profiler: Any, report: Path, what: Any, command: Sequence[str], launched: Any) -> str:
-        Path(command[-1]).write_text(json.dumps({"error": "no room", "hint": None}))
+        (Path(command[-1]) / under_ncu.ANSWER).write_text(json.dumps({"error": "no room", "hint": None}))
         raise MemsimError("The application returned an error code (2)")
 
-    monkeypatch.setattr(live, "profile", profile)
+    monkeypatch.setattr(under_ncu, "profile", profile)
     with pytest.raises(MemsimError, match="no room"):
         live.measure([launch_of("transpose_xor")])
 
@@ -303,7 +298,7 @@ def test_the_launch_that_ended_the_profiler_is_numbered(
             launched()
         raise MemsimError("ncu failed (exit code 9)")
 
-    monkeypatch.setattr(live, "profile", profile)
+    monkeypatch.setattr(under_ncu, "profile", profile)
     jobs = [launch_of("transpose_xor"), launch_of("kernel_v4")]
     with pytest.raises(live.NotMeasured, match="exit code 9") as caught:
         live.count(jobs, ["smsp__inst_executed.sum"])

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 import memsim
 from memsim.errors import MemsimError
+from memsim.validate import under_ncu
+from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.predict import accesses_of
 from memsim.validate.probe import run_probe as measure
@@ -23,7 +25,7 @@ from memsim.validate.probe.patterns import ROOM, make_patterns, side_by_side
 from memsim.validate.probe.probe_recording import ProbeRecording, load_probe, newest_probe
 from memsim.validate.probe.run_probe import METRICS, run_probe
 from memsim.validate.profiler import Profiler
-from memsim.validate.profiles import SOURCE_METRICS, Counted, Profile, SassRow
+from memsim.validate.profiles import SOURCE_METRICS, Counted
 from tests.validate.conftest import H100, TRACES
 
 GPUS = (H100, "nvidia-h200")
@@ -171,17 +173,23 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             launched()
         return ""
 
-    def read(report: Path) -> list[Profile]:
-        rows = [SassRow(16 * n, FILE, n, "LDS R0, [R1]", (n,) * 7) for n in (1, 2, 3, 3)]
+    def read(report: Path, lines: bool) -> list[CodeProfile]:
+        rows = [(n, "LDS R0, [R1]", n) for n in (1, 2, 3, 3)]
         rows += [
-            SassRow(80, FILE, HARNESS_LINE, "LDG.E R0, desc[UR4][R2.64]", (9,) * 7),
-            SassRow(96, FILE, 1, "@!PT LDS RZ, [RZ]", (9,) * 7),
+            (HARNESS_LINE, "LDG.E R0, desc[UR4][R2.64]", 9),
+            (1, "@!PT LDS RZ, [RZ]", 9),
+            (2, "IADD3 R0, R1, R2, RZ", 9),
         ]
-        one = Profile("probe", 9, {METRICS[0]: Counted(5, "")}, tuple(rows))
+        one = CodeProfile(
+            *("probe", None, None, 9, {METRICS[0]: Counted(5, "")}, tuple(range(0, 16 * len(rows), 16))),
+            sass=tuple(sass for _, sass, _ in rows),
+            figures=dict.fromkeys(SOURCE_METRICS, tuple(figure for *_, figure in rows)),
+            lines=tuple(line for line, *_ in rows) if lines else (),
+        )
         return [one] * (measure.LAUNCHES * len(ran[-1]))
 
-    monkeypatch.setattr(measure, "profile", profile)
-    monkeypatch.setattr(measure, "read_report", read)
+    monkeypatch.setattr(under_ncu, "profile", profile)
+    monkeypatch.setattr(under_ncu, "read_code_report", read)
     return ran
 
 

@@ -12,27 +12,37 @@ import pytest
 from memsim.errors import MemsimError
 from memsim.validate import profiler
 from memsim.validate import profiles as report
-from memsim.validate.profiles import SOURCE_METRICS, Profile, profile_of, read_report, unit_of
+from memsim.validate.code_profile import LINES, CodeProfile, code_profile_of, read_code_report
+from memsim.validate.profiles import records_of, unit_of
+from memsim.validate.sass import access_of
 from tests.validate import fakes
 
 HERE = Path(__file__)
 
 
-def profiles() -> list[Profile]:
-    return [profile_of(action) for action in fakes.load_report("").scope.actions]
+def profiles() -> list[CodeProfile]:
+    return [code_profile_of(action, (LINES,)) for action in fakes.load_report("").scope.actions]
 
 
-def test_the_rows_are_the_instructions_that_touch_memory() -> None:
+def test_every_instruction_has_its_line_and_figures() -> None:
     naive, xor = profiles()
     assert (naive.kernel, naive.passes) == ("transpose_naive", 12)
-    opcodes = [next(word for word in row.sass.split() if word[:2] in ("LD", "ST")) for row in naive.rows]
-    assert opcodes == ["LDG.E", "STS", "LDS", "STG.E"]
-    load = naive.rows[2]
-    assert (load.file, load.line) == ("kernels/transpose_naive.cu", 22)
-    assert load.count("memory_l1_wavefronts_shared") == 32 * load.count("inst_executed")
-    assert load.count("memory_l2_theoretical_sectors_global") is None
-    assert xor.rows[2].count("memory_l1_wavefronts_shared") == xor.rows[2].count("inst_executed")
-    assert all(row.offset % 16 == 0 for row in naive.rows)
+    accesses = [access_of(sass) for sass in naive.sass]
+    assert [access for access in accesses if access] == [
+        "global load",
+        "shared store",
+        "shared load",
+        "global store",
+    ]
+    load = accesses.index("shared load")
+    assert naive.lines[load] == 22
+    executed = naive.figure("inst_executed", load)
+    assert executed and naive.figure("memory_l1_wavefronts_shared", load) == 32 * executed
+    assert naive.figure("memory_l2_theoretical_sectors_global", load) is None
+    load = [access_of(sass) for sass in xor.sass].index("shared load")
+    assert xor.figure("memory_l1_wavefronts_shared", load) == xor.figure("inst_executed", load)
+    assert all(address % 16 == 0 for address in naive.addresses)
+    assert code_profile_of(fakes.load_report("").scope.actions[0]).lines == ()
 
 
 def test_counters_have_their_units_and_only_sums_are_kept() -> None:
@@ -45,8 +55,7 @@ def test_counters_have_their_units_and_only_sums_are_kept() -> None:
 
 def test_a_profile_survives_the_way_through_json() -> None:
     for profile in profiles():
-        assert Profile.from_dict(profile.to_dict()) == profile
-        assert len(profile.rows[0].counts) == len(SOURCE_METRICS)
+        assert CodeProfile.from_dict(json.loads(json.dumps(profile.to_dict()))) == profile
 
 
 def reader(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +71,9 @@ def reader(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_of_its_own_reads_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader(tmp_path, "from tests.validate.fakes import load_report\n", monkeypatch)
-    assert read_report(tmp_path / "report") == profiles()
+    path = tmp_path / "report"
+    path.touch()
+    assert read_code_report(path, lines=True) == profiles()
 
 
 @pytest.mark.parametrize(
@@ -78,7 +89,7 @@ def test_a_reader_that_fails_is_one_error(
 ) -> None:
     reader(tmp_path, code, monkeypatch)
     with pytest.raises(MemsimError, match=says) as caught:
-        read_report(tmp_path / "report")
+        records_of(tmp_path / "report", "memsim.validate.code_profile")
     assert "extras/python" in str(caught.value)
 
 

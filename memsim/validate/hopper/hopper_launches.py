@@ -1,7 +1,6 @@
-"""The program that runs under ncu: `python -m memsim.validate.hopper.hopper_launches FOLDER`.
+"""A program for `run_under_ncu`: launches of one source's kernels, in order, with their address tables.
 
-FOLDER holds the machine code, the launches in order, and their address tables. It writes `error.json` if one
-fails. Tensor maps are encoded by the driver.
+Tensor maps are encoded by the driver.
 """
 
 from __future__ import annotations
@@ -18,8 +17,9 @@ from memsim.errors import MemsimError
 from memsim.launch import TensorMap
 from memsim.validate.device import load_cupy
 from memsim.validate.driver_maps import driver, encode_tiled
+from memsim.validate.under_ncu import answer
 
-CODE, PLAN, TABLES, ERROR = "kernels.cubin", "launches.json", "tables.npy", "error.json"
+CODE, PLAN, TABLES = "kernels.cubin", "launches.json", "tables.npy"
 MEMORY_BYTES, OUTPUT_BYTES, SHARED_BYTES = 1 << 18, 1 << 18, 225_280
 ALIGNMENT = MEMORY_BYTES  # which bits of an address lanes have in common is known
 
@@ -27,14 +27,9 @@ ALIGNMENT = MEMORY_BYTES  # which bits of an address lanes have in common is kno
 def main(arguments: Sequence[str]) -> int:
     """Run the contents of the folder `arguments[0]`; returns 0 if every launch succeeds."""
     folder = Path(arguments[0])
-    try:
-        cupy = load_cupy()
-        launches = json.loads((folder / PLAN).read_text("utf-8"))
-        run(cupy, folder / CODE, launches, np.load(folder / TABLES), driver())
-    except MemsimError as error:
-        (folder / ERROR).write_text(json.dumps({"error": error.message, "hint": error.hint}), "utf-8")
-        return error.exit_code
-    return 0
+    launches = json.loads((folder / PLAN).read_text("utf-8"))
+    tables = np.load(folder / TABLES)
+    return answer(folder, lambda: run(load_cupy(), folder / CODE, launches, tables, driver()))
 
 
 def run(

@@ -6,11 +6,9 @@ The kernels are compiled here, and each part runs under ncu with the counters th
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +16,16 @@ import numpy as np
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.validate.device import this_device
-from memsim.validate.hopper.hopper_launches import CODE, ERROR, PLAN, TABLES
+from memsim.validate.hopper.hopper_launches import CODE, PLAN, TABLES
 from memsim.validate.hopper.hopper_recording import HopperLaunch, HopperRecording
 from memsim.validate.hopper.judge_hopper import compared_metrics
-from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
-from memsim.validate.profiles import Profile, read_report
+from memsim.validate.profiler import Profiler, find_profiler
+from memsim.validate.recording_files import now
+from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu
 
 #: The chip with these instructions, by its name in compilers.
 CHIP, CAPABILITY = "sm_90a", "9.0"
-Progress = Callable[[float], None] | None
+PROGRAM = "memsim.validate.hopper.hopper_launches"
 
 
 def run_hopper(models: Sequence[HopperRecording], progress: Progress = None) -> list[HopperRecording]:
@@ -42,22 +41,14 @@ def run_hopper(models: Sequence[HopperRecording], progress: Progress = None) -> 
             f" {CAPABILITY}",
             hint="memsim probe --live, without --hopper, probes the instructions that the chip has",
         )
-    total, done = sum(len(part) for model in models for part in model.parts.values()), 0
-
-    def launched() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(min(1.0, done / total))
-
-    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    about = {"gpu": device.gpu, "driver": device.driver, "ncu": profiler.version, "date": date}
+    counter = LaunchCounter(sum(len(part) for model in models for part in model.parts.values()), progress)
+    about = {"gpu": device.gpu, "driver": device.driver, "ncu": profiler.version, "date": now()}
     made = []
     for model in models:
         compiled = compile_cubin(model.source, arch=CHIP)
         metrics = compared_metrics(model.parts)
         parts = {
-            part: tuple(measured_launches(profiler, compiled.code, launches, metrics[part], launched))
+            part: tuple(measured_launches(profiler, compiled.code, launches, metrics[part], counter))
             for part, launches in model.parts.items()
         }
         told = {**about, "compiler": compiled.compiler}
@@ -70,7 +61,7 @@ def measured_launches(
     code: bytes,
     launches: Sequence[HopperLaunch],
     metrics: Sequence[str],
-    launched: Callable[[], None],
+    counter: LaunchCounter,
 ) -> list[HopperLaunch]:
     """One run of the profiler; returns the launches with their counters."""
     with tempfile.TemporaryDirectory() as name:
@@ -79,22 +70,11 @@ def measured_launches(
         np.save(folder / TABLES, np.array([one.table for one in launches], np.uint32))
         plain = [asdict(replace(one, table=None, counters={})) for one in launches]  # type: ignore[arg-type]
         (folder / PLAN).write_text(json.dumps(plain), "utf-8")
-        report = folder / f"report{REPORT_SUFFIX}"
         what = ("--cache-control", "none", "--metrics", ",".join(metrics))
-        command = [sys.executable, "-m", "memsim.validate.hopper.hopper_launches", str(folder)]
-        try:
-            profile(profiler, report, what, command, launched)
-        except MemsimError:
-            if (folder / ERROR).is_file():
-                told = json.loads((folder / ERROR).read_text("utf-8"))
-                raise MemsimError(told["error"], hint=told["hint"]) from None
-            raise
-        profiles = read_report(report)
-    if len(profiles) != len(launches):
-        raise MemsimError(f"ncu measured {len(profiles)} launches of {len(launches)}")
-    return [_with_counters(one, found, metrics) for one, found in zip(launches, profiles, strict=True)]
-
-
-def _with_counters(launch: HopperLaunch, found: Profile, metrics: Sequence[str]) -> HopperLaunch:
-    counted = {metric: int(found.counters[metric].value) for metric in metrics if metric in found.counters}
-    return replace(launch, counters=counted)
+        kernels = [one.kernel for one in launches]
+        _, profiles = run_under_ncu(profiler, PROGRAM, folder, kernels, what, counter)
+    counts = [
+        {metric: int(found.counters[metric].value) for metric in metrics if metric in found.counters}
+        for found in profiles
+    ]
+    return [replace(one, counters=counted) for one, counted in zip(launches, counts, strict=True)]

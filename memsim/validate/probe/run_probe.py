@@ -7,31 +7,31 @@ counters need fewer passes.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from memsim.errors import MemsimError
+from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device, this_device
 from memsim.validate.probe.instructions import (
     ACTIVE_BIT,
     EMPTY,
-    FILE,
+    ENTRY,
     INSTRUCTIONS,
     ProbedInstruction,
     program,
 )
 from memsim.validate.probe.patterns import make_patterns, side_by_side
 from memsim.validate.probe.probe_recording import Probed, ProbeRecording
-from memsim.validate.probe.under_ncu import ERROR
-from memsim.validate.profiler import REPORT_SUFFIX, Profiler, find_profiler, profile
-from memsim.validate.profiles import SOURCE_METRICS, Profile, read_report
-from memsim.validate.sass import never_runs
+from memsim.validate.profiler import Profiler, find_profiler
+from memsim.validate.profiles import SOURCE_METRICS
+from memsim.validate.recording_files import now
+from memsim.validate.sass import access_of, never_runs
+from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu
 
+PROGRAM = "memsim.validate.probe.probe_launches"
 PATTERNS = 256  # per launch
 LAUNCHES = 2  # per instruction
 SEED = 0
@@ -53,7 +53,6 @@ GLOBAL_METRICS = (
 )
 METRICS = (*SHARED_METRICS, *GLOBAL_METRICS)
 
-Progress = Callable[[float], None] | None
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray]  # addresses, active lanes, addresses in global memory
 
 
@@ -71,18 +70,11 @@ def run_probe(progress: Progress = None) -> ProbeRecording:
     reach = [EMPTY, *(i for i in there if i.space == "global"), *copies]
     tables = {i.name: _tables(i, rng) for i in (EMPTY, *there)}
 
-    total, done = LAUNCHES * (len(shared) + len(reach)), 0
-
-    def launched() -> None:
-        nonlocal done
-        done += 1
-        if progress is not None:
-            progress(min(1.0, done / total))
-
-    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    measured: dict[str, list[list[Profile]]] = {}
+    counter = LaunchCounter(LAUNCHES * (len(shared) + len(reach)), progress)
+    date = now()
+    measured: dict[str, list[list[CodeProfile]]] = {}
     for instructions, metrics in ((shared, SHARED_METRICS), (reach, GLOBAL_METRICS)):
-        for name, profiles in _run(device, profiler, instructions, metrics, tables, launched).items():
+        for name, profiles in _run(device, profiler, instructions, metrics, tables, counter).items():
             measured.setdefault(name, []).append(profiles)
     probed = {name: _probed(tables[name], runs) for name, runs in measured.items()}
     return ProbeRecording(device, profiler.version, date, SEED, METRICS, probed)
@@ -109,8 +101,8 @@ def _run(
     instructions: Sequence[ProbedInstruction],
     metrics: Sequence[str],
     tables: dict[str, Tables],
-    launched: Callable[[], None],
-) -> dict[str, list[Profile]]:
+    counter: LaunchCounter,
+) -> dict[str, list[CodeProfile]]:
     """One run of the profiler; returns the launches of each instruction."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -123,26 +115,16 @@ def _run(
             arrays[f"{instruction.name}_origins"] = origins
         np.savez(folder / "tables.npz", **arrays)
         (folder / "names.json").write_text(json.dumps([i.name for i in instructions]), "utf-8")
-        report = folder / f"report{REPORT_SUFFIX}"
         what = ("--section", "SourceCounters", "--metrics", ",".join(metrics))
-        command = [sys.executable, "-m", "memsim.validate.probe.under_ncu", str(folder)]
-        try:
-            profile(profiler, report, what, command, launched)
-        except MemsimError:
-            if (folder / ERROR).is_file():
-                told = json.loads((folder / ERROR).read_text("utf-8"))
-                raise MemsimError(told["error"], hint=told["hint"]) from None
-            raise
-        profiles = read_report(report)
-    if len(profiles) != LAUNCHES * len(instructions):
-        raise MemsimError(f"ncu measured {len(profiles)} launches of {LAUNCHES * len(instructions)}")
+        kernels = [ENTRY] * LAUNCHES * len(instructions)
+        _, profiles = run_under_ncu(profiler, PROGRAM, folder, kernels, what, counter, lines=True)
     return {
         instruction.name: profiles[LAUNCHES * i : LAUNCHES * (i + 1)]
         for i, instruction in enumerate(instructions)
     }
 
 
-def _probed(tables: Tables, runs: list[list[Profile]]) -> Probed:
+def _probed(tables: Tables, runs: list[list[CodeProfile]]) -> Probed:
     """`runs`: the launches of one instruction in each run of the profiler that includes it."""
     figures = np.full((LAUNCHES, PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
     counters = np.full((LAUNCHES, len(METRICS)), -1, np.int64)
@@ -155,15 +137,16 @@ def _probed(tables: Tables, runs: list[list[Profile]]) -> Probed:
     return Probed(*tables, figures, counters)
 
 
-def _figures(measured: Profile) -> np.ndarray:
+def _figures(measured: CodeProfile) -> np.ndarray:
     """ncu's values for each pattern; -1 if there are none, or several instructions for one pattern."""
     figures = np.full((PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
     seen = set()
-    for row in measured.rows:
-        if row.file != FILE or not 1 <= row.line <= PATTERNS or never_runs(row.sass):
+    for row, (line, sass) in enumerate(zip(measured.lines, measured.sass, strict=True)):
+        counts = [measured.figure(metric, row) for metric in SOURCE_METRICS]
+        accesses = access_of(sass) is not None and not never_runs(sass)
+        if not accesses or not 1 <= line <= PATTERNS or all(count is None for count in counts[2:]):
             continue
-        once = row.line not in seen
-        seen.add(row.line)
-        counts = [-1 if count is None else count for count in row.counts]
-        figures[row.line - 1] = counts if once else -1
+        once = line not in seen
+        seen.add(line)
+        figures[line - 1] = [-1 if count is None else count for count in counts] if once else -1
     return figures

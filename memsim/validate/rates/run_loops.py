@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,10 +25,12 @@ from memsim.kernels import catalog
 from memsim.launch import ArrayArg, Launch
 from memsim.model.pipes import pipe_use
 from memsim.validate.code_profile import CodeProfile
-from memsim.validate.live import NotMeasured, Progress, count
+from memsim.validate.live import NotMeasured, count
 from memsim.validate.rates.loops import LOOPS, ROUNDS, TYPES, source
 from memsim.validate.rates.rates_recording import STREAM, RateLaunch, RateRecording
 from memsim.validate.rates.streams import ARCH, BLOCK, STREAMS, kernel_name, streams_source, words
+from memsim.validate.recording_files import now
+from memsim.validate.under_ncu import Progress
 
 BYTES = 1 << 18
 CYCLES = "sm__cycles_active.max"
@@ -95,7 +96,7 @@ def run_rates(progress: Progress = None) -> Iterator[RateRecording]:
     """
     with tempfile.TemporaryDirectory() as folder:
         batches = _batches(Path(folder))
-    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    date = now()
     total, before = sum(len(batch.launches) for batch in batches), 0
     launches: list[RateLaunch] = []
     failed: dict[str, str] = {}

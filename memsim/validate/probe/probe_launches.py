@@ -1,7 +1,6 @@
-"""The program that runs under ncu for the probe: `python -m memsim.validate.probe.under_ncu FOLDER`.
+"""A program for `run_under_ncu`: the launches of the probe, in the order of `names.json`.
 
-FOLDER contains `tables.npz` with arrays `NAME_table` and `NAME_origins`, uint32 [launches, patterns, 32], and
-`NAME.ptx` for each. It makes the launches in the order of the names, and writes `error.json` if one fails.
+`tables.npz` has arrays `NAME_table` and `NAME_origins`, uint32 [launches, patterns, 32], beside `NAME.ptx`.
 """
 
 from __future__ import annotations
@@ -17,25 +16,24 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.validate.device import load_cupy
 from memsim.validate.probe.instructions import ENTRY
+from memsim.validate.under_ncu import answer
 
 MEMORY_BYTES = 1 << 20
 ALIGNMENT = 1024
-ERROR = "error.json"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the contents of the folder `arguments[0]`; returns 0 if every launch succeeds."""
     folder = Path(arguments[0])
-    try:
-        cupy = load_cupy()
-        with np.load(folder / "tables.npz") as tables:
-            memory = cupy.zeros(MEMORY_BYTES + ALIGNMENT, np.uint8)
-            for name in json.loads((folder / "names.json").read_text("utf-8")):
-                _run(cupy, folder / f"{name}.ptx", tables[f"{name}_table"], tables[f"{name}_origins"], memory)
-    except MemsimError as error:
-        (folder / ERROR).write_text(json.dumps({"error": error.message, "hint": error.hint}), "utf-8")
-        return error.exit_code
-    return 0
+    return answer(folder, lambda: _run_all(folder))
+
+
+def _run_all(folder: Path) -> None:
+    cupy = load_cupy()
+    with np.load(folder / "tables.npz") as tables:
+        memory = cupy.zeros(MEMORY_BYTES + ALIGNMENT, np.uint8)
+        for name in json.loads((folder / "names.json").read_text("utf-8")):
+            _run(cupy, folder / f"{name}.ptx", tables[f"{name}_table"], tables[f"{name}_origins"], memory)
 
 
 def _run(cupy: Any, ptx: Path, table: np.ndarray, origins: np.ndarray, memory: Any) -> None:
