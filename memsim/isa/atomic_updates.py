@@ -13,10 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import (
-    HINTS,
-    MemoryMachine,
-)
+from memsim.isa.access import HINTS, MemoryMachine
 from memsim.isa.op import Form, Immediate, Operand, Register
 from memsim.isa.readers import half_bits, joined
 from memsim.isa.registry import Unsupported

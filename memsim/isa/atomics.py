@@ -10,14 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import (
-    GenericAtomic,
-    MemoryMachine,
-    Run,
-    address_of,
-    forget_memory,
-    framed,
-)
+from memsim.isa.access import GenericAtomic, MemoryMachine, Run, address_of, forget_memory, framed
 from memsim.isa.atomic_updates import (
     WORDS,
     as_registers,
@@ -31,15 +24,7 @@ from memsim.isa.op import Effect, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
-from memsim.state.registers import (
-    Poison,
-    Poisoned,
-    both,
-    from_array,
-    from_bools,
-    invert,
-    to_bools,
-)
+from memsim.state.registers import Poison, Poisoned, both, from_array, from_bools, invert, to_bools
 from memsim.state.rounding import Array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int

@@ -9,26 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import known
 from memsim.isa.logic import ALL
 from memsim.isa.op import Form, Predicate
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Compute, opcode
-from memsim.state.registers import (
-    fit,
-    from_array,
-    from_bools,
-    to_array,
-    unsigned,
-)
-from memsim.state.sums import (
-    Int,
-    low_bits,
-    shift_left,
-    shift_right,
-)
-
-Registers = list[Any]
+from memsim.isa.readers import Binder, Registers
+from memsim.isa.registry import Compute, known, opcode
+from memsim.state.registers import fit, from_array, from_bools, to_array, unsigned
+from memsim.state.sums import Int, low_bits, shift_left, shift_right
 
 
 def highest_bit(array: np.ndarray) -> np.ndarray:

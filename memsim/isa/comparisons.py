@@ -11,21 +11,10 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder
+from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, opcode
-from memsim.state.registers import (
-    Part,
-    both,
-    bounds,
-    either,
-    from_bools,
-    invert,
-    to_array,
-)
+from memsim.state.registers import Part, both, bounds, either, from_bools, invert, to_array
 from memsim.state.sums import Int
-
-Registers = list[Any]
-
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "LT": np.less,

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form, Register
-from memsim.isa.readers import NAN, Binder, from_double, half_bits, halved, sources
+from memsim.isa.readers import NAN, Binder, Registers, from_double, half_bits, halved, sources
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import flushed
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.rounding import Array, directed, integer_sum, narrow, to_bf16, to_odd
 from memsim.state.sums import Int, low_bits, s64, u64
-
-Registers = list[Any]
 
 _INTEGERS = {f"{sign}{bits}": (sign == "S", bits) for sign in "US" for bits in (8, 16, 32, 64)}
 _FLOATS = ("F16", "BF16", "F32", "F64", "TF32")

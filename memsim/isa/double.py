@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder, from_double, sources
+from memsim.isa.readers import Binder, Registers, from_double, sources
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import MODES, comparison, mode_of
 from memsim.state import exact
@@ -16,8 +16,6 @@ from memsim.state.fma import fma64
 from memsim.state.order import higher, lower
 from memsim.state.registers import from_bools, to_bools
 from memsim.state.rounding import Array
-
-Registers = list[Any]
 
 
 def pairs(form: Form) -> dict[int, int]:

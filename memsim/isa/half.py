@@ -12,14 +12,11 @@ import numpy as np
 
 from memsim.isa.comparisons import COMBINE
 from memsim.isa.op import Form, Predicate
-from memsim.isa.readers import NAN, Binder, half_bits
+from memsim.isa.readers import NAN, Binder, Registers, half_bits
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import ordering, pick, signed, with_signs
 from memsim.state.registers import fit, from_array, from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum, to_bf16
-
-Registers = list[Any]
-
 
 #: The smallest normal float16.
 TINY = 2.0**-14

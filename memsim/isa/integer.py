@@ -13,33 +13,12 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register
-from memsim.isa.readers import Binder, PredicateReader, halved
-from memsim.isa.registry import Compute, Unsupported, opcode
-from memsim.state.registers import (
-    Part,
-    bounds,
-    fit,
-    from_array,
-    from_bools,
-    plus,
-    times,
-    to_array,
-    unsigned,
-)
+from memsim.isa.readers import Binder, PredicateReader, Registers, halved
+from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.state.registers import Part, bounds, fit, from_array, from_bools, plus, times, to_array, unsigned
 from memsim.state.sums import Int, product, shift_right
 
-Registers = list[Any]
-
-
 WORD = 1 << 32
-
-
-def known(form: Form, *modifiers: str) -> frozenset[str]:
-    """The form's modifiers; raises if one is not among `modifiers`."""
-    found = frozenset(form.modifiers)
-    if not found <= set(modifiers):
-        raise Unsupported(form.name)
-    return found
 
 
 def parted(form: Form) -> tuple[list[Operand], list[Operand]]:

@@ -11,10 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.integer import known
 from memsim.isa.op import Effect, Form, Predicate, Register, Special
-from memsim.isa.readers import Binder, halved
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.readers import Binder, Registers, halved
+from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import Partial
 from memsim.state.registers import (
     Poison,
@@ -30,7 +29,6 @@ from memsim.state.registers import (
     unsigned,
 )
 
-Registers = list[Any]
 LANES = np.arange(WARP)
 
 

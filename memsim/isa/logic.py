@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import known
 from memsim.isa.op import Form, Predicate
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Compute, opcode
+from memsim.isa.readers import Binder, Registers
+from memsim.isa.registry import Compute, known, opcode
 from memsim.state.registers import (
     Part,
     both,
@@ -26,20 +25,7 @@ from memsim.state.registers import (
     to_array,
     unsigned,
 )
-from memsim.state.sums import (
-    Int,
-    and_ints,
-    invert_bits,
-    or_ints,
-    s64,
-    shift_left,
-    shift_right,
-    u64,
-    xor_ints,
-)
-
-Registers = list[Any]
-
+from memsim.state.sums import Int, and_ints, invert_bits, or_ints, s64, shift_left, shift_right, u64, xor_ints
 
 ALL = 0xFFFFFFFF
 

@@ -15,13 +15,12 @@ import numpy as np
 
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.op import Effect, Form, Register
-from memsim.isa.readers import Binder, from_double, half_bits, joined, to_double
+from memsim.isa.readers import Binder, Registers, from_double, half_bits, joined, to_double
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.state.fma import fma64
 from memsim.state.registers import fit, floats, from_array, ints, to_array
 from memsim.state.rounding import Array
 
-Registers = list[Any]
 Place = tuple[Array, Array]
 
 GROUP, MEMBER = LANES // 4, LANES % 4

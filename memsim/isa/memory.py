@@ -27,16 +27,7 @@ from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
-from memsim.state.registers import (
-    Poison,
-    Poisoned,
-    both,
-    from_array,
-    from_bools,
-    invert,
-    plus,
-    to_array,
-)
+from memsim.state.registers import Poison, Poisoned, both, from_array, from_bools, invert, plus, to_array
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import fields, known, parted
+from memsim.isa.integer import fields, parted
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder, IntReader, PredicateReader
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
+from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.registers import (
     Part,
     bounds,
@@ -25,8 +25,6 @@ from memsim.state.registers import (
     unsigned,
 )
 from memsim.state.sums import Int
-
-Registers = list[Any]
 
 
 @opcode("VIADDMNMX")

@@ -9,31 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import as_int, known
+from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
-from memsim.isa.readers import Binder, IntReader, PredicateReader, halved
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers, halved
+from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import or_zero
-from memsim.state.registers import (
-    choose,
-    fit,
-    from_array,
-    from_bools,
-    plus,
-    to_array,
-    unsigned,
-)
-from memsim.state.sums import (
-    Int,
-    and_ints,
-    low_bits,
-    shift_left,
-    shift_right,
-    u64,
-)
-
-Registers = list[Any]
-
+from memsim.state.registers import choose, fit, from_array, from_bools, plus, to_array, unsigned
+from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64
 
 #: Selectors by name and by the lowest two bits of the operand (PTX ISA, `prmt`).
 _PICKS = {

@@ -24,6 +24,18 @@ class Unsupported(Exception):
     """This form of the instruction is not supported."""
 
 
+def known(form: Form, *modifiers: str) -> frozenset[str]:
+    """The form's modifiers.
+
+    Raises:
+        Unsupported: one that is not among `modifiers`.
+    """
+    found = frozenset(form.modifiers)
+    if not found <= set(modifiers):
+        raise Unsupported(form.name)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class OpcodeRecord:
     """What is known of one opcode.

@@ -5,24 +5,14 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from memsim.isa.integer import fields, known
+from memsim.isa.integer import fields
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Compute, Unsupported, opcode
-from memsim.state.registers import (
-    fit,
-    from_array,
-    plus,
-    to_array,
-    unsigned,
-)
+from memsim.isa.readers import Binder, Registers
+from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.state.registers import fit, from_array, plus, to_array, unsigned
 from memsim.state.sums import Int
-
-Registers = list[Any]
 
 
 @opcode("IDP")

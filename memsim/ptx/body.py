@@ -14,14 +14,7 @@ from dataclasses import dataclass, field, replace
 from memsim.ptx import declarations
 from memsim.ptx.lexer import NAME, Cursor
 from memsim.ptx.operand_parser import call_target, operands, register
-from memsim.ptx.program import (
-    Operand,
-    PtxInstruction,
-    PtxRegister,
-    PtxSymbol,
-    PtxVariable,
-    SourceLine,
-)
+from memsim.ptx.program import Operand, PtxInstruction, PtxRegister, PtxSymbol, PtxVariable, SourceLine
 from memsim.ptx.scope import Scope
 from memsim.ptx.sourcelines import SourceLines
 

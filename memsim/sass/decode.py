@@ -6,17 +6,7 @@ import re
 from functools import lru_cache
 
 from memsim.isa.control import flow_of
-from memsim.isa.op import (
-    Effect,
-    Form,
-    Immediate,
-    Label,
-    Op,
-    Operand,
-    Predicate,
-    Program,
-    Special,
-)
+from memsim.isa.op import Effect, Form, Immediate, Label, Op, Operand, Predicate, Program, Special
 from memsim.isa.registry import OpcodeRecord
 from memsim.isa.table import RECORDS, STRANGER
 from memsim.isa.written_operands import slots_of_form

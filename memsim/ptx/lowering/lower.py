@@ -23,12 +23,7 @@ from memsim.isa.registry import OpcodeRecord, single
 from memsim.isa.table import ANY_ACCESS, RECORDS
 from memsim.isa.written_operands import slots_of_form
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import (
-    CONSTANTS,
-    PARAMETER_BASE,
-    Assembler,
-    Emitted,
-)
+from memsim.ptx.lowering.assembler import CONSTANTS, PARAMETER_BASE, Assembler, Emitted
 from memsim.ptx.lowering.assembly import Assembly
 from memsim.ptx.lowering.symbols import places_of
 from memsim.ptx.program import Function, PtxInstruction, PtxModule, SourceLine
