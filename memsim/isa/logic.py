@@ -5,6 +5,11 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from itertools import product
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -30,63 +35,42 @@ from memsim.state.sums import Int, and_ints, invert_bits, or_ints, s64, shift_le
 ALL = 0xFFFFFFFF
 
 
-#: Truth tables that preserve the parts of sums, as functions of a, b, c.
-_TABLES: dict[int, Any] = {
-    0x00: lambda a, b, c: 0,
-    0xFF: lambda a, b, c: -1,
-    0xF0: lambda a, b, c: a,
-    0xCC: lambda a, b, c: b,
-    0xAA: lambda a, b, c: c,
-    0x0F: lambda a, b, c: invert_bits(a),
-    0x33: lambda a, b, c: invert_bits(b),
-    0x55: lambda a, b, c: invert_bits(c),
-    0xC0: lambda a, b, c: and_ints(a, b),
-    0xA0: lambda a, b, c: and_ints(a, c),
-    0x88: lambda a, b, c: and_ints(b, c),
-    0xFC: lambda a, b, c: or_ints(a, b),
-    0xFA: lambda a, b, c: or_ints(a, c),
-    0xEE: lambda a, b, c: or_ints(b, c),
-    0x3C: lambda a, b, c: xor_ints(a, b),
-    0x5A: lambda a, b, c: xor_ints(a, c),
-    0x66: lambda a, b, c: xor_ints(b, c),
-    0x30: lambda a, b, c: and_ints(a, invert_bits(b)),
-    0x0C: lambda a, b, c: and_ints(invert_bits(a), b),
-    0x50: lambda a, b, c: and_ints(a, invert_bits(c)),
-    0x0A: lambda a, b, c: and_ints(invert_bits(a), c),
-    0x22: lambda a, b, c: and_ints(invert_bits(b), c),
-    0x44: lambda a, b, c: and_ints(b, invert_bits(c)),
-    0x80: lambda a, b, c: and_ints(and_ints(a, b), c),
-    0xFE: lambda a, b, c: or_ints(or_ints(a, b), c),
-    0x96: lambda a, b, c: xor_ints(xor_ints(a, b), c),
-    0xF8: lambda a, b, c: or_ints(a, and_ints(b, c)),
-    0xEA: lambda a, b, c: or_ints(and_ints(a, b), c),
-    0xEC: lambda a, b, c: or_ints(and_ints(a, c), b),
-    0xE0: lambda a, b, c: and_ints(a, or_ints(b, c)),
-    0xC8: lambda a, b, c: and_ints(b, or_ints(a, c)),
-    0xA8: lambda a, b, c: and_ints(c, or_ints(a, b)),
-    0x78: lambda a, b, c: xor_ints(a, and_ints(b, c)),
-    0x6C: lambda a, b, c: xor_ints(b, and_ints(a, c)),
-    0x6A: lambda a, b, c: xor_ints(c, and_ints(a, b)),
-    0x48: lambda a, b, c: and_ints(b, xor_ints(a, c)),
-    0x60: lambda a, b, c: and_ints(a, xor_ints(b, c)),
-    0x28: lambda a, b, c: and_ints(c, xor_ints(a, b)),
-    0xF6: lambda a, b, c: or_ints(a, xor_ints(b, c)),
-    0xBE: lambda a, b, c: or_ints(c, xor_ints(a, b)),
-    0xDE: lambda a, b, c: or_ints(b, xor_ints(a, c)),
-    0xF2: lambda a, b, c: or_ints(a, and_ints(invert_bits(b), c)),
-    0xF4: lambda a, b, c: or_ints(a, and_ints(b, invert_bits(c))),
-}
+#: A function of three words: its truth table, of bit a * 4 + b * 2 + c, and its value.
+Function = tuple[int, Callable[[Sequence[Int]], Int]]
+
+_OPERATIONS = ((operator.and_, and_ints), (operator.or_, or_ints), (operator.xor, xor_ints))
+
+
+def _combined(lefts: Sequence[Function], rights: Sequence[Function]) -> Iterator[Function]:
+    for (p, left), (q, right), (on_tables, on_words) in product(lefts, rights, _OPERATIONS):
+        yield on_tables(p, q), partial(lambda f, x, y, words: f(x(words), y(words)), on_words, left, right)
+
+
+@cache
+def _shortcuts() -> dict[int, Callable[[Sequence[Int]], Int]]:
+    """By truth table: `p`, `p op q` and `p op (q op r)` of operands and their complements, which preserve the
+    parts of sums.
+    """
+    operands: list[Function] = [(0xF0, itemgetter(0)), (0xCC, itemgetter(1)), (0xAA, itemgetter(2))]
+    inverted = [
+        (table ^ 0xFF, partial(lambda of, words: invert_bits(of(words)), of)) for table, of in operands
+    ]
+    terms = operands + inverted
+    pairs = list(_combined(terms, terms))
+    found: dict[int, Callable[[Sequence[Int]], Int]] = {0x00: lambda words: 0, 0xFF: lambda words: -1}
+    for table, value in (*terms, *pairs, *_combined(terms, pairs)):
+        found.setdefault(table, value)
+    return found
 
 
 def by_table(table: int, a: Int, b: Int, c: Int) -> Int:
-    """A bitwise function of three words by its truth table: bit a * 4 + b * 2 + c."""
-    shortcut = _TABLES.get(table)
+    """A bitwise function of three words by its truth table."""
+    shortcut = _shortcuts().get(table)
     if shortcut is not None:
-        return shortcut(a, b, c)  # type: ignore[no-any-return]
-    if all(type(value) is int for value in (a, b, c)):
+        return shortcut((a, b, c))
+    if type(a) is type(b) is type(c) is int:
         return _minterms(table, a, b, c, 0)  # type: ignore[no-any-return]
-    x, y, z = (to_array(value) for value in (a, b, c))
-    return from_array(_minterms(table, x, y, z, np.zeros((1, 1), np.int64)))
+    return from_array(_minterms(table, to_array(a), to_array(b), to_array(c), np.zeros((1, 1), np.int64)))
 
 
 def _minterms(table: int, x: Any, y: Any, z: Any, nothing: Any) -> Any:
