@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.logic import ALL
+from memsim.isa.integer import word_opcode
+from memsim.isa.logic import shift_amount
 from memsim.isa.op import Form, Predicate
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, known, opcode
@@ -18,9 +19,10 @@ from memsim.state.sums import Int, low_bits, shift_left, shift_right
 
 
 def highest_bit(array: np.ndarray) -> np.ndarray:
-    """The index of the highest set bit of unsigned words, -1 if there is none."""
-    _, exponent = np.frexp(array.astype(np.float64))
-    return np.where(array == 0, -1, exponent - 1).astype(np.int64)
+    """The index of the highest set bit of unsigned integers, -1 if there is none."""
+    alone = array & ~(array >> 1)  # without the bit below the highest, so that no rounding carries
+    found: np.ndarray = np.frexp(alone.astype(np.float64))[1].astype(np.int64) - 1
+    return found
 
 
 @opcode("FLO", "UFLO", results="RP?")
@@ -28,13 +30,13 @@ def build_find_leading_one(form: Form, binder: Binder) -> Compute:
     given = known(form, "U32", "SH", "S32")
     rest = form.operands[1:]
     tests = isinstance(rest[0], Predicate)
-    source = rest[1] if tests else rest[0]
-    read = binder.word(source)
+    read = binder.word(rest[1] if tests else rest[0])
     signed = "U32" not in given
 
     def compute(r: Registers) -> Any:
-        array = to_array(fit(read(r), 32))
-        array = np.where(array < 0, ~array, array) if signed else array & ALL
+        word = fit(read(r), 32)
+        array = to_array(word if signed else unsigned(word, 32))
+        array = np.where(array < 0, ~array, array)
         found = highest_bit(array)
         if "SH" in given:
             found = np.where(found < 0, -1, 31 - found)
@@ -44,72 +46,32 @@ def build_find_leading_one(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("POPC", "UPOPC")
-def build_popc(form: Form, binder: Binder) -> Compute:
-    known(form)
-    read = binder.word(form.operands[1])
-
-    def compute(r: Registers) -> Int:
-        words = (to_array(fit(read(r), 32)) & ALL).astype(np.uint32)
-        count = np.zeros(words.shape, np.int64)
-        for bit in range(32):
-            count += (words >> np.uint32(bit)) & np.uint32(1)
-        return from_array(count)
-
-    return compute
+@word_opcode("POPC", "UPOPC", count=1)
+def count_ones(given: frozenset[str], word: Int) -> Int:
+    return from_array(np.bitwise_count(to_array(unsigned(word, 32))).astype(np.int64))
 
 
-@opcode("BREV", "UBREV")
-def build_reverse(form: Form, binder: Binder) -> Compute:
-    known(form)
-    read = binder.word(form.operands[1])
-
-    def compute(r: Registers) -> Int:
-        words = to_array(fit(read(r), 32)) & ALL
-        result = np.zeros(words.shape, np.int64)
-        for bit in range(32):
-            result |= ((words >> bit) & 1) << (31 - bit)
-        return fit(from_array(result), 32)
-
-    return compute
+@word_opcode("BREV", "UBREV", count=1)
+def reverse(given: frozenset[str], word: Int) -> Int:
+    pieces = to_array(word).astype("<i4").view(np.uint8)
+    turned = np.packbits(np.unpackbits(pieces, axis=1, bitorder="little"), axis=1, bitorder="big")
+    return from_array(turned.view(">i4").astype(np.int64))
 
 
-@opcode("BMSK", "UBMSK")
-def build_mask(form: Form, binder: Binder) -> Compute:
-    given = known(form, "W", "C")
-    start, count = (binder.word(operand) for operand in form.operands[1:3])
-    wraps = "W" in given
-
-    def compute(r: Registers) -> Int:
-        at, length = (to_array(unsigned(fit(read(r), 32), 32)) for read in (start, count))
-        if wraps:
-            at, length = at & 31, length & 31
-        else:
-            at, length = np.minimum(at, 32), np.minimum(length, 32)
-        bits = ((np.int64(1) << length) - 1) << at
-        return fit(from_array(bits & ALL), 32)
-
-    return compute
+@word_opcode("BMSK", "UBMSK", count=2, modifiers=("W", "C"))
+def mask(given: frozenset[str], start: Int, length: Int) -> Int:
+    at, count = (np.atleast_2d(shift_amount(word, 32, "W" in given)) for word in (start, length))
+    return from_array(((1 << count) - 1) << at)
 
 
-@opcode("SGXT", "USGXT")
-def build_sign_extension(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U32", "W")
-    a, count = binder.word(form.operands[1]), binder.word(form.operands[2])
-    signed, wraps = "U32" not in given, "W" in given
-
-    def compute(r: Registers) -> Int:
-        x, bits = fit(a(r), 32), count(r)
-        if type(bits) is not int:
-            many = to_array(unsigned(fit(bits, 32), 32))
-            many = many & 31 if wraps else np.minimum(many, 32)
-            word = to_array(x) & ((np.int64(1) << many) - 1)
-            sign = np.where(many > 0, np.int64(1) << np.maximum(many - 1, 0), 0)
-            return fit(from_array((word ^ sign) - sign if signed else word), 32)
-        bits = bits & 31 if wraps else min(bits & 0xFFFFFFFF, 32)
-        if bits == 0:
-            return 0
-        low = low_bits(x, bits)
-        return shift_right(shift_left(low, 32 - bits, 32), 32 - bits, True, 32) if signed else fit(low, 32)
-
-    return compute
+@word_opcode("SGXT", "USGXT", count=2, modifiers=("U32", "W"))
+def extend(given: frozenset[str], word: Int, count: Int) -> Int:
+    """The low `count` bits, sign- or zero-extended."""
+    signed, bits = "U32" not in given, shift_amount(count, 32, "W" in given)
+    if isinstance(bits, np.ndarray):
+        low = to_array(word) & ((1 << bits) - 1)
+        sign = np.where(bits > 0, 1 << np.maximum(bits - 1, 0), 0)
+        return from_array((low ^ sign) - sign if signed else low)
+    if not signed or not bits:
+        return low_bits(word, bits)
+    return shift_right(shift_left(word, 32 - bits, 32), 32 - bits, True, 32)

@@ -10,9 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from memsim.isa.bits import highest_bit
+from memsim.isa.integer import readings
+from memsim.isa.minima import pick_lesser
 from memsim.isa.op import Form, Immediate, Operand
 from memsim.isa.readers import Binder, IntReader, halved
 from memsim.isa.registry import Compute, Unsupported, opcode
@@ -96,14 +100,6 @@ def expanded(name: str, sources: str, counts: bool = False) -> Callable[[Work], 
     return register
 
 
-def readings(x: Int, y: Int, signed: bool, bits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Two numbers as arrays that numpy compares and divides as the type requires."""
-    if bits == 64 and not signed:
-        return u64(to_array(x)), u64(to_array(y))
-    both = (x, y) if signed else (unsigned(x, bits), unsigned(y, bits))
-    return to_array(both[0]), to_array(both[1])
-
-
 def pattern(x: Int, bits: int) -> np.ndarray:
     """The bits of an integer, zero-extended to uint64."""
     return u64(to_array(unsigned(x, bits) if bits < 64 else x))
@@ -136,20 +132,10 @@ def multiply_high(signed: bool, bits: int, a: Int, b: Int) -> Int:
     return from_array(high)
 
 
-@expanded("IDIV", "TT")
-def quotient(signed: bool, bits: int, a: Int, b: Int) -> Int:
-    """Division, rounded towards zero."""
-    return divide(a, b, False, signed, bits)
-
-
-@expanded("IREM", "TT")
-def remainder(signed: bool, bits: int, a: Int, b: Int) -> Int:
-    """The remainder of a division."""
-    return divide(a, b, True, signed, bits)
-
-
-def divide(x: Int, y: Int, leaves: bool, signed: bool, bits: int) -> Int:
-    """Quotient, or the remainder if `leaves`; all ones for a division by zero, as measured on an H100."""
+def divide(signed: bool, bits: int, x: Int, y: Int, leaves: bool) -> Int:
+    """Quotient, rounded towards zero, or the remainder if `leaves`; all ones for a division by zero, as
+    measured on an H100.
+    """
     if type(y) is int and y > 0 and non_negative(x):
         if y & (y - 1) == 0:
             return and_mask(x, y - 1) if leaves else shift_right(x, y.bit_length() - 1, False, bits)
@@ -165,28 +151,10 @@ def divide(x: Int, y: Int, leaves: bool, signed: bool, bits: int) -> Int:
     return from_array(s64(np.where(zero, ~q.dtype.type(0), result)))
 
 
-@expanded("IMIN", "TT")
-def smaller(signed: bool, bits: int, a: Int, b: Int) -> Int:
-    """The smaller of two."""
-    return ordered(a, b, True, signed, bits)
-
-
-@expanded("IMAX", "TT")
-def larger(signed: bool, bits: int, a: Int, b: Int) -> Int:
-    """The larger of two."""
-    return ordered(a, b, False, signed, bits)
-
-
-def ordered(x: Int, y: Int, least: bool, signed: bool, bits: int) -> Int:
-    """The minimum or else the maximum; decided by bounds if they do not overlap."""
-    (x_low, x_high), (y_low, y_high) = bounds(x), bounds(y)
-    if signed or (x_low >= 0 and y_low >= 0):
-        if x_high <= y_low:
-            return x if least else y
-        if y_high <= x_low:
-            return y if least else x
-    p, q = readings(x, y, signed, bits)
-    return from_array(s64(np.minimum(p, q) if least else np.maximum(p, q)))
+expanded("IDIV", "TT")(partial(divide, leaves=False))
+expanded("IREM", "TT")(partial(divide, leaves=True))
+expanded("IMIN", "TT")(lambda signed, bits, a, b: pick_lesser(a, b, True, signed, bits))
+expanded("IMAX", "TT")(lambda signed, bits, a, b: pick_lesser(a, b, False, signed, bits))
 
 
 @expanded("IDISTANCE", "TT")
@@ -262,24 +230,10 @@ def insert(signed: bool, bits: int, a: Int, b: Int, c: Int, d: Int) -> Int:
 # --- counts and positions -------------------------------------------------------------------
 
 
-def highest_bit(array: np.ndarray) -> np.ndarray:
-    """Index of the highest set bit of a uint64, -1 if there is none."""
-    position = np.where(array == 0, -1, 0)
-    for step in (32, 16, 8, 4, 2, 1):
-        above = array >> np.uint64(step)
-        position = position + np.where(above != 0, step, 0)
-        array = np.where(above != 0, above, array)
-    return position
-
-
 @expanded("IPOPC", "T", counts=True)
 def count_ones(signed: bool, bits: int, a: Int) -> Int:
     """The number of set bits."""
-    count = pattern(a, bits)
-    for width, mask in enumerate((0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F)):
-        lower = np.uint64(mask)
-        count = (count & lower) + (count >> np.uint64(1 << width) & lower)
-    return from_array(s64(count * np.uint64(0x0101010101010101) >> np.uint64(56)))
+    return from_array(np.bitwise_count(pattern(a, bits)).astype(np.int64))
 
 
 @expanded("ICLZ", "T", counts=True)

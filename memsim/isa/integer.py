@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register
-from memsim.isa.readers import Binder, PredicateReader, Registers, halved
+from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers, halved, sources
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.registers import Part, bounds, fit, from_array, from_bools, plus, times, to_array, unsigned
-from memsim.state.sums import Int, product, shift_right
+from memsim.state.sums import Int, product, shift_right, u64
 
 WORD = 1 << 32
 
@@ -33,6 +33,22 @@ def parted(form: Form) -> tuple[list[Operand], list[Operand]]:
     while operands and isinstance(operands[0], Predicate):
         written.append(operands.pop(0))
     return written, operands
+
+
+def word_opcode(
+    *names: str, count: int, modifiers: Sequence[str] = ()
+) -> Callable[[Callable[..., Int]], Callable[..., Int]]:
+    """Register opcodes by a function of modifiers and signed words, whose result may overflow."""
+
+    def register(work: Callable[..., Int]) -> Callable[..., Int]:
+        @opcode(*names)
+        def build(form: Form, binder: Binder) -> Compute:
+            given, reads = known(form, *modifiers), sources(binder.word, form, count)
+            return lambda r: fit(work(given, *(fit(read(r), 32) for read in reads)), 32)
+
+        return work
+
+    return register
 
 
 def as_int(condition: bool | Part) -> Int:
@@ -73,20 +89,20 @@ def build_iadd3(form: Form, binder: Binder) -> Compute:
     given = known(form, "X", "64")
     extended = "X" in given
     carries, operands = parted(form)
-    sources, carried = operands[:3], operands[3:]
+    addends, carried = operands[:3], operands[3:]
     if "64" in given:
-        if extended or carries or carried or len(sources) != 3:
+        if extended or carries or carried or len(addends) != 3:
             raise Unsupported(form.name)
-        pairs = [binder.pair(source) for source in sources]
+        pairs = [binder.pair(source) for source in addends]
         return lambda r: halved(plus(plus(pairs[0](r), pairs[1](r)), pairs[2](r)))
-    if len(sources) != 3 or any(isinstance(source, Predicate) for source in sources):
+    if len(addends) != 3 or any(isinstance(source, Predicate) for source in addends):
         raise Unsupported(form.name)
     if not carries and not carried:
-        a, b, c = (binder.word(source) for source in sources)
+        a, b, c = (binder.word(source) for source in addends)
         return lambda r: fit(plus(plus(a(r), b(r)), c(r)), 32)
     ins = [binder.predicate(operand) for operand in carried] if extended else []
-    words = [carry_word(binder, source, extended) for source in sources]
-    signed = [binder.word(source) for source in sources]
+    words = [carry_word(binder, source, extended) for source in addends]
+    signed = [binder.word(source) for source in addends]
 
     def compute(r: Registers) -> Any:
         extra: Int = 0
@@ -116,23 +132,24 @@ def carry_word(binder: Binder, operand: Operand, extended: bool) -> Callable[[Re
 
 @opcode("VIADD")
 def build_viadd(form: Form, binder: Binder) -> Compute:
-    given = known(form, "16x2")
-    if given:
+    if known(form, "16x2"):
         return add_pairs(form, binder)
-    a, b = (binder.word(source) for source in form.operands[1:3])
+    a, b = sources(binder.word, form, 2)
     return lambda r: fit(plus(a(r), b(r)), 32)
 
 
 def add_pairs(form: Form, binder: Binder) -> Compute:
     """Two 16-bit sums; a negated operand is subtracted in each half."""
-    a, b = form.operands[1:3]
-    signs = [-1 if getattr(operand, "negated", False) else 1 for operand in (a, b)]
-    reads = [binder.word(replace(o, negated=False) if isinstance(o, Register) else o) for o in (a, b)]
+
+    def reader(operand: Operand) -> IntReader:
+        return binder.word(replace(operand, negated=False) if isinstance(operand, Register) else operand)
+
+    reads = sources(reader, form, 2)
+    signs = [-1 if getattr(operand, "negated", False) else 1 for operand in form.operands[1:3]]
 
     def compute(r: Registers) -> Int:
-        x, y = (fields(fit(read(r), 32), False, 16) for read in reads)
-        low, high = ((signs[0] * p + signs[1] * q) & 0xFFFF for p, q in zip(x, y))
-        return fit(from_array(low | (high << 16)), 32)
+        x, y = (fields(read(r), False, 16) for read in reads)
+        return packed([signs[0] * p + signs[1] * q for p, q in zip(x, y)], 16)
 
     return compute
 
@@ -170,12 +187,7 @@ def build_imad(form: Form, binder: Binder) -> Compute:
         return lambda r: fit(plus(plus(product(x(r), y(r)), z(r)), as_int(carry(r))), 32)
     if isinstance(b, Immediate) and b.value == 1:
         return lambda r: fit(plus(x(r), z(r)), 32)
-    return lambda r: fit(plus(narrow_product(x(r), y(r)), z(r)), 32)
-
-
-def narrow_product(x: Int, y: Int) -> Int:
-    """A product of which only the low 32 bits are needed."""
-    return product(x, y)
+    return lambda r: fit(plus(product(x(r), y(r)), z(r)), 32)
 
 
 def wide_product(
@@ -238,14 +250,14 @@ def build_lea(form: Form, binder: Binder) -> Compute:
 def high_lea(form: Form, binder: Binder, carries: list[Operand], operands: list[Operand]) -> Compute:
     """The high word of `{c, a} << n`, plus b and a carry; `.SX32`: c is the sign of a."""
     carried = [operand for operand in operands if isinstance(operand, Predicate)]
-    sources = [operand for operand in operands if not isinstance(operand, Predicate)]
+    words = [operand for operand in operands if not isinstance(operand, Predicate)]
     extends = "SX32" in form.modifiers
-    if len(sources) != (3 if extends else 4) or len(carries) > 1:
+    if len(words) != (3 if extends else 4) or len(carries) > 1:
         raise Unsupported(form.name)
-    amount = binder.literal(sources[-1]) & 31
-    low, added = binder.word(sources[0]), binder.word(sources[1])
-    whole = carry_word(binder, sources[1], "X" in form.modifiers)
-    upper = None if extends else binder.word(sources[2])
+    amount = binder.literal(words[-1]) & 31
+    low, added = binder.word(words[0]), binder.word(words[1])
+    whole = carry_word(binder, words[1], "X" in form.modifiers)
+    upper = None if extends else binder.word(words[2])
     carry = binder.predicate(carried[0]) if carried and "X" in form.modifiers else None  # only .X reads it
 
     def shifted(r: Registers) -> Int:
@@ -268,21 +280,20 @@ def high_lea(form: Form, binder: Binder, carries: list[Operand], operands: list[
     return compute
 
 
-@opcode("IABS")
-def build_abs(form: Form, binder: Binder) -> Compute:
-    known(form)
-    a = binder.word(form.operands[1])
+@word_opcode("IABS", count=1)
+def absolute(given: frozenset[str], x: Int) -> Int:
+    low, high = bounds(x)
+    if low >= 0:
+        return x
+    return times(x, -1) if high <= 0 else from_array(np.abs(to_array(x)))
 
-    def compute(r: Registers) -> Int:
-        x = fit(a(r), 32)
-        low, high = bounds(x)
-        if low >= 0:
-            return x
-        if high <= 0:
-            return fit(times(x, -1), 32)
-        return fit(from_array(np.abs(to_array(x))), 32)
 
-    return compute
+def readings(x: Int, y: Int, signed: bool, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two integers as arrays that numpy compares and divides as the type requires."""
+    if bits == 64 and not signed:
+        return u64(to_array(x)), u64(to_array(y))
+    p, q = (x, y) if signed else (unsigned(x, bits), unsigned(y, bits))
+    return to_array(p), to_array(q)
 
 
 def fields(value: Int, signed: bool, size: int) -> list[np.ndarray]:
@@ -291,3 +302,11 @@ def fields(value: Int, signed: bool, size: int) -> list[np.ndarray]:
     picked = [(array >> shift) & ((1 << size) - 1) for shift in range(0, 32, size)]
     sign = 1 << (size - 1)
     return [(field ^ sign) - sign if signed else field for field in picked]
+
+
+def packed(numbers: Sequence[np.ndarray], size: int) -> Int:
+    """The opposite: numbers, modulo 2**size, in one word."""
+    total = np.zeros((1, 1), np.int64)
+    for place, number in enumerate(numbers):
+        total = total | (number & ((1 << size) - 1)) << size * place
+    return fit(from_array(total), 32)

@@ -32,9 +32,6 @@ from memsim.state.registers import (
 )
 from memsim.state.sums import Int, and_ints, invert_bits, or_ints, s64, shift_left, shift_right, u64, xor_ints
 
-ALL = 0xFFFFFFFF
-
-
 #: A function of three words: its truth table, of bit a * 4 + b * 2 + c, and its value.
 Function = tuple[int, Callable[[Sequence[Int]], Int]]
 
@@ -148,16 +145,21 @@ def build_funnel(form: Form, binder: Binder) -> Compute:
     move = shifted_left if left else shifted_right
 
     def compute(r: Registers) -> Int:
-        shift = by(r)
-        size = most = 64 if wide else 32
-        if type(shift) is int:
-            shift = shift & (size - 1) if wraps else min(shift & ALL, most)
-            return move(fit(lo(r), 32), fit(hi(r), 32), shift, takes_high, signed)
-        many = to_array(unsigned(fit(shift, 32), 32))
-        many = many & (size - 1) if wraps else np.minimum(many, most)
-        return by_many(fit(lo(r), 32), fit(hi(r), 32), many, left, takes_high, signed)
+        shift = shift_amount(by(r), 64 if wide else 32, wraps)
+        if isinstance(shift, np.ndarray):
+            return by_many(fit(lo(r), 32), fit(hi(r), 32), shift, left, takes_high, signed)
+        return move(fit(lo(r), 32), fit(hi(r), 32), shift, takes_high, signed)
 
     return compute
+
+
+def shift_amount(word: Int, size: int, wraps: bool) -> int | np.ndarray:
+    """An amount of bits, unsigned: modulo `size`, or at most `size`."""
+    amount = unsigned(word, 32)
+    if type(amount) is int:
+        return amount & (size - 1) if wraps else min(amount, size)
+    many = to_array(amount)
+    return many & (size - 1) if wraps else np.minimum(many, size)
 
 
 def shifted_left(lo: Int, hi: Int, by: int, takes_high: bool, signed: bool) -> Int:

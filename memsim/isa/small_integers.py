@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.isa.integer import fields
+from memsim.isa.integer import fields, packed, readings, word_opcode
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, known, opcode
-from memsim.state.registers import fit, from_array, plus, to_array, unsigned
+from memsim.isa.readers import Binder, Registers, sources
+from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.state.registers import fit, from_array, plus
 from memsim.state.sums import Int
 
 
@@ -23,44 +23,29 @@ def build_dot_product(form: Form, binder: Binder) -> Compute:
     if kind not in ("4A", "2A") or len(named) != 2 or set(named) - {"S8", "U8", "S16", "U16"}:
         raise Unsupported(form.name)
     left, right = named
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
-    four = kind == "4A"
+    a, b, c = sources(binder.word, form, 3)
 
     def compute(r: Registers) -> Int:
-        x = fields(a(r), left.startswith("S"), 8 if four else 16)
+        x = fields(a(r), left.startswith("S"), 8 if kind == "4A" else 16)
         y = fields(b(r), right.startswith("S"), 8)[start:]
-        total: np.ndarray = sum((p * q for p, q in zip(x, y)), start=np.zeros((1, 1), np.int64))
-        return fit(plus(from_array(total), c(r)), 32)
+        return fit(plus(total([p * q for p, q in zip(x, y)]), c(r)), 32)
 
     return compute
 
 
-@opcode("VABSDIFF")
-def build_distance(form: Form, binder: Binder) -> Compute:
-    signed = "U32" not in known(form, "U32")
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
-
-    def compute(r: Registers) -> Int:
-        x, y = (fit(read(r), 32) for read in (a, b))
-        p, q = (to_array(value if signed else unsigned(value, 32)) for value in (x, y))
-        return fit(plus(from_array(np.abs(p - q)), c(r)), 32)
-
-    return compute
+def total(terms: list[np.ndarray]) -> Int:
+    """A sum of terms, one or more."""
+    return from_array(sum(terms[1:], start=terms[0]))
 
 
-@opcode("VABSDIFF4")
-def build_byte_distances(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U8", "S8", "ACC")
-    a, b, c = (binder.word(source) for source in form.operands[1:4])
+@word_opcode("VABSDIFF", count=3, modifiers=("U32",))
+def distance(given: frozenset[str], a: Int, b: Int, c: Int) -> Int:
+    x, y = readings(a, b, "U32" not in given, 32)
+    return plus(from_array(np.abs(x - y)), c)
 
-    def compute(r: Registers) -> Int:
-        pairs = zip(*(fields(fit(read(r), 32), "U8" not in given, 8) for read in (a, b)))
-        found = [np.abs(x - y) for x, y in pairs]
-        if "ACC" in given:
-            return fit(plus(from_array(sum(found, start=np.zeros((1, 1), np.int64))), c(r)), 32)
-        packed = sum(
-            ((value & 0xFF) << (8 * i) for i, value in enumerate(found)), start=np.zeros((1, 1), np.int64)
-        )
-        return fit(from_array(packed), 32)
 
-    return compute
+@word_opcode("VABSDIFF4", count=3, modifiers=("U8", "S8", "ACC"))
+def byte_distances(given: frozenset[str], a: Int, b: Int, c: Int) -> Int:
+    pairs = zip(*(fields(word, "U8" not in given, 8) for word in (a, b)))
+    found = [np.abs(x - y) for x, y in pairs]
+    return plus(total(found), c) if "ACC" in given else packed(found, 8)
