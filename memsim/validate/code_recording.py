@@ -1,53 +1,97 @@
 """A recording of machine code: what a GPU counted for one launch, by instruction, and how it was made.
 
-Its file format is `documents.CodeRecordingDocument`. Recordings are immutable: an existing file is never
-overwritten. Of the code only a digest is stored.
+Recordings are immutable: an existing file is never overwritten. Of the code only a digest is stored.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from memsim.errors import MemsimError
-from memsim.validate import documents
+import msgspec
+from msgspec import Meta
+
 from memsim.validate.code_profile import EVERYWHERE, CodeProfile
 from memsim.validate.device import Device
+from memsim.validate.field_types import Chip, Date, Dim3, Natural, Positive, Sha256, Text
+from memsim.validate.profiles import CODE_METRICS
 from memsim.validate.recording_files import check_record, read_record, write_record
 
 SCHEMA = 1
-PLAIN = ("name", "size", "date", "ncu")
 LAUNCHED = ("kernel", "grid", "block")  # stored once, not in each profile
+Size = Annotated[dict[str, Positive], Meta(min_length=1)]
+Figure = Natural | None
 
 
 @dataclass(frozen=True, slots=True)
 class CodeOrigin:
-    """The code. compiler: "" if unknown. digest: SHA-256 of the code, as in `Trace.origin`."""
+    """The code. compiler: "" if unknown. digest: SHA-256 of all kernels' names and instructions."""
 
     compiler: str
-    arch: str
-    digest: str
+    arch: Chip
+    digest: Sha256
 
 
 @dataclass(frozen=True, slots=True)
 class CodeLaunchRecord:
     """The launch. kernel: the name in the code. arguments: in words, in the kernel's order."""
 
-    kernel: str
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int
-    arguments: tuple[str, ...]
+    kernel: Text
+    grid: Dim3
+    block: Dim3
+    shared_bytes: Natural
+    arguments: tuple[Text, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ResultCheck:
     """The check of the kernel's results in the same run. `largest_error` is null if not finite."""
 
-    reference: str
+    reference: Text
     right: bool
-    largest_error: float | None
+    largest_error: Annotated[float, Meta(ge=0)] | None
+
+
+class EncodedProfile(msgspec.Struct):
+    """A `CodeProfile` in a file. Columns are run-length encoded; those of accesses refer to `rows`."""
+
+    passes: Positive
+    counters: Annotated[dict[str, tuple[int | float, str]], Meta(min_length=1)]
+    distances: list[Figure]
+    sass: list[Text]
+    collected: list[str]
+    instructions: dict[str, list[Figure]]
+    accesses: dict[str, list[Figure]]
+
+    def __post_init__(self) -> None:
+        for name in (*self.collected, *self.instructions):
+            if name not in CODE_METRICS:
+                raise ValueError(f"{name!r} is not a metric of an instruction")
+        if None in self.accesses.get("rows", [None]):
+            raise ValueError("accesses have no rows")
+        missing = {*self.collected} & {*EVERYWHERE} - {*self.instructions}
+        if missing:
+            raise ValueError(f"{', '.join(sorted(missing))} missing")
+
+
+class RecordingFile(msgspec.Struct):
+    """A `CodeRecording` in a file. Only those with correct results are recorded."""
+
+    schema: Literal[1]
+    name: Text
+    size: Size | None
+    date: Date
+    ncu: Text
+    device: Device
+    code: CodeOrigin
+    launch: CodeLaunchRecord
+    result: ResultCheck | None
+    profiles: Annotated[list[EncodedProfile], Meta(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if self.result is not None and not self.result.right:
+            raise ValueError("the result is not right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +105,9 @@ class CodeRecording:
 
     name: str
     size: dict[str, int] | None
-    device: Device
-    ncu: str
     date: str
+    ncu: str
+    device: Device
     code: CodeOrigin
     launch: CodeLaunchRecord
     result: ResultCheck | None
@@ -83,11 +127,7 @@ class CodeRecording:
         """The contents of its file."""
         return {
             "schema": SCHEMA,
-            **{name: getattr(self, name) for name in PLAIN},
-            "device": asdict(self.device),
-            "code": asdict(self.code),
-            "launch": asdict(self.launch),
-            "result": None if self.result is None else asdict(self.result),
+            **asdict(replace(self, profiles=())),
             "profiles": [
                 {name: value for name, value in profile.to_dict().items() if name not in LAUNCHED}
                 for profile in self.profiles
@@ -101,22 +141,14 @@ class CodeRecording:
         Raises:
             MemsimError: it does not conform to the schema.
         """
-        check_record(record, SCHEMA, documents.CodeRecordingDocument, file)
-        launch = record["launch"]
-        triples = {name: tuple(launch[name]) for name in ("grid", "block", "arguments")}
-        launched = {name: launch[name] for name in LAUNCHED}
-        for one in record["profiles"]:
-            missing = {*one["collected"]} & {*EVERYWHERE} - {*one["instructions"]}
-            if missing:
-                raise MemsimError(f"not a recording: {', '.join(sorted(missing))} missing", file=file)
-        return CodeRecording(
-            **{name: record[name] for name in PLAIN},
-            device=Device(**record["device"]),
-            code=CodeOrigin(**record["code"]),
-            launch=CodeLaunchRecord(**{**launch, **triples}),
-            result=None if record["result"] is None else ResultCheck(**record["result"]),
-            profiles=tuple(CodeProfile.from_dict({**launched, **one}) for one in record["profiles"]),
+        told = check_record(record, SCHEMA, RecordingFile, file)
+        launched = {name: getattr(told.launch, name) for name in LAUNCHED}
+        fields = msgspec.structs.asdict(told)
+        del fields["schema"]
+        fields["profiles"] = tuple(
+            CodeProfile.from_dict({**launched, **msgspec.structs.asdict(one)}) for one in told.profiles
         )
+        return CodeRecording(**fields)
 
     def save(self, path: Path) -> None:
         """Write a new file atomically.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from memsim.arch import ARCHS
 from memsim.errors import MemsimError
+from memsim.validate.field_types import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +19,11 @@ class Device:
     supports.
     """
 
-    gpu: str
-    compute_capability: str
-    driver: str
-    cuda: str
-    cupy: str
+    gpu: Text
+    compute_capability: Annotated[str, Meta(pattern=r"^\d+\.\d$")]
+    driver: Text
+    cuda: Annotated[str, Meta(pattern=r"^\d+\.\d+$")]
+    cupy: Text
 
     @property
     def arch(self) -> str:

@@ -6,11 +6,11 @@ import contextlib
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -46,9 +46,23 @@ def check_record(record: Any, version: int, document: type[T], file: str | None 
     """
     _check_schema(record.get("schema") if isinstance(record, dict) else None, version, file)
     try:
-        return msgspec.convert(record, document)
+        found = msgspec.convert(record, document)
     except (msgspec.ValidationError, ValueError) as error:
         raise MemsimError(f"not a recording: {error}", file=file) from None
+    unknown = _unknown(record, {"schema": version, **msgspec.to_builtins(found)})
+    if unknown is not None:
+        raise MemsimError(f"not a recording: unknown field `{unknown}`", file=file)
+    return found
+
+
+def _unknown(record: Any, known: Any) -> str | None:
+    """A field that is in `record`, or in objects inside it, and not in `known`; None if there is none."""
+    found: Iterable[str | None] = ()
+    if isinstance(record, dict):
+        found = (key if key not in known else _unknown(value, known[key]) for key, value in record.items())
+    elif isinstance(record, list) and record and isinstance(record[0], dict):
+        found = map(_unknown, record, known)
+    return next(filter(None, found), None)
 
 
 def write_record(record: dict[str, Any], path: Path, replaces: bool = False) -> None:
@@ -109,6 +123,23 @@ def _check_schema(found: object, version: int, file: str | None) -> None:
         raise MemsimError(f"a recording of schema {found!r}; this memsim reads schema {version}", file=file)
 
 
+class Dated(Protocol):
+    """A recording with its date."""
+
+    @property
+    def date(self) -> str: ...
+
+
+D = TypeVar("D", bound=Dated)
+
+
+def newest(
+    folder: Path, paths: Iterable[Path], load: Callable[[Path], D], gpu: str | None, what: str, command: str
+) -> D:
+    """The newest recording of `paths`; arguments and errors as of `on_gpu`."""
+    return max(map(load, on_gpu(folder, paths, gpu, what, command)), key=lambda recording: recording.date)
+
+
 def on_gpu(folder: Path, paths: Iterable[Path], gpu: str | None, what: str, command: str) -> list[Path]:
     """The files below `folder` of the GPU with that folder name, or of any; sorted.
 
@@ -123,7 +154,7 @@ def on_gpu(folder: Path, paths: Iterable[Path], gpu: str | None, what: str, comm
         there = ", ".join(sorted(set(found.values())))
         raise MemsimError(
             f"there is no recording {what}" + (f" on {gpu}" if gpu else ""),
-            hint=f"there are: {there}" if there else f"{command} makes one",
+            hint=f"there are: {there}" if there else f"{command} makes one, on a machine with a GPU",
         )
     return fitting
 
@@ -140,6 +171,6 @@ def _text(value: Any, indent: str = "") -> str:
     if isinstance(value, dict):
         items = [f"{inner}{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]
         return "{\n" + ",\n".join(items) + f"\n{indent}}}" if items else "{}"
-    if isinstance(value, list) and any(isinstance(item, (list, dict)) for item in value):
+    if isinstance(value, (list, tuple)) and any(isinstance(item, (list, tuple, dict)) for item in value):
         return "[\n" + ",\n".join(inner + _text(item, inner) for item in value) + f"\n{indent}]"
     return json.dumps(value)

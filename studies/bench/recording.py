@@ -1,86 +1,41 @@
-"""A recording of speed: how long each launch took, of kernels and of cuBLAS in the same run.
-
-`Document` describes its file, which is never written over.
-"""
+"""A recording of speed: how long each launch took, of kernels and of cuBLAS in the same run."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from memsim.errors import MemsimError
-from memsim.validate import documents
 from memsim.validate.device import Device
-from memsim.validate.recording_files import check_record, free_path, read_record, write_record
+from memsim.validate.field_types import Date, Dim3, Natural, Positive, Sha256, Text
+from memsim.validate.recording_files import check_record, free_path, newest, read_record, write_record
 
 SCHEMA = 1
 STEM = "bench"
 CUBLAS = "cuBLAS"  # stands in for a kernel's name
-TEXTS = ("date", "code", "cublas", "multiprocessors", "max_clock_mhz", "seed")
 
-Size = tuple[int, int, int]  # M, N, K
+Size = Dim3  # M, N, K
 Milliseconds = Annotated[float, Meta(gt=0)]
-
-
-class CodeDocument(documents.FileObject):
-    """SHA-256 of what a kernel was made of. sources: every file that the PTX names, by its name there."""
-
-    sources: Annotated[dict[str, documents.Sha256], Meta(min_length=1)]
-    ptx: documents.Sha256
-
-
-class RestDocument(documents.FileObject):
-    """The kernel of the last rows."""
-
-    kernel: documents.Text
-    rows: documents.Positive
-    parts: documents.Positive
-
-
-class TimingDocument(documents.FileObject):
-    """Milliseconds of a kernel, or of cuBLAS, at one size."""
-
-    kernel: documents.Text
-    size: documents.Dim3
-    times_ms: Annotated[list[Milliseconds], Meta(min_length=1)]
-    beside_ms: list[Milliseconds]
-    parts: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
-    rest: RestDocument | UnsetType = UNSET
-
-
-class Document(documents.FileObject):
-    """A recording of speed."""
-
-    schema: Literal[1]
-    date: documents.Date
-    code: documents.Text
-    cublas: Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+$")]
-    multiprocessors: documents.Positive
-    max_clock_mhz: documents.Positive
-    seed: documents.Natural
-    device: documents.DeviceDocument
-    kernels: Annotated[dict[str, CodeDocument], Meta(min_length=1)]
-    timings: Annotated[list[TimingDocument], Meta(min_length=2)]
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
     """SHA-256 of what a kernel was made of: its sources by name, and the PTX that ran."""
 
-    sources: dict[str, str]
-    ptx: str
+    sources: Annotated[dict[str, Sha256], Meta(min_length=1)]
+    ptx: Sha256
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
     """The last rows of C, which another launch makes: by which kernel, K divided among so many blocks."""
 
-    kernel: str
-    rows: int
-    parts: int
+    kernel: Text
+    rows: Positive
+    parts: Positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +48,16 @@ class Timing:
     launch makes them.
     """
 
-    kernel: str
+    kernel: Text
     size: Size
-    times_ms: tuple[float, ...]
-    beside_ms: tuple[float, ...] = ()
-    parts: int = 1
+    times_ms: Annotated[tuple[Milliseconds, ...], Meta(min_length=1)]
+    beside_ms: tuple[Milliseconds, ...] = ()
+    parts: Positive = 1
     rest: Rest | None = None
+
+
+#: What a file leaves out of a timing.
+USUAL = (("parts", 1), ("rest", None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +68,15 @@ class BenchRecording:
     multiprocessors. seed: of the inputs. kernels: all that were timed, but for cuBLAS.
     """
 
+    date: Date
+    code: Text
+    cublas: Annotated[str, Meta(pattern=r"^\d+\.\d+\.\d+$")]
+    multiprocessors: Positive
+    max_clock_mhz: Positive
+    seed: Natural
     device: Device
-    date: str
-    code: str
-    cublas: str
-    multiprocessors: int
-    max_clock_mhz: int
-    seed: int
-    kernels: dict[str, Code]
-    timings: tuple[Timing, ...]
+    kernels: Annotated[dict[str, Code], Meta(min_length=1)]
+    timings: Annotated[tuple[Timing, ...], Meta(min_length=2)]
 
     @property
     def sizes(self) -> tuple[Size, ...]:
@@ -126,23 +85,12 @@ class BenchRecording:
 
     def to_dict(self) -> dict[str, Any]:
         """The recording as its file holds it."""
-        return {
-            "schema": SCHEMA,
-            **{name: getattr(self, name) for name in TEXTS},
-            "device": asdict(self.device),
-            "kernels": {name: asdict(code) for name, code in self.kernels.items()},
-            "timings": [
-                {
-                    "kernel": timing.kernel,
-                    "size": list(timing.size),
-                    "times_ms": list(timing.times_ms),
-                    "beside_ms": list(timing.beside_ms),
-                    **({"parts": timing.parts} if timing.parts > 1 else {}),
-                    **({"rest": asdict(timing.rest)} if timing.rest is not None else {}),
-                }
-                for timing in self.timings
-            ],
-        }
+        record = {"schema": SCHEMA, **asdict(self)}
+        record["timings"] = [
+            {name: value for name, value in timing.items() if (name, value) not in USUAL}
+            for timing in record["timings"]
+        ]
+        return record
 
     @staticmethod
     def from_dict(record: dict[str, Any], file: str | None = None) -> BenchRecording:
@@ -151,35 +99,19 @@ class BenchRecording:
         Raises:
             MemsimError: not as the schema says, or a time without its kernel's code or cuBLAS's time.
         """
-        check_record(record, SCHEMA, Document, file)
-        timings = tuple(
-            Timing(
-                timing["kernel"],
-                tuple(timing["size"]),
-                tuple(timing["times_ms"]),
-                tuple(timing["beside_ms"]),
-                timing.get("parts", 1),
-                Rest(**timing["rest"]) if "rest" in timing else None,
-            )
-            for timing in record["timings"]
-        )
-        there = {(timing.kernel, timing.size) for timing in timings}
-        for timing in timings:
+        recording = check_record(record, SCHEMA, BenchRecording, file)
+        there = {(timing.kernel, timing.size) for timing in recording.timings}
+        for timing in recording.timings:
             kernel, size = timing.kernel, timing.size
-            if kernel not in {CUBLAS, *record["kernels"]}:
+            if kernel not in {CUBLAS, *recording.kernels}:
                 raise MemsimError(f"not a recording: no code of {kernel}", file=file)
             if (CUBLAS, size) not in there or (kernel != CUBLAS and not timing.beside_ms):
                 raise MemsimError(
                     f"not a recording: no time of {CUBLAS} beside {kernel} at {size}", file=file
                 )
-        if len(there) < len(timings):
+        if len(there) < len(recording.timings):
             raise MemsimError("not a recording: a kernel twice at one size", file=file)
-        return BenchRecording(
-            **{name: record[name] for name in TEXTS},
-            device=Device(**record["device"]),
-            kernels={name: Code(**code) for name, code in record["kernels"].items()},
-            timings=timings,
-        )
+        return recording
 
     def save(self, folder: Path, within: str = "") -> Path:
         """Writes a new file in the folder of the GPU below `folder`, or in one `within` that; its path.
@@ -212,17 +144,8 @@ def newest_bench(folder: Path, gpu: str | None = None) -> BenchRecording:
     Raises:
         MemsimError: there is none; then the error says on which GPUs there are.
     """
-    paths = bench_paths(folder)
-    fitting = [load_bench(path) for path in paths if gpu in (None, path.parent.name)]
-    if not fitting:
-        there = sorted({path.parent.name for path in paths})
-        raise MemsimError(
-            "there is no recording of the bench" + (f" on {gpu}" if gpu else ""),
-            hint=f"there are: {', '.join(there)}"
-            if there
-            else "python -m studies.bench --live --record makes one, on a machine with a GPU",
-        )
-    return max(fitting, key=lambda recording: recording.date)
+    command = "python -m studies.bench --live --record"
+    return newest(folder, bench_paths(folder), load_bench, gpu, "of the bench", command)
 
 
 def newest_of_each_gpu(folder: Path) -> list[BenchRecording]:

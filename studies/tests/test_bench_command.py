@@ -14,7 +14,7 @@ import pytest
 
 from memsim.targets import analyze_targets as run
 from studies.bench import command
-from studies.bench.recording import Document, load_bench
+from studies.bench.recording import BenchRecording, load_bench
 from studies.tests.benches import made_up
 from tests.cli.conftest import Done
 from tests.validate.fake_gpu import FakeGpu, add_little, spoiled
@@ -156,7 +156,7 @@ def test_live_and_record(bench: Run, gpu: FakeGpu, tmp_path: Path) -> None:
     assert first.err == f"recorded: {home / 'bench.json'}\n"
     assert second.err == f"recorded: {home / 'bench.run2.json'}\n"
     record = json.loads((home / "bench.json").read_text())
-    jsonschema.validate(record, msgspec.json.schema(Document))
+    jsonschema.validate(record, msgspec.json.schema(BenchRecording))
     shown = bench("--traces", tmp_path / "traces").out
     assert shown == second.out
     recording = load_bench(home / "bench.json")

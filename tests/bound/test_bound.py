@@ -248,7 +248,7 @@ def test_probe_rates_compares_with_the_recording() -> None:
 def test_probe_rates_without_a_recording_says_how_to_make_one(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, ["probe", "--rates", "--traces", str(tmp_path)])
     assert isinstance(done.exception, MemsimError)
-    assert done.exception.hint == "memsim probe --rates --live --record makes one"
+    assert done.exception.hint == "memsim probe --rates --live --record makes one, on a machine with a GPU"
 
 
 def test_the_page_says_it_below_its_first_line() -> None:

@@ -13,9 +13,8 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
-from memsim.validate import documents
 from memsim.validate.code_profile import CodeProfile, code_profile_of, read_code_report
-from memsim.validate.code_recording import CodeRecording, load_code_recording
+from memsim.validate.code_recording import CodeRecording, RecordingFile, load_code_recording
 from memsim.validate.code_recordings import code_paths, new_code_path, newest_code, newest_code_of_each
 from memsim.validate.live import machine_of, opcodes
 from memsim.validate.profiles import SOURCE_METRICS
@@ -31,7 +30,7 @@ ATOMICS = (
 OWN = sorted(TRACES.glob("*/own/*.json"))
 PATHS = [*code_paths(TRACES), *OWN]
 KEPT = ("guide_v11", "kernel_v4.331x269x147", "mem_ldmatrix", "sgemm_tuned")
-SCHEMA = msgspec.json.schema(documents.CodeRecordingDocument)
+SCHEMA = msgspec.json.schema(RecordingFile)
 SPEC = compiled()["transpose_xor"]
 LAUNCH = SPEC.job((64, 64))
 

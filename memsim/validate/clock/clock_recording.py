@@ -10,7 +10,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.validate.clock.clock_programs import ACTIVE_BIT
 from memsim.validate.device import slug
-from memsim.validate.recording_files import check_record, free_path, on_gpu, read_record, write_record
+from memsim.validate.recording_files import check_record, free_path, newest, read_record, write_record
 
 SCHEMA = 1
 STEM = "clock"
@@ -113,5 +113,4 @@ def newest_clock(folder: Path, gpu: str | None = None) -> ClockRecording:
         MemsimError: there is none.
     """
     paths = folder.glob(f"*/{STEM}*.json")
-    fitting = on_gpu(folder, paths, gpu, "by clock", "memsim probe --clock --live --record")
-    return max(map(load_clock, fitting), key=lambda recording: recording.date)
+    return newest(folder, paths, load_clock, gpu, "by clock", "memsim probe --clock --live --record")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from memsim.validate.device import Device
-from memsim.validate.recording_files import free_path, on_gpu, read_arrays, write_arrays
+from memsim.validate.recording_files import free_path, newest, read_arrays, write_arrays
 
 SCHEMA = 1
 STEM = "probe"
@@ -92,5 +92,4 @@ def newest_probe(folder: Path, gpu: str | None = None) -> ProbeRecording:
         MemsimError: there is none; the hint lists the GPUs with recordings.
     """
     paths = {*folder.glob(f"*/{STEM}.npz"), *folder.glob(f"*/{STEM}.run*.npz")}
-    fitting = on_gpu(folder, paths, gpu, "of the probe", "memsim probe --live --record")
-    return max(map(load_probe, fitting), key=lambda recording: recording.date)
+    return newest(folder, paths, load_probe, gpu, "of the probe", "memsim probe --live --record")

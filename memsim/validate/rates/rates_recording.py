@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from memsim.validate.device import Device
-from memsim.validate.recording_files import check_record, free_path, on_gpu, read_record, write_record
+from memsim.validate.recording_files import check_record, free_path, newest, read_record, write_record
 
 SCHEMA = 1
 FOLDER = STEM = "rates"
@@ -79,5 +79,4 @@ def newest_rates(folder: Path, gpu: str | None = None) -> RateRecording:
         MemsimError: there is none.
     """
     paths = folder.glob(f"*/{FOLDER}/*.json")
-    fitting = on_gpu(folder, paths, gpu, "of rates", "memsim probe --rates --live --record")
-    return max(map(load_rates, fitting), key=lambda recording: recording.date)
+    return newest(folder, paths, load_rates, gpu, "of rates", "memsim probe --rates --live --record")
