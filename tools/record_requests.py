@@ -95,36 +95,42 @@ def times_of_blocks() -> np.ndarray:
     return times
 
 
-def launches(kernel: str, cubin: Path, tables: np.ndarray) -> None:
-    """Under ncu: a launch that executes nothing, then one for each table."""
+def launches(cubin: Path, plan: Path) -> None:
+    """Under ncu, for each kernel of the plan: a launch that executes nothing, then one for each table."""
     from cupyx.profiler import profile as measured
 
     cupy = load_cupy()
-    function = cupy.RawModule(path=str(cubin)).get_function(kernel)
+    module = cupy.RawModule(path=str(cubin))
     memory, result = cupy.zeros(2 * MEMORY_BYTES, np.uint8), cupy.zeros(32, np.uint32)
     start = np.uint64(-(-memory.data.ptr // 4096) * 4096)
-    for number, table in enumerate([tables[0], *tables]):
-        times = times_of_blocks() * np.uint32(number > 0)
-        given = (cupy.asarray(table), cupy.asarray(times), np.int32(DIGITS), start, result, np.int32(0))
-        cupy.cuda.Device().synchronize()
-        with measured():
-            function((BLOCKS,), (32,), given)
+    for kernel, tables in np.load(plan).items():
+        function = module.get_function(kernel)
+        for number, table in enumerate([tables[0], *tables]):
+            times = times_of_blocks() * np.uint32(number > 0)
+            given = (cupy.asarray(table), cupy.asarray(times), np.int32(DIGITS), start, result, np.int32(0))
             cupy.cuda.Device().synchronize()
+            with measured():
+                function((BLOCKS,), (32,), given)
+                cupy.cuda.Device().synchronize()
 
 
 def recorded(cubin: Path, folder: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """Name and contents of each array."""
+    """Name and contents of each array; kernels with the same metrics are measured in one run."""
     rng, profiler = np.random.default_rng(SEED), find_profiler()
-    for kernel, (_, metrics) in KERNELS.items():
-        tables, report = folder / f"{kernel}.npy", folder / f"{kernel}{REPORT_SUFFIX}"
-        np.save(tables, table_of(kernel, rng))
+    tables = {kernel: table_of(kernel, rng) for kernel in KERNELS}
+    plan, report = folder / "plan.npz", folder / f"report{REPORT_SUFFIX}"
+    for metrics in dict.fromkeys(metrics for _, metrics in KERNELS.values()):
+        kernels = [kernel for kernel in KERNELS if KERNELS[kernel][1] == metrics]
+        np.savez(plan, **{kernel: tables[kernel] for kernel in kernels})
         what = ("--cache-control", "none", "--metrics", ",".join(metrics))
-        profile(profiler, report, what, [sys.executable, __file__, "--run", kernel, str(cubin), str(tables)])
-        idle, *found = [[one.counters[name].value for name in metrics] for one in read_report(report)]
-        yield f"{kernel}_tables", np.load(tables)
-        yield f"{kernel}_metrics", np.array(metrics)
-        yield f"{kernel}_counters", np.array(found, np.int64) - np.array(idle, np.int64)
-        print(kernel, flush=True)
+        profile(profiler, report, what, [sys.executable, __file__, "--run", str(cubin), str(plan)])
+        counted = [[one.counters[name].value for name in metrics] for one in read_report(report)]
+        of_kernels = np.array(counted, np.int64).reshape(len(kernels), 1 + LAUNCHES, len(metrics))
+        for kernel, (idle, *found) in zip(kernels, of_kernels, strict=True):
+            yield f"{kernel}_tables", tables[kernel]
+            yield f"{kernel}_metrics", np.array(metrics)
+            yield f"{kernel}_counters", np.array(found) - idle
+            print(kernel, flush=True)
 
 
 def main() -> None:
@@ -132,11 +138,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--run", nargs=3, metavar=("KERNEL", "CUBIN", "TABLES"))
+    parser.add_argument("--run", nargs=2, metavar=("CUBIN", "PLAN"))
     given = parser.parse_args()
     if given.run:
-        kernel, cubin, tables = given.run
-        launches(kernel, Path(cubin), np.load(tables))
+        launches(*map(Path, given.run))
         return
     device = this_device()
     with tempfile.TemporaryDirectory() as scratch:
