@@ -1,4 +1,4 @@
-"""Single copies, generic accesses and loads of constants, as an H200 counted them (`requests.npz`).
+"""Single copies, generic accesses and loads of constants, as two GPUs counted them (`requests.npz`).
 
 Row d of a launch was executed 64**d times, so a counter is the sum of the predictions with these weights.
 """
@@ -12,9 +12,9 @@ from memsim.model import bypass_access, global_access, shared_access
 from memsim.model.constant import constant_access
 from memsim.model.cp_async import overlaps
 from memsim.model.local import local_access
-from tests.validate.conftest import TRACES
+from tests.validate.conftest import H100, H200, TRACES
 
-FILE = np.load(TRACES / "nvidia-h200" / "requests.npz")
+FILE, ON_H100 = (np.load(TRACES / gpu / "requests.npz") for gpu in (H200, H100))
 TIMES = 64 ** np.arange(5)
 GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
 LOCAL = "l1tex__t_{}_pipe_lsu_mem_local_op_{}.sum"
@@ -40,6 +40,11 @@ def compared(
         weighted = (rows.astype(np.int64) * times).sum(axis=1)
         assert np.array_equal(counters[kept, metrics.index(metric)], weighted[kept]), metric
     return len(expected) * int(np.count_nonzero(kept))
+
+
+def test_an_h100_counts_the_same_as_an_h200() -> None:
+    assert FILE.files == ON_H100.files and len(FILE.files) == 1 + 3 * 15
+    assert [name for name in FILE.files if not np.array_equal(FILE[name], ON_H100[name])] == ["head"]
 
 
 @pytest.mark.parametrize("width", [4, 8, 16])

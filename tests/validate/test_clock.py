@@ -21,7 +21,7 @@ from memsim.validate.clock.judge_clock import cycles_of_a_wavefront, cycles_to_r
 from memsim.validate.clock.run_clock import run_clock
 from memsim.validate.clock.standalone import Gpu, text_of, words_of
 from memsim.validate.rules_file import write_clock_rules
-from tests.validate.conftest import TRACES
+from tests.validate.conftest import H100, H200, TRACES
 from tests.validate.fake_driver import FakeDriver
 
 DATA = data()
@@ -108,9 +108,10 @@ def test_the_exported_file_records_the_same(tmp_path: Path, monkeypatch: pytest.
     assert judge_clock(load_clock(tmp_path / "memsim-probe-nvidia-a100.json")) == judge_clock(recorded())
 
 
-def test_a_clock_shows_the_wavefronts_of_the_model() -> None:
-    """On an H200; counters equal the model there, too, on other patterns (`test_probe.py`)."""
-    recording = newest_clock(TRACES, "nvidia-h200")
+@pytest.mark.parametrize("gpu", [H100, H200])
+def test_a_clock_shows_the_wavefronts_of_the_model(gpu: str) -> None:
+    """Counters equal the model there, too, on other patterns (`test_probe.py`)."""
+    recording = newest_clock(TRACES, gpu)
     found = judge_clock(recording)
     assert {held.name for held in found} == {*ACCESSES, *PIPES} and not recording.refused
     assert [held.name for held in found if not held.holds] == []
@@ -120,7 +121,7 @@ def test_a_clock_shows_the_wavefronts_of_the_model() -> None:
 
 @pytest.mark.parametrize("name", ["LDS64", "LDS128", "EXCHS64", "CASS64"])
 def test_what_is_left_out_takes_no_longer_than_the_way_to_the_registers(name: str) -> None:
-    recording, one = newest_clock(TRACES, "nvidia-h200"), ACCESSES[name]
+    recording, one = newest_clock(TRACES, H200), ACCESSES[name]
     addresses, active = recording.patterns(name)
     wavefronts = memsim.shared_access(addresses, one.width, op=one.op, active=active).wavefronts
     least = cycles_to_registers(one)
