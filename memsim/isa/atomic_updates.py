@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.access import HINTS, MemoryMachine
+from memsim.isa.float_formats import of_bits, to_bits
+from memsim.isa.integer import packed
 from memsim.isa.op import Form, Immediate, Operand, Register
-from memsim.isa.readers import half_bits, joined
+from memsim.isa.readers import joined
 from memsim.isa.registry import Unsupported
 from memsim.isa.single import flushed
 from memsim.state.order import higher, lower
@@ -31,22 +33,13 @@ from memsim.state.registers import (
     to_array,
     to_bools,
 )
-from memsim.state.rounding import Array, odd_sum, to_bf16
+from memsim.state.rounding import Array, odd_sum
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 from memsim.state.updates import update
 
 _OPERATIONS = {
-    "ADD": "add",
-    "MIN": "min",
-    "MAX": "max",
-    "INC": "inc",
-    "DEC": "dec",
-    "AND": "and",
-    "OR": "or",
-    "XOR": "xor",
-    "EXCH": "exch",
-    "CAS": "cas",
+    **{name: name.lower() for name in ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")},
     "CAST": "cas",
 }
 Change = Callable[[Any, Any, Any], Any]
@@ -108,25 +101,15 @@ def flushing_sum(old: Array, b: Array, c: Any) -> Array:
     return flushed(flushed(old) + flushed(b))
 
 
-def _of_halves(read: Callable[[Array], Array], write: Callable[[Array], Array], operation: str) -> Change:
-    works: dict[str, Callable[..., Array]] = {"add": odd_sum, "min": lower, "max": higher}
-    work = works[operation]
-    return lambda old, b, c: write(work(read(old), read(b)))
-
-
-def _half(bits: Array) -> Array:
-    return bits.view(np.float16).astype(np.float64)
-
-
-def _brain(bits: Array) -> Array:
-    return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+def _of_halves(bf16: bool, work: Callable[[Array, Array], Array]) -> Change:
+    return lambda old, b, c: to_bits(work(*(of_bits(x, bf16).astype(np.float64) for x in (old, b))), bf16)
 
 
 #: (how bits are floats, operation) -> what it does to 16-bit numbers.
 HALF_CHANGES: dict[tuple[str, str], Change] = {
-    (kind, operation): _of_halves(read, write, operation)
-    for kind, read, write in (("f16", _half, half_bits), ("bf16", _brain, to_bf16))
-    for operation in ("add", "min", "max")
+    (kind, operation): _of_halves(kind == "bf16", work)
+    for kind in ("f16", "bf16")
+    for operation, work in (("add", odd_sum), ("min", lower), ("max", higher))
 }
 #: Sums of numbers of at least this size, and of zeros, are never subnormal.
 _NEVER_TINY = np.float32(2.0**-100)
@@ -185,7 +168,7 @@ def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
     """Elements as the words of registers."""
     if shape.float:
         bits = [array.astype(np.int64) for array in arrays]
-        return [fit(from_array(low | (high << 16)), 32) for low, high in zip(bits[::2], bits[1::2])]
+        return [packed(pair, 16) for pair in zip(bits[::2], bits[1::2])]
     if np.dtype(shape.element).itemsize == 4:
         return [loaded(array if array.dtype.kind == "f" else array.view(np.int32)) for array in arrays]
     wholes = [np.ascontiguousarray(array).view(np.int64) for array in arrays]

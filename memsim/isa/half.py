@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import COMBINE
+from memsim.isa.float_formats import NAN, to_bits
+from memsim.isa.integer import packed
 from memsim.isa.op import Form, Predicate
-from memsim.isa.readers import NAN, Binder, Registers, half_bits
+from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import ordering, pick, signed, with_signs
-from memsim.state.registers import fit, from_array, from_bools, to_bools
-from memsim.state.rounding import Array, narrow, odd_sum, to_bf16
+from memsim.state.registers import from_bools, to_bools
+from memsim.state.rounding import Array, narrow, odd_sum
 
 #: The smallest normal float16.
 TINY = 2.0**-14
 
 
-def packed(low: Array, high: Array, bf16: bool) -> Any:
+def joined(low: Array, high: Array, bf16: bool) -> Any:
     """Two float64 arrays as a word of two 16-bit floats."""
-    bits = [to_bf16(value) if bf16 else half_bits(value) for value in (low, high)]
-    return fit(from_array(bits[0] | (bits[1] << 16)), 32)
+    return packed([to_bits(value, bf16) for value in (low, high)], 16)
 
 
 def flushed(value: Array) -> Array:
@@ -72,7 +73,7 @@ def on_halves(form: Form, binder: Binder, count: int, operation: Callable[..., A
         )
         if to_single:
             return np.where(np.isnan(low), NAN, low.astype(np.float32))
-        return packed(low, high, bf16)
+        return joined(low, high, bf16)
 
     return compute
 
@@ -112,7 +113,7 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
         if "XORSIGN" in given:
             (low_x, high_x), (low_y, high_y) = signs[0](r), signs[1](r)
             low, high = with_signs(low, low_x, low_y), with_signs(high, high_x, high_y)
-        return packed(low, high, bf16)
+        return joined(low, high, bf16)
 
     return compute
 
@@ -132,7 +133,7 @@ def build_min_max_3(form: Form, binder: Binder) -> Compute:
             pick(pick(x, y, least, given), z, least, given).astype(np.float64)
             for x, y, z in zip(a(r), b(r), c(r))
         )
-        return packed(low, high, bf16)
+        return joined(low, high, bf16)
 
     return compute
 
@@ -167,7 +168,7 @@ def build_set(form: Form, binder: Binder) -> Compute:
     def compute(r: Registers) -> Any:
         low, high = (to_bools(found) for found in compare(r))
         if floats:
-            return packed(low.astype(np.float64), high.astype(np.float64), bf16)
-        return fit(from_array(np.where(low, 0xFFFF, 0) | np.where(high, 0xFFFF << 16, 0)), 32)
+            return joined(low.astype(np.float64), high.astype(np.float64), bf16)
+        return packed([np.where(holds, 0xFFFF, 0) for holds in (low, high)], 16)
 
     return compute

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
+from memsim.isa.integer import packed
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.op import Effect, Form, Register
-from memsim.isa.readers import Binder, Registers, from_double, half_bits, joined, to_double
+from memsim.isa.readers import Binder, Registers, from_double
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.state.fma import fma64
-from memsim.state.registers import fit, floats, from_array, ints, to_array
+from memsim.state.registers import fit, from_array, ints, to_array
 from memsim.state.rounding import Array
 
 Place = tuple[Array, Array]
@@ -31,8 +33,6 @@ _SHAPES = {
     "DMMA": {"8x8x4": (8, 4), "16x8x4": (16, 4), "16x8x8": (16, 8), "16x8x16": (16, 16)},
 }
 _TYPES = {"HMMA": {"F16", "F32", "BF16", "TF32"}, "IMMA": {"S8", "U8", "SAT"}, "DMMA": set()}
-#: Numbers per register, by type; a float64 takes two registers.
-_IN_REGISTER = {"F16": 2, "BF16": 2, "TF32": 1, "F32": 1, "S8": 4, "U8": 4, "S32": 1, "F64": 1}
 #: An exponent below all others.
 _NONE = -10000
 
@@ -62,15 +62,11 @@ class FragmentLayout:
             self.result, (self.a, self.b) = "S32", types
         else:
             self.result = self.a = self.b = "F64"
-        packed = _IN_REGISTER[self.a]
-        self.place_a, self.place_b = places(self.k, packed, self.rows), places(self.k, packed, 0)
+        in_register = max(1, 32 // bits_of_type(self.a))
+        self.place_a, self.place_b = places(self.k, in_register, self.rows), places(self.k, in_register, 0)
         count = 2 if self.rows == 8 else 4
         rows, columns = places_c()
         self.place_c = rows[:, :count], columns[:, :count]
-
-    def registers(self, numbers: int, name: str) -> int:
-        """Registers for so many numbers."""
-        return numbers // _IN_REGISTER[name] * (2 if name == "F64" else 1)
 
 
 def _widths(form: Form) -> dict[int, int]:
@@ -79,8 +75,13 @@ def _widths(form: Form) -> dict[int, int]:
     except Unsupported:
         return {0: 8, 1: 16, 2: 8, 3: 8}
     a, b, c = (place[0].shape[1] for place in (layout.place_a, layout.place_b, layout.place_c))
-    result = layout.registers(c, layout.result)
-    return {0: result, 1: layout.registers(a, layout.a), 2: layout.registers(b, layout.b), 3: result}
+    result = registers(c, layout.result)
+    return {0: result, 1: registers(a, layout.a), 2: registers(b, layout.b), 3: result}
+
+
+def registers(numbers: int, name: str) -> int:
+    """Registers for so many numbers of a type."""
+    return numbers * bits_of_type(name) // 32
 
 
 @opcode("HMMA", "IMMA", "DMMA", widths=_widths, effect=Effect.LANES)
@@ -184,42 +185,13 @@ def elements(form: Form, operand: Any, count: int, name: str) -> Callable[[Regis
     if not isinstance(operand, Register) or operand.negated or operand.part not in ("", "ROW", "COL"):
         raise Unsupported(form.name)
     slot = operand.slot
-    registers = count // _IN_REGISTER[name]
 
     def read(r: Registers, warps: Warps) -> Array:
-        found: list[Array] = []
-        for i in range(registers):
-            if name == "F64":
-                words = (0, 0) if slot is None else (ints(r[slot + 2 * i], 32), ints(r[slot + 2 * i + 1], 32))
-                found.append(to_double(joined(*words)))
-                continue
-            value = 0 if slot is None else r[slot + i]
-            if name == "F32":
-                found.append(floats(value, np.float32).astype(np.float64))
-                continue
-            if name == "TF32":
-                bits = (to_array(ints(value, 32)) & ~0x1FFF).astype(np.int32)
-                found.append(bits.view(np.float32).astype(np.float64))
-                continue
-            found += unpacked(to_array(ints(value, 32)), name)
-        shaped = [by_warp(array, warps) for array in found]
-        rows = max(array.shape[0] for array in shaped)
-        return np.stack([np.broadcast_to(array, (rows, *array.shape[1:])) for array in shaped], axis=-1)
+        words = [0 if slot is None else ints(r[slot + i], 32) for i in range(registers(count, name))]
+        lanes = np.broadcast_arrays(*(by_warp(to_array(word), warps) for word in words))
+        return numbers_of(np.stack(lanes, axis=-1).astype(np.int32), name)
 
     return read
-
-
-def unpacked(words: Array, name: str) -> list[Array]:
-    """The numbers in a register, lowest first, as float64."""
-    if name == "S32":
-        return [words.astype(np.float64)]
-    if name in ("S8", "U8"):
-        bytes_of = [(words >> shift) & 0xFF for shift in (0, 8, 16, 24)]
-        return [(x.astype(np.int8) if name == "S8" else x).astype(np.float64) for x in bytes_of]
-    halves = [(words >> shift) & 0xFFFF for shift in (0, 16)]
-    if name == "BF16":
-        return [(half << 16).astype(np.uint32).view(np.float32).astype(np.float64) for half in halves]
-    return [half.astype(np.uint16).view(np.float16).astype(np.float64) for half in halves]
 
 
 def written(found: Array, name: str) -> tuple[Any, ...]:
@@ -232,21 +204,21 @@ def written(found: Array, name: str) -> tuple[Any, ...]:
     if name == "S32":
         return tuple(fit(from_array(number.astype(np.int64)), 32) for number in numbers)
     bits = [half_bits(number) for number in numbers]
-    return tuple(fit(from_array(low | (high << 16)), 32) for low, high in zip(bits[::2], bits[1::2]))
+    return tuple(packed(pair, 16) for pair in zip(bits[::2], bits[1::2]))
 
 
-def places(k: int, packed: int, rows: int) -> Place:
+def places(k: int, in_register: int, rows: int) -> Place:
     """(row, column) of each lane's numbers of A, or of B (no rows: its 8 columns as rows), int [32, numbers].
 
-    PTX ISA, figures of `mma.m16n8k16` and others: a register covers 4 * packed columns; with 16 rows, A's
-    second register is 8 rows below the first, followed by the next columns.
+    PTX ISA, figures of `mma.m16n8k16` and others: a register covers 4 * in_register columns; with 16 rows,
+    A's second register is 8 rows below the first, followed by the next columns.
     """
     row, column = [], []
     above = 2 if rows == 16 else 1
-    for register in range(k // (4 * packed) * above):
-        for number in range(packed):
+    for register in range(k // (4 * in_register) * above):
+        for number in range(in_register):
             row.append(GROUP + 8 * (register % above))
-            column.append(MEMBER * packed + number + 4 * packed * (register // above))
+            column.append(MEMBER * in_register + number + 4 * in_register * (register // above))
     return np.stack(row, axis=-1), np.stack(column, axis=-1)
 
 

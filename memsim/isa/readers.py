@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from memsim.isa.float_formats import NAN, half_bits, of_bits
 from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
 from memsim.isa.registry import Unsupported
 from memsim.state.registers import (
@@ -31,7 +32,6 @@ from memsim.state.registers import (
     unsigned,
     wrap_int,
 )
-from memsim.state.rounding import Array, narrow
 from memsim.state.sums import Int, invert_bits, low_bits, shift_right
 
 Registers = list[Any]
@@ -225,7 +225,7 @@ class Binder:
             low = high if operand.second is None else operand.second
             if isinstance(operand.value, int):
                 word = operand.value
-                both = _unpacked(np.array([[word]], np.int64), bf16)
+                both = _halves(np.array([[word]], np.int64), bf16)
             else:
                 both = (np.array([[low]], np.float32), np.array([[high]], np.float32))
             return lambda r: both
@@ -240,7 +240,7 @@ class Binder:
             bits = self._of_bank(Constant(operand.bank, operand.offset))
 
         def read(r: Registers) -> tuple[np.ndarray, np.ndarray]:
-            low, high = _unpacked(to_array(bits(r)), bf16)
+            low, high = _halves(to_array(bits(r)), bf16)
             if part == "H0_H0":
                 high = low
             elif part == "H1_H1":
@@ -328,14 +328,9 @@ def _piece(slot: int, part: str) -> IntReader:
     return lambda r: low_bits(shift_right(unsigned(ints(r[slot], 32), 32), start, False, 32), bits)
 
 
-def _unpacked(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The low and high 16 bits of int64 words, as float16 or bfloat16, converted to float32."""
-    halves = (words & 0xFFFF, (words >> 16) & 0xFFFF)
-    if bf16:
-        low, high = ((half << 16).astype(np.uint32).view(np.float32) for half in halves)
-    else:
-        low, high = (half.astype(np.uint16).view(np.float16).astype(np.float32) for half in halves)
-    return low, high
+def _halves(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The low and high 16 bits of int64 words as floats."""
+    return of_bits(words & 0xFFFF, bf16), of_bits(words >> 16 & 0xFFFF, bf16)
 
 
 def joined(low: Int, high: Int) -> Int:
@@ -357,16 +352,6 @@ def to_double(value: Int) -> np.ndarray:
 def from_double(array: np.ndarray) -> tuple[Int, Int]:
     """float64 as two words."""
     return halved(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
-
-
-#: The NaN that float32 operations return.
-NAN = np.uint32(0x7FFFFFFF).view(np.float32)
-
-
-def half_bits(value: Array, mode: str = "rn") -> Array:
-    """float64 rounded to float16, as int64 bits; any NaN is 0x7fff."""
-    bits = narrow(value, np.float16, mode).view(np.uint16).astype(np.int64)
-    return np.where(np.isnan(value), 0x7FFF, bits)
 
 
 __all__ = ["NAN", "Binder", "from_double", "half_bits", "halved", "joined", "poisoned", "to_double"]

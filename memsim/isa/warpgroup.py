@@ -12,26 +12,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.bulk_issue import Issue, issued
-from memsim.isa.convert import byte_values
-from memsim.isa.lanes import by_warp
-from memsim.isa.matrix import cut, elements, integer_product, places, tensor_product, written
+from memsim.isa.float_formats import bits_of_type, numbers_of
+from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
 from memsim.isa.op import UNIFORM, Effect, Form, Op, Predicate, Register, Special
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.descriptors import Descriptor, descriptor_of
-from memsim.state.registers import Poison, Poisoned, ints, to_array, to_bools
+from memsim.state.registers import Poison, Poisoned, to_bools
 from memsim.state.rounding import Array
 
-#: Bits of an element of A and B, by the modifiers after the result's type.
-_BITS = {"BF16": 16, "TF32": 32, "E4M3": 8, "E5M2": 8, "S8": 8, "U8": 8}
-_KNOWN = {"F32", "F16", "SAT", *_BITS}
+#: Types of A and B that are named after that of the result.
+_NAMED = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8")
+_KNOWN = {"F32", "F16", "SAT", *_NAMED}
 #: Exponents of their subnormal numbers.
 _LEAST = {"F16": -14, "E4M3": -6, "E5M2": -14, "BF16": -126, "TF32": -126, "F32": -126}
 #: Rows of a warp, out of 64.
@@ -65,8 +64,8 @@ def shape_of(form: Form) -> MmaShape:
     names = form.modifiers[1:]
     if sizes is None or set(names) - _KNOWN:
         raise Unsupported(form.name)
-    types = [name for name in names if name in _BITS] or ["F16"]
-    bits = _BITS.get(types[0], 16)
+    types = [name for name in names if name in _NAMED] or ["F16"]
+    bits = bits_of_type(types[0])
     columns, k = int(sizes[1]), int(sizes[2])
     if bits * k != 256:
         raise Unsupported(form.name)
@@ -177,18 +176,10 @@ class Product:
         """A in registers: reads 16 x k numbers of each warp, float64 (rows, warps, 16, k)."""
         if not isinstance(operand, Register) or operand.slot is None or operand.part:
             raise Unsupported(self.form.name)
-        slot, sign = operand.slot, -1.0 if operand.negated else 1.0
-        row, column = places(self.shape.k, 32 // self.shape.bits, _ROWS)
-
-        def read(machine: Any) -> Array:
-            words = [by_warp(to_array(ints(machine.slots[slot + i], 32)), machine) for i in range(4)]
-            count = max(array.shape[0] for array in words)
-            whole = np.stack([np.broadcast_to(array, (count, *array.shape[1:])) for array in words], -1)
-            found = np.zeros((*whole.shape[:2], _ROWS, self.shape.k))
-            found[..., row, column] = numbers_of(whole.astype(np.uint32).view(np.uint8), self.shape.a)
-            return found * sign
-
-        return read
+        sign, in_register, k = -1.0 if operand.negated else 1.0, 32 // self.shape.bits, self.shape.k
+        read = elements(self.form, replace(operand, negated=False), 4 * in_register, self.shape.a)
+        place = places(k, in_register, _ROWS)
+        return lambda machine: matrix(read(machine.slots, machine), place, (_ROWS, k)) * sign
 
     def of(self, machine: Any, op: Op, active: Any) -> tuple[Any, ...]:
         """The registers of the result.
@@ -258,7 +249,7 @@ def shared_bytes(
     machine: Any,
     op: Op,
     block: int,
-    matrix: Descriptor,
+    described: Descriptor,
     rows: np.ndarray,
     shape: MmaShape,
     side_by_side: bool,
@@ -270,7 +261,7 @@ def shared_bytes(
         MemsimError: they are outside of shared memory.
     """
     size = shape.bits // 8
-    places = matrix.places(rows, shape.k, size, side_by_side)[..., None] + np.arange(size)
+    places = described.places(rows, shape.k, size, side_by_side)[..., None] + np.arange(size)
     store = machine.memory.space("shared")
     if int(places.min()) < store.base or int(places.max()) >= store.base + store.data.shape[1]:
         raise MemsimError(
@@ -280,19 +271,6 @@ def shared_bytes(
     if lost is not None:
         raise Poisoned(lost[1])
     return np.asarray(found.reshape(len(rows), -1))
-
-
-def numbers_of(content: np.ndarray, name: str) -> Array:
-    """Elements stored contiguously in the last dimension, uint8, as float64."""
-    content = np.ascontiguousarray(content)
-    if name in ("E4M3", "E5M2"):
-        return np.asarray(byte_values(name)[content])
-    if name == "BF16":
-        return np.asarray((content.view(np.uint16).astype(np.uint32) << 16).view(np.float32), np.float64)
-    if name == "TF32":
-        return np.asarray((content.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32), np.float64)
-    found: Array = content.view({"F16": np.float16, "S8": np.int8, "U8": np.uint8}[name]).astype(np.float64)
-    return found
 
 
 def result_places(columns: int) -> tuple[np.ndarray, np.ndarray]:

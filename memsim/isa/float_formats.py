@@ -1,0 +1,65 @@
+"""Elements of memory and of packed registers as numbers, and small floats as bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from memsim.launch import dtype_of
+from memsim.state.rounding import Array, narrow, to_bf16
+
+_DTYPES = {
+    **{"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "TF32": "float32"},
+    **{"E4M3": "float8_e4m3fn", "E5M2": "float8_e5m2", "S8": "int8", "U8": "uint8", "S32": "int32"},
+}
+#: The largest numbers of 8-bit floats.
+_LARGEST = {"E4M3": 448.0, "E5M2": 57344.0}
+#: The NaN that float32 operations return.
+NAN = np.uint32(0x7FFFFFFF).view(np.float32)
+
+
+def bits_of_type(name: str) -> int:
+    """Bits of an element as it lies in a register."""
+    return 8 if name in _LARGEST else int(name.lstrip("BFSTU"))
+
+
+def numbers_of(content: np.ndarray, name: str) -> Array:
+    """Elements stored contiguously in the last dimension, uint8 or wider integers, as float64."""
+    found = np.ascontiguousarray(content).view(dtype_of(_DTYPES[name]))
+    if name == "TF32":
+        found = (found.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.asarray(found, np.float64)
+
+
+def of_bits(bits: np.ndarray, bf16: bool) -> Array:
+    """The float16 or bfloat16 numbers of these bits, integers, as float32."""
+    if bf16:
+        return (bits.astype(np.uint32) << 16).view(np.float32)
+    return bits.astype(np.uint16).view(np.float16).astype(np.float32)
+
+
+def half_bits(value: Array, mode: str = "rn") -> Array:
+    """float64 rounded to float16, as int64 bits; any NaN is 0x7fff."""
+    bits = narrow(value, np.float16, mode).view(np.uint16).astype(np.int64)
+    return np.where(np.isnan(value), 0x7FFF, bits)
+
+
+def to_bits(value: Array, bf16: bool, mode: str = "rn") -> Array:
+    """float64 rounded to float16 or bfloat16, as int64 bits; any NaN is 0x7fff."""
+    return to_bf16(value, mode) if bf16 else half_bits(value, mode)
+
+
+def to_byte(value: Array, name: str) -> Array:
+    """Codes of float32 numbers as an 8-bit float, rounded to nearest even and saturated; any NaN is 0x7f."""
+    size = _LARGEST[name]
+    codes = np.clip(np.nan_to_num(value, posinf=size, neginf=-size), -size, size).astype(
+        dtype_of(_DTYPES[name])
+    )
+    return np.where(np.isnan(value), 0x7F, codes.view(np.uint8).astype(np.int64))
+
+
+def to_tf32(value: Array, mode: str) -> Array:
+    """float32 numbers rounded to TF32."""
+    bits = value.astype(np.float32).view(np.uint32).astype(np.int64)
+    carry = 0xFFF + (bits >> 13 & 1) if mode == "rn" else 0
+    rounded = np.where(np.isfinite(value), bits + carry, np.where(np.isnan(value), 0x7FFFFFFF, bits))
+    return (rounded & ~0x1FFF).astype(np.uint32).view(np.float32)
