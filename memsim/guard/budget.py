@@ -7,12 +7,14 @@
     excess < 5%                        of the kernel's wavefronts, and of its sectors
     wavefronts <= baseline             each row against the same row in the baseline
     sites(store).conflicts == 0        only stores (see `memsim.guard.select`)
+    wavefronts < sites(kernel=old).wavefronts                       the sum, against another kernel's
+    sites(load).requests <= 25% of sites(kernel=old, load).requests
     baseline                           every count of every row equals the baseline
     bound(shared) <= bound(fma)        the launch as a whole (see `memsim.guard.cycles`)
     cycles <= baseline                 likewise
 
-A budget applies to one kernel at a time. One that no count can break is an error. Errors have a column.
-Whether a budget holds is decided by `memsim.guard.judge`.
+A budget applies to one kernel at a time; only what it is compared with may be of another. One that no count
+can break is an error. Errors have a column. Whether a budget holds is decided by `memsim.guard.judge`.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class Budget:
     """A parsed budget.
 
     quantity None is the budget `baseline`: every count. reference: "ideal" or "baseline" if the limit is not
-    a number. percent: `limit` is a percentage of the quantity's whole. figure: the quantity of a budget of
+    a number. percent: `limit` is a percentage of the quantity's whole. compared: accesses whose sum, times
+    `limit`, is the limit; of the same kernel unless it names others. figure: the quantity of a budget of
     cycles; other: the one that it is compared with, if any.
     """
 
@@ -57,6 +60,7 @@ class Budget:
     limit: Fraction = Fraction(0)
     percent: bool = False
     reference: str | None = None
+    compared: Selector | None = None
     figure: str | None = None
     other: str | None = None
 
@@ -134,12 +138,17 @@ def _of_cycles(scanner: Scanner, text: str, figure: str) -> Budget:
         raise MemsimError(
             f"this budget cannot fail: {reason}", column=column, source=text, hint="it guards nothing"
         )
-    return Budget(text, EVERYTHING, None, relation, limit, percent, reference, figure, other)
+    return Budget(
+        text, relation=relation, limit=limit, percent=percent, reference=reference, figure=figure, other=other
+    )
 
 
 def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
     """None if some count can break it."""
     upper = budget.relation in ("<=", "<")
+    if budget.compared is not None:
+        same = sorted(budget.compared.filters) == sorted(budget.selector.filters)
+        return "both sides are equal" if same and budget.holds(Fraction(1), budget.limit) else None
     if budget.reference == IDEAL:
         return f"{quantity.name} are never below their ideal" if budget.relation == ">=" else None
     if budget.reference is not None or budget.relation == "==":
@@ -159,10 +168,14 @@ def _why_it_cannot_fail(budget: Budget, quantity: Quantity) -> str | None:
 def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, relation: str) -> Budget:
     number = scanner.take(NUMBER)
     if number is None:
+        compared = _compared(scanner, quantity)
+        if compared is not None:
+            return Budget(text, selector, quantity, relation, Fraction(1), compared=compared)
         word = scanner.take(r"[A-Za-z]\w*")
         if word not in (IDEAL, BASELINE):
             fail = scanner.fail if word is None else scanner.fail_last
-            fail("expected a limit", hint="a number such as 4, 1_000_000 or 5%, or ideal, or baseline")
+            hint = "a number such as 4, 1_000_000 or 5%, or ideal, or baseline, or sites(...).QUANTITY"
+            fail("expected a limit", hint=hint)
         if word == IDEAL and quantity.ideal is None:
             have = ", ".join(name for name, other in QUANTITIES.items() if other.ideal)
             scanner.fail_last(f"{quantity.name} has no ideal", hint=f"these have one: {have}")
@@ -170,7 +183,25 @@ def _limit(scanner: Scanner, text: str, selector: Selector, quantity: Quantity, 
     limit = Fraction(number.replace("_", ""))  # Fraction of Python 3.10 does not accept underscores
     if scanner.take("%") is None:
         return Budget(text, selector, quantity, relation, limit)
+    if scanner.take(r"of\b"):
+        compared = _compared(scanner, quantity)
+        if compared is None:
+            scanner.fail("expected sites(...)", hint=f"25% of sites(kernel=old).{quantity.name}")
+        return Budget(text, selector, quantity, relation, limit / 100, compared=compared)
     if quantity.whole is None:
         have = ", ".join(name for name, other in QUANTITIES.items() if other.whole)
         scanner.fail_last(f"{quantity.name} cannot be a percentage", hint=f"these can: {have}")
     return Budget(text, selector, quantity, relation, limit, percent=True)
+
+
+def _compared(scanner: Scanner, quantity: Quantity) -> Selector | None:
+    """The accesses of `sites(...).QUANTITY`, whose quantity must be the budget's own; None if none follow."""
+    compared = read_selector(scanner)
+    if compared is None:
+        return None
+    if not quantity.adds_up:
+        have = ", ".join(name for name, other in QUANTITIES.items() if other.adds_up)
+        scanner.fail(f"{quantity.name} of several accesses have no sum", hint=f"these have one: {have}")
+    scanner.expect(r"\.", f"'.{quantity.name}'")
+    scanner.expect(rf"{quantity.name}\b", f"{quantity.name}, the quantity on the left,")
+    return compared

@@ -47,11 +47,19 @@ class GuardedKernel:
         return next((pair.before for pair in self.pairs if pair.now is site), None)
 
 
-def check(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] = ()) -> Checked:
+def check(
+    budget: Budget,
+    subject: GuardedKernel,
+    accepted: Sequence[Selector] = (),
+    others: Sequence[GuardedKernel] = (),
+) -> Checked:
     """Check one budget on one kernel; `accepted` accesses may be unresolved.
 
+    others: the kernels, this one among them, with whose accesses a budget may compare.
+
     Raises:
-        MemsimError: it needs a baseline, and there is none for this kernel and launch.
+        MemsimError: it needs a baseline, and there is none for this kernel and launch; or accesses to compare
+            with are missing or unresolved.
     """
     if budget.needs_baseline:
         _check_entry(subject)
@@ -67,7 +75,7 @@ def check(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] =
         return Checked(subject.name, budget.text, rows_that_count, tuple(findings))
     findings = [_unresolved(budget, subject, site) for site in rows if budget.quantity.of(site) is None]
     known = [site for site in rows if budget.quantity.of(site) is not None]
-    findings += _limited(budget, budget.quantity, subject, known)
+    findings += _limited(budget, budget.quantity, subject, known, others)
     return Checked(subject.name, budget.text, sum(map(_happens, rows)), tuple(findings))
 
 
@@ -170,7 +178,11 @@ def _other_code(subject: GuardedKernel) -> str:
 
 
 def _limited(
-    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts]
+    budget: Budget,
+    quantity: Quantity,
+    subject: GuardedKernel,
+    rows: list[SiteCounts],
+    others: Sequence[GuardedKernel],
 ) -> Iterable[Finding]:
     """One quantity, limited for each row or for their sum."""
     if budget.reference == BASELINE:
@@ -180,8 +192,40 @@ def _limited(
     if not quantity.adds_up:
         return _each(budget, quantity, subject, rows, lambda site: budget.limit)
     spaces = dict.fromkeys(site.space for site in rows) if quantity.apart else [""]
-    parts = [[site for site in rows if site.space.startswith(space)] for space in spaces]
-    return [finding for part in parts for finding in _together(budget, quantity, subject, part)]
+    findings: list[Finding] = []
+    for space in spaces:
+        part, limit = [site for site in rows if site.space.startswith(space)], budget.limit
+        if budget.compared is not None:
+            compared = _compared(budget, budget.compared, quantity, subject, others)
+            limit *= _sum(budget, quantity, [site for site in compared if site.space.startswith(space)])
+        findings += _together(budget, quantity, subject, part, limit)
+    return findings
+
+
+def _compared(
+    budget: Budget,
+    selector: Selector,
+    quantity: Quantity,
+    subject: GuardedKernel,
+    others: Sequence[GuardedKernel],
+) -> list[SiteCounts]:
+    """The accesses with which the budget compares."""
+    is_of_others = any(kind == "kernel" for kind, _ in selector.filters)
+    found = [
+        (kernel.name, site)
+        for kernel in (others if is_of_others else [subject])
+        for site in kernel.analysis.sites
+        if site.space in quantity.spaces and selector.matches(kernel.name, site) is not False
+    ]
+    for name, site in found:
+        if site.unresolved is not None:
+            raise MemsimError(f"{budget.text}: line {site.line} of {name} is not counted: {site.unresolved}")
+    if not any(_happens(site) for _, site in found):
+        raise MemsimError(
+            f"{budget.text}: no access of the kernels that are checked is {selector.text}, to compare with",
+            hint="memsim analyze lists the accesses; of two kernels, check both",
+        )
+    return [site for _, site in found]
 
 
 def _each(
@@ -199,17 +243,17 @@ def _each(
 
 
 def _together(
-    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts]
+    budget: Budget, quantity: Quantity, subject: GuardedKernel, rows: list[SiteCounts], limit: Fraction
 ) -> Iterator[Finding]:
     """The sum over the rows; the row that adds most represents them."""
     before = [site for site in map(subject.before, rows) if site is not None and site.unresolved is None]
     now = _sum(budget, quantity, rows)
-    if not rows or budget.holds(now, budget.limit):
+    if not rows or budget.holds(now, limit):
         return
     was = _sum(budget, quantity, before) if len(before) == len(rows) else None
     most = max(rows, key=lambda site: quantity.of(site) or 0)
     reason = f"the sum over {len(rows)} rows; this one adds most" if len(rows) > 1 else ""
-    figure = QuantityChange(quantity.name, was, now, budget.limit, budget.relation, budget.percent)
+    figure = QuantityChange(quantity.name, was, now, limit, budget.relation, budget.percent)
     found = Finding(BROKEN, subject.name, budget.text, most, (figure,), reason)
     yield replace(found, analysis=subject.analysis)
 

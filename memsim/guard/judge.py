@@ -68,7 +68,7 @@ def judge(
             if subject.name not in rule.kernels:
                 continue
             try:
-                checked.append((rule, check(rule.budget, subject, _accepted(subject, acceptances))))
+                checked.append((rule, check(rule.budget, subject, _accepted(subject, acceptances), subjects)))
             except MemsimError as error:
                 problems.append(Problem(subject.name, error))
     if not problems:

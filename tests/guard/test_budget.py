@@ -91,6 +91,15 @@ def test_a_filter_says(text: str, filters: tuple[tuple[str, str], ...]) -> None:
         ("sites(line=x).ways <= 1", 12, "expected a number for line", "sites(line=4).ways <= 1"),
         ("sites(width=16B).ways <= 1", 13, "expected a number for width", "sites(width=16).ways <= 1"),
         ("sites(op=read).ways <= 1", 10, "no op 'read'", "sites(op=load).ways <= 1"),
+        (
+            "ways <= sites(load).ways",
+            20,
+            "ways of several",
+            "lines <= sites(load).lines",
+        ),
+        ("sectors <= sites(load)", 23, "expected '.sectors'", "sectors <= sites(load).sectors"),
+        ("lines < sites(load).sectors", 21, "expected lines, the quantity", "lines < sites(load).lines"),
+        ("lines < 5% of lines", 15, "expected sites(...)", "lines < 5% of sites(load).lines"),
         ("  sites(code=a(b).ways <= 1", 15, "expected ',' or ')'", '  sites(code="a(b").ways <= 1'),
     ],
 )
@@ -119,6 +128,7 @@ def test_a_mistake_gets_a_caret(wrong: str, column: int, message: str, right: st
         ("excess >= 0%", "excess are never below 0", "excess > 0%"),
         ("wavefronts >= 0", "wavefronts are never below 0", "wavefronts > 0"),
         ("requests > 0", "requests are never below 1", "requests > 1"),
+        ("sites(load).lines <= sites(load).lines", "both sides are equal", "lines <= sites(load).lines"),
         ("sectors >= ideal", "never below their ideal", "sectors <= ideal"),
     ],
 )

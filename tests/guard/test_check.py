@@ -8,7 +8,9 @@ from fractions import Fraction
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.guard.outcome import QuantityChange
+from memsim.guard.budget import parse_budget
+from memsim.guard.evaluate import check
+from memsim.guard.outcome import BROKEN, QuantityChange
 from memsim.views.check.colliding_lanes import worst_request
 from tests.guard.subjects import (
     BROADCAST,
@@ -76,6 +78,39 @@ def test_a_limit_in_numbers_is_for_the_sum() -> None:
     assert finding.site.line == 2  # the row that adds most
     assert finding.reason == "the sum over 2 rows; this one adds most"
     assert not checked("sites(load).wavefronts <= 10", BAD_KERNEL).broken
+
+
+@pytest.mark.parametrize(
+    ("holds", "broken"),
+    [
+        (
+            "sites(store).wavefronts == 200% of {load}.wavefronts",
+            "sites(store).wavefronts <= {load}.wavefronts",
+        ),
+        ("sites(load).requests == sites(store).requests", "sites(load).requests < sites(store).requests"),
+        ("wavefronts == 75% of {other}.wavefronts", "wavefronts >= {other}.wavefronts"),
+        ("wavefronts == 50% of {stores}.wavefronts", "wavefronts == {stores}.wavefronts"),
+    ],
+)
+def test_a_limit_may_be_the_sum_of_other_accesses(holds: str, broken: str) -> None:
+    mine = subject(shared(TWO_WAY, STORE), shared())
+    other = replace(subject(shared(TWO_WAY, STORE, count=2)), name="other")
+    names = {"other": "sites(kernel=other)", "stores": "sites(kernel=*, store)"}
+    assert not check(parse_budget(holds.format(**names)), mine, (), [mine, other]).findings
+    (finding,) = check(parse_budget(broken.format(**names)), mine, (), [mine, other]).findings
+    assert finding.kind == BROKEN
+
+
+def test_what_a_budget_compares_with_is_there_and_counted() -> None:
+    mine = subject(shared(TWO_WAY, STORE), shared(), unresolved(OUT))
+    budget = parse_budget("wavefronts <= sites(kernel=other).wavefronts")
+    with pytest.raises(
+        MemsimError, match=r"no access .* is sites\(kernel=other\), to compare with"
+    ) as caught:
+        check(budget, mine, (), [mine])
+    assert caught.value.hint is not None and "check both" in caught.value.hint
+    with pytest.raises(MemsimError, match="line 4 of k is not counted: it depends on a call"):
+        check(parse_budget("sites(shared).requests <= sites(global).requests"), mine, (), [mine])
 
 
 def test_ideal_and_baseline_are_limits_of_each_row() -> None:

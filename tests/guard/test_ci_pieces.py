@@ -143,7 +143,7 @@ def test_the_page_s_configuration_and_budgets_are_right(folder: Folder) -> None:
     assert len(read_project(folder.write("memsim.toml", text)).rules) == 2
     (block,) = re.findall(r"```text\n(ways <= 1.*?)```", PAGE, re.DOTALL)
     budgets = [re.split(r"  +", line)[0] for line in block.splitlines()]
-    assert len(budgets) == 14
+    assert len(budgets) == 16
     for budget in budgets:
         assert parse_budget(budget).text == budget
 
