@@ -95,7 +95,7 @@ def test_a_limit_in_numbers_is_for_the_sum() -> None:
 def test_a_limit_may_be_the_sum_of_other_accesses(holds: str, broken: str) -> None:
     mine = subject(shared(TWO_WAY, STORE), shared())
     other = replace(subject(shared(TWO_WAY, STORE, count=2)), name="other")
-    names = {"other": "sites(kernel=other)", "stores": "sites(kernel=*, store)"}
+    names = {"load": "sites(load)", "other": "sites(kernel=other)", "stores": "sites(kernel=*, store)"}
     assert not check(parse_budget(holds.format(**names)), mine, (), [mine, other]).findings
     (finding,) = check(parse_budget(broken.format(**names)), mine, (), [mine, other]).findings
     assert finding.kind == BROKEN
