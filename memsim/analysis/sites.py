@@ -15,6 +15,7 @@ from memsim.model.counters import QUANTITIES
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.undecided import undecided
+from memsim.source.code_lines import code_line
 from memsim.trace.trace import AccessSite, Trace
 
 
@@ -63,7 +64,7 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
         file=first.file,
         line=first.line,
         column=first.column,
-        source=_source_line(trace.sources.get(first.file, ""), first.line),
+        source=code_line(trace.sources.get(first.file, ""), first.line),
         op=first.op,
         space=first.space,
         width=first.width,
@@ -115,11 +116,6 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
         "ideal_sectors": int(times @ cost.ideal_sectors),
         "lines": int(times @ cost.lines),
     }
-
-
-def _source_line(text: str, line: int) -> str:
-    lines = text.splitlines()
-    return lines[line - 1].strip() if 1 <= line <= len(lines) else ""
 
 
 def totals_of(sites: Sequence[SiteCounts], undecided: Collection[str]) -> dict[str, int | None]:
