@@ -19,8 +19,9 @@ from memsim.views.labels import count
 def init(folder: Path) -> None:
     """Creates a memsim.toml in FOLDER with one target for each kernel in its CUDA files.
 
-    Grid, block, shared memory and arguments are taken from the launches in the files. A target that
-    still lacks a value is written as a comment that says which. An existing memsim.toml is not changed.
+    Grid, block, shared memory and arguments are taken from the launches in the files. Kernels whose
+    launch depends on values that only a run knows are listed in a comment, with the names of these
+    values. An existing memsim.toml is not changed.
     """
     path = folder / OWN_FILE
     if path.exists():
@@ -29,8 +30,9 @@ def init(folder: Path) -> None:
         )
     text, targets, lacking = first_project(folder)
     write_text(path, text, "the project")
-    say(
-        f"wrote {path}: {count(targets, 'target')}"
-        + (f"; values are missing for {lacking} of them, written as comments" if lacking else "")
-    )
-    say("next: run memsim baseline, commit both files, and run memsim check in CI")
+    others = f"; {count(lacking, 'other kernel')} at its end, with the values to add" if lacking else ""
+    say(f"wrote {path}: {count(targets, 'target')}{others}")
+    if targets:
+        say("next: run memsim baseline, commit both files, and run memsim check in CI")
+    else:
+        say(f"next: write a target for one of these kernels in {path}, and run memsim baseline")

@@ -42,6 +42,11 @@ class TemplateParameter:
     def __str__(self) -> str:
         return f"{self.kind} {self.name}".strip()
 
+    @property
+    def example(self) -> str:
+        """An argument that may be given for it."""
+        return {"typename": "float", "class": "float", "bool": "true"}.get(self.kind, "8")
+
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
@@ -63,6 +68,11 @@ class KernelSource:
     def plain(self) -> str:
         """Its name without namespaces."""
         return self.name.rpartition("::")[2]
+
+    @property
+    def example(self) -> str:
+        """An instance of the template: `transpose<float, 8>`."""
+        return f"{self.name}<{', '.join(parameter.example for parameter in self.template)}>"
 
     @property
     def signature(self) -> str:
@@ -126,7 +136,7 @@ def _kernel(
         tuple(
             _parameter(tree, child)
             for child in parameters.named_children
-            if child.type.endswith("parameter_declaration")
+            if child.type.endswith("parameter_declaration") and tree.text(child) != "void"
         ),
         template_parameters(template) if template is not None else (),
         name.start_point.row + 1,

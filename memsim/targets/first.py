@@ -1,9 +1,13 @@
-"""Drafts a `memsim.toml` from the CUDA files in a folder and the launches in them."""
+"""Drafts a `memsim.toml` from the CUDA files in a folder and the launches in them.
+
+A kernel whose source says all of its launch becomes a target; another one a line of the comment at the end.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +23,19 @@ HEAD = """\
 
 budgets = ["baseline"]
 """
+LACKING = """\
+# The sources do not say everything about the launches of the kernels below. `memsim analyze FILE` shows
+# what they do say. A target that adds the values:
+#
+#   [[targets]]
+#   file = {file}
+#   kernel = {kernel}
+#   {values}
+"""
 
 
 def first_project(folder: Path) -> tuple[str, int, int]:
-    """(text, number of targets, number of incomplete ones) for all kernels in the `.cu` files below a folder.
-
-    An incomplete target is commented out, with what is missing.
+    """(text, number of targets, number of other kernels) for all kernels in the `.cu` files below a folder.
 
     Raises:
         MemsimError: there is no kernel.
@@ -40,33 +51,36 @@ def first_project(folder: Path) -> tuple[str, int, int]:
             file=str(folder),
             hint="pass the folder of your kernels: memsim init FOLDER",
         )
-    entries = [_entry(file, offer) for file, offer in found]
-    lacking = sum(bool(offer.asked) for _, offer in found)
-    return "\n".join([HEAD, *entries]), len(entries), lacking
+    whole = [_target(file, offer) for file, offer in found if not offer.asked]
+    lacking = [(file, offer) for file, offer in found if offer.asked]
+    return "\n".join([HEAD, *whole, *_comment(lacking)]), len(whole), len(lacking)
 
 
-def _entry(file: str, offer: Offer) -> str:
-    lines = ["[[targets]]", f"file = {json.dumps(file)}", *_keys(offer)]
-    if not offer.asked:
-        return "\n".join(lines) + "\n"
-    lacks = f"# Set {', '.join(offer.asked)} and uncomment:"
-    return "\n".join([lacks, *(f"# {line}" for line in lines)]) + "\n"
-
-
-def _keys(offer: Offer) -> Iterator[str]:
-    said: dict[str, Any] = {} if offer.alone else {"kernel": offer.name}
-    by_name = offer.launch is not None and bool(offer.asked)
+def _target(file: str, offer: Offer) -> str:
+    said: dict[str, Any] = {"file": file} if offer.alone else {"file": file, "kernel": offer.name}
     for key, word in offer.shape.items():
-        if not by_name or word.by_hand:
-            parts = [_number(part) for part in word.text.split(",")]
-            said[key] = parts[0] if key == "shared_bytes" else parts
-    if not by_name:
-        said["args"] = [word.text for word in offer.arguments]
-    for key, value in said.items():
-        yield f"{key} = {json.dumps(value)}"
-    if by_name:
-        yield f"let = {{ {', '.join(f'{name} = ...' for name in offer.names)} }}"
+        sizes = [int(size) if size.isdecimal() else size for size in word.text.split(",")]
+        said[key] = sizes[0] if key == "shared_bytes" else sizes
+    said["args"] = [word.text for word in offer.arguments]
+    return "\n".join(["[[targets]]", *(f"{key} = {json.dumps(value)}" for key, value in said.items())]) + "\n"
 
 
-def _number(text: str) -> int | str:
-    return int(text) if text.isdecimal() else text
+def _comment(lacking: Sequence[tuple[str, Offer]]) -> Iterator[str]:
+    """What the other kernels need, a line each, below their file."""
+    if not lacking:
+        return
+    file, first = next((one for one in lacking if one[1].launch is not None), lacking[0])
+    yield LACKING.format(file=json.dumps(file), kernel=json.dumps(first.name), values=_values(first))
+    for file, own in groupby(lacking, key=lambda one: one[0]):
+        kernels = (f"#   {offer.name}: {', '.join(offer.asked)}" for _, offer in own)
+        yield "\n".join([f"# {file}", *kernels, ""])
+
+
+def _values(offer: Offer) -> str:
+    """The keys that an incomplete target needs, in the form of TOML."""
+    keys = [f"{key} = [...]" for key, word in offer.shape.items() if word.by_hand]
+    if offer.launch is None:
+        keys.append(f"args = {json.dumps([word.text for word in offer.arguments])}")
+    else:
+        keys.append(f"let = {{ {', '.join(f'{name} = ...' for name in offer.names)} }}")
+    return "\n#   ".join(keys)

@@ -28,7 +28,7 @@ EXAMPLE = """for example
 [[targets]]               # in pyproject.toml: [[tool.memsim.targets]]
 kernel = "kernel_v4"
 budgets = ["ways <= 1"]"""
-UNCOMMENT = "fill in the missing values of the targets that are comments, and uncomment them"
+ADD_VALUES = "write targets for the kernels in its comments, with the values that they lack"
 
 PROJECT_KEYS = ("targets", "budgets", "accept", "baseline", "arch")
 CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
@@ -130,7 +130,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
         rules += _rules(entry, names)
         acceptances += _acceptances(entry, names)
     if not targets and tree is None:
-        hint = UNCOMMENT if "# [[targets]]" in path.read_text("utf-8") else EXAMPLE
+        hint = ADD_VALUES if "#   [[targets]]" in path.read_text("utf-8") else EXAMPLE
         file.fail("there are no targets, so nothing is guarded", hint)
 
     everyone = tuple(targets)

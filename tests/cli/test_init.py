@@ -39,18 +39,18 @@ def test_what_lacks_a_value_is_a_comment_that_says_so(memsim: Run, project: Path
     (project / "src" / "scale.cu").write_text(OPEN)
     (project / "twice.cu").write_text(WHOLE)
     assert memsim("init").out.splitlines()[0] == (
-        "wrote memsim.toml: 2 targets; values are missing for 1 of them, written as comments"
+        "wrote memsim.toml: 1 target; 1 other kernel at its end, with the values to add"
     )
     written = (project / "memsim.toml").read_text()
-    assert "# Set GRID, BLOCK, data_SIZE, n and uncomment:\n# [[targets]]" in written
+    assert "\n# src/scale.cu\n#   scale: GRID, BLOCK, data_SIZE, n\n" in written
     assert memsim("baseline").code == 0  # of the other target
 
 
 def test_a_project_of_comments_alone_says_what_to_do(memsim: Run, project: Path) -> None:
     (project / "scale.cu").write_text(OPEN)
-    assert memsim("init").code == 0
+    assert "next: write a target for one of these kernels" in memsim("init").out
     done = memsim("check")
-    assert done.code == 2 and "uncomment them" in done.out and "kernel_v4" not in done.out
+    assert done.code == 2 and "write targets for the kernels" in done.out and "kernel_v4" not in done.out
 
 
 @pytest.mark.slow
