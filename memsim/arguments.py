@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,6 +43,7 @@ def read_arguments(
     parameters: Mapping[str, Parameter],
     folder: Path = Path(),
     where: str = "--arg",
+    types: Sequence[str] = (),
 ) -> list[Argument]:
     """One value for each parameter of the kernel.
 
@@ -50,12 +52,16 @@ def read_arguments(
         parameters: by name, in the same order.
         folder: the folder that names of `.npy` files are relative to.
         where: the source of the texts, in errors.
+        types: of the parameters in C, "" where unknown; for errors.
 
     Raises:
         MemsimError: too few or too many, or one that its parameter cannot take.
     """
     if len(texts) != len(parameters):
-        takes = ", ".join(f"{name}: {_type(parameter)}" for name, parameter in parameters.items())
+        takes = ", ".join(
+            _declared(declared, name) if declared else f"{name}: {_type(parameter)}"
+            for (name, parameter), declared in zip_longest(parameters.items(), types)
+        )
         raise MemsimError(
             f"the kernel takes {len(parameters)} arguments ({takes}), but {where} has {len(texts)}",
             hint=f"one for each, in the kernel's order; {EXAMPLES}",
@@ -164,6 +170,11 @@ def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -
         return number(text)
     except ValueError:
         raise _error(text, 1, f"invalid value for {name}, which is {parameter.type}") from None
+
+
+def _declared(kind: str, name: str) -> str:
+    """`float *m`, `int n`."""
+    return f"{kind}{'' if kind.endswith(('*', '&')) else ' '}{name}"
 
 
 def _type(parameter: Parameter) -> str:

@@ -40,8 +40,8 @@ class MemsimError(Exception):
 
     @property
     def location(self) -> str:
-        """`file:line:column` as far as known; empty if nothing is."""
-        parts = (self.file, self.line, self.column)
+        """`file:line:column` as far as known; empty if nothing is. A column without a line is of `source`."""
+        parts = (self.file, self.line, self.column if self.line is not None else None)
         return ":".join(str(part) for part in parts if part is not None)
 
     def __str__(self) -> str:

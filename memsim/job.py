@@ -104,7 +104,9 @@ class Job:
         values = self.args
         if isinstance(self.args, (list, tuple)) and any(isinstance(arg, str) for arg in self.args):
             parameters = dict(zip(self.loaded.argument_names, self.loaded.parameters, strict=True))
-            values = read_arguments(self.args, parameters, self.kernel.folder, self.where)
+            values = read_arguments(
+                self.args, parameters, self.kernel.folder, self.where, self.loaded.argument_types
+            )
         if isinstance(values, (list, tuple)):
             check_elements(values, self.loaded.argument_names, self.loaded.argument_types, self.where)
         return values

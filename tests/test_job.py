@@ -120,7 +120,7 @@ def test_every_key_of_every_kind_can_be_typed() -> None:
         ("kernel_v44", {}, "did you mean kernel_v4"),
         ("scale.cu", {**SAID, "size": "64"}, "size does not apply to a CUDA file"),
         ("scale.cubin", {**SAID, "code": None}, "options does not apply to a file of machine code"),
-        ("scale.cu", {"grid": 8}, "scale.cu needs grid and block"),
+        ("scale.cu", {"grid": 8}, "scale.cu: there is no such file"),
         ("scale.cu", {"grid": 8, "block": True}, "block must be one to three positive integers"),
         ("scale.cu", {**SAID, "shared_bytes": True}, "dynamic shared memory cannot be True bytes"),
         ("scale.cu", {**SAID, "max_steps": 0}, "max_steps must be an integer of at least 1, not 0"),

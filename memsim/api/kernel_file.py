@@ -115,13 +115,12 @@ def _only_kernel(module: Module, file: str) -> str:
     if len(module) == 1:
         return module.kernels[0]
     if not module.kernels:
-        raise MemsimError(
-            "it contains no kernel",
-            file=file,
-            hint="a kernel is a __global__ function; a template must be instantiated",
+        raise module.only_templates() or MemsimError(
+            "it contains no kernel", file=file, hint="a kernel is a __global__ function"
         )
+    names = ", ".join(sorted(shown_names(module)))
     raise MemsimError(
         f"it contains {len(module)} kernels",
         file=file,
-        hint=f"choose one by --kernel, or by kernel in a configuration: {', '.join(shown_names(module))}",
+        hint=f"choose one by --kernel, or by kernel in a configuration: {names}",
     )

@@ -241,8 +241,14 @@ def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
         runs = get_arch(wanted).runs
         fitting = [(name, content) for name, content, chip in found if runs(chip)]
     if not fitting:
-        chips = ", ".join(sorted({chip for _, _, chip in found}))
-        raise MemsimError(f"{path} holds machine code for {chips}, but not for {wanted}")
+        chips = sorted({chip for _, _, chip in found})
+        known = [chip for chip in chips if plain_name(chip) in ARCHS]
+        if known:
+            hint = f"its code for {known[-1]} is analyzed by --arch {plain_name(known[-1])}"
+        else:
+            hint = f"compile for one that memsim knows: {', '.join(ARCHS)}; nvcc -arch={SM_90.name}"
+        message = f"{path} holds machine code for {', '.join(chips)}, but not for {wanted}"
+        raise MemsimError(message, hint=hint)
     return fitting
 
 

@@ -75,24 +75,26 @@ class Module:
     def _without_instance(self, name: str) -> MemsimError | None:
         """The error for a name that is of a template only; None if it is not."""
         from memsim.ptx.demangle import demangle, plain_name
-        from memsim.source import is_template
 
         plain = plain_name(name)
         if plain in (plain_name(demangle(kernel)) for kernel in self.kernels):
             return None
-        file = next((file for file, text in self.sources.items() if is_template(text, plain)), None)
-        if file is None:
-            return None
+        return self.only_templates(plain)
+
+    def only_templates(self, plain: str | None = None) -> MemsimError | None:
+        """The error for a template without an instance, the first of this name; None if there is none."""
         from memsim.source.kernels import kernels
 
-        found = next((kernel for kernel in kernels(self.sources[file]) if kernel.plain == plain), None)
-        takes = f": {found.signature}" if found else ""
-        return MemsimError(
-            f"{plain} is a template with no instance",
-            file=file,
-            line=found.line if found else None,
-            hint=f"name an instance, such as {plain}<float, 8>{takes}",
-        )
+        for file, text in self.sources.items():
+            for kernel in kernels(text):
+                if kernel.template and plain in (None, kernel.plain):
+                    return MemsimError(
+                        f"{kernel.plain} is a template with no instance",
+                        file=file,
+                        line=kernel.line,
+                        hint=f"name an instance, such as --kernel '{kernel.example}': {kernel.signature}",
+                    )
+        return None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.kernels)

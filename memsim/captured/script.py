@@ -26,9 +26,12 @@ def run_script(script: Path, arguments: Sequence[str], keep: Callable[[Launched]
     """
     if not script.is_file():
         raise MemsimError(f"there is no file {script}")
-    for package in PACKAGES:
-        with suppress(ImportError):
-            import_module(package)
+    if not [package for package in PACKAGES if _imported(package)]:
+        raise MemsimError(
+            f"none of {', '.join(PACKAGES)} is installed, so there is nothing to capture",
+            file=str(script),
+            hint=f"install what the script uses, such as {sys.executable} -m pip install triton",
+        )
     before = sys.argv, sys.path
     sys.argv, sys.path = [str(script), *arguments], [str(script.parent.resolve()), *sys.path]
     try:
@@ -45,6 +48,14 @@ def run_script(script: Path, arguments: Sequence[str], keep: Callable[[Launched]
         sys.argv, sys.path = before
 
 
+def _imported(package: str) -> bool:
+    """Import a package; whether it is installed."""
+    with suppress(ImportError):
+        import_module(package)
+        return True
+    return False
+
+
 def _failed(script: Path, error: Exception) -> MemsimError:
     """The error for an exception in the script, at the innermost of its own lines."""
     frames = [
@@ -55,5 +66,7 @@ def _failed(script: Path, error: Exception) -> MemsimError:
         file=str(script),
         line=frames[-1].lineno if frames else None,
         source=frames[-1].line if frames else None,
-        hint="there is no GPU here: tensors must be on the CPU or on the device meta",
+        hint=f"install it: {sys.executable} -m pip install {error.name}"
+        if isinstance(error, ModuleNotFoundError) and error.name
+        else "there is no GPU here: tensors must be on the CPU or on the device meta",
     )

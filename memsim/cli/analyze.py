@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memsim.cli.launch_options import analyzed, asks_what_there_is, echo_offers, job_of, target_options
+from memsim.cli.launch_options import analysis_of, asks_what_there_is, echo_offers, job_of, target_options
 from memsim.errors import MemsimError
 from memsim.targets.target import is_file
 from memsim.trace.trace_source import SUFFIX, can_be_written, is_trace
@@ -99,12 +99,13 @@ def analyze(
     if asks_what_there_is(ctx, target):
         echo_offers(target)
         return
-    analysis = analyzed(ctx, target)
+    job = job_of(ctx, target)
+    analysis = analysis_of(ctx, target, job)
     if save_launch is not None:
         from memsim.captured.launch_json import write_launch
         from memsim.captured.launched import Launched
 
-        write_launch(Launched.of(job_of(ctx, target)), save_launch)
+        write_launch(Launched.of(job), save_launch)
     if save_trace is not None:
         analysis.trace.save(save_trace)
     if as_json:

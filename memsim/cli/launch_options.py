@@ -27,7 +27,7 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.source.expressions import Number, evaluate
 from memsim.targets.cache import notes_of, trace_of
-from memsim.targets.target import TARGET, check_keys, is_file, kind_of, read_job, vary
+from memsim.targets.target import BINARY, TARGET, check_keys, kind_of, may_be_named, read_job, vary
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -171,7 +171,7 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
     Raises:
         MemsimError: as `read_job`.
     """
-    project = _of_project(target) if not is_file(target) and target not in catalog() else None
+    project = _of_project(target) if may_be_named(target) and target not in catalog() else None
     kind, given = TARGET if project else kind_of(target), said(ctx)
     if beside:
         given = {key: value for key, value in given.items() if key in kind.keys}
@@ -195,9 +195,18 @@ def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analys
     """The analysis of TARGET; `beside` as in `job_of`.
 
     Raises:
-        MemsimError: as `job_of`, and whatever goes wrong in the kernel.
+        MemsimError: as `job_of` and `analysis_of`.
     """
-    job, cache = job_of(ctx, target, beside=beside), open_cache(ctx.params.get("no_cache", False))
+    return analysis_of(ctx, target, job_of(ctx, target, beside=beside))
+
+
+def analysis_of(ctx: click.Context, target: str, job: Job) -> Analysis:
+    """The analysis of TARGET, whose job this is.
+
+    Raises:
+        MemsimError: whatever goes wrong in the kernel.
+    """
+    cache = open_cache(ctx.params.get("no_cache", False))
     with progress_bar(target) as report:
         trace = trace_of(job, cache, report)
     for note in notes_of(job, cache):
@@ -216,8 +225,10 @@ def is_source(target: str) -> bool:
 
 
 def has_kernels(target: str) -> bool:
-    """Whether TARGET is a file that there is, of CUDA source or machine code."""
-    return is_source(target) or (Path(target).suffix in loading.BINARY_SUFFIXES and file_exists(Path(target)))
+    """Whether TARGET is a file that there is, of CUDA source or machine code, and no target of a project."""
+    if kind_of(target) is not BINARY:
+        return is_source(target)
+    return file_exists(Path(target)) and not (may_be_named(target) and _of_project(target))
 
 
 def echo_offers(target: str) -> None:
@@ -228,7 +239,7 @@ def echo_offers(target: str) -> None:
     """
     from memsim.targets import compiled, offers
 
-    if Path(target).suffix in loading.BINARY_SUFFIXES:
+    if kind_of(target) is BINARY:
         found = compiled.lines(target)
     else:
         found = offers.lines(target, Path(target).read_text(encoding="utf-8", errors="replace"))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
-from memsim.cli.launch_options import analyzed, job_of, target_options
+from memsim.cli.launch_options import analysis_of, analyzed, job_of, target_options
 from memsim.cli.output import PAGE, output_option
 from memsim.data import data_folder
 from memsim.errors import MemsimError
@@ -46,9 +46,10 @@ def report(ctx: click.Context, /, target: str, compare: str | None, output: Path
         raise MemsimError(
             "a report must be an .html file", file=str(output), hint=f"name it {output.stem}{PAGE}"
         )
-    analysis = analyzed(ctx, target)
+    job = job_of(ctx, target)
+    analysis = analysis_of(ctx, target, job)
     after = None if compare is None else analyzed(ctx, compare, beside=True)
-    page = report_page(analysis, _recorded(analysis, job_of(ctx, target)), after=after)
+    page = report_page(analysis, _recorded(analysis, job), after=after)
     write_text(output, page, "the page")
 
 

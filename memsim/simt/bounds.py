@@ -7,7 +7,7 @@ adjacent on the chip, so for them only the total size counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,11 +129,21 @@ class Bounds:
             self.outside = from_bools(wrong)
             return
         error = self.error(op, space, width, address, wrong, "out-of-bounds")
-        if self.only_reads and error.hint is None:
-            error.hint = (
-                "--allow-out-of-bounds (allow_out_of_bounds) counts it if the kernel does that on purpose"
-            )
+        if error.hint is None:
+            error.hint = "\n".join(self.ways_out(op, space, width, address, wrong)) or None
         raise error
+
+    def ways_out(
+        self, op: Op, space: str, width: int, address: int | Sum, wrong: np.ndarray
+    ) -> Iterator[str]:
+        """What the user can do: an array may be too small, or be exceeded on purpose."""
+        at = np.broadcast_to(to_array(address), self.lanes.shape)[wrong]
+        buffers, _ = self.starts(op, space)
+        if len(buffers) == 1 and at.min() >= buffers[0].end:
+            needed = int(at.max()) + width - buffers[0].start
+            yield f"{short_name(buffers[0].name)} may be too small: this access needs {needed:,} bytes of it"
+        if self.only_reads:
+            yield "--allow-out-of-bounds (allow_out_of_bounds) counts it if the kernel does that on purpose"
 
     def origins_of(self, op: Op) -> tuple[Buffer, ...]:
         """The buffers in global memory that an instruction's address is derived from; cached."""

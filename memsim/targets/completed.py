@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.source.expressions import Number
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.launches import Size
-from memsim.targets.offers import Offer, command_line, offer_of, offers, unnamed
+from memsim.targets.offers import Offer, Word, command_line, offer_of, offers, unnamed
 
 
 def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
@@ -63,9 +65,17 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
             f"{offer.kernel.signature} needs {', '.join(missing)}",
             file=file,
             line=offer.kernel.line,
-            hint=command_line(file, offer, given=values),
+            hint=command_line(file, _with_shape(offer, given), given=values),
         )
     return given
+
+
+def _with_shape(offer: Offer, given: Mapping[str, Any]) -> Offer:
+    """The offer, with the grid, block and shared memory that are known."""
+    known = {key: given[key] for key in offer.shape if given.get(key) is not None}
+    sizes = {key: value if isinstance(value, Sequence) else (value,) for key, value in known.items()}
+    words = {key: Word(",".join(map(str, size))) for key, size in sizes.items()}
+    return replace(offer, shape={**offer.shape, **words})
 
 
 def _missing(offer: Offer, given: Mapping[str, Any], spell: Any) -> Iterator[str]:
@@ -113,13 +123,14 @@ def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell
             f"{file} needs {spell('grid')} and {spell('block')}",
             hint="its text contains no kernel: a macro may define them, or a header",
         )
-    missing = [spell(key) for key in ("kernel", "grid", "block") if said.get(key) is None]
-    about = f"has no kernel {wanted}" if wanted else f"has {len(known)} kernels"
-    return MemsimError(
-        f"{about}, and needs {', '.join(missing)}" if missing else about,
-        file=file,
-        hint="\n".join(command_line(file, offer) for offer in known),
-    )
+    if wanted is not None:
+        near = get_close_matches(wanted, [offer.name for offer in known])
+        known = [offer for offer in known if offer.name in near] or known
+        about = f"it has no kernel {wanted}"
+    else:
+        missing = [spell(key) for key in ("kernel", "grid", "block") if said.get(key) is None]
+        about = f"it has {len(known)} kernels; choose one by {', '.join(missing)}"
+    return MemsimError(about, file=file, hint="\n".join(command_line(file, offer) for offer in known))
 
 
 def _check_names(file: str, text: str, values: Mapping[str, Number], spell: Any) -> None:

@@ -129,8 +129,9 @@ def _quoted(word: str) -> str:
 
 def _shown(launch: LaunchSource) -> str:
     grid, block = (", ".join(size.text for size in sizes) for sizes in (launch.grid, launch.block))
+    grid, block = (f"dim3({text})" if "," in text else text for text in (grid, block))
     shared = f", {launch.shared.text}" if launch.shared else ""
-    return f"{launch.name}<<<({grid}), ({block}){shared}>>>({', '.join(launch.arguments)})"
+    return f"{launch.name}<<<{grid}, {block}{shared}>>>({', '.join(launch.arguments)})"
 
 
 def _instance(kernel: KernelSource, launch: LaunchSource) -> str:

@@ -15,7 +15,7 @@ from memsim.api import kernel_file, loading
 from memsim.arch import get_arch
 from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
-from memsim.files import file_exists, read_bytes
+from memsim.files import file_exists, folder_exists, read_bytes
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
@@ -56,19 +56,26 @@ FILES = {
 
 
 def is_file(target: str) -> bool:
-    """Whether a target is a file or cache, by its name; else it is a kernel of the catalogue."""
+    """Whether a target is a file or cache; else it is a kernel of the catalogue."""
     return kind_of(target) is not CATALOGUE
 
 
+def may_be_named(target: str) -> bool:
+    """Whether a target of a project may be called that: a name that is no file's, or a program's."""
+    return kind_of(target) in (CATALOGUE, BINARY) and Path(target).suffix not in FILES
+
+
 def kind_of(target: str) -> Kind:
-    """The kind of a target."""
+    """The kind of a target. What has no suffix of `FILES` is a program if there is such a file."""
     if split_target(target) is not None:
         return PYTHON
     if is_trace(target):
         return SAVED
     if Path(target).suffix in FILES:
         return FILES[Path(target).suffix]
-    return CACHED if is_cache(Path(target)) else CATALOGUE
+    if is_cache(Path(target)):
+        return CACHED
+    return BINARY if target not in catalog() and file_exists(Path(target)) else CATALOGUE
 
 
 def split_target(target: str) -> tuple[str, str | None] | None:
@@ -120,8 +127,13 @@ def catalogue_job(
     spell: Callable[[str], str] = str,
 ) -> Job:
     """The job of a kernel of the catalogue; as `read_job`."""
+    if folder_exists(Path(kernel)):
+        raise MemsimError(
+            "it is a folder", file=kernel, hint="name a file in it; memsim init FOLDER lists its kernels"
+        )
+    spec = catalogue(kernels)[kernel]
     check_keys(CATALOGUE, said, spell)
-    job = replace(catalogue(kernels)[kernel].job(said.get("size")), name=said.get("name", kernel))
+    job = replace(spec.job(said.get("size")), name=said.get("name", kernel))
     return vary(job, said)
 
 
@@ -145,7 +157,8 @@ def file_job(
         from memsim.captured.launch_json import read_launch
 
         return launched_job(read_launch(folder / file), said, spell)
-    if said.get("grid") is None or said.get("block") is None or said.get("let"):
+    unsaid = ("grid", "block", "args") if kind is CUDA and file_exists(folder / file) else ("grid", "block")
+    if said.get("let") or any(said.get(key) is None for key in unsaid):
         said = _completed(file, said, folder, spell)
     kernel = kernel_file.KernelFile(
         folder=folder,
@@ -159,7 +172,7 @@ def file_job(
     launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), shared_bytes, cluster)
     name = said.get("name", kernel.name or Path(file).stem)
     job = Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where)
-    if "arch" not in said and Path(file).suffix in loading.BINARY_SUFFIXES and file_exists(folder / file):
+    if "arch" not in said and kind in (BINARY, CATALOGUE) and file_exists(folder / file):
         job = replace(job, arch=loading.chip_in(folder / file))
     return vary(job, said)
 
@@ -193,7 +206,11 @@ def function_job(
 
 def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell: Callable[[str], str]) -> Job:
     if said.get("block") is None:
-        raise MemsimError(f"{name} needs {spell('block')}")
+        raise MemsimError(
+            f"{name} needs {spell('block')}",
+            hint="a Python target is a function of index math (docs/layouts.md); for a script that launches "
+            "kernels of Triton, Numba, Warp, CuTe DSL or TileLang: memsim capture -o FOLDER SCRIPT",
+        )
     launch = Launch(dim3(said.get("grid", 1), "grid"), dim3(said["block"], "block"))
     return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)
 
@@ -212,6 +229,8 @@ def _completed(
             if spell is not str:
                 raise
             raise MemsimError(f"{file}: {error.message}") from None  # the place is in the configuration
+    if not file_exists(path):
+        raise MemsimError("there is no such file", file=file)
     raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 

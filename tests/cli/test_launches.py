@@ -133,7 +133,7 @@ def test_scratch_that_triton_asks_for_is_there(memsim: Run, cache: Path) -> None
 
 def test_a_folder_that_is_no_cache_is_none(memsim: Run, tmp_path: Path) -> None:
     done = memsim("analyze", tmp_path)
-    assert done.code == 2 and "there is no kernel" in done.err
+    assert done.code == 2 and "it is a folder" in done.err and "memsim init FOLDER" in done.err
 
 
 # --- scripts

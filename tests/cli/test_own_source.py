@@ -49,7 +49,7 @@ def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> 
     assert done.code == 0
     assert done.out.splitlines() == [
         "shift<typename T, int TILE>(const T *in, T *out, int n)   mine.cu:3",
-        "  launched in line 15: shift<float, 64><<<(N / 64), (64)>>>(in, out, by)",
+        "  launched in line 15: shift<float, 64><<<N / 64, 64>>>(in, out, by)",
         "  memsim analyze mine.cu --kernel 'shift<float, 64>' --let by=...",
         "  with values for by",
     ]
@@ -115,7 +115,7 @@ def test_values_of_names_in_a_project(file: Path, memsim: Run) -> None:
     assert memsim("init").code == 0
     config = file.with_name("memsim.toml")
     written = config.read_text()
-    assert '# kernel = "scale<256>"\n# let = { width = ..., height = ..., by = ... }\n' in written
+    assert '#   kernel = "scale<256>"\n#   let = { width = ..., height = ..., by = ... }\n' in written
     target = '[[targets]]\nfile = "mine.cu"\nlet = { width = 40, height = 32, by = 0.5 }\n'
     config.write_text(target + 'budgets = ["sectors <= 320"]\n')
     good = memsim("check")
@@ -239,7 +239,7 @@ def test_an_instance_that_nothing_launches_says_what_it_needs(file: Path, memsim
     done = memsim("analyze", "mine.cu", "--kernel", "shift<double, 8>", "--grid", "4")
     assert done.code == 2
     assert "needs --block, --arg for const T *in, --arg for T *out, --arg for int n" in done.err
-    assert "--kernel 'shift<double, 8>' --grid GRID --block BLOCK --arg 'f64[256]'" in done.err
+    assert "--kernel 'shift<double, 8>' --grid 4 --block BLOCK --arg 'f64[256]'" in done.err
     assert "has no kernel" not in done.err
     assert "has no kernel shif<int>" in memsim("analyze", "mine.cu", "--kernel", "shif<int>").err
 
