@@ -25,6 +25,7 @@ from memsim.isa.access import (
 from memsim.isa.op import Effect, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.spills import load_spilled, store_spilled
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
 from memsim.state.registers import Poison, Poisoned, both, from_array, from_bools, invert, plus, to_array
@@ -59,6 +60,9 @@ def build_load(form: Form, binder: Binder) -> Run:
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+        if op.spills:
+            load_spilled(machine, op, slots, active)
+            return
         if size * count > 4 and store.all_known:
             for i in range(0, count, 2):
                 pairs = store.load(plus(address, i * size), np.int64, active)
@@ -128,6 +132,9 @@ def storing(
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+        if op.spills:
+            store_spilled(machine, op, slots, active)
+            return
         if is_spill:
             store.begin_words(address, active)
         for i, slot in enumerate(slots):

@@ -182,7 +182,8 @@ class Op:
     as bit sets. A guarded write leaves the register unchanged in lanes whose guard is false. addresses: slots
     read for an address, a predicate or the guard, not as data. targets: indices of the targets of a branch,
     call or barrier. record: what is known of the opcode (`memsim.isa.registry`). called: the instruction of
-    the source program that it is a part of, if that is not its form.
+    the source program that it is a part of, if that is not its form. spills: the slots that stand for the
+    words of the stack that it loads or stores (`memsim.isa.stack`).
     """
 
     index: int
@@ -199,6 +200,7 @@ class Op:
     targets: tuple[int, ...]
     record: Any
     called: str = ""
+    spills: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:

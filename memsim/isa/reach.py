@@ -22,13 +22,16 @@ ONLY_WRITE = frozenset(
 
 
 def spaces_read(op: Op) -> frozenset[str]:
-    """The state spaces that an instruction may read, for values visible to other threads."""
-    return _spaces(op.touches, ONLY_WRITE, SHARED)
+    """The state spaces that an instruction may read, for values visible to other threads.
+
+    None if it loads spilled registers, which have slots of their own.
+    """
+    return frozenset() if op.spills else _spaces(op.touches, ONLY_WRITE, SHARED)
 
 
 def spaces_written(op: Op) -> frozenset[str]:
-    """The state spaces that an instruction may write."""
-    return written_by(op.touches)
+    """The state spaces that an instruction may write; none if it stores spilled registers."""
+    return frozenset() if op.spills else written_by(op.touches)
 
 
 def written_by(touches: Touches) -> frozenset[str]:

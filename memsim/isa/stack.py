@@ -1,4 +1,4 @@
-"""Names the contents of a kernel's local memory, from how its instructions address it.
+"""Spilled registers, and what else a kernel keeps in local memory, from how its instructions address it.
 
 ptxas keeps the stack pointer in R1: a spilled register is at a fixed offset from it, an element of an array
 is not, nor is the target of a pointer. Source: compiled CUDA code.
@@ -6,9 +6,11 @@ is not, nor is the target of a pointer. Source: compiled CUDA code.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memsim.arch.units import WORD
 from memsim.isa.access import address_of, register_count
-from memsim.isa.op import Address, Effect, Flow, Form, Op, Program, Register
+from memsim.isa.op import SLOTS, Address, Effect, Flow, Form, Op, Program, Register
 from memsim.launch import SPILLS
 
 STACK_POINTER = 1
@@ -22,27 +24,42 @@ def local_name(program: Program) -> str:
     return FRAMES if any(op.flow is Flow.CALL for op in program.ops) else SPILLS
 
 
-def spilled_words(program: Program) -> dict[int, int]:
-    """The words of the stack that each access to it loads or stores, as bits, by the instruction's index.
+def with_spills(program: Program) -> Program:
+    """The program with a slot for each word of the stack, if only spilled registers are there.
 
-    Empty if there is more than spilled registers in local memory: two accesses to the stack are then not
-    known to be apart.
+    A spilled register is then a register like others: what is known of it, and which lanes share it, is not
+    lost in memory. Loads and stores of spills are still accesses to local memory.
     """
     if local_name(program) != SPILLS:
-        return {}
-    found = {}
-    for op in program.ops:
-        if op.form.opcode in ("LDL", "STL"):
-            first = address_of(op.form)[1].offset // WORD
-            if first < 0:
-                return {}
-            found[op.index] = ((1 << register_count(op.form)) - 1) << first
-    return found
+        return program
+    first = max(program.slots, SLOTS + 2)  # the machine has two of its own after those of machine code
+    found = {op.index: words for op in program.ops if (words := _words(op, first))}
+    if not found:
+        return program
+    ops = [_spilling(op, found[op.index]) if op.index in found else op for op in program.ops]
+    last = max(max(words) for words in found.values())
+    return replace(program, ops=tuple(ops), slots=last + 1)
 
 
 def is_part_of_a_word(form: Form) -> bool:
     """Does a load or store move less than a register?"""
     return not {"U8", "S8", "U16", "S16"}.isdisjoint(form.modifiers)
+
+
+def _words(op: Op, first: int) -> tuple[int, ...]:
+    """The slots of the words that an access to the stack loads or stores."""
+    if op.form.opcode not in ("LDL", "STL"):
+        return ()
+    start = first + address_of(op.form)[1].offset // WORD
+    return tuple(range(start, start + register_count(op.form)))
+
+
+def _spilling(op: Op, words: tuple[int, ...]) -> Op:
+    slots = sum(1 << word for word in words)
+    if op.form.opcode == "LDL":
+        return replace(op, reads=op.reads | slots, spills=words)
+    kept = slots if is_part_of_a_word(op.form) else 0
+    return replace(op, reads=op.reads | kept, writes=op.writes | slots, spills=words)
 
 
 def _leads_away(op: Op) -> bool:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from memsim.isa.control import flow_of
 from memsim.isa.op import Effect, Form, Immediate, Label, Op, Operand, Predicate, Program, Special
 from memsim.isa.registry import OpcodeRecord
+from memsim.isa.stack import with_spills
 from memsim.isa.table import RECORDS, STRANGER
 from memsim.isa.written_operands import slots_of_form
 from memsim.sass.listing import Listing, ListingLine
@@ -27,7 +28,7 @@ def decode(listing: Listing, code: bytes = b"") -> Program:
     at = {line.address: index for index, line in enumerate(listing.lines)}
     ops = tuple(_op(index, line, listing, at, code) for index, line in enumerate(listing.lines))
     functions = {name: at[address] for name, address in listing.labels.items() if address in at}
-    return Program(listing.name, ops, at, functions)
+    return with_spills(Program(listing.name, ops, at, functions))
 
 
 def _op(index: int, line: ListingLine, listing: Listing, at: dict[int, int], code: bytes) -> Op:

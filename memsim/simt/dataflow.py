@@ -6,9 +6,8 @@ from functools import cached_property
 
 from memsim.isa.control import is_fence_of_system
 from memsim.isa.op import Effect, Op, Program
-from memsim.isa.reach import GLOBAL, LOCAL, spaces_read, spaces_written
+from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
 from memsim.isa.single import is_approximate
-from memsim.isa.stack import is_part_of_a_word, spilled_words
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.needed_slots import Needed, guards_of_operands
@@ -71,7 +70,7 @@ class Dataflow(ControlGraph):
             index for index in wants_data if GLOBAL in spaces_written(ops[index])
         )
 
-        predicates, spills = self.program.predicates, self._spills
+        predicates = self.program.predicates
 
         def transfer(start: int, out: Needed) -> Needed:
             need = out | Needed()
@@ -83,10 +82,9 @@ class Dataflow(ControlGraph):
                     need.written(op.writes & predicates)
                     need.read(op.reads, None)
                     continue
-                loaded, stored_to, overwritten = spills.get(index, (0, 0, 0))
-                users = need.guards(op.writes | stored_to)
+                users = need.guards(op.writes)
                 if users:
-                    need.killed(op.writes | overwritten, op.guard)
+                    need.killed(op.writes, op.guard)
                 if op.writes & predicates:
                     need.written(op.writes & predicates)
                 if op.effect is not Effect.MEMORY:
@@ -97,9 +95,8 @@ class Dataflow(ControlGraph):
                     continue
                 if users or index in wants_data:
                     wanted.add(index)
-                    if not loaded:
-                        loads.update(self.places_read(op))
-                    need.read(op.reads | loaded, op.guard)
+                    loads.update(self.places_read(op))
+                    need.read(op.reads, op.guard)
                 else:
                     need.read(op.reads if op.record.steers else op.addresses, op.guard)
             return need
@@ -112,33 +109,13 @@ class Dataflow(ControlGraph):
         spaces, roots = spaces_read(op), self.merged(self.roots_of(op.index))
         if roots and not roots & ~self.in_global:
             spaces &= {GLOBAL}
-        return self._places(op, spaces, roots)
+        return _places(spaces, roots)
 
     def places_written(self, op: Op) -> Places:
         """Where a memory instruction writes."""
         spaces = spaces_written(op)
         roots = self.merged(self.roots_of(op.index)) if GLOBAL in spaces else 0
-        return self._places(op, spaces, roots)
-
-    def _places(self, op: Op, spaces: frozenset[str], roots: int) -> Places:
-        words = sum(self._spills[op.index][:2]) if op.index in self._spills else ANYWHERE
-        parts = {GLOBAL: roots, LOCAL: words}
-        return frozenset((space, parts.get(space, 0)) for space in spaces)
-
-    @cached_property
-    def _spills(self) -> dict[int, tuple[int, int, int]]:
-        """What a load or store of spilled registers loads, stores, and overwrites, by its index.
-
-        A word of the stack is a slot like a register, after those of the program.
-        """
-        found = {}
-        for index, words in spilled_words(self.program).items():
-            form, slots = self.ops[index].form, words << self.program.slots
-            if form.opcode == "LDL":
-                found[index] = slots, 0, 0
-            else:
-                found[index] = 0, slots, 0 if is_part_of_a_word(form) else slots
-        return found
+        return _places(spaces, roots)
 
     def merged(self, roots: int) -> int:
         """Those of the roots that are pointers, with others that may alias them."""
@@ -178,3 +155,7 @@ class Dataflow(ControlGraph):
                 f"addresses or branches depend on what the kernel itself writes at {self.ops[index].where}"
             )
         return tuple(dict.fromkeys(found))
+
+
+def _places(spaces: frozenset[str], roots: int) -> Places:
+    return frozenset((space, roots if space == GLOBAL else 0) for space in spaces)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from memsim.isa.op import Effect, Op, Predicate
-from memsim.isa.reach import GLOBAL, LOCAL
+from memsim.isa.reach import GLOBAL
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Callers, following, region_of
 from memsim.simt.pointer_roots import ANYWHERE
 
-#: (state space, which part of it as bits: of global memory the roots of the address, of local memory the
-#: words of the stack; 0 for other spaces).
+#: (state space, of global memory the roots of the address as bits, of others 0).
 Places = frozenset[tuple[str, int]]
 
 
@@ -33,7 +32,7 @@ def decided_by(
 def meet(some: Iterable[tuple[str, int]], others: Collection[tuple[str, int]]) -> bool:
     """May these places be the same memory?"""
     return any(
-        space == other and (space not in (GLOBAL, LOCAL) or (part | mine) & ANYWHERE or part & mine)
+        space == other and (space != GLOBAL or (part | mine) & ANYWHERE or part & mine)
         for space, part in some
         for other, mine in others
     )

@@ -77,7 +77,7 @@ def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, l
     address: list[int] = []
     if op.effect in (Effect.NONE, Effect.CONTROL):
         return 0, [], [], False, []
-    if op.effect is Effect.MEMORY:
+    if op.effect is Effect.MEMORY and not op.spills:
         for operand in op.form.operands:
             if isinstance(operand, Address):
                 for register in (operand.base, operand.uniform):
@@ -93,7 +93,7 @@ def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, l
 
 
 def _loads_pointers(op: Op, written: int) -> bool:
-    """May it load a pointer: 64 bits, or half of a spilled one?"""
+    """May it load a pointer: 64 bits, or half of one on the stack?"""
     spaces = spaces_read(op)
     return bool(spaces & ALL_SPACES) and (LOCAL in spaces or written.bit_count() > 1) and written != 0
 
