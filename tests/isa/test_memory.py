@@ -116,7 +116,7 @@ class Op:
     def __init__(self, name: str, touches: tuple[tuple[str, str], ...] = ()) -> None:
         self.name = self.text = name
         self.touches = touches
-        self.source, self.address, self.index = None, 0, 0
+        self.source, self.address, self.index, self.spills = None, 0, 0, ()
 
 
 def each(values: list[int]) -> Any:
