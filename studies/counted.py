@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
+from memsim.guard.select import Selector
 from memsim.kernels import Spec, compiled
 from memsim.model import global_access, shared_access
 
@@ -139,6 +140,22 @@ class Kernels:
             LookupError: no such line; lines of several kinds, and no `kind` to tell which; not counted.
         """
         return cost_of(self._rows(name, code, kind))
+
+    def selected(self, selector: Selector) -> Cost:
+        """The accesses that a selector of budgets means, of the kernels that it names.
+
+        Raises:
+            LookupError: there are none, or one is not counted.
+        """
+        rows = [
+            row
+            for name in selector.values("kernel")
+            for row in self.analysis(name).sites
+            if selector.matches(name, row) is not False
+        ]
+        if not rows:
+            raise LookupError(f"{selector.text} is no access")
+        return cost_of(rows)
 
     def all(self, name: str, kind: str) -> Cost:
         """All accesses of a kind: `all("kernel_v4", "shared load")`."""

@@ -210,10 +210,9 @@ def _compared(
     others: Sequence[GuardedKernel],
 ) -> list[SiteCounts]:
     """The accesses with which the budget compares."""
-    is_of_others = any(kind == "kernel" for kind, _ in selector.filters)
     found = [
         (kernel.name, site)
-        for kernel in (others if is_of_others else [subject])
+        for kernel in (others if selector.values("kernel") else [subject])
         for site in kernel.analysis.sites
         if site.space in quantity.spaces and selector.matches(kernel.name, site) is not False
     ]

@@ -89,11 +89,15 @@ class Selector:
     filters: tuple[tuple[str, str], ...] = ()
     columns: tuple[int, ...] = field(default=(), compare=False)
 
+    def values(self, kind: str) -> list[str]:
+        """The values of the filters of a kind."""
+        return [value for other, value in self.filters if other == kind]
+
     def matches(self, kernel: str, site: SiteCounts) -> Match:
         """Whether the row matches; None if it may, but could not be analyzed."""
         answer: Match = True
         for kind in dict.fromkeys(kind for kind, _ in self.filters):
-            answers = [KINDS[kind](value, kernel, site) for other, value in self.filters if other == kind]
+            answers = [KINDS[kind](value, kernel, site) for value in self.values(kind)]
             if True in answers:
                 continue
             if None not in answers or site.unresolved is None:

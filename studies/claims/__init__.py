@@ -6,43 +6,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache, partial
-from types import ModuleType
+from functools import partial
 
-from studies.claims import ada, beating, chase, guide, opt
-from studies.claims.claim import FALSE, PART, TRUE, Claim, Finding
+from studies.claims.claim import FALSE, PART, TRUE, Article, read_article
 from studies.counted import shipped
 
-ARTICLES: dict[str, ModuleType] = {"chase": chase, "guide": guide, "opt": opt, "ada": ada, "beating": beating}
+ARTICLES = {name: read_article(name) for name in ("chase", "guide", "opt", "ada", "beating")}
 VERDICTS = (TRUE, PART, FALSE)
-
-
-def claims_of(article: ModuleType) -> list[Claim]:
-    """The claims of an article, in its order."""
-    return [value for value in vars(article).values() if isinstance(value, Claim)]
-
-
-@cache
-def finding_of(claim: Claim) -> Finding:
-    """What the shipped kernels say of a claim."""
-    return claim.count(shipped())
 
 
 def summary() -> str:
     """How many claims of each article are true, true in part, false."""
     rows = [f"| article | claims | {' | '.join(VERDICTS)} |", "|---|---:|---:|---:|---:|"]
     for article in ARTICLES.values():
-        verdicts = Counter(claim.verdict for claim in claims_of(article))
+        verdicts: Counter[str] = Counter(claim.verdict for claim in article.claims)
         numbers = " | ".join(str(verdicts[verdict]) for verdict in VERDICTS)
-        rows.append(f"| {article.TITLE} | {verdicts.total()} | {numbers} |")
+        rows.append(f"| {article.title} | {len(article.claims)} | {numbers} |")
     return "\n".join(rows) + "\n"
 
 
-def table(article: ModuleType) -> str:
+def table(article: Article) -> str:
     """A row for each claim."""
     rows = ["| claim | verdict | counted | why |", "|---|---|---|---|"]
-    for claim in claims_of(article):
-        found = finding_of(claim)
+    for claim in article.claims:
+        found = claim.count(shipped())
         cells = (claim.text, f"**{claim.verdict}**", found.counted, found.why)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows) + "\n"

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from studies.claims.claim import FALSE, PART, TRUE, Finding, claim, finding
+from studies.claims.claim import Finding
 from studies.counted import LANES, Kernels, counted, global_request
-
-TITLE = "Optimized SGEMM on Ada Lovelace: A Study on Decoupled Access/Compute Architecture"
 
 LOAD_A, LOAD_B = "LOAD4(A[a_row * K + a_col])", "LOAD4(B[b_row * N + b_col])"
 
 
-@claim(
-    TRUE,
-    "A warp reads a row of B, perfectly coalesced.",
-    "Warp 0 (Perfect Coalescing)",
-)
 def b_is_coalesced(kernels: Kernels) -> Finding:
     cost, words = kernels.cost("ada_decoupled", LOAD_B), kernels.words("ada_decoupled", LOAD_B)
-    return finding(
+    return Finding(
         f"`ada_decoupled`, reads of B: {cost}, {counted(cost.lines_each, 'line')} of 128 bytes",
         claimed={
             "a row": bool((words[:, 1:] - words[:, :-1] == 4).all()),
@@ -27,14 +20,9 @@ def b_is_coalesced(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    PART,
-    "The memory controller sees it as a single, contiguous request for the entire line.",
-    "a single, massive, contiguous request for the entire line",
-)
 def b_is_one_request(kernels: Kernels) -> Finding:
     cost, words = kernels.cost("ada_decoupled", LOAD_B), kernels.words("ada_decoupled", LOAD_B)
-    return finding(
+    return Finding(
         f"`ada_decoupled`, reads of B: {counted(cost.sectors_each, 'sector')} in {counted(cost.lines_each, 'line')} "
         f"of 128 bytes for each request",
         claimed={
@@ -45,16 +33,11 @@ def b_is_one_request(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    PART,
-    "Threads that load A ask for physically adjacent addresses.",
-    "Threads issue requests to physically adjacent addresses",
-)
 def a_is_adjacent(kernels: Kernels) -> Finding:
     a, b = kernels.cost("ada_decoupled", LOAD_A), kernels.cost("ada_decoupled", LOAD_B)
     apart = kernels.words("ada_decoupled", LOAD_A)
     apart = apart[:, 1:] - apart[:, :-1]
-    return finding(
+    return Finding(
         f"`ada_decoupled`, reads of A: {a}, {counted(a.lines_each, 'line')} of 128 bytes, where B has {b.lines_each:g}",
         claimed={"in pairs": bool((apart[:, 0::2] == 4).all()), "all of them": bool((apart == 4).all())},
         why="Two threads share a row, 32 bytes, which is a sector: nothing is read in vain. The next two are a whole "
@@ -63,15 +46,10 @@ def a_is_adjacent(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    PART,
-    "Global memory favors linear, aligned, 128-bit accesses.",
-    "Global Memory favors linear, aligned, 128-bit access patterns (Vectorized Coalescing)",
-)
 def linear_aligned_128_bit(kernels: Kernels) -> Finding:
     floats, shifted, scattered = (global_request(words) for words in (LANES, LANES + 1, 1024 * LANES))
     float4 = global_request(4 * LANES, 16)
-    return finding(
+    return Finding(
         f"sectors for 32 floats: {floats.sectors} in a row from a multiple of 32 bytes, {shifted.sectors} in a row from "
         f"elsewhere, {scattered.sectors} rows apart; for 32 float4 in a row: {float4.sectors}",
         claimed={
@@ -83,32 +61,22 @@ def linear_aligned_128_bit(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "256 threads with two float4 each bring both tiles.",
-    "256 threads × 2 loads/thread = 512 vectors. Perfect match.",
-)
 def two_loads_a_thread(kernels: Kernels) -> Finding:
     loads, size = kernels.all("ada_decoupled", "global load"), kernels.sizes("ada_decoupled")
     launch = kernels.analysis("ada_decoupled").trace.launch
     each = loads.requests / (launch.blocks * launch.warps * (size["K"] // 8))
-    return finding(
+    return Finding(
         f"`ada_decoupled`: {loads.requests:,} load requests of {loads.width} bytes a lane, {each:g} for a warp and step",
         claimed={"two": each == 2, "float4": loads.width == 16},
         why="128 x 8 and 8 x 128 floats are 512 float4.",
     )
 
 
-@claim(
-    FALSE,
-    "The layouts of A_s and B_s minimize bank conflicts while computing.",
-    "minimizes Shared Memory Bank Conflicts during the compute phase",
-)
 def minimizes_conflicts(kernels: Kernels) -> Finding:
     a = kernels.cost("ada_decoupled", "r_a[i] = s_a[")
     b = kernels.cost("ada_decoupled", "LOAD4(s_b[k]")
     loads, clean = kernels.all("ada_decoupled", "shared load"), kernels.all("kernel_v4", "shared load")
-    return finding(
+    return Finding(
         f"`ada_decoupled`, reads of A_s: {a}; of B_s: {b}; {loads.wavefronts:,} load wavefronts, where `kernel_v4` has "
         f"{clean.wavefronts:,} for the same tile",
         claimed={"of A_s": a.conflicts == 0, "of B_s": b.conflicts == 0},
@@ -122,37 +90,14 @@ def minimizes_conflicts(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    FALSE,
-    "The tiles are transposed implicitly by the way they are loaded.",
-    "(transposed implicitly via the loading pattern)",
-)
 def transposed_implicitly(kernels: Kernels) -> Finding:
     stores = kernels.cost("ada_decoupled", "STORE4(s_a[", "shared store")
     words = kernels.words("ada_decoupled", "STORE4(s_a[", "shared store")
     apart = words[:, 1:] - words[:, :-1]
-    return finding(
+    return Finding(
         f"`ada_decoupled`, stores to A_s: {stores}; each lane's float4 is {counted(int(apart[0, 0]), 'word')} after "
         f"that of the lane before",
         claimed={"transposed": not (apart == 4).all()},
         why="What is loaded along k is stored along k, 16 bytes after 16 bytes. That is clean, and transposes nothing.",
         facts={"clean": stores.conflicts == 0},
-    )
-
-
-@claim(
-    TRUE,
-    "If a thread loads what it computes, global accesses are often not coalesced.",
-    'a strict 1:1 mapping between "what a thread loads" and "what a thread computes" often leads to uncoalesced',
-)
-def one_to_one(kernels: Kernels) -> Finding:
-    c, b = kernels.cost("ada_decoupled", "STORE4(C[row * N + col])"), kernels.cost("ada_decoupled", LOAD_B)
-    return finding(
-        f"`ada_decoupled`, C is stored by the computer's mapping: {c}; B is loaded by the loader's: {b}",
-        claimed={
-            "not coalesced by the computer's": not c.is_coalesced,
-            "but by the loader's": b.is_coalesced,
-        },
-        why="Neighbours compute 8 columns each, so their float4 are 32 bytes apart: half of each sector.",
-        facts={"half": c.sectors == 2 * c.ideal_sectors},
     )

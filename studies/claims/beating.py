@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from studies.claims.claim import FALSE, PART, TRUE, Finding, claim, finding
-from studies.counted import LANES, Cost, Kernels, counted, global_request, shared_request
-
-TITLE = "Beating cuBLAS in Single-Precision General Matrix Multiplication"
+from studies.claims.claim import Finding
+from studies.counted import LANES, Kernels, counted, global_request, shared_request
 
 SMALL, LARGE = "sgemm_128x128x8", "sgemm_128x256x8"
 LOAD_A, LOAD_B, LOAD_C = "LDG_IF(a[i], from_a", "LDG_IF(b[i], from_b", "LDG_IF(c[1], to"
@@ -17,43 +15,18 @@ FRAGMENT_A, FRAGMENT_B = "LDS4(r_a[", "LDS4(r_b["
 ROW, COLUMN = LANES // 16 * 2 + LANES % 2, LANES // 2 % 8  # where a lane stands among the 4 x 8 of its warp
 
 
-@claim(
-    TRUE,
-    "If an access is coalesced, the fewest memory transactions are used.",
-    "If a memory access is coalesced the minimum number of memory transactions will be used.",
-)
 def coalesced_is_fewest(kernels: Kernels) -> Finding:
     side_by_side, apart = global_request(LANES), global_request(2 * LANES)
-    return finding(
+    return Finding(
         f"32 floats side by side: {side_by_side}; every other one: {apart}",
         claimed={"the fewest": side_by_side.is_coalesced, "else more": not apart.is_coalesced},
         why="128 bytes are four sectors of 32 bytes, whoever wants which of them.",
     )
 
 
-@claim(
-    PART,
-    "Coalesced reads of A's block are not possible, since its rows have only 8 consecutive elements.",
-    "it is not possible in case of the A block: each row of the block contains only 8 consecutive elements",
-)
-def a_cannot_be_coalesced(kernels: Kernels) -> Finding:
-    cost = kernels.cost(SMALL, LOAD_A)
-    return finding(
-        f"`{SMALL}`, loads of A: {cost}, in {counted(cost.lines_each, 'line')} of 128 bytes",
-        claimed={"not one line": cost.lines_each > 1, "more than the fewest sectors": not cost.is_coalesced},
-        why="8 floats are a sector. Nothing is read in vain; what is not had is one line for the whole request.",
-        facts={"a line for each row": cost.lines_each == 4},
-    )
-
-
-@claim(
-    TRUE,
-    "B is loaded by 32 consecutive threads, 32 consecutive elements at a time.",
-    "We use 32 consecutive threads to load 32 consecutive elements",
-)
 def b_is_loaded_in_rows(kernels: Kernels) -> Finding:
     cost, words = kernels.cost(SMALL, LOAD_B), kernels.words(SMALL, LOAD_B)
-    return finding(
+    return Finding(
         f"`{SMALL}`, loads of B: {cost}, in {counted(cost.lines_each, 'line')} of 128 bytes",
         claimed={
             "consecutive": bool((words[:, 1:] - words[:, :-1] == 1).all()),
@@ -63,16 +36,11 @@ def b_is_loaded_in_rows(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "Stored as they come, threads 0 to 7 store to the same four banks of A's transposed block.",
-    "each thread within threads 0-7 would store to the same four columns ... the same four memory banks",
-)
 def unpadded_stores_conflict(kernels: Kernels) -> Finding:
     words = 128 * (LANES % 8) + 4 * (LANES // 8)
     cost = shared_request(words, 16, "store")
     banks = {(word + i) % 32 for word in words[:8].tolist() for i in range(4)}
-    return finding(
+    return Finding(
         f"the stores with lines of 128 floats: {cost}; threads 0 to 7 go to {len(banks)} banks",
         claimed={"four banks": len(banks) == 4, "conflicts": cost.conflicts > 0},
         why="Lines of 128 floats begin in the same bank: 8 lanes, 8 ways.",
@@ -80,14 +48,9 @@ def unpadded_stores_conflict(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "Lines padded by 16 bytes, 132 floats, avoid these conflicts completely.",
-    "One possible way to completely avoid bank conflicts would be to pad the leading dimension with 16 bytes",
-)
 def padding_avoids_them(kernels: Kernels) -> Finding:
     cost, words = kernels.cost(SMALL, STORE_A), kernels.words(SMALL, STORE_A)
-    return finding(
+    return Finding(
         f"`{SMALL}`, stores of A: {cost}; lines are {int(words[0, 1] - words[0, 0])} floats apart",
         claimed={
             "132 floats": bool((words[:, 1] - words[:, 0] == 132).all()),
@@ -97,15 +60,10 @@ def padding_avoids_them(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    PART,
-    "A 16-byte access is split into four transactions of 8 threads, 128 bytes each.",
-    "The GPU splits the request into 4 memory transactions (threads 0-7 make up a transaction, ...)",
-)
 def four_transactions(kernels: Kernels) -> Finding:
     store, load = (shared_request(4 * LANES, 16, op) for op in ("store", "load"))
     fragments = kernels.cost(SMALL, FRAGMENT_A), kernels.cost(SMALL, FRAGMENT_B)
-    return finding(
+    return Finding(
         f"float4 side by side: {store.wavefronts} wavefronts for a store, {load.wavefronts} for a load; reads of the "
         f"fragments (`{SMALL}`): {fragments[0]} of A, {fragments[1]} of B",
         claimed={
@@ -119,29 +77,19 @@ def four_transactions(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "Bank conflicts are a matter of a transaction, not of a request, a warp or an instruction.",
-    "The determination of bank conflicts is made per memory transaction ... not per request, not per warp",
-)
 def by_transaction(kernels: Kernels) -> Finding:
     clean = shared_request(4 * LANES, 16)
     together = len({word for word in (4 * LANES).tolist() if word % 32 == 0})
-    return finding(
+    return Finding(
         f"32 float4 side by side, of which {together} begin in bank 0: {clean}",
         claimed={"different transactions do not collide": together > 1 and clean.conflicts == 0},
         why="Groups of 32, 16 or 8 lanes, for 4, 8 or 16 bytes a lane, are served one after the other.",
     )
 
 
-@claim(
-    PART,
-    "Two requests for the same bank and the same 32-bit word do not conflict.",
-    "Two requests to the same bank and the same 32-bit location in that bank do not create a bank conflict",
-)
 def the_same_word(kernels: Kernels) -> Finding:
     load, store, atomic = (shared_request(0 * LANES, op=op) for op in ("load", "store", "atomic"))
-    return finding(
+    return Finding(
         f"all 32 lanes at one word: {counted(load.ways, 'way')} in a load, {counted(store.ways, 'way')} in a store, "
         f"{counted(atomic.ways, 'way')} in an atomic exchange",
         claimed={"loads and stores": load.ways == store.ways == 1, "atomics": atomic.ways == 1},
@@ -149,44 +97,20 @@ def the_same_word(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "4 bytes a thread are one transaction for the whole warp.",
-    "4*32=128 bytes per warp, a CUDA device issues a single memory transaction (warp-wide)",
-)
-def one_transaction(kernels: Kernels) -> Finding:
-    cost = kernels.cost(SMALL, STORE_B)
-    return finding(
-        f"`{SMALL}`, stores of B, {cost.width} bytes a lane: {cost}",
-        claimed={"one": cost.wavefronts_each == 1},
-        why="As long as no two lanes want different words of a bank.",
-    )
-
-
-@claim(
-    TRUE,
-    "B needs no padding: its stores go to 32 distinct banks.",
-    "since we store data in 32 distinct shared memory banks, no padding is required, and bank conflicts are avoided",
-)
 def b_needs_no_padding(kernels: Kernels) -> Finding:
     cost, words = kernels.cost(SMALL, STORE_B), kernels.words(SMALL, STORE_B)
     banks = {len(set(row)) for row in (words % 32).tolist()}
-    return finding(
+    return Finding(
         f"`{SMALL}`, stores of B: {counted(cost.conflicts, 'conflict')}; each request goes to {min(banks)} banks",
         claimed={"32 banks": banks == {32}, "no conflict": cost.conflicts == 0},
         why="Stored in rows as it is loaded, a lane's words are side by side.",
     )
 
 
-@claim(
-    TRUE,
-    "A transposed in shared memory is read faster, by vector loads.",
-    "the elements in fragment_a are stored contiguously in memory, allowing faster access through vectorized loads",
-)
 def transposed_is_faster(kernels: Kernels) -> Finding:
     transposed, row_major = kernels.cost(SMALL, FRAGMENT_A), kernels.cost("kernel_v3", "s_a[ty * TM + i][k]")
     each = transposed.wavefronts_each / 4, row_major.wavefronts_each
-    return finding(
+    return Finding(
         f"reads of A: {transposed.width} bytes a lane in `{SMALL}`, {transposed}; {row_major.width} in `kernel_v3`, where "
         f"it is not transposed, {row_major}",
         claimed={"fewer wavefronts for a float": each[0] < each[1], "fewer requests": transposed.width == 16},
@@ -194,27 +118,6 @@ def transposed_is_faster(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "The threads of a warp are arranged so that reads of the fragments do not conflict.",
-    "The threads are arranged in a way that avoids bank conflicts",
-)
-def fragments_are_clean(kernels: Kernels) -> Finding:
-    a, b = kernels.cost(SMALL, FRAGMENT_A), kernels.cost(SMALL, FRAGMENT_B)
-    return finding(
-        f"`{SMALL}`, reads of A: {a}; of B: {b}",
-        claimed={"no conflict": a.conflicts == b.conflicts == 0},
-        why="The article shows its arrangement in a picture only. This one is by pairs of lanes, and reaches the ideal.",
-        facts={"the ideal": a.wavefronts == a.ideal_wavefronts and b.wavefronts == b.ideal_wavefronts},
-    )
-
-
-@claim(
-    FALSE,
-    "A broadcast of a float4 to more than 4 consecutive threads is limited.",
-    "This limitation occurs when 4 floats loaded using 16-byte vector instruction must be broadcast to more than 4 "
-    "consecutive threads",
-)
 def broadcast_limit(kernels: Kernels) -> Finding:
     alone = {
         lanes: shared_request(0 * LANES, 16, active=lanes > LANES).wavefronts for lanes in (4, 8, 16, 32)
@@ -228,7 +131,7 @@ def broadcast_limit(kernels: Kernels) -> Finding:
         run: [shared_request(4 * row, 16).wavefronts, shared_request(4 * column, 16).wavefronts]
         for run, (row, column) in orders.items()
     }
-    return finding(
+    return Finding(
         f"wavefronts of one float4 for 4, 8, 16 and 32 lanes: {', '.join(map(str, alone.values()))}; of the fragments of A "
         f"and B with runs of 4 lanes at the same address of A: {costs['4'][0]} and {costs['4'][1]}, of 8: {costs['8'][0]} "
         f"and {costs['8'][1]}, of 1: {costs['1'][0]} and {costs['1'][1]}",
@@ -242,16 +145,11 @@ def broadcast_limit(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    PART,
-    "Accumulators that are stored directly make random accesses to global memory.",
-    "would result in random memory accesses, significantly hurting performance",
-)
 def direct_stores(kernels: Kernels) -> Finding:
     corner = 4 * ROW * 1024 + 4 * COLUMN
     single, whole = (global_request(corner, width, "store") for width in (4, 16))
     staged = kernels.cost(SMALL, STORE_C)
-    return finding(
+    return Finding(
         f"a warp's accumulators, stored float by float: {single}; as float4: {whole}; through shared memory "
         f"(`{SMALL}`): {staged}",
         claimed={"float by float": not single.is_coalesced, "as float4": not whole.is_coalesced},
@@ -261,25 +159,6 @@ def direct_stores(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "Through shared memory the stores of C are coalesced.",
-    "enabling coalesced global memory writes",
-)
-def staged_stores(kernels: Kernels) -> Finding:
-    cost = kernels.cost(SMALL, STORE_C)
-    return finding(
-        f"`{SMALL}`, stores of C: {cost}, in {counted(cost.lines_each, 'line')} of 128 bytes",
-        claimed={"coalesced": cost.is_coalesced and cost.lines_each == 1},
-        why="Each request is 32 floats of a row.",
-    )
-
-
-@claim(
-    PART,
-    "The transfers through shared memory cost next to nothing.",
-    "The overhead of these additional transfers from registers to shared memory is negligible",
-)
 def the_stage_is_cheap(kernels: Kernels) -> Finding:
     shares = []
     for depth in (1024, 8):
@@ -288,7 +167,7 @@ def the_stage_is_cheap(kernels: Kernels) -> Finding:
         every = sum(at.all(SMALL, f"shared {op}").wavefronts for op in ("load", "store"))
         shares.append(stage / every)
     stores = kernels.cost(SMALL, STAGE)
-    return finding(
+    return Finding(
         f"`{SMALL}`, share of the shared wavefronts: {shares[0]:.1%} at K = 1024, {shares[1]:.1%} at K = 8; stores to the "
         f"stage: {stores}",
         claimed={"for large K": shares[0] < 0.05, "for small K": shares[1] < 0.05},
@@ -298,15 +177,10 @@ def the_stage_is_cheap(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    TRUE,
-    "Where beta is not 0, C is read coalesced.",
-    "we load (using coalesced loads) the corresponding element from global memory",
-)
 def c_is_read_coalesced(kernels: Kernels) -> Finding:
     cost = kernels.at((1024, 1024, 64), beta=0.5).cost(SMALL, LOAD_C)
     none = [site for site in kernels.at((1024, 1024, 64)).analysis(SMALL).sites if LOAD_C in site.source]
-    return finding(
+    return Finding(
         f"`{SMALL}`, loads of C with beta = 0.5: {cost}; with 0 {'some' if none else 'none'}",
         claimed={"coalesced": cost.is_coalesced and cost.requests > 0, "only then": not none},
         why="They are the addresses of the stores.",
@@ -314,17 +188,12 @@ def c_is_read_coalesced(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    PART,
-    "The XOR between two buffers leaves 2*8*128*4 bytes of shared memory unused.",
-    "The only drawback of this method is the unused shared memory (in this case 2*8*128*4 bytes)",
-)
 def unused_memory(kernels: Kernels) -> Finding:
     memory = kernels.shared_bytes(SMALL, "blocks_a")
     words = kernels.words(SMALL, STORE_A)
     line = int(words[0, 1] - words[0, 0])
     unused, said = memory - 2 * 8 * line * 4, 2 * 8 * 128 * 4
-    return finding(
+    return Finding(
         f"`{SMALL}`: `blocks_a` has {memory:,} bytes, of which {unused:,} are unused; the product is {said:,}",
         claimed={"some is unused": unused > 0, "so much": unused == said},
         why="The product forgets the padding: lines have 132 floats. The XOR moves all of a request by a multiple of "
@@ -333,18 +202,13 @@ def unused_memory(kernels: Kernels) -> Finding:
     )
 
 
-@claim(
-    PART,
-    "`cp.async` in place of the loads makes the 128x128x8 kernel slower, by its latency or by the compiler.",
-    "possibly due to higher latencies of the cp.async instructions or suboptimal compiler optimizations",
-)
 def plain_replacement(kernels: Kernels) -> Finding:
     stores = kernels.cost(SMALL, STORE_A)
     copies = shared_request(132 * (LANES % 8) + 4 * (LANES // 8), op="cp_async")
     ours = kernels.cost(LARGE, COPY_A, "shared cp_async")
     words = kernels.words(LARGE, COPY_A, "shared cp_async")
     written = [shared_request(row, op="cp_async").ways for row in words]
-    return finding(
+    return Finding(
         f"A by the threads of `{SMALL}`: {stores.wavefronts_each:g} wavefronts for a float4 of each lane by stores; by four "
         f"copies of a float, {copies.wavefronts} each, {counted(copies.ways, 'way')} where they write; `{LARGE}`: {ours}, "
         f"{counted(max(written), 'way')} where they write",
@@ -360,30 +224,4 @@ def plain_replacement(kernels: Kernels) -> Finding:
             "4 ways where it reads": ours.ways == 4,
             "4,096 bytes apart": 4 * kernels.sizes(LARGE)["K"] == 4096,
         },
-    )
-
-
-@claim(
-    TRUE,
-    "128x256x8 with `cp.async` is superior.",
-    "combining increased block size with cp.async yields superior results in both speed and power efficiency",
-)
-def the_larger_tile(kernels: Kernels) -> Finding:
-    def fragments(name: str) -> Cost:
-        a, b = kernels.cost(name, FRAGMENT_A), kernels.cost(name, FRAGMENT_B)
-        return Cost(a.requests + b.requests, 16, a.wavefronts + b.wavefronts)
-
-    small, large = fragments(SMALL), fragments(LARGE)
-    copies = kernels.cost(LARGE, COPY_A, "shared cp_async")
-    loads = kernels.cost(SMALL, LOAD_A)
-    return finding(
-        f"wavefronts of the fragments: {small.wavefronts:,} in `{SMALL}`, {large.wavefronts:,} in `{LARGE}`; requests for A: "
-        f"{loads.requests:,} and {copies.requests:,}",
-        claimed={
-            "fewer wavefronts": large.wavefronts < small.wavefronts,
-            "fewer requests": copies.requests < loads.requests,
-        },
-        why="As far as memory goes. A thread's 8 x 16 products take 24 operands, where 8 x 8 take 16. Speed and power are "
-        "not counted.",
-        facts={"three quarters": 4 * large.wavefronts == 3 * small.wavefronts},
     )

@@ -1,17 +1,39 @@
-"""A claim: what an article says, and the function that counts what is true of it.
+"""A claim: what an article says, and what the counts say of it.
 
-The verdict stands beside the claim, and the counts must come to the same one: each part of the claim is
-true or false by its counts, and the verdict is `TRUE` if all parts are, `FALSE` if none is, else `PART`.
+`ARTICLE.toml` has the claims of an article: its words (`quote`, translated if need be), the claim in ours
+(`text`), and the `verdict`. Each part of a claim, `claimed`, is true or false by the counts, and the verdict is
+"true" if all parts are, "false" if none is, else "true in part". What `why` rests on besides, `facts`, has to be
+true. Both are budgets of `memsim check` over `rows`: where `rows.a` is 'kernel=kernel_v1, load', `a.sectors`
+stands for `sites(kernel=kernel_v1, load).sectors`. In the texts `counted` and `why` rows are filled in by
+`str.format` as `Cost`.
+
+What budgets cannot say is counted by the function of the claim's name in `ARTICLE.py`.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Literal
 
+import msgspec
+
+from memsim.guard.budget import parse_budget
+from memsim.guard.evaluate import GuardedKernel, check
+from memsim.guard.select import Selector, parse_selector
 from studies.counted import Kernels
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 TRUE, PART, FALSE = "true", "true in part", "false"
+_FIGURE = re.compile(r"\b([a-z]\w*)\.(\w+)")
 
 
 @dataclass(frozen=True)
@@ -25,7 +47,7 @@ class Finding:
     counted: str
     claimed: dict[str, bool]
     why: str
-    facts: dict[str, bool]
+    facts: dict[str, bool] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -40,24 +62,57 @@ class Finding:
         return [fact for fact, is_so in self.facts.items() if not is_so]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim of an article. name: of its row and of its test. quote: the article's words, translated if need be."""
+class Claim(msgspec.Struct, forbid_unknown_fields=True):
+    """A claim of an article. name: of its test, and of its function if it has no `rows`."""
 
     name: str
     text: str
     quote: str
-    verdict: str
-    count: Callable[[Kernels], Finding]
+    verdict: Literal["true", "true in part", "false"]
+    rows: dict[str, str] = {}
+    counted: str = ""
+    claimed: list[str] = []
+    why: str = ""
+    facts: list[str] = []
+    function: Callable[[Kernels], Finding] | None = None
+
+    def count(self, kernels: Kernels) -> Finding:
+        """What `kernels` say of it.
+
+        Raises:
+            LookupError: a line that it is about is no more, or could not be counted.
+        """
+        if self.function is not None:
+            return self.function(kernels)
+        selectors = {name: parse_selector(f"sites({filters})") for name, filters in self.rows.items()}
+        costs = {name: kernels.selected(selector) for name, selector in selectors.items()}
+        claimed, facts = (
+            {text: _holds(text, selectors, kernels) for text in texts} for texts in (self.claimed, self.facts)
+        )
+        return Finding(self.counted.format(**costs), claimed, self.why.format(**costs), facts)
 
 
-def claim(verdict: str, text: str, quote: str) -> Callable[[Callable[[Kernels], Finding]], Claim]:
-    """Makes a claim of the function that counts for it; the function's name becomes the claim's."""
-    return lambda count: Claim(count.__name__, text, quote, verdict, count)
+def _holds(text: str, rows: dict[str, Selector], kernels: Kernels) -> bool:
+    """Whether a budget over rows holds."""
+    budget = parse_budget(_FIGURE.sub(lambda figure: f"{rows[figure[1]].text}.{figure[2]}", text))
+    asked = [budget.selector, *([budget.compared] if budget.compared else [])]
+    names = dict.fromkeys(name for selector in asked for name in selector.values("kernel"))
+    subject, *others = (GuardedKernel(name, kernels.analysis(name)) for name in names)
+    return not check(budget, subject, (), [subject, *others]).findings
 
 
-def finding(
-    counted: str, *, claimed: dict[str, bool], why: str, facts: dict[str, bool] | None = None
-) -> Finding:
-    """A `Finding`, with no `facts` if there are none."""
-    return Finding(counted, claimed, why, facts or {})
+class Article(msgspec.Struct, forbid_unknown_fields=True):
+    """An article and its claims, in its order."""
+
+    title: str
+    claims: list[Claim]
+
+
+def read_article(name: str) -> Article:
+    """The article of that name in this folder."""
+    text = Path(__file__).with_name(f"{name}.toml").read_text("utf-8")
+    article = msgspec.convert(tomllib.loads(text), Article)
+    functions = vars(import_module(f"studies.claims.{name}"))
+    for claim in article.claims:
+        claim.function = None if claim.rows else functions[claim.name]
+    return article

@@ -6,16 +6,17 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memsim.data import data_folder
 from memsim.kernels import compiled
-from studies.claims import ARTICLES, claims_of, finding_of
-from studies.claims.claim import FALSE, PART, TRUE, Claim, finding
-from studies.counted import Kernels
+from studies.claims import ARTICLES
+from studies.claims.claim import FALSE, PART, TRUE, Claim, Finding
+from studies.counted import Kernels, shipped
 from tests.few import few
 
-CLAIMS = {claim.name: claim for article in ARTICLES.values() for claim in claims_of(article)}
+CLAIMS = {claim.name: claim for article in ARTICLES.values() for claim in article.claims}
 # Words of the claims that are looked for first, and their rows.
 NAMED = {
     "ty & 1": "the_published_xor",
@@ -43,13 +44,13 @@ def disagreements(claim: Claim, kernels: Kernels) -> list[str]:
 @pytest.mark.parametrize("name", CLAIMS)
 def test_the_claim(name: str) -> None:
     """The verdict follows from the counts, and what the reason rests on is so."""
-    found = finding_of(CLAIMS[name])
+    found = CLAIMS[name].count(shipped())
     assert found.wrong_facts == []
     assert found.verdict == CLAIMS[name].verdict, found.claimed
 
 
 def test_no_claim_is_there_twice() -> None:
-    claims = [claim for article in ARTICLES.values() for claim in claims_of(article)]
+    claims = [claim for article in ARTICLES.values() for claim in article.claims]
     assert len({claim.text for claim in claims}) == len(CLAIMS) == len(claims)
 
 
@@ -67,7 +68,7 @@ def test_the_best_known_claims_are_there(words: str) -> None:
     ],
 )
 def test_a_verdict_is_what_its_parts_come_to(parts: dict[str, bool], verdict: str) -> None:
-    found = finding("", claimed=parts, why="", facts={"so": True, "not so": False})
+    found = Finding("", parts, "", {"so": True, "not so": False})
     assert (found.verdict, found.wrong_facts) == (verdict, ["not so"])
 
 
@@ -128,4 +129,16 @@ def test_a_wrong_verdict_is_found() -> None:
     kernels = Kernels(compiled())
     assert disagreements(claim, kernels) == []
     for verdict in (TRUE, PART):
-        assert disagreements(replace(claim, verdict=verdict), kernels)
+        assert disagreements(msgspec.structs.replace(claim, verdict=verdict), kernels)
+
+
+def test_a_claim_in_rows_is_judged_by_budgets() -> None:
+    claim = CLAIMS["v3_reads_less_often"]
+    kernels = Kernels(compiled())
+    found = claim.count(kernels)
+    assert found.claimed == {"v3.requests < v2.requests": True, "v3.wavefronts < v2.wavefronts": True}
+    turned = msgspec.structs.replace(claim, claimed=["v3.requests < v2.requests", "v2.wavefronts <= ideal"])
+    assert disagreements(turned, kernels) == [f"{PART}: {turned.count(kernels).claimed}"]
+    gone = msgspec.structs.replace(claim, rows={**claim.rows, "v3": "kernel=kernel_v3, width=2"})
+    with pytest.raises(LookupError, match="width=2"):
+        gone.count(kernels)
