@@ -137,7 +137,7 @@ def test_a_claim_in_rows_is_judged_by_budgets() -> None:
     kernels = Kernels(compiled())
     found = claim.count(kernels)
     assert found.claimed == {"v3.requests < v2.requests": True, "v3.wavefronts < v2.wavefronts": True}
-    turned = msgspec.structs.replace(claim, claimed=["v3.requests < v2.requests", "v2.wavefronts <= ideal"])
+    turned = msgspec.structs.replace(claim, claimed=["v3.requests < v2.requests", "v3.wavefronts <= ideal"])
     assert disagreements(turned, kernels) == [f"{PART}: {turned.count(kernels).claimed}"]
     gone = msgspec.structs.replace(claim, rows={**claim.rows, "v3": "kernel=kernel_v3, width=2"})
     with pytest.raises(LookupError, match="width=2"):
