@@ -11,6 +11,7 @@ for sm_90a:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from memsim.isa.bulk_issue import (
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
+from memsim.state.space_bytes import SpaceBytes
 
 
 def _touches(form: Form) -> Touches:
@@ -50,66 +52,71 @@ def _touches(form: Form) -> Touches:
     results="",
     effect=Effect.MEMORY,
     steers=True,
-    also_read=behind(lambda form: (2, 1, 1) if form.modifiers[:2] == ("G", "S") else (2, 2, 1)),
+    also_read=behind(lambda form: (2, 2, 1) if form.modifiers[:2] == ("S", "G") else (2, 1, 1)),
     touches_of=_touches,
 )
 def build_bulk_copy(form: Form, binder: Binder) -> Any:
-    ways = form.modifiers[:2]
-    if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or set(form.modifiers[2:]) - {"MULTICAST"}:
+    ways, rest = form.modifiers[:2], form.modifiers[2:]
+    if ways in (("G", "S"), ("S", "S")) and not rest:
+        return from_shared(form, binder, _touches(form), move)
+    if ways != ("S", "G") or set(rest) - {"MULTICAST"}:
         raise Unsupported(form.name)
     to, of, count = (slot_of(form, place) for place in range(3))
-    if ways == ("G", "S"):
-        return _bulk_store(form, binder, [to, to + 1, of, count])
-    slots = [to, to + 1, of, of + 1, count]
-    from_shared = ways == ("S", "S")
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
         place, barrier, low, high, words = issue.words
-        length = (words & 0xFFFF) * UNIT
+        source, length = wide(low, high), (words & 0xFFFF) * UNIT
         ranks = words >> 16 if several(form) else None
-        if from_shared:
-            source_blocks, source = machine.in_cluster(issue.block, low)
-            machine.stretches(op, "bulk_load", "shared", source, length, issue.block, issue.warp)
+        starts, lengths, whose = cut(source, length, place)
+        if ranks is None:
+            machine.stretches(
+                op, "bulk_load", "global", starts, lengths, issue.block[whose], issue.warp[whose]
+            )
         else:
-            starts, lengths, whose = cut(wide(low, high), length, place)
-            source_blocks, source = np.zeros_like(issue.block), wide(low, high)
-            if ranks is None:
-                machine.stretches(
-                    op, "bulk_load", "global", starts, lengths, issue.block[whose], issue.warp[whose]
-                )
-            else:
-                multicast(machine, op, issue, (starts, lengths, whose), ranks)
+            multicast(machine, op, issue, (starts, lengths, whose), ranks)
         for chosen, blocks, at in targets(machine, issue, place, ranks):
-            if from_shared:
-                pieces, lengths, whose = between(source, at, length)
-                machine.stretches(
-                    op, INSIDE[0][0], "shared", pieces, lengths, blocks[whose], issue.warp[whose]
-                )
-            else:
-                machine.stretches(op, "bulk_store", "shared", at, length[chosen], blocks, issue.warp[chosen])
-            if data:
-                target, origin = machine.memory.space("shared"), machine.memory.space("global")
-                for i, block, first in zip(chosen, blocks, at):
-                    run = np.arange(length[i])
-                    store = target if from_shared else origin
-                    move(target, block, first + run, store, source_blocks[i], source[i] + run)
+            machine.stretches(op, "bulk_store", "shared", at, length[chosen], blocks, issue.warp[chosen])
+            stores = machine.memory.space("shared"), machine.memory.space("global")
+            for i, block, first in zip(chosen, blocks, at) if data else ():
+                run = np.arange(length[i])
+                move(stores[0], block, first + run, stores[1], 0, source[i] + run)
         for chosen, blocks, at in targets(machine, issue, barrier, ranks):
             complete(machine, blocks, at, length[chosen])
 
-    return copies(form, binder, slots, _touches(form), act, 1)
+    return copies(form, binder, [to, to + 1, of, of + 1, count], _touches(form), act, 1)
 
 
-def _bulk_store(form: Form, binder: Binder, slots: list[int]) -> Any:
+#: Writes bytes of one space to another, as `move`.
+Write = Callable[[SpaceBytes, int, np.ndarray, SpaceBytes, int, np.ndarray, Op], None]
+
+
+def from_shared(form: Form, binder: Binder, touches: Touches, write: Write) -> Any:
+    """A copy or reduction from shared memory to global memory, or to that of a block of the cluster, where it
+    completes at an mbarrier.
+    """
+    to, of, count = (slot_of(form, place) for place in range(3))
+    kind, space = touches[0]
+    in_global = space == "global"
+
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
-        low, high, place, words = issue.words
-        length, to = (words & 0xFFFF) * UNIT, wide(low, high)
-        blocks, at = machine.in_cluster(issue.block, place)
-        starts, lengths, whose = cut(to, length, place)
-        machine.stretches(op, "bulk_store", "global", starts, lengths, issue.block[whose], issue.warp[whose])
-        machine.stretches(op, "bulk_load", "shared", at, length, blocks, issue.warp)
-        for i in range(len(to)) if data else ():
+        first, second, place, words = issue.words
+        length = (words & 0xFFFF) * UNIT
+        from_blocks, source = machine.in_cluster(issue.block, place)
+        machine.stretches(op, "bulk_load", "shared", source, length, from_blocks, issue.warp)
+        if in_global:
+            at, rows, owners = wide(first, second), np.zeros_like(issue.block), issue.block
+            starts, lengths, whose = cut(at, length, place)
+        else:
+            rows, at = machine.in_cluster(issue.block, first)
+            starts, lengths, whose = between(source, at, length)
+            owners = rows
+        machine.stretches(op, kind, space, starts, lengths, owners[whose], issue.warp[whose])
+        stores = machine.memory.space(space), machine.memory.space("shared")
+        for i in range(len(at)) if data else ():
             run = np.arange(length[i])
-            stores = machine.memory.space("global"), machine.memory.space("shared")
-            move(stores[0], 0, to[i] + run, stores[1], blocks[i], at[i] + run)
+            write(stores[0], rows[i], at[i] + run, stores[1], from_blocks[i], source[i] + run, op)
+        if not in_global:
+            blocks, places = machine.in_cluster(issue.block, second)
+            complete(machine, blocks, places, length)
 
-    return copies(form, binder, slots, STORES, act, None)
+    return copies(form, binder, [to, to + 1, of, count], touches, act, None if in_global else 1)

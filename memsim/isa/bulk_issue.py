@@ -144,9 +144,8 @@ def lost(machine: Any, op: Op, touches: Touches, active: Any, poison: Poison) ->
 def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder, poison: Poison) -> None:
     """The number of bytes to arrive is unknown: the mbarrier expects none."""
     try:
-        (address,) = issued(machine, active, [slot], binder).words
         issue = issued(machine, active, [slot], binder)
-        blocks, places = machine.in_cluster(issue.block, address)
+        blocks, places = machine.in_cluster(issue.block, issue.words[0])
         machine.mbarriers.waits_for_no_bytes(blocks, places)
     except Poisoned as unknown:
         machine.mbarriers.forget(unknown.poison.through(op))
@@ -224,6 +223,14 @@ def between(
     return there, lengths, whose[piece]
 
 
-def move(to: SpaceBytes, row: int, at: np.ndarray, of: SpaceBytes, from_row: int, source: np.ndarray) -> None:
+def move(
+    to: SpaceBytes,
+    row: int,
+    at: np.ndarray,
+    of: SpaceBytes,
+    from_row: int,
+    source: np.ndarray,
+    op: Op | None = None,
+) -> None:
     """Copy bytes from addresses `source` to `at`; unknown bytes stay unknown."""
     to.put(row, at, *of.get(from_row, source))

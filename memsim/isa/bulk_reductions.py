@@ -13,27 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
-from memsim.isa.bulk_issue import (
-    UNIT,
-    Issue,
-    behind,
-    between,
-    complete,
-    copies,
-    cut,
-    dimensions,
-    slot_of,
-    wide,
-)
+from memsim.isa.bulk_copy import from_shared
+from memsim.isa.bulk_issue import UNIT, behind
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
-from memsim.isa.tensor_copy import box_places, coordinates_from, tell_boxes, tensor
+from memsim.isa.tensor_copy import box_places, coordinates_from, to_tensor
 from memsim.state.registers import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor
@@ -98,13 +89,13 @@ def named(form: Form) -> tuple[str, str]:
 
 
 def reduce(
+    how: Combine,
     to: SpaceBytes,
     row: int,
     at: np.ndarray,
     of: SpaceBytes,
     from_row: int,
     source: np.ndarray,
-    how: Combine,
     op: Op,
 ) -> None:
     """Combine bytes at addresses `source` [n] into those at `at`, whole elements side by side."""
@@ -145,32 +136,8 @@ def build_bulk_reduction(form: Form, binder: Binder) -> Any:
     how = combine(name, operation)
     if how is None:
         raise Unsupported(form.name)
-    to, of, count = (slot_of(form, place) for place in range(3))
-    in_global = form.modifiers[0] == "G"
-
-    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
-        first, second, place, words = issue.words
-        length = (words & 0xFFFF) * UNIT
-        from_blocks, source = machine.in_cluster(issue.block, place)
-        machine.stretches(op, "bulk_load", "shared", source, length, from_blocks, issue.warp)
-        if in_global:
-            rows, at = np.zeros_like(issue.block), wide(first, second)
-            starts, lengths, whose = cut(at, length, place)
-            machine.stretches(op, KIND, "global", starts, lengths, issue.block[whose], issue.warp[whose])
-        else:
-            rows, at = machine.in_cluster(issue.block, first)
-            starts, lengths, whose = between(source, at, length)
-            machine.stretches(op, KIND_INSIDE, "shared", starts, lengths, rows[whose], issue.warp[whose])
-        stores = machine.memory.space("global" if in_global else "shared"), machine.memory.space("shared")
-        for i in range(len(at)) if data else ():
-            run = np.arange(length[i])
-            reduce(stores[0], rows[i], at[i] + run, stores[1], from_blocks[i], source[i] + run, how, op)
-        if not in_global:
-            blocks, places = machine.in_cluster(issue.block, second)
-            complete(machine, blocks, places, length)
-
-    touches = TO_GLOBAL if in_global else TO_SHARED
-    return copies(form, binder, [to, to + 1, of, count], touches, act, None if in_global else 1)
+    touches = TO_GLOBAL if form.modifiers[0] == "G" else TO_SHARED
+    return from_shared(form, binder, touches, partial(reduce, how))
 
 
 @opcode(
@@ -182,33 +149,18 @@ def build_bulk_reduction(form: Form, binder: Binder) -> Any:
     also_read=behind(lambda form: coordinates_from(form, 1, OPERATIONS)),
 )
 def build_tensor_reduction(form: Form, binder: Binder) -> Any:
-    of, map_at, count = slot_of(form, 0), slot_of(form, 1), dimensions(form, OPERATIONS)
-    slots = [*range(of, of + 1 + count), map_at, map_at + 1]
     (operation,) = OPERATIONS & set(form.modifiers) or ("",)
-
-    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
-        place, *rest = issue.words
-        tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count:])]
-        corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
-        blocks, at = machine.in_cluster(issue.block, place)
-        tell_boxes(machine, op, KIND, issue, tensors, corners, at)
-        sizes = np.array([one.bytes for one in tensors])
-        machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
-        for i in range(len(tensors)) if data else ():
-            stores = machine.memory.space("global"), machine.memory.space("shared")
-            reduce_box(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), operation, op)
-
-    return copies(form, binder, slots, TO_GLOBAL, act, None)
+    return to_tensor(form, binder, TO_GLOBAL, partial(reduce_box, operation), OPERATIONS)
 
 
 def reduce_box(
+    operation: str,
     to: SpaceBytes,
     of: SpaceBytes,
     block: int,
     first: int,
     one: Tensor,
     corner: tuple[int, ...],
-    operation: str,
     op: Op,
 ) -> None:
     """Combine a box of shared memory from `first` on into global memory; what is outside is dropped.
@@ -223,7 +175,7 @@ def reduce_box(
     if name == "F32":
         how = Combine(how.element, how.change, UPDATE["add"])
     there, here, inside = box_places(one, first, corner)
-    reduce(to, 0, here[inside], of, block, there[inside], how, op)
+    reduce(how, to, 0, here[inside], of, block, there[inside], op)
     beyond = np.repeat(inside.reshape(-1, UNIT).any(1), UNIT) & ~inside
     if beyond.any():
         why = Poison("whether a reduction changes bytes after the end of a tensor's row", op)

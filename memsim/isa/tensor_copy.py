@@ -9,6 +9,7 @@ Source: PTX ISA, `cp.async.bulk.tensor`, and the code that ptxas 13.0 generates 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from memsim.isa.bulk_issue import (
 )
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import Touches, Unsupported, opcode
 from memsim.state.registers import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor, swizzled
@@ -67,8 +68,7 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
         place, barrier, *rest = issue.words
-        tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count : count + 2])]
-        corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
+        tensors, corners = boxes(machine, op, rest, count)
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
         tell_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
@@ -92,22 +92,38 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
     also_read=behind(lambda form: coordinates_from(form, 1)),
 )
 def build_tensor_store(form: Form, binder: Binder) -> Any:
-    of, map_at, count = slot_of(form, 0), slot_of(form, 1), dimensions(form)
+    return to_tensor(form, binder, STORES, store_box)
+
+
+#: Writes one box: (global memory, shared memory, block, address there, tensor, corner, instruction).
+WriteBox = Callable[[SpaceBytes, SpaceBytes, int, int, Tensor, tuple[int, ...], Op], None]
+
+
+def to_tensor(
+    form: Form, binder: Binder, touches: Touches, write: WriteBox, also: frozenset[str] = frozenset()
+) -> Any:
+    """A copy or reduction of boxes of shared memory. also: modifiers that are allowed."""
+    of, map_at, count = slot_of(form, 0), slot_of(form, 1), dimensions(form, also)
     slots = [*range(of, of + 1 + count), map_at, map_at + 1]
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
         place, *rest = issue.words
-        tensors = [tensor(machine, op, low, high, count) for low, high in zip(*rest[count:])]
-        corners = np.stack(rest[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
+        tensors, corners = boxes(machine, op, rest, count)
         blocks, at = machine.in_cluster(issue.block, place)
-        tell_boxes(machine, op, "bulk_store", issue, tensors, corners, at)
+        tell_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
         sizes = np.array([one.bytes for one in tensors])
         machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
+        stores = machine.memory.space("global"), machine.memory.space("shared")
         for i in range(len(tensors)) if data else ():
-            stores = machine.memory.space("global"), machine.memory.space("shared")
-            store_box(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]))
+            write(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), op)
 
-    return copies(form, binder, slots, STORES, act, None)
+    return copies(form, binder, slots, touches, act, None)
+
+
+def boxes(machine: Any, op: Op, words: list[np.ndarray], count: int) -> tuple[list[Tensor], np.ndarray]:
+    """Tensors, and the corners of boxes [m, count], from the words of coordinates and of a map's address."""
+    tensors = [tensor(machine, op, low, high, count) for low, high in zip(*words[count : count + 2])]
+    return tensors, np.stack(words[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
 
 
 def _unknown(machine: Any, op: Op, issue: Issue, data: bool) -> None:
@@ -215,7 +231,13 @@ def load_box(
 
 
 def store_box(
-    to: SpaceBytes, of: SpaceBytes, block: int, first: int, one: Tensor, corner: tuple[int, ...]
+    to: SpaceBytes,
+    of: SpaceBytes,
+    block: int,
+    first: int,
+    one: Tensor,
+    corner: tuple[int, ...],
+    op: Op | None = None,
 ) -> None:
     """Copy a box of shared memory at `first` to global memory; what is outside of the tensor is dropped.
 
