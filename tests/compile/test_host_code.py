@@ -252,6 +252,7 @@ typedef struct {
 } Pair;
 __global__ void k(Pair *pairs, float *out) {
     register float sum = pairs[0].both.x + pairs[0].parts.y;
+    __asm__ __volatile__("add.f32 %0, %0, %1;" : "+f"(sum) : "f"(one));
     out[threadIdx.x] = sum * one + less;
 }
 int main() { k<<<1, 32>>>(0, 0); }

@@ -128,8 +128,14 @@ typedef unsigned long long CUsurfObject;
 typedef unsigned long long CUdeviceptr;
 #define CLOCKS_PER_SEC 1000000
 
-/* a storage class that C++17 has no more, and a word of gcc's */
+/* a storage class that C++17 has no more, and words of gcc's that NVRTC does not know */
 #define register
 #ifndef __extension__
 #define __extension__
+#endif
+#ifndef __asm__
+#define __asm__ asm
+#endif
+#ifndef __volatile__
+#define __volatile__ volatile
 #endif
