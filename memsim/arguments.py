@@ -74,7 +74,7 @@ def read_arguments(
 
 
 # Bytes of an element and whether it is a float, of the types in C that say both; arrays of vectors are given
-# as arrays of what they are made of.
+# as arrays of what they are made of, or of smaller numbers: `int4 *` is also how 8 halves are loaded at once.
 ELEMENTS = {
     **dict.fromkeys(("float", "float2", "float3", "float4"), ("f", 4)),
     **dict.fromkeys(("double", "double2"), ("f", 8)),
@@ -93,6 +93,10 @@ def element_of(declared: str) -> tuple[str, int] | None:
     return ELEMENTS.get(base) if declared.count("*") == 1 else None
 
 
+def _is_vector(declared: str) -> bool:
+    return declared.replace("*", " ").split()[-1][-1] in "234"
+
+
 def check_elements(
     values: Sequence[Any], names: Sequence[str], types: Sequence[str], where: str = "--arg"
 ) -> None:
@@ -108,7 +112,8 @@ def check_elements(
             continue
         dtype = np.dtype(value.dtype)
         kind = "f" if dtype.kind == "f" else "i" if dtype.kind in "iub" else dtype.kind
-        if kind in "fi" and (kind, dtype.itemsize) != wanted:
+        packed = dtype.itemsize < wanted[1] and _is_vector(declared)
+        if kind in "fi" and (kind, dtype.itemsize) != wanted and not packed:
             short = {1: "8", 2: "16", 4: "32", 8: "64"}[wanted[1]]
             raise MemsimError(
                 f"{name} is {declared}, but got an array of {dtype.name}",

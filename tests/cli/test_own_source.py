@@ -11,6 +11,7 @@ import pytest
 
 from memsim.api.loading import load
 from memsim.api.running import analyze
+from memsim.arguments import check_elements
 from memsim.errors import MemsimError
 
 Run = Callable[..., Any]
@@ -216,6 +217,15 @@ def test_an_array_of_other_elements_is_refused(file: Path, memsim: Run) -> None:
     assert bad.code == 2
     assert "x is double *, but got an array of float32" in bad.err
     assert memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f64[4]").code == 0
+
+
+def test_smaller_elements_may_be_loaded_as_vectors() -> None:
+    """16 bytes of halves as `int4`; but not larger elements, nor others of the same size."""
+    for dtype in (np.float16, np.int8, np.int32):
+        check_elements([np.zeros(16, dtype)], ["a"], ["const int4 *"])
+    for declared, dtype in (("int4 *", np.float32), ("float2 *", np.float64), ("int *", np.float16)):
+        with pytest.raises(MemsimError, match="but got an array of"):
+            check_elements([np.zeros(16, dtype)], ["a"], [declared])
 
 
 def test_one_argument_too_many_is_told_before_their_elements(tmp_path: Path) -> None:
