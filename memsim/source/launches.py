@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"\bauto\s+(\w+)|\b(?:constexpr|const)\b[^;=({]*?\b(\w+)\s*[={]|\b(scalar_t\w*)")
 # `BOOL_SWITCH(x > 0, kEven, [&] {` defines kEven.
 _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
+# After its declaration a variable, or a member of it, is written, or its address taken.
+_CHANGED = r"\b%s\s*(?:\.\s*\w+\s*)?(?:(?:[-+*/%%&|^]|<<|>>)?=(?!=)|\+\+|--)|[,(]\s*&\s*%s\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +292,13 @@ class _LaunchReader:
             declared = list(re.finditer(opened, self.around))
             if declared:
                 start = declared[-1].end()
-                inside = self.around[start : closing(self.around, start, self.around[start - 1]) - 1]
+                end = closing(self.around, start, self.around[start - 1])
+                if re.search(_CHANGED % (name, name), self.around[end:]):
+                    return (Size(text, None, None),)
+                inside = self.around[start : end - 1]
                 return tuple(self._size(part.strip()) for part in split(inside) if part.strip())
+            if re.search(rf"\bdim3\s(?:[^;]*?[^\w;])?{name}\s*[;,)]", self.around):
+                return (Size(text, None, None),)
         return (self._size(text),)
 
     def _size(self, text: str) -> Size:

@@ -157,3 +157,22 @@ void run(float *x) { LAUNCH(32); }
     (launch,) = launches(code)
     assert launch.unknown == {"D"}
     assert instances_of(code + "void more(float *x) { launch<64>(x); }") == ("k<64>",)
+
+
+@pytest.mark.parametrize(
+    ("declared", "block"),
+    [
+        ("dim3 block(64, 2);", [64, 2]),
+        ("dim3 block(64); int width = block.x; if (block.x == 64) go();", [64]),
+        ("dim3 block(64), *other; other->x = 2;", [64]),
+        ("dim3 block(64); block.x = block.x / 2;", [None]),
+        ("dim3 block(64); if (n > 4) block.y <<= 1;", [None]),
+        ("dim3 block(64); block = dim3(32);", [None]),
+        ("dim3 block(64); choose(n, &block);", [None]),
+        ("dim3 block; block.x = 64; block.y = 2;", [None]),
+    ],
+)
+def test_a_dim3_that_is_written_after_its_declaration_is_unknown(declared: str, block: list[int]) -> None:
+    code = f"__global__ void k(int *x) {{}}\nvoid run(int *x, int n) {{ {declared} k<<<8, block>>>(x); }}"
+    (launch,) = launches(code)
+    assert [size.value for size in launch.block] == block
