@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from memsim.compile.assemble import nvjitlink_path
+from memsim.compile.libraries import NVJITLINK, NVRTC
 from memsim.compile.nvcc import find_nvcc
-from memsim.compile.nvrtc import library_path
 from memsim.compile.toolkit import find_tool, header_folders, tool_release
 from memsim.errors import MemsimError
 from memsim.validate.profiler import find_profiler
@@ -41,7 +40,7 @@ def examine() -> tuple[Tool, ...]:
     """All tools, those required for counting first."""
     nvrtc, disassembler = "pip install nvidia-cuda-nvrtc-cu12", "pip install nvidia-cuda-nvdisasm"
     headers = ", ".join(map(str, header_folders()[:1]))
-    assembler = _tool("ptxas") or _path(nvjitlink_path())
+    assembler = _tool("ptxas") or _path(NVJITLINK.path())
     return (
         Tool("NVRTC", "compiling .cu files", _nvrtc(), nvrtc, required=True),
         Tool("nvdisasm", "reading machine code", _tool("nvdisasm"), disassembler, required=True),
@@ -58,7 +57,7 @@ def examine() -> tuple[Tool, ...]:
 
 
 def _nvrtc() -> str:
-    path = library_path()
+    path = NVRTC.path()
     version = _package("nvidia-cuda-nvrtc-cu12") or _package("nvidia-cuda-nvrtc")
     return f"{version} {path}".strip() if path is not None else ""
 

@@ -9,15 +9,14 @@ from __future__ import annotations
 import ctypes
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from memsim.compile.nvrtc import unload
+from memsim.compile.libraries import NVJITLINK
 from memsim.compile.to_cubin import Compiled
-from memsim.compile.toolkit import find_tools, tool_release, wheel_folders
+from memsim.compile.toolkit import find_tools, tool_release
 from memsim.errors import MemsimError
 
 NVJITLINK_WHEEL = "nvidia-nvjitlink-cu12"
@@ -50,11 +49,14 @@ def assemble_ptx(
     refused: MemsimError | None = None
     for assemble in _assemblers(linker_first):
         try:
-            return assemble(ptx, arch, name)
+            made = assemble(ptx, arch, name)
         except MemsimError as error:
             if not _TOO_NEW.search(error.hint or ""):
                 raise
             refused = refused or error
+            continue
+        if made is not None:
+            return made
     if refused is not None:
         raise refused
     return None
@@ -66,13 +68,13 @@ def target_of(ptx: str) -> str | None:
     return target[1] if target else None
 
 
-def _assemblers(linker_first: bool) -> Iterator[Callable[[str, str, str], Compiled]]:
-    """The installed assemblers, best first; a library is loaded only when its turn comes."""
-    if linker_first and _nvjitlink_is_here():
+def _assemblers(linker_first: bool) -> Iterator[Callable[[str, str, str], Compiled | None]]:
+    """The assemblers, best first; one that is not installed makes nothing."""
+    if linker_first:
         yield _linked
     for tool in find_tools("ptxas", wheels_first=False):
         yield partial(_ptxas, tool)
-    if not linker_first and _nvjitlink_is_here():
+    if not linker_first:
         yield _linked
 
 
@@ -105,45 +107,9 @@ def _ptxas(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
 # --- nvJitLink
 
 
-def _nvjitlink_is_here() -> bool:
-    library = _nvjitlink()
-    if library is not None:
-        unload(library)
-    return library is not None
-
-
-def _linked(ptx: str, arch: str, name: str) -> Compiled:
-    library = _nvjitlink()
-    assert library is not None  # checked by the caller
-    try:
-        return _link(library, ptx, arch, name)
-    finally:
-        unload(library)
-
-
-def _nvjitlink() -> ctypes.CDLL | None:
-    for candidate in _nvjitlink_candidates():
-        try:
-            return ctypes.CDLL(candidate)
-        except OSError:
-            continue
-    return None
-
-
-def nvjitlink_path() -> Path | None:
-    """The library's file in a wheel; None if the system's loader has to find it."""
-    return next((Path(found) for found in _nvjitlink_candidates() if Path(found).is_absolute()), None)
-
-
-def _nvjitlink_candidates() -> Iterator[str]:
-    for package in ("nvidia.nvjitlink", "nvidia.cu13"):
-        for folder in wheel_folders(package):
-            yield from map(str, sorted(folder.glob("lib/libnvJitLink.so*")))
-            yield from map(str, sorted(folder.glob("bin/**/nvJitLink_*_0.dll")))
-    if sys.platform == "win32":
-        yield from ("nvJitLink_120_0.dll", "nvJitLink_130_0.dll")
-    else:
-        yield from ("libnvJitLink.so.12", "libnvJitLink.so.13")
+def _linked(ptx: str, arch: str, name: str) -> Compiled | None:
+    with NVJITLINK.loaded() as library:
+        return None if library is None else _link(library, ptx, arch, name)
 
 
 def _link(library: ctypes.CDLL, ptx: str, arch: str, name: str) -> Compiled:

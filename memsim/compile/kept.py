@@ -21,7 +21,7 @@ from memsim.compile.assemble import assemble_ptx
 from memsim.compile.build import SET_ASIDE
 from memsim.compile.file_names import Names
 from memsim.compile.included_files import included_files
-from memsim.compile.nvrtc import library_path
+from memsim.compile.libraries import NVRTC
 from memsim.compile.paths import LONG, SHORT
 from memsim.compile.to_cubin import Compiled, compile_cubin
 from memsim.compile.toolkit import find_tool, header_folders, identity
@@ -83,7 +83,7 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
     The digests of the source and of its headers by name, the options except include folders, the library, and
     the folders of its own headers.
     """
-    library = library_path()
+    library = NVRTC.path()
     if library is None or any(option.startswith(OTHER_FILES) for option in options):
         return None
     try:

@@ -1,24 +1,17 @@
-"""NVRTC, NVIDIA's compiler library, which needs no driver; a CUDA 12 wheel is preferred to one of CUDA 13."""
+"""NVRTC, NVIDIA's compiler library, which needs no driver."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from memsim.compile.toolkit import NVRTC_WHEEL, header_folders, wheel_folders
+from memsim.compile.libraries import NVRTC
+from memsim.compile.toolkit import NVRTC_WHEEL, header_folders
 from memsim.errors import MemsimError
 
-# Names of NVRTC for the system's loader, if the wheel is not installed.
-NVRTC_NAMES = (
-    ("nvrtc64_120_0.dll", "nvrtc64_130_0.dll")
-    if sys.platform == "win32"
-    else ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so")
-)
 _RELEASE = re.compile(r"^// Cuda compilation tools, release \S+, V(\S+)$", re.M)
 INVALID_OPTION = 5  # NVRTC_ERROR_INVALID_OPTION in nvrtc.h
 COMPILATION = 6  # NVRTC_ERROR_COMPILATION in nvrtc.h
@@ -157,44 +150,11 @@ def _text(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.
 
 @contextmanager
 def _library() -> Iterator[ctypes.CDLL]:
-    """NVRTC, loaded only while needed: CuPy would use a loaded library as its own, whatever its release."""
-    library = _load()
-    try:
+    with NVRTC.loaded() as library:
+        if library is None:
+            raise MemsimError(
+                "NVRTC, NVIDIA's compiler library, is not installed",
+                hint=f"pip install {NVRTC_WHEEL} (Linux and Windows), or give PTX; "
+                "the catalogue needs no compiler",
+            )
         yield library
-    finally:
-        unload(library)
-
-
-def _load() -> ctypes.CDLL:
-    for candidate in _library_candidates():
-        try:
-            return ctypes.CDLL(candidate)
-        except OSError:
-            continue
-    raise MemsimError(
-        "NVRTC, NVIDIA's compiler library, is not installed",
-        hint=f"pip install {NVRTC_WHEEL} (Linux and Windows), or give PTX; the catalogue needs no compiler",
-    )
-
-
-def unload(library: ctypes.CDLL) -> None:
-    """Unload a library, which ctypes itself never does."""
-    import _ctypes
-
-    if sys.platform == "win32":
-        _ctypes.FreeLibrary(library._handle)
-    else:
-        _ctypes.dlclose(library._handle)
-
-
-def library_path() -> Path | None:
-    """The library's file in a wheel; None if the system's loader has to find it."""
-    return next((Path(found) for found in _library_candidates() if Path(found).is_absolute()), None)
-
-
-def _library_candidates() -> Iterator[str]:
-    for package in ("nvidia.cuda_nvrtc", "nvidia.cu13"):
-        for folder in wheel_folders(package):
-            yield from map(str, sorted(folder.glob("lib/libnvrtc.so*")))
-            yield from map(str, sorted(folder.glob("bin/**/nvrtc64_*_0.dll")))
-    yield from NVRTC_NAMES

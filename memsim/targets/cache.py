@@ -167,11 +167,11 @@ def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
 
 def _names_key(job: Job, kernel: KernelFile) -> str | None:
     """The key of the source names in a compiled file; None if unknown."""
-    from memsim.compile.assemble import nvjitlink_path
+    from memsim.compile.libraries import NVJITLINK
 
     tools = [find_tool("nvdisasm"), find_tool("cuobjdump")]
     if Path(kernel.file).suffix == ".ptx" and kernel.code != "ptx":
-        assemblers = [*find_tools("ptxas", wheels_first=False), nvjitlink_path()]
+        assemblers = [*find_tools("ptxas", wheels_first=False), NVJITLINK.path()]
         if not any(assemblers):
             return None  # the system's loader may find another
         tools += assemblers

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile import nvrtc
+from memsim.compile.libraries import Library
 from tests.cli.conftest import Done
 from tests.suggest.kernels import transpose
 from tests.suggest.test_prove import POINTER
@@ -192,7 +192,7 @@ def test_mistakes(memsim: Memsim, tile: Path) -> None:
 def test_without_a_compiler_the_catalogue_still_gets_proposals(
     memsim: Memsim, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nvrtc, "_library_candidates", lambda: iter(()))
+    monkeypatch.setattr(Library, "candidates", lambda library: iter(()))
     done = memsim("suggest", "transpose_naive", "--size", "32,32")
     assert done.code == 0
     assert "+ __shared__ float tile[32][32 + 1];" in done.out

@@ -10,6 +10,7 @@ import pytest
 
 from memsim.compile import assemble, toolkit
 from memsim.compile.assemble import assemble_ptx
+from memsim.compile.libraries import Library
 from memsim.compile.toolkit import find_tool, tool_release, wheel_folders
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
@@ -135,7 +136,7 @@ def test_an_assembler_that_is_too_old_makes_way(tmp_path: Path, monkeypatch: pyt
     compiled = assemble_ptx(PTX)
     assert compiled is not None and compiled.compiler == "ptxas 13.5.37"
     monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [old])
-    monkeypatch.setattr(assemble, "_nvjitlink_is_here", lambda: False)
+    monkeypatch.setattr(Library, "candidates", lambda library: iter(()))
     with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 cannot assemble it") as caught:
         assemble_ptx(PTX)
     assert caught.value.hint is not None and "Unsupported .version" in caught.value.hint

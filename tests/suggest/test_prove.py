@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memsim.api import kernel_file, running
-from memsim.compile import nvrtc
+from memsim.compile.libraries import Library
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
@@ -167,7 +167,7 @@ template __global__ void k<float, 32>(const float *, float *);
 def test_without_a_compiler_the_proposals_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = transpose("float tile[32][32]").job(tmp_path)
     analysis = analyzed(job)
-    monkeypatch.setattr(nvrtc, "_library_candidates", lambda: iter(()))
+    monkeypatch.setattr(Library, "candidates", lambda library: iter(()))
     found = suggest(analysis, job)
     assert len(found.proposals) == 2
     assert found.proof is None
