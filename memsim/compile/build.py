@@ -6,7 +6,6 @@ The first that succeeds is used; if none does, the most helpful error is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
@@ -25,53 +24,12 @@ from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
+from memsim.compile.prepare import Built, CompilerInput
 from memsim.errors import MemsimError
 
 SET_ASIDE = "host code set aside"
 MISSING = "headers that were not found, and that no kernel needs"
 NOT_COMPILED = "launched in the source but not compiled"
-
-
-@dataclass(frozen=True, slots=True)
-class CompilerInput:
-    """A source file or text.
-
-    Attributes:
-        text: what is compiled.
-        path: its file; None for text.
-        folder: where its includes are looked up.
-        name: its display name.
-    """
-
-    text: str
-    path: Path | None
-    folder: Path
-    name: str
-
-    @property
-    def true_name(self) -> str:
-        """Its absolute path, as compilers report it."""
-        return (self.folder / Path(self.name).name).as_posix()
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """The output of a compiler: PTX text or a cubin.
-
-    Attributes:
-        ptx, cubin: None if not requested.
-        compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`.
-        log: its warnings.
-        names: display names of files.
-        notes: for the report.
-    """
-
-    ptx: str | None = field(repr=False)
-    cubin: bytes | None = field(repr=False)
-    compiler: str
-    log: str
-    names: Names
-    notes: tuple[str, ...] = ()
 
 
 #: Chips that every supported release, 12.0 and later, can compile for.
@@ -219,12 +177,10 @@ def _by_nvcc(
     machine_code: bool,
     instances: Sequence[str],
 ) -> Built:
-    ptx, cubin, log, names, release = run_nvcc(
-        nvcc, source.text, source.path, source.folder, source.name, options, arch, machine_code, instances
-    )
-    if ptx is None and cubin is None:
-        refused = UNSUPPORTED.search(log)
+    built = run_nvcc(nvcc, source, options, arch, machine_code, instances)
+    if built.ptx is None and built.cubin is None:
+        refused = UNSUPPORTED.search(built.log)
         if refused is not None:
             raise makes_no_code("nvcc", f"sm_{refused[1]}")
-        raise compile_error(source.text, log, source.name, {}, instances)
-    return Built(ptx, cubin, f"nvcc {release}".strip(), log, names)
+        raise compile_error(source.text, built.log, source.name, {}, instances)
+    return built

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.compile.file_names import Names, rename, rename_files
+from memsim.compile.prepare import Built, CompilerInput
 from memsim.compile.toolkit import find_tool, tool_release
 
 
@@ -18,37 +19,36 @@ def find_nvcc() -> Path | None:
 
 def run_nvcc(
     nvcc: Path,
-    text: str,
-    path: Path | None,
-    folder: Path,
-    name: str,
+    source: CompilerInput,
     options: Sequence[str],
     arch: str,
     machine_code: bool,
     instances: Sequence[str] = (),
-) -> tuple[str | None, bytes | None, str, Names, str]:
-    """(PTX text with display names, or a cubin; None for both if it does not compile; log; names; release).
+) -> Built:
+    """The output of nvcc; PTX text has display names.
 
     nvcc derives internal symbols from the path of a file, so the file is compiled in place; PTX has no such
     symbols and is the same from every folder.
     """
+    compiler, any_file = f"nvcc {tool_release(nvcc)}".strip(), (source.folder / "any.cu").as_posix()
     with tempfile.TemporaryDirectory() as scratch:
-        source = path if machine_code and not instances else None
-        if source is None or source.suffix != ".cu":
-            source = Path(scratch, Path(name).name).with_suffix(".cu")
-            source.write_text(text + _instantiated(instances), encoding="utf-8", errors="surrogateescape")
+        path = source.path if machine_code and not instances else None
+        if path is None or path.suffix != ".cu":
+            path = Path(scratch, Path(source.name).name).with_suffix(".cu")
+            path.write_text(
+                source.text + _instantiated(instances), encoding="utf-8", errors="surrogateescape"
+            )
         output = Path(scratch, "output")
         kind, chip = ("-cubin", arch) if machine_code else ("-ptx", arch.replace("sm_", "compute_"))
-        command = [str(nvcc), kind, f"-arch={chip}", *options, "-o", str(output), str(source)]
+        command = [str(nvcc), kind, f"-arch={chip}", *options, "-o", str(output), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        log = rename(done.stdout + done.stderr, source.as_posix(), name)
-        names = Names(((source.as_posix(), name), ((folder / "any.cu").as_posix(), name)))
+        log = rename(done.stdout + done.stderr, path.as_posix(), source.name)
+        names = Names(((path.as_posix(), source.name), (any_file, source.name)))
         written = output.read_bytes() if done.returncode == 0 else None
-        release = tool_release(nvcc)
         if written is None or machine_code:
-            return None, written, log, names, release
-        ptx = rename_files(written.decode(), source.as_posix(), name)
-        return rename_files(ptx, (folder / "any.cu").as_posix(), name), None, log, names, release
+            return Built(None, written, compiler, log, names)
+        ptx = rename_files(written.decode(), path.as_posix(), source.name)
+        return Built(rename_files(ptx, any_file, source.name), None, compiler, log, names)
 
 
 def _instantiated(instances: Sequence[str]) -> str:

@@ -1,13 +1,59 @@
-"""Determines what is compiled and with which options: defaults, `compile_commands.json` and the user's."""
+"""What goes into a compiler and what comes out: the source with its options, and PTX or a cubin.
+
+The options are defaults, those of `compile_commands.json`, and the user's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from memsim.compile.build import CompilerInput
+from memsim.compile.file_names import Names
 from memsim.compile.included_files import default_standard, read_source
 from memsim.compile.options import of_build
+
+
+@dataclass(frozen=True, slots=True)
+class CompilerInput:
+    """A source file or text.
+
+    Attributes:
+        text: what is compiled.
+        path: its file; None for text.
+        folder: where its includes are looked up.
+        name: its display name.
+    """
+
+    text: str
+    path: Path | None
+    folder: Path
+    name: str
+
+    @property
+    def true_name(self) -> str:
+        """Its absolute path, as compilers report it."""
+        return (self.folder / Path(self.name).name).as_posix()
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The output of a compiler: PTX text or a cubin, neither if it does not compile.
+
+    Attributes:
+        ptx, cubin: None if not requested.
+        compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`.
+        log: its warnings.
+        names: display names of files.
+        notes: for the report.
+    """
+
+    ptx: str | None = field(repr=False)
+    cubin: bytes | None = field(repr=False)
+    compiler: str
+    log: str
+    names: Names
+    notes: tuple[str, ...] = ()
 
 
 def prepare(
