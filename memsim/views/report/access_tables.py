@@ -22,6 +22,8 @@ WORDS = {
     "ideal_sectors": "ideal sectors",
     "lines": "128-byte lines",
 }
+#: Counts that a narrow page leaves out.
+LESS = ("ideal_wavefronts", "max_ways", "ideal_sectors", "lines", "requests", "instructions")
 FIELDS = {
     "shared": ("wavefronts", "ideal_wavefronts", "conflicts", "max_ways", "requests", "instructions"),
     "global": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),

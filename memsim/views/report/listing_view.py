@@ -124,11 +124,19 @@ def _stretches(rows: Sequence[ListingRow]) -> Iterator[Stretch]:
     """All rows in order. Folded is what is far from memory instructions, of very many from the worst."""
     touching = [number for number, row in enumerate(rows) if row.costs]
     whole = len(rows) <= MOST and len(touching) <= MOST_TOUCHING
-    seen = _in_view(rows, touching, LEAST_FOLD if whole else 1)
+    seen = _in_view(rows, touching, LEAST_FOLD if whole else 1) - _padding(rows)
     for folded, numbers in groupby(range(len(rows)), key=lambda number: number not in seen):
         part = [rows[number] for number in numbers]
         kept = tuple(part) if whole or not folded else ()
         yield Stretch(kept, len(part), part[0].address, part[-1].address, folded)
+
+
+def _padding(rows: Sequence[ListingRow]) -> set[int]:
+    """The numbers of the NOPs behind the code."""
+    end = next(
+        number for number in reversed(range(-1, len(rows))) if number < 0 or rows[number].text != "NOP"
+    )
+    return set(range(end + 1, len(rows)))
 
 
 def _in_view(rows: Sequence[ListingRow], touching: Sequence[int], least: int) -> set[int]:

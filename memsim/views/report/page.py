@@ -31,7 +31,7 @@ from memsim.views.labels import lanes_of_warp_0
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
 from memsim.views.layout.data import WordLayout, layouts
 from memsim.views.pages import environment
-from memsim.views.report.access_tables import WORDS, access_tables
+from memsim.views.report.access_tables import LESS, WORDS, access_tables
 from memsim.views.report.before_after import before_after
 from memsim.views.report.listing_view import listing
 from memsim.views.report.source_view import files
@@ -129,7 +129,9 @@ def _scattered(analysis: Analysis) -> str:
         return ""
     lines = ", ".join(dict.fromkeys(str(site.line) for site in scattered))
     moved = sum(map(needless, scattered))
-    return f"Not needed: {moved:,} sectors of global memory, by line{'s' * (',' in lines)} {lines}."
+    return (
+        f"{moved:,} sectors of global memory are not needed; line{'s' * (',' in lines)} {lines} moved them."
+    )
 
 
 def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, WordLayout]]:
@@ -170,6 +172,7 @@ def _environment() -> Environment:
         owner=owner,
         ARRAY_CAPTION=CAPTION,
         WORDS=WORDS,
+        LESS=LESS,
         lanes_of_warp_0=lanes_of_warp_0,
         collision_line=collision_line,
         word_name=word_name,
