@@ -8,7 +8,7 @@ folder, where lanes reconverge in `memsim.ptx.post_dominators`.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,10 +40,6 @@ _ENVIRONMENT = {"envreg1": 0x44, "envreg2": 0x48}
 
 class NotLowered(Exception):
     """No machine instruction is known for this form of a PTX instruction."""
-
-
-#: Raised for an instruction that is not lowered, or whose operands no assembler would accept.
-REFUSED = (NotLowered, ValueError, IndexError, KeyError, AttributeError, TypeError, AssertionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +119,34 @@ class Assembler:
         kind = self.function.registers.get(name, "b32")
         return 1 if kind == "pred" else max(1, bits_of(kind) // 32)
 
+    def _new(self, words: int = 1) -> int:
+        """The first of so many fresh slots."""
+        self.next_slot += words
+        return self.next_slot - words
+
+    def _named(self, name: str, words: int = 1) -> int:
+        """The first slot of what has this name."""
+        if name not in self.slots:
+            self.slots[name] = self._new(words)
+        return self.slots[name]
+
+    def _predicate(self, slot: int) -> Predicate:
+        self.predicates |= 1 << slot
+        return Predicate(slot)
+
     def slot(self, name: str) -> int:
         """The first slot of a PTX register."""
-        found = self.slots.get(name)
-        if found is None:
-            found = self.slots[name] = self.next_slot
-            self.next_slot += self.words(name)
+        if name not in self.slots:
+            found = self._named(name, self.words(name))
             if self.function.registers.get(name) == "pred":
-                self.predicates |= 1 << found
-        return found
+                self._predicate(found)
+        return self.slots[name]
 
     def carry(self, name: str) -> Predicate:
         """The carry bit of sums, or that of differences: they are separate because they mean different
         things.
         """
-        if name not in self.slots:
-            self.slots[name] = self.next_slot
-            self.predicates |= 1 << self.next_slot
-            self.next_slot += 1
-        return Predicate(self.slots[name])
+        return self._predicate(self._named(name))
 
     def is_read(self, operand: ptx.Operand) -> bool:
         """Does any instruction read this register?"""
@@ -149,28 +154,21 @@ class Assembler:
 
     def temporary(self, words: int = 1) -> Register:
         """Registers that belong to no PTX register."""
-        self.next_slot += words
-        return Register(self.next_slot - words)
+        return Register(self._new(words))
 
     def temporary_predicate(self) -> Predicate:
         """A predicate that belongs to no PTX register."""
-        self.predicates |= 1 << self.next_slot
-        self.next_slot += 1
-        return Predicate(self.next_slot - 1)
+        return self._predicate(self._new())
 
     def cell(self, offset: int) -> Register:
         """The register that stands for a word of the `.param` variables of calls."""
-        name = f".param {offset}"
-        if name not in self.slots:
-            self.slots[name] = self.next_slot
-            self.next_slot += 1
-        return Register(self.slots[name])
+        return Register(self._named(f".param {offset}"))
 
     def barrier(self) -> Barrier:
         """A new convergence barrier."""
-        self.barriers |= 1 << self.next_slot
-        self.next_slot += 1
-        return Barrier(self.next_slot - 1)
+        slot = self._new()
+        self.barriers |= 1 << slot
+        return Barrier(slot)
 
     def in_a_row(self, items: Sequence[ptx.Operand], words: int) -> Register | None:
         """The first register of a vector if its elements, of `words` words each, are consecutive."""
@@ -240,6 +238,18 @@ class Assembler:
             return RZ
         moved = self.temporary()
         self.emit("MOV", moved, found)
+        return moved
+
+    def registers(self, operand: ptx.Operand, bits: int) -> Register:
+        """A source in a register, or of 64 bits in a pair."""
+        found = self.pair(operand) if bits == 64 else self.word(operand, f"b{bits}")
+        if isinstance(found, Register):
+            return found
+        moved = self.temporary(bits // 32 or 1)
+        if bits == 64:
+            self.move_pair(moved, operand)
+        else:
+            self.emit("MOV", moved, found)
         return moved
 
     def pair(self, operand: ptx.Operand, kind: str = "b64") -> Operand:
@@ -318,45 +328,14 @@ class Assembler:
             self.emit("IADD3.64", to, to, Immediate(symbol.offset), RZ)
 
 
-Lower = Callable[[Assembler, PtxInstruction], None]
-#: (PTX opcode, whether its type is a float) -> the function that emits its machine instructions.
-LOWER: dict[tuple[str, bool], Lower] = {}
-
-
-def lowers(*opcodes: str, floats: bool = False) -> Callable[[Lower], Lower]:
-    """Register the function that emits the machine instructions of PTX opcodes, or of their floating-point
-    forms.
-    """
-
-    def register(lower: Lower) -> Lower:
-        for opcode in opcodes:
-            LOWER[opcode, floats] = lower
-        return lower
-
-    return register
-
-
-def is_float(kind: str) -> bool:
-    """Is it a floating-point type?"""
-    return kind.startswith(("f", "bf"))
-
-
-def lower_one(asm: Assembler, instruction: PtxInstruction) -> None:
-    """Emit the machine instructions of one PTX instruction.
-
-    Raises:
-        NotLowered, or another of `REFUSED`: none are known.
-    """
-    kind = instruction.modifiers[-1] if instruction.modifiers else ""
-    lower = LOWER.get((instruction.opcode, is_float(kind))) or LOWER.get((instruction.opcode, False))
-    if lower is None:
-        raise NotLowered(instruction.name)
-    lower(asm, instruction)
+def following(register: Register, words: int) -> Register:
+    """The register so many words after another; RZ after RZ."""
+    return RZ if register.slot is None else Register(register.slot + words)
 
 
 def high(register: Register) -> Register:
     """The upper word of a pair."""
-    return RZ if register.slot is None else Register(register.slot + 1)
+    return following(register, 1)
 
 
 def negated(operand: Operand) -> Operand:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from memsim.isa.op import Barrier, Form, Label
 from memsim.ptx.basic_blocks import basic_blocks
-from memsim.ptx.lowering.assembler import REFUSED, RZ, Assembler, Emitted, lower_one
+from memsim.ptx.lowering.assembler import RZ, Assembler, Emitted
+from memsim.ptx.lowering.lowered_opcodes import REFUSED, lower_one
 from memsim.ptx.post_dominators import flow_of
 from memsim.ptx.program import PtxInstruction
 

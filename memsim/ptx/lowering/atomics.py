@@ -5,9 +5,10 @@ Copies complete when they are issued, which is one legal order. Bulk copies are 
 
 from __future__ import annotations
 
-from memsim.isa.op import Operand, Predicate, Register
+from memsim.isa.op import Predicate
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, lowers
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import SPACES, address, check_hints, space_of
 from memsim.ptx.program import PtxInstruction
 
@@ -43,8 +44,7 @@ def lower_atomic(asm: Assembler, instruction: PtxInstruction) -> None:
     else:
         raise NotLowered(instruction.name)
     where, *values = operands
-    sources = [asm.pair(one) if bits_of(kind) == 64 else asm.register(one) for one in values[:2]]
-    data = [_in_registers(asm, one, value) for one, value in zip(sources, values)]
+    data = [asm.registers(one, 64) if bits_of(kind) == 64 else asm.register(one) for one in values[:2]]
     at = address(asm, where, space)
     is_read = to is not None and to != ptx.PtxRegister("_") and asm.is_read(to)
     counts = (operation, values[0]) in (("add", ptx.PtxImmediate(1)), ("inc", ptx.PtxImmediate(-1)))
@@ -55,15 +55,6 @@ def lower_atomic(asm: Assembler, instruction: PtxInstruction) -> None:
         asm.emit(f"ATOM{SPACES[space]}{name}", target, at, *data)
     else:
         asm.emit(f"RED{SPACES[space]}{name}", at, *data)
-
-
-def _in_registers(asm: Assembler, operand: Operand, value: ptx.Operand) -> Register:
-    """A 64-bit operand in registers."""
-    if isinstance(operand, Register):
-        return operand
-    pair = asm.temporary(2)
-    asm.move_pair(pair, value)
-    return pair
 
 
 # --- copies ---------------------------------------------------------------------------------

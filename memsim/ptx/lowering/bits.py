@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from memsim.isa.op import Immediate
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, lowers, negated
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, negated
 from memsim.ptx.lowering.integers import ONES, halves, integer_kind, source, targets, typed
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.program import PtxInstruction
 
 

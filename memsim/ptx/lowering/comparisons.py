@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Predicate
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, is_float, lowers
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of
 from memsim.ptx.lowering.floats import HALVES, in_register, read
 from memsim.ptx.lowering.integers import ONES, halves, number, targets
+from memsim.ptx.lowering.lowered_opcodes import is_float, lowers
 from memsim.ptx.program import PtxInstruction
 
 _RELATIONS = {name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")}
@@ -119,13 +120,6 @@ def choose(
     asm: Assembler, to: ptx.Operand, a: ptx.Operand, b: ptx.Operand, which: Predicate, kind: str
 ) -> None:
     """Select one of two values of any type."""
-    if bits_of(kind) == 64 and kind[0] == "f":
-        pairs = [asm.temporary(2), asm.temporary(2)]
-        for pair, operand in zip(pairs, (a, b)):
-            asm.move_pair(pair, operand)
-        for lift in (lambda r: r, high):
-            asm.emit("SEL", lift(asm.target(to)), lift(pairs[0]), lift(pairs[1]), which)
-        return
     name = "FSEL" if kind == "f32" else "SEL"
     for target, x, y in zip(targets(asm, to, kind), halves(asm, a, kind), halves(asm, b, kind)):
         asm.emit(name, target, x, y, which)

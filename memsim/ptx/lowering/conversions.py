@@ -5,15 +5,15 @@ Saturation of 64-bit integers and 8-bit floats are not lowered.
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Operand, Register
+from memsim.isa.op import Immediate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high, lowers
-from memsim.ptx.lowering.floats import read
+from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high
+from memsim.ptx.lowering.floats import MODES, read
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.program import PtxInstruction
 
 _INTEGERS = {f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)}
 _FLOATS = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64"}
-_MODES = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
 _INTEGRAL = {"rni": "", "rzi": ".TRUNC", "rmi": ".FLOOR", "rpi": ".CEIL"}
 
 
@@ -21,7 +21,7 @@ _INTEGRAL = {"rni": "", "rzi": ".TRUNC", "rmi": ".FLOOR", "rpi": ".CEIL"}
 def lower_convert(asm: Assembler, instruction: PtxInstruction) -> None:
     *given, target, source = instruction.modifiers
     to_int, from_int = target in _INTEGERS, source in _INTEGERS
-    rounding = [name for name in given if name in _MODES or name in _INTEGRAL or name == "rna"]
+    rounding = [name for name in given if name in MODES or name in _INTEGRAL or name == "rna"]
     rest = set(given) - set(rounding)
     mode = rounding[0] if rounding else ""
     if len(rounding) > 1:
@@ -33,8 +33,8 @@ def lower_convert(asm: Assembler, instruction: PtxInstruction) -> None:
         integers(asm, to, sources[0], target, source, rest, instruction)
     elif to_int and source in _FLOATS and mode in _INTEGRAL and not rest - {"ftz"}:
         to_integer(asm, to, sources[0], target, source, _INTEGRAL[mode] + _flush(rest, source))
-    elif from_int and target in _FLOATS and (not mode or mode in _MODES) and not rest:
-        from_integer(asm, to, sources[0], target, source, _MODES.get(mode, ""))
+    elif from_int and target in _FLOATS and (not mode or mode in MODES) and not rest:
+        from_integer(asm, to, sources[0], target, source, MODES.get(mode, ""))
     elif target in _FLOATS and source in _FLOATS:
         floats(asm, to, sources[0], target, source, mode, rest, instruction)
     else:
@@ -60,13 +60,14 @@ def integers(
     if rest:
         clamp(asm, to, a, target, source)
         return
-    narrow = min((target, source), key=bits_of) if target != source else target
     if bits_of(target) > bits_of(source):
         extend(asm, to, a, source, target)
     elif bits_of(target) == 64:
         asm.move_pair(asm.target(to), a)
     else:
-        asm.emit("MOV", asm.target(to), asm.word(a, target if bits_of(narrow) < 32 else "b32"))
+        asm.emit(
+            "MOV", asm.target(to), asm.word(a, target if min(map(bits_of, (target, source))) < 32 else "b32")
+        )
         widen(asm, to, target)
 
 
@@ -120,8 +121,13 @@ def widen(asm: Assembler, to: ptx.Operand, kind: str) -> None:
     bits, low = bits_of(kind), asm.target(to)
     if bits < 16 or (bits < 32 and asm.kind(to)[1:] != "16"):
         asm.emit("SGXT" if kind[0] == "s" else "SGXT.U32", low, low, Immediate(bits))
-    if bits < 64 and asm.words(to.name) == 2:
-        extend_pair(asm, low, kind[0] == "s")
+    fill_pair(asm, to, kind)
+
+
+def fill_pair(asm: Assembler, to: ptx.Operand, kind: str) -> None:
+    """Extend a word to a destination that is a pair, as the type says."""
+    if bits_of(kind) < 64 and isinstance(to, ptx.PtxRegister) and to.name != "_" and asm.words(to.name) == 2:
+        extend_pair(asm, asm.target(to), kind[0] == "s")
 
 
 def to_integer(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str, how: str) -> None:
@@ -132,11 +138,7 @@ def to_integer(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, sou
 
 def from_integer(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str, how: str) -> None:
     """Rounded to nearest or in a direction."""
-    operand: Operand = asm.pair(a) if bits_of(source) == 64 else asm.register(a)
-    if isinstance(operand, Immediate):
-        pair = asm.temporary(2)
-        asm.move_pair(pair, a)
-        operand = pair
+    operand = asm.registers(a, 64) if bits_of(source) == 64 else asm.register(a)
     asm.emit(f"I2F.{_FLOATS[target]}.{source.upper()}{how}", asm.target(to), operand)
 
 
@@ -169,7 +171,7 @@ def floats(
         raise NotLowered(instruction.name)
     else:
         asm.emit(
-            f"F2F.{_FLOATS[target]}.{_FLOATS[source]}{_MODES.get(mode, '')}{flush}", asm.target(to), value
+            f"F2F.{_FLOATS[target]}.{_FLOATS[source]}{MODES.get(mode, '')}{flush}", asm.target(to), value
         )
 
 
@@ -179,5 +181,5 @@ def lower_pack(asm: Assembler, instruction: PtxInstruction, mode: str, rest: set
     if source != "f32" or mode not in ("rn", "rz") or rest - {"relu"} or len(instruction.operands) != 3:
         raise NotLowered(instruction.name)
     to, a, b = instruction.operands
-    name = f"F2FP.{'RELU.' if rest else ''}{target[:-2].upper()}.F32.PACK_AB{_MODES[mode]}"
+    name = f"F2FP.{'RELU.' if rest else ''}{target[:-2].upper()}.F32.PACK_AB{MODES[mode]}"
     asm.emit(name, asm.target(to), read(asm, a, source), read(asm, b, source))

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, high, lowers
+from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, negated
+from memsim.ptx.lowering.integers import halves, targets
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.program import PtxInstruction
 
-_MODES = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
+MODES = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
 HALVES = {"f16": "", "f16x2": "", "bf16": ".BF16_V2", "bf16x2": ".BF16_V2"}
 _OPCODES = {"add": "ADD", "sub": "ADD", "mul": "MUL", "fma": "FMA", "mad": "FMA"}
 
@@ -25,14 +27,6 @@ def read(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
     if kind in ("f16", "bf16") and isinstance(found, Register):
         return Register(found.slot, part="H0_H0")  # the upper half may hold anything
     return found
-
-
-def turned(operand: Operand) -> Operand:
-    """The operand with its sign flipped."""
-    if isinstance(operand, Immediate):
-        return Immediate(-float(operand.value))
-    assert isinstance(operand, Register)
-    return Register(operand.slot, negated=True, part=operand.part)
 
 
 def flags(instruction: PtxInstruction, **names: str) -> str:
@@ -54,15 +48,15 @@ def lower_arithmetic(asm: Assembler, instruction: PtxInstruction) -> None:
     if instruction.opcode == "sub":
         if isinstance(reads[1], Immediate) and not isinstance(reads[1].value, float):
             raise NotLowered(instruction.name)
-        reads[1] = turned(reads[1])
+        reads[1] = negated(reads[1])
     if kind in HALVES:
         given = flags(instruction, rn="", ftz=".FTZ", sat=".SAT", relu=".RELU") + HALVES[kind]
         asm.emit(f"H{name}2{given}", asm.target(to), *(in_register(asm, one) for one in reads))
     elif kind == "f64":
-        asm.emit(f"D{name}{flags(instruction, **_MODES)}", asm.target(to), *reads)
+        asm.emit(f"D{name}{flags(instruction, **MODES)}", asm.target(to), *reads)
     elif kind == "f32":
         opcode = "FFMA" if name == "FMA" else f"F{name}"
-        asm.emit(f"{opcode}{flags(instruction, **_MODES, ftz='.FTZ', sat='.SAT')}", asm.target(to), *reads)
+        asm.emit(f"{opcode}{flags(instruction, **MODES, ftz='.FTZ', sat='.SAT')}", asm.target(to), *reads)
     else:
         raise NotLowered(instruction.name)
 
@@ -74,17 +68,6 @@ def in_register(asm: Assembler, operand: Operand) -> Operand:
     moved = asm.temporary()
     asm.emit("MOV", moved, operand)
     return moved
-
-
-_FUNCTIONS = {
-    "rcp": "RCP",
-    "sqrt": "SQRT",
-    "rsqrt": "RSQ",
-    "ex2": "EX2",
-    "lg2": "LG2",
-    "sin": "SIN",
-    "cos": "COS",
-}
 
 
 @lowers("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
@@ -99,8 +82,8 @@ def lower_function(asm: Assembler, instruction: PtxInstruction) -> None:
     always = opcode not in ("rcp", "sqrt")
     if kind not in ("f32", "f64") or (always and "approx" not in instruction.modifiers):
         raise NotLowered(instruction.name)
-    name = f"{'F' if kind == 'f32' else 'D'}{_FUNCTIONS[opcode]}"
-    given = flags(instruction, **_MODES, approx=".APPROX" if kind == "f32" else "", ftz=".FTZ")
+    name = f"{'F' if kind == 'f32' else 'D'}{'RSQ' if opcode == 'rsqrt' else opcode.upper()}"
+    given = flags(instruction, **MODES, approx=".APPROX" if kind == "f32" else "", ftz=".FTZ")
     asm.emit(name + given, asm.target(to), read(asm, a, kind))
 
 
@@ -110,7 +93,7 @@ def lower_divide(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
     if kind not in ("f32", "f64"):
         raise NotLowered(instruction.name)
-    given = flags(instruction, **_MODES, ftz=".FTZ", approx=".APPROX", full=".APPROX")
+    given = flags(instruction, **MODES, ftz=".FTZ", approx=".APPROX", full=".APPROX")
     to, a, b = instruction.operands
     name = "FDIV" if kind == "f32" else "DDIV"
     asm.emit(name + given, asm.target(to), read(asm, a, kind), read(asm, b, kind))
@@ -124,36 +107,26 @@ def lower_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     if kind == "f32" and "ftz" in instruction.modifiers:
         source = asm.register(a, kind)
         changed = Register(source.slot, negated=turns, absolute=not turns)
-        asm.emit("FADD.FTZ", asm.target(to), changed, turned(RZ))
+        asm.emit("FADD.FTZ", asm.target(to), changed, negated(RZ))
         return
     if set(instruction.modifiers[:-1]) or kind == "f8":
         raise NotLowered(instruction.name)
     bits = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000}.get(kind, 1 << 31)
     mask, table = (bits, 0x3C) if turns else (bits ^ 0xFFFFFFFF, 0xC0)
-    target = asm.target(to)
-    if kind != "f64":
-        asm.emit("LOP3.LUT", target, asm.word(a), Immediate(mask), RZ, Immediate(table))
-        return
-    pair = asm.temporary(2)
-    asm.move_pair(pair, a)
-    asm.emit("MOV", target, pair)
-    asm.emit("LOP3.LUT", high(target), high(pair), Immediate(mask), RZ, Immediate(table))
+    words, outs = halves(asm, a, kind), targets(asm, to, kind)
+    if len(words) == 2:
+        asm.emit("MOV", outs[0], words[0])
+    asm.emit("LOP3.LUT", outs[-1], words[-1], Immediate(mask), RZ, Immediate(table))
 
 
 @lowers("copysign")
 def lower_copy_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
-    to, a, b = instruction.operands
-    target = asm.target(to)
-    sign = Immediate(-(1 << 31))
-    if kind == "f32":
-        asm.emit("LOP3.LUT", target, asm.word(a), sign, asm.word(b), Immediate(0xE2))
-        return
-    pairs = [asm.temporary(2), asm.temporary(2)]
-    for pair, operand in zip(pairs, (a, b)):
-        asm.move_pair(pair, operand)
-    asm.emit("MOV", target, pairs[1])
-    asm.emit("LOP3.LUT", high(target), high(pairs[0]), sign, high(pairs[1]), Immediate(0xE2))
+    to, signed, sized = instruction.operands
+    x, y, outs = halves(asm, signed, kind), halves(asm, sized, kind), targets(asm, to, kind)
+    if len(y) == 2:
+        asm.emit("MOV", outs[0], y[0])
+    asm.emit("LOP3.LUT", outs[-1], x[-1], Immediate(-(1 << 31)), y[-1], Immediate(0xE2))
 
 
 @lowers("min", "max", floats=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high, lowers, negated
+from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high, negated
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.program import PtxInstruction
 
 ONES = Immediate(-1)
@@ -228,26 +229,14 @@ def lower_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     integer_kind(instruction)
     width = ".64" if bits_of(kind) == 64 else ""
     if instruction.opcode == "neg":
-        asm.emit(f"IADD3{width}", asm.target(to), RZ, negated(_register(asm, a, kind)), RZ)
+        asm.emit(f"IADD3{width}", asm.target(to), RZ, negated(asm.registers(a, bits_of(kind))), RZ)
     elif width:
         turned = asm.temporary(2)
-        asm.emit("IADD3.64", turned, RZ, negated(_register(asm, a, kind)), RZ)
+        asm.emit("IADD3.64", turned, RZ, negated(asm.registers(a, bits_of(kind))), RZ)
         # The maximum of a number and its negative; for the lowest number both are the same.
-        asm.emit("IMAX.S64", asm.target(to), _register(asm, a, kind), turned)
+        asm.emit("IMAX.S64", asm.target(to), asm.registers(a, bits_of(kind)), turned)
     else:
         asm.emit("IABS", asm.target(to), number(asm, a, kind))
-
-
-def _register(asm: Assembler, operand: ptx.Operand, kind: str) -> Register:
-    found = source(asm, operand, kind)
-    if isinstance(found, Register):
-        return found
-    moved = asm.temporary(bits_of(kind) // 32 or 1)
-    if bits_of(kind) == 64:
-        asm.move_pair(moved, operand)
-    else:
-        asm.emit("MOV", moved, found)
-    return moved
 
 
 @lowers("sad")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Label, Operand
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, lowers
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import address
 from memsim.ptx.program import PtxInstruction
 

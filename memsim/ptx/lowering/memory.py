@@ -15,10 +15,11 @@ from memsim.ptx.lowering.assembler import (
     Assembler,
     NotLowered,
     bits_of,
+    following,
     high,
-    lowers,
 )
-from memsim.ptx.lowering.conversions import extend_pair
+from memsim.ptx.lowering.conversions import fill_pair
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.moves import pack_word, part
 from memsim.ptx.program import PtxInstruction
 
@@ -123,24 +124,18 @@ def lower_load(asm: Assembler, instruction: PtxInstruction) -> None:
 
 def spread(asm: Assembler, row: Register, items: list[ptx.Operand], kind: str, bits: int) -> None:
     """Move consecutive registers to the destination registers, unless these are the same."""
-    assert row.slot is not None
     for i, item in enumerate(items):
-        if isinstance(item, ptx.PtxRegister) and item.name == "_":
+        first, to = following(row, i * bits // 32), asm.target(item)
+        if to == RZ:
             continue
-        first = Register(row.slot + i * bits // 32)
-        to = asm.target(item)
-        assert isinstance(item, ptx.PtxRegister)
         if bits < 32 and len(items) > 1:
             asm.emit("MOV", to, part(first, i, bits))
             if kind[0] == "s":
                 asm.emit("SGXT", to, to, Immediate(bits))
-        else:
+        elif to != first:
             for word in range(max(1, bits // 32)):
-                assert to.slot is not None
-                if to.slot != first.slot:
-                    asm.emit("MOV", Register(to.slot + word), Register(first.slot + word))  # type: ignore[operator]
-        if bits < 64 and asm.words(item.name) == 2:
-            extend_pair(asm, to, kind[0] == "s")
+                asm.emit("MOV", following(to, word), following(first, word))
+        fill_pair(asm, item, kind)
 
 
 def load_constants(
@@ -160,13 +155,10 @@ def load_constants(
         offset += int(base.value)
     bank = PARAMETERS if space == "param" else CONSTANTS
     for i, item in enumerate(items):
-        if isinstance(item, ptx.PtxRegister) and item.name == "_":
-            continue
         to = asm.target(item)
-        asm.emit(f"LDC{size_of(kind, bits)}", to, Constant(bank, offset + i * bits // 8, index))
-        assert isinstance(item, ptx.PtxRegister)
-        if bits < 64 and asm.words(item.name) == 2:
-            extend_pair(asm, to, kind[0] == "s")
+        if to != RZ:
+            asm.emit(f"LDC{size_of(kind, bits)}", to, Constant(bank, offset + i * bits // 8, index))
+            fill_pair(asm, item, kind)
 
 
 def call_value(
@@ -194,8 +186,7 @@ def call_value(
             asm.emit("MOV", to, cells[0])
         if len(cells) == 2:
             asm.emit("MOV", high(to), cells[1])
-        elif isinstance(item, ptx.PtxRegister) and asm.words(item.name) == 2:
-            extend_pair(asm, to, kind[0] == "s")
+        fill_pair(asm, item, kind)
 
 
 # --- stores ---------------------------------------------------------------------------------
@@ -231,21 +222,18 @@ def gathered(asm: Assembler, items: list[ptx.Operand], kind: str, bits: int) -> 
     if row is not None:
         return row
     row = asm.temporary(max(1, bits * len(items) // 32))
-    assert row.slot is not None
-    if bits >= 32:
+    if words == 2:
         for i, item in enumerate(items):
-            if words == 2:
-                asm.move_pair(Register(row.slot + 2 * i), item)
-            elif words == 1:
-                asm.emit("MOV", Register(row.slot + i), asm.word(item, kind))
-            else:
-                raise NotLowered(asm.source.name)
-        return row
-    count = 32 // bits
-    for i in range(0, len(items), count):
-        piece = items[i : i + count]
-        if len(piece) < count:  # two bytes
-            asm.emit("PRMT", row, asm.word(piece[0]), Immediate(0x0040), asm.word(piece[1]))
-        else:
-            pack_word(asm, Register(row.slot + i // count), piece)
+            asm.move_pair(following(row, 2 * i), item)
+    elif bits == 32:
+        for i, item in enumerate(items):
+            asm.emit("MOV", following(row, i), asm.word(item, kind))
+    elif bits > 32:
+        raise NotLowered(asm.source.name)
+    elif bits * len(items) == 16:  # two bytes
+        asm.emit("PRMT", row, asm.word(items[0]), Immediate(0x0040), asm.word(items[1]))
+    else:
+        count = 32 // bits
+        for i in range(0, len(items), count):
+            pack_word(asm, following(row, i // count), items[i : i + count])
     return row

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from memsim.isa.op import Address, Immediate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, high, lowers
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, following, high
 from memsim.ptx.lowering.logic import logic
+from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.program import PtxInstruction
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 
@@ -50,16 +51,12 @@ def unpack(asm: Assembler, to: ptx.Vector, a: ptx.Operand, bits: int) -> None:
     words = asm.temporary(bits // 32)
     asm.move_pair(words, a) if bits == 64 else asm.emit("MOV", words, asm.word(a))
     for i, item in enumerate(to.items):
-        if item == ptx.PtxRegister("_"):
+        word, target = following(words, i * size // 32), asm.target(item)
+        if target == RZ:
             continue
-        assert words.slot is not None
-        word = Register(words.slot + i * size // 32)
-        target = asm.target(item)
+        asm.emit("MOV", target, word if size >= 32 else part(word, i, size))
         if size == 64:
-            asm.emit("MOV", target, word)
             asm.emit("MOV", high(target), high(word))
-        else:
-            asm.emit("MOV", target, word if size == 32 else part(word, i, size))
 
 
 def part(word: Register, number: int, size: int) -> Register:
@@ -72,19 +69,17 @@ def pack(asm: Assembler, to: Register, vector: ptx.Vector, bits: int) -> None:
     """`mov.b64 c, {a, b}`: the first element becomes the lowest bits."""
     size = element_bits(asm, vector, bits)
     items, count = list(vector.items), max(1, 32 // size)
-    words = asm.temporary(max(1, bits // 32))
-    assert words.slot is not None
-    for i in range(bits // 32):
-        word = Register(words.slot + i)
+    words = asm.temporary(bits // 32)
+    if size == 64:
+        for i, item in enumerate(items):
+            asm.move_pair(following(words, 2 * i), item)
+    for i in range(bits // 32) if size < 64 else ():
         if size < 32:
-            pack_word(asm, word, items[i * count : (i + 1) * count])
-        elif size == 64:
-            asm.move_pair(word, items[i // 2]) if i % 2 == 0 else None
+            pack_word(asm, following(words, i), items[i * count : (i + 1) * count])
         else:
-            asm.emit("MOV", word, asm.word(items[i]))
-    assert to.slot is not None
+            asm.emit("MOV", following(words, i), asm.word(items[i]))
     for i in range(bits // 32):
-        asm.emit("MOV", Register(to.slot + i), Register(words.slot + i))
+        asm.emit("MOV", following(to, i), following(words, i))
 
 
 def pack_word(asm: Assembler, word: Register, items: list[ptx.Operand]) -> None:
