@@ -1,25 +1,22 @@
-"""The assembler: PTX registers as numbered slots, PTX operands as operands of machine instructions.
+"""The assembler: PTX operands as operands of machine instructions.
 
-There are as many registers as the function has; a 64-bit register takes two consecutive ones, and the
-elements of a vector are consecutive where possible. What an instruction becomes is in the tables of this
-folder, where lanes reconverge in `memsim.ptx.post_dominators`.
+What an instruction becomes is in the modules of this folder, where lanes reconverge in
+`memsim.ptx.post_dominators`.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memsim.isa.op import SLOTS, Barrier, Constant, Form, Immediate, Operand, Predicate, Register, Special
+from memsim.isa.op import Barrier, Constant, Form, Immediate, Operand, Predicate, Register, Special
 from memsim.ptx import program as ptx
+from memsim.ptx.lowering.slots import NotLowered, Slots, bits_of
 from memsim.ptx.program import Function, PtxInstruction
-from memsim.ptx.used_registers import uses
 
 RZ, PT = Register(None), Predicate(None)
-#: After the registers of machine code and the two slots of block barriers with a reduction.
-FIRST_SLOT = SLOTS + 2
 #: Constant bank of the kernel's parameters and their offset; bank of `__constant__` variables; of addresses.
 PARAMETERS, PARAMETER_BASE, CONSTANTS, ADDRESSES = 0, 0x210, 3, 4
 
@@ -36,10 +33,6 @@ _SPECIALS = {
 
 #: The workspace of a cooperative launch in front of the parameters: the upper and the lower half.
 _ENVIRONMENT = {"envreg1": 0x44, "envreg2": 0x48}
-
-
-class NotLowered(Exception):
-    """No machine instruction is known for this form of a PTX instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,31 +55,17 @@ def _parts(name: str) -> tuple[str, tuple[str, ...]]:
     return opcode, tuple(modifiers)
 
 
-def bits_of(kind: str) -> int:
-    """Bits of a PTX type: 32 for `f32` and `f16x2`."""
-    if kind.endswith("x2"):
-        return 32
-    digits = kind.lstrip("bsufe")
-    if not digits.isdigit():
-        raise NotLowered(kind)
-    return int(digits)
-
-
-class Assembler:
+class Assembler(Slots):
     """Emits the instructions of one function; `source` is the one that is being lowered.
 
     places: state space and address of each symbol; for a global variable its offset in the bank of addresses.
     """
 
     def __init__(self, function: Function, places: Mapping[str, tuple[str, int]]) -> None:
-        self.function = function
+        super().__init__(function)
         self.places = places
         self.emitted: list[Emitted] = []
-        self.slots: dict[str, int] = {}
-        self.next_slot = FIRST_SLOT
-        self.predicates = self.barriers = 0
         self.source: PtxInstruction
-        self.read = {name for instruction in function.instructions for name in uses(instruction)}
         self.guard: Predicate | None = None
         self.index = 0
         self.meets: list[Barrier] = []  # barriers at which lanes that this instruction diverges reconverge
@@ -107,82 +86,6 @@ class Assembler:
         self.emitted.append(
             Emitted(Form(opcode, modifiers, operands), self.guard, self.source, label, self.index)
         )
-
-    # --- registers ----------------------------------------------------------------------
-
-    def kind(self, operand: ptx.Operand) -> str:
-        """The declared type of a register; "" of anything else."""
-        return self.function.registers.get(operand.name, "") if isinstance(operand, ptx.PtxRegister) else ""
-
-    def words(self, name: str) -> int:
-        """32-bit registers that a PTX register occupies."""
-        kind = self.function.registers.get(name, "b32")
-        return 1 if kind == "pred" else max(1, bits_of(kind) // 32)
-
-    def _new(self, words: int = 1) -> int:
-        """The first of so many fresh slots."""
-        self.next_slot += words
-        return self.next_slot - words
-
-    def _named(self, name: str, words: int = 1) -> int:
-        """The first slot of what has this name."""
-        if name not in self.slots:
-            self.slots[name] = self._new(words)
-        return self.slots[name]
-
-    def _predicate(self, slot: int) -> Predicate:
-        self.predicates |= 1 << slot
-        return Predicate(slot)
-
-    def slot(self, name: str) -> int:
-        """The first slot of a PTX register."""
-        if name not in self.slots:
-            found = self._named(name, self.words(name))
-            if self.function.registers.get(name) == "pred":
-                self._predicate(found)
-        return self.slots[name]
-
-    def carry(self, name: str) -> Predicate:
-        """The carry bit of sums, or that of differences: they are separate because they mean different
-        things.
-        """
-        return self._predicate(self._named(name))
-
-    def is_read(self, operand: ptx.Operand) -> bool:
-        """Does any instruction read this register?"""
-        return isinstance(operand, ptx.PtxRegister) and operand.name in self.read
-
-    def temporary(self, words: int = 1) -> Register:
-        """Registers that belong to no PTX register."""
-        return Register(self._new(words))
-
-    def temporary_predicate(self) -> Predicate:
-        """A predicate that belongs to no PTX register."""
-        return self._predicate(self._new())
-
-    def cell(self, offset: int) -> Register:
-        """The register that stands for a word of the `.param` variables of calls."""
-        return Register(self._named(f".param {offset}"))
-
-    def barrier(self) -> Barrier:
-        """A new convergence barrier."""
-        slot = self._new()
-        self.barriers |= 1 << slot
-        return Barrier(slot)
-
-    def in_a_row(self, items: Sequence[ptx.Operand], words: int) -> Register | None:
-        """The first register of a vector if its elements, of `words` words each, are consecutive."""
-        names = [item.name for item in items if isinstance(item, ptx.PtxRegister) and item.name != "_"]
-        if len(names) != len(items) or len(set(names)) != len(names):
-            return None
-        if any(self.words(name) != words for name in names):
-            return None
-        if not any(name in self.slots for name in names):
-            for name in names:
-                self.slot(name)
-        first = self.slot(names[0])
-        fits = all(self.slot(name) == first + i * words for i, name in enumerate(names))
-        return Register(first) if fits else None
 
     # --- operands -----------------------------------------------------------------------
 

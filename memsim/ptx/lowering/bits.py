@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from memsim.isa.op import Immediate
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, negated
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, negated
 from memsim.ptx.lowering.integers import ONES, halves, integer_kind, source, targets, typed
 from memsim.ptx.lowering.lowered_opcodes import lowers
+from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Predicate
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler
 from memsim.ptx.lowering.floats import HALVES, in_register, read
 from memsim.ptx.lowering.integers import ONES, halves, number, targets
 from memsim.ptx.lowering.lowered_opcodes import is_float, lowers
+from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
 
 _RELATIONS = {name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")}

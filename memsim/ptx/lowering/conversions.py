@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high
+from memsim.ptx.lowering.assembler import RZ, Assembler, high
 from memsim.ptx.lowering.floats import MODES, read
 from memsim.ptx.lowering.lowered_opcodes import lowers
+from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
 
 _INTEGERS = {f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)}

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, negated
+from memsim.ptx.lowering.assembler import RZ, Assembler, negated
 from memsim.ptx.lowering.integers import halves, targets
 from memsim.ptx.lowering.lowered_opcodes import lowers
+from memsim.ptx.lowering.slots import NotLowered
 from memsim.ptx.program import PtxInstruction
 
 MODES = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}

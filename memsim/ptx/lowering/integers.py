@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered, bits_of, high, negated
+from memsim.ptx.lowering.assembler import RZ, Assembler, high, negated
 from memsim.ptx.lowering.lowered_opcodes import lowers
+from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
 
 ONES = Immediate(-1)

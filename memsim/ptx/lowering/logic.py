@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Predicate
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler
 from memsim.ptx.lowering.integers import halves, integer_kind, source, targets, typed
 from memsim.ptx.lowering.lowered_opcodes import lowers
+from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
 
 _AND, _OR, _XOR, _NOT = 0xC0, 0xFC, 0x3C, 0x0F

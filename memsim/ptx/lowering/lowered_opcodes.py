@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memsim.ptx.lowering.assembler import Assembler, NotLowered
+from memsim.ptx.lowering.assembler import Assembler
+from memsim.ptx.lowering.slots import NotLowered
 from memsim.ptx.program import PtxInstruction
 
 #: Raised for an instruction that is not lowered, or whose operands no assembler would accept.

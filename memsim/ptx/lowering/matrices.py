@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate, Register, Special
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler, NotLowered
+from memsim.ptx.lowering.assembler import RZ, Assembler
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import address, gathered, items_of, space_of, spread
+from memsim.ptx.lowering.slots import NotLowered
 from memsim.ptx.program import PtxInstruction
 
 

@@ -8,19 +8,11 @@ from __future__ import annotations
 
 from memsim.isa.op import Address, Constant, Immediate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import (
-    CONSTANTS,
-    PARAMETERS,
-    RZ,
-    Assembler,
-    NotLowered,
-    bits_of,
-    following,
-    high,
-)
+from memsim.ptx.lowering.assembler import CONSTANTS, PARAMETERS, RZ, Assembler, following, high
 from memsim.ptx.lowering.conversions import fill_pair
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.moves import pack_word, part
+from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
 
 SPACES = {"global": "G", "shared": "S", "local": "L", "generic": ""}

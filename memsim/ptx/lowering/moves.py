@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from memsim.isa.op import Address, Immediate, Register
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler, NotLowered, bits_of, following, high
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, following, high
 from memsim.ptx.lowering.logic import logic
 from memsim.ptx.lowering.lowered_opcodes import lowers
+from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 

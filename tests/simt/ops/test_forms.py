@@ -16,7 +16,8 @@ from memsim.isa.registry import Unsupported
 from memsim.isa.table import RECORDS
 from memsim.isa.written_operands import slots_of_form
 from memsim.ptx.lowering import lower  # noqa: F401  (registers what lowers)
-from memsim.ptx.lowering.assembler import LOWER, REFUSED, Assembler, lower_one
+from memsim.ptx.lowering.assembler import Assembler
+from memsim.ptx.lowering.lowered_opcodes import LOWER, REFUSED, lower_one
 from memsim.ptx.parser import parse
 from memsim.ptx.program import (
     Negated,
