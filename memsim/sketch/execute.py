@@ -22,7 +22,6 @@ from memsim.sketch.array import SketchArray
 from memsim.sketch.element import Element, ElementAccess, running
 from memsim.sketch.place import (
     PythonLine,
-    PythonStatement,
     caller,
     line_of,
     shown_path,
@@ -31,6 +30,7 @@ from memsim.sketch.place import (
 )
 from memsim.sketch.thread import Thread, checked_mask, coordinates
 from memsim.state.registers import Part, Sum, from_array, from_bools
+from memsim.trace.plain_sites import CopySource, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import ArrayLayout, Origin, Trace
 
@@ -43,25 +43,6 @@ CHUNK = 1 << 20
 FORM = "index math in Python, each access a request as written"
 #: Widths of a copy; one that bypasses the L1 cache has 16 bytes (PTX ISA, cp.async).
 BYPASS_WIDTH = 16
-
-
-@dataclass(frozen=True, slots=True)
-class SketchSite:
-    """An access of the function, in the role of a site for the recorder."""
-
-    index: int
-    instruction: PythonStatement
-    op: str
-    space: str
-    width: int
-
-
-@dataclass(frozen=True)
-class CopySource:
-    """The source of a copy: the lanes' addresses there, and which lanes read."""
-
-    address: Any
-    active: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +72,7 @@ class Sketch:
         self.blocks: NDArray[np.int64] = np.zeros(1, np.int64)
         self.places: dict[str, tuple[SketchArray, int]] = {}
         self.ends = {"shared": 0, "global": 0}
-        self.sites: dict[tuple[PythonLine, str, str, int, str], SketchSite] = {}
+        self.sites: dict[tuple[PythonLine, str, str, int, str], PlainSite] = {}
 
     def run(
         self, function: Callable[[Thread], object], blocks: NDArray[np.int64], stand_for: int = 1
@@ -194,14 +175,14 @@ class Sketch:
         self.ends[array.space] = max(self.ends[array.space], end)
         return first
 
-    def _site(self, op: str, array: SketchArray, width: int) -> SketchSite:
+    def _site(self, op: str, array: SketchArray, width: int) -> PlainSite:
         place = caller()
         key = place, op, array.space, width, array.name
         if key not in self.sites:
             name = self.names.setdefault(place.path, shown_path(place.path))
             source = SourceLine(name, place.line, 0)
-            statement = PythonStatement(line_of(place.path, place.line), source)
-            self.sites[key] = SketchSite(len(self.sites), statement, op, array.space, width)
+            statement = Statement(line_of(place.path, place.line), source)
+            self.sites[key] = PlainSite(len(self.sites), statement, op, array.space, width)
         return self.sites[key]
 
     # --- result

@@ -11,33 +11,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from memsim.errors import MemsimError
-from memsim.ptx.program import SourceLine
 
 HERE = str(Path(__file__).parent)
-
-
-@dataclass(frozen=True, slots=True)
-class PythonStatement:
-    """The line of Python that makes an access, in the role that an instruction has in a trace."""
-
-    text: str
-    source: SourceLine
-    address: int = -1  # it has none
-
-    @property
-    def line(self) -> int:
-        """Of the source."""
-        return self.source.line
-
-    @property
-    def column(self) -> int:
-        """Of the source."""
-        return self.source.column
-
-    @property
-    def name(self) -> str:
-        """Its name in explanations."""
-        return self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,10 @@ from memsim.arch.units import WARP
 from memsim.launch import Launch
 from memsim.model import GlobalCost, SharedCost
 from memsim.ptx.program import SourceLine
-from memsim.sketch.execute import CopySource, SketchChunk, SketchSite
-from memsim.sketch.place import PythonStatement, caller, line_of, shown_path, text_of
+from memsim.sketch.execute import SketchChunk
+from memsim.sketch.place import caller, line_of, shown_path, text_of
 from memsim.state.registers import from_array, from_bools
+from memsim.trace.plain_sites import CopySource, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Origin, Trace
 
@@ -121,7 +122,7 @@ def _analyzed(
     place = caller()
     file = shown_path(place.path)
     text = line_of(place.path, place.line)
-    site = SketchSite(0, PythonStatement(text, SourceLine(file, place.line, 0)), op, space, width)
+    site = PlainSite(0, Statement(text, SourceLine(file, place.line, 0)), op, space, width)
     recorder = Recorder()
     recorder.start_chunk(SketchChunk(np.arange(len(lanes)), WARP))
     if len(lanes):

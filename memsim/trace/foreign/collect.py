@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.launch import Launch
-from memsim.ptx.program import SourceLine
 from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
+from memsim.trace.plain_sites import PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.requests import NONE, SiteRequests
 from memsim.trace.site_records import note_of_folded
@@ -34,33 +34,6 @@ LISTING = "instructions"
 ALL_DYNAMIC = ("how much of its shared memory is dynamic (all of it is assumed to be)",)
 NO_BASE = "its generic addresses may be in shared or global memory; the trace does not tell"
 NO_SIDES = "the trace does not tell which of its two addresses is in shared memory"
-
-
-@dataclass(frozen=True, slots=True)
-class TracedOpcode:
-    """An instruction as the trace names it. text: pc, if known, and opcode."""
-
-    text: str
-    source: SourceLine | None = None
-    line: int = 0
-    column: int = 0
-    address: int = -1
-
-    @property
-    def name(self) -> str:
-        """Its name in explanations."""
-        return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class TracedSite:
-    """One memory instruction of the trace, in one space."""
-
-    index: int
-    instruction: TracedOpcode
-    op: str
-    space: str
-    width: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,7 +66,7 @@ class Collector:
         self.local_base = local_base
         self.waiting: dict[TracedInstruction, Batch] = {}
         self.count = 0
-        self.sites: dict[tuple[TracedInstruction, str], TracedSite] = {}
+        self.sites: dict[tuple[TracedInstruction, str], PlainSite] = {}
         self.uncounted: Counter[str] = Counter()
 
     def batch(self, instruction: TracedInstruction, block: int, warp: int) -> Batch:
@@ -176,12 +149,12 @@ class Collector:
         inside: NDArray[np.bool_] = (addresses >= base) & (addresses < base + WINDOW)
         return inside
 
-    def _site(self, instruction: TracedInstruction, space: str) -> TracedSite:
+    def _site(self, instruction: TracedInstruction, space: str) -> PlainSite:
         key = instruction, space
         if key not in self.sites:
-            statement = TracedOpcode(instruction.text, address=instruction.pc)
+            statement = Statement(instruction.text, address=instruction.pc)
             opcode = instruction.opcode
-            self.sites[key] = TracedSite(len(self.sites), statement, opcode.op, space, opcode.width)
+            self.sites[key] = PlainSite(len(self.sites), statement, opcode.op, space, opcode.width)
         return self.sites[key]
 
     def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> Trace:
