@@ -69,11 +69,20 @@ class Shape:
     waiting: list[int] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class MapPiece:
+    """A piece of the map: the state of each sector. Only those from `first` to `last` may be touched."""
+
+    states: np.ndarray
+    first: int
+    last: int
+
+
 class Marks:
     """Collects the footprint of a launch."""
 
     def __init__(self) -> None:
-        self.pieces: dict[int, np.ndarray] = {}
+        self.pieces: dict[int, MapPiece] = {}
         self.has_writes = False
         self.op = ""
         self.by_parts: dict[Any, Shape] = {}
@@ -85,9 +94,9 @@ class Marks:
     def footprint(self) -> Footprint:
         """The result so far."""
         self.mark()
-        pieces = self.pieces.values()
+        touched = [piece.states[piece.first : piece.last + 1] for piece in self.pieces.values()]
         return Footprint(
-            *(sum(int(np.count_nonzero(piece & bit)) for piece in pieces) for bit in (READ, WRITTEN))
+            *(sum(int(np.count_nonzero(states & bit)) for states in touched) for bit in (READ, WRITTEN))
         )
 
     def start_chunk(self) -> None:
@@ -166,19 +175,21 @@ class Marks:
         return self.by_content[key]
 
     def _mark(self, op: str, sectors: np.ndarray) -> None:
-        for number, places in in_pieces(sectors):
+        for number, places, first, last in in_pieces(sectors):
             piece = self.pieces.get(number)
             if piece is None:
                 if len(self.pieces) >= MOST_PIECES:
                     continue
-                piece = self.pieces[number] = np.zeros(1 << PIECE_BITS, np.uint8)
+                piece = self.pieces[number] = MapPiece(np.zeros(1 << PIECE_BITS, np.uint8), first, last)
+            piece.first, piece.last = min(piece.first, first), max(piece.last, last)
+            states = piece.states
             if not self.has_writes and op not in WRITES:
-                piece[places] = READ
+                states[places] = READ
                 continue
             if op in READS:
-                piece[places] = _AFTER_READ[piece[places]]
+                states[places] = _AFTER_READ[states[places]]
             if op in WRITES:
-                piece[places] = piece[places] | WRITTEN
+                states[places] = states[places] | WRITTEN
                 self.has_writes = True
 
 
@@ -186,16 +197,17 @@ class Marks:
 _AFTER_READ = np.array([READ, READ, WRITTEN, READ | WRITTEN], np.uint8)
 
 
-def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """(piece number, positions in it) of sectors [n], for each piece that has some."""
+def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray, int, int]]:
+    """(piece number, positions in it, none below this one, none above this one) of sectors [n], by piece."""
     if not len(sectors):
         return []
-    low, high = int(sectors.min()) >> PIECE_BITS, int(sectors.max()) >> PIECE_BITS
+    first, last = int(sectors.min()), int(sectors.max())
+    low, high = first >> PIECE_BITS, last >> PIECE_BITS
     if low == high:
-        return [(low, sectors & IN_PIECE)]
+        return [(low, sectors & IN_PIECE, first & IN_PIECE, last & IN_PIECE)]
     numbers = sectors >> PIECE_BITS
     there = range(low, high + 1) if high - low < MOST_PIECES else np.unique(numbers).tolist()
-    return [(number, sectors[numbers == number] & IN_PIECE) for number in there]
+    return [(number, sectors[numbers == number] & IN_PIECE, 0, IN_PIECE) for number in there]
 
 
 def _gap(values: np.ndarray) -> float:
