@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -57,3 +58,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not any(map(item.get_closest_marker, marks))]
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: the garbage collector leaves it out."""
+    gc.collect()
+    gc.freeze()
