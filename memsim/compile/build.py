@@ -71,12 +71,13 @@ def build(
     taken, ignored = for_nvrtc(options)
     kept = list(taken) if machine_code else [f"-arch={arch.replace('sm_', 'compute_')}", *taken]
     chip = arch if machine_code else None
-    names = Names(((source.true_name, source.name),))
-    first = run_nvrtc(source.text, source.true_name, kept, chip, instances=instances)
+    path = source.neutral_name if machine_code else source.true_name
+    names = Names(((path, source.name), (source.true_name, source.name)))
+    first = run_nvrtc(source.text, path, kept, chip, instances=instances)
     if first.ptx is not None:
         return _made(first, names, ignored, "")
-    device, second, notes = _set_aside(source, kept, chip, instances)
-    refused = _false_assertions(source, kept, chip) if second.ptx is not None and device.asserts else ""
+    device, second, notes = _set_aside(source, path, kept, chip, instances)
+    refused = _false_assertions(source, path, kept, chip) if second.ptx is not None and device.asserts else ""
     if second.ptx is not None and not refused:
         return _made(second, names, (*ignored, *notes), f", {SET_ASIDE}")
     if nvcc is not None:
@@ -85,7 +86,7 @@ def build(
         except MemsimError:
             pass  # NVRTC's error about the device code is more useful
     own = first if not needs_host(source.text, first.log) else second
-    log = rename(refused or own.log, source.true_name, source.name)
+    log = rename(rename(refused or own.log, path, source.name), source.true_name, source.name)
     missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
     raise compile_error(source.text, log, source.name, missing, instances)
 
@@ -100,20 +101,20 @@ def _made(program: NvrtcResult, names: Names, notes: Sequence[str], how: str) ->
 
 
 def _set_aside(
-    source: CompilerInput, options: Sequence[str], chip: str | None, instances: Sequence[str]
+    source: CompilerInput, path: str, options: Sequence[str], chip: str | None, instances: Sequence[str]
 ) -> tuple[DeviceCode, NvrtcResult, list[str]]:
     """NVRTC's output for the device code alone, with the instances that the source itself launches."""
     from memsim.source.launches import instances_of
 
     launched = list(instances) or list(instances_of(source.text))
-    device = device_code(source.text, source.true_name, source.folder, options, " ".join(launched))
+    device = device_code(source.text, path, source.folder, options, " ".join(launched))
 
     def run(chosen: Sequence[str], more: Sequence[str] = device.options) -> NvrtcResult:
-        return run_nvrtc(device.text, source.true_name, [*options, *more], chip, device.headers, chosen)
+        return run_nvrtc(device.text, path, [*options, *more], chip, device.headers, chosen)
 
     program = run(launched)
     if program.ptx is None and DYNAMIC in program.log:
-        device = with_constants(device, source.true_name, program.log)
+        device = with_constants(device, path, program.log)
         program = run(launched)
     if program.ptx is None and DYNAMIC in program.log:
         # nvcc folds a host constant in device code, NVRTC does not.
@@ -133,7 +134,7 @@ def _set_aside(
     return device, program, notes
 
 
-def _false_assertions(source: CompilerInput, options: Sequence[str], chip: str | None) -> str:
+def _false_assertions(source: CompilerInput, path: str, options: Sequence[str], chip: str | None) -> str:
     """What NVRTC says of assertions outside of functions that are false.
 
     They are compiled by themselves: what they name may be of the host, and no kernel needs it. One that the
@@ -141,9 +142,9 @@ def _false_assertions(source: CompilerInput, options: Sequence[str], chip: str |
     """
 
     def log_of(asserted: Assertion) -> str:
-        device = device_code(source.text, source.true_name, source.folder, options, asserted=asserted)
+        device = device_code(source.text, path, source.folder, options, asserted=asserted)
         chosen = [*options, *device.options]
-        return run_nvrtc(device.text, source.true_name, chosen, chip, device.headers).log
+        return run_nvrtc(device.text, path, chosen, chip, device.headers).log
 
     log = log_of(EVERY)
     if only_false_assertions(log):

@@ -1,6 +1,6 @@
 """Display names of files: the compiler knows true paths, people know the names that they passed.
 
-Bytes of a cubin keep the true paths in its line tables; `Names` maps them.
+A cubin keeps the compiler's paths in its line tables; `Names` maps them.
 """
 
 from __future__ import annotations

@@ -35,6 +35,15 @@ class CompilerInput:
         """Its absolute path, as compilers report it."""
         return (self.folder / Path(self.name).name).as_posix()
 
+    @property
+    def neutral_name(self) -> str:
+        """The path under which NVRTC makes machine code, in a folder that does not exist.
+
+        Line tables contain it, so a cubin is the same wherever its source lies, unless headers beside it have
+        code. They are found in `folder`, which is the first of the include folders.
+        """
+        return Path(self.folder.anchor, "memsim-source", Path(self.name).name).as_posix()
+
 
 @dataclass(frozen=True, slots=True)
 class Built:

@@ -1,6 +1,8 @@
 """Compiles CUDA C++ to a cubin: the machine code of one chip.
 
-A cubin's line tables contain true paths, so its bytes depend on the folder; code, constants and sizes do not.
+A cubin's line tables contain paths: those of headers as they are, so that its bytes depend on the folder if a
+header of the user's has code; that of the source itself in a folder of no meaning. Code, constants and sizes
+do not depend on the folder.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from memsim.compile import Compiled, compile_cubin, compile_cuda
 from memsim.compile import nvrtc as nvrtc_module
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
+from memsim.sass.disassemble import disassemble
 
 SCALE = """\
 extern "C" __global__ void scale(float *x, int n)
@@ -85,7 +87,25 @@ def test_the_same_source_makes_the_same_bytes(tmp_path: Path) -> None:
 def test_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
     here, there = (compile_cubin(write(tmp_path / folder)) for folder in ("here", "there/and/deeper"))
     assert code(here) == code(there)
-    assert here.code != there.code  # the line tables say where files are
+    assert here.code != there.code  # the line tables say where the header is
+
+
+@pytest.mark.parametrize("text", [GOOD, HOST], ids=["device code", "host code set aside"])
+def test_a_file_without_headers_of_its_own_makes_the_same_cubin_in_every_folder(
+    tmp_path: Path, text: str
+) -> None:
+    made = []
+    for folder in (tmp_path / "here", tmp_path / "there" / "and" / "deeper"):
+        folder.mkdir(parents=True)
+        (folder / "scale.cu").write_text(text)
+        made.append(compile_cubin(folder / "scale.cu", compiler="nvrtc"))
+    assert made[0].code == made[1].code
+    listing = disassemble(made[0].code)
+    (file,) = set(re.findall(r'//## File "([^"]+)"', listing))
+    assert [compiled.names.name_of(file) for compiled in made] == [
+        (tmp_path / "here" / "scale.cu").as_posix(),
+        (tmp_path / "there" / "and" / "deeper" / "scale.cu").as_posix(),
+    ]
 
 
 def test_inlined_functions_of_a_header_compile(tmp_path: Path) -> None:
@@ -116,9 +136,11 @@ def test_files_have_names(tmp_path: Path) -> None:
     assert compile_cubin(GOOD).names.name_of((Path.cwd() / "kernel.cu").as_posix()) == "kernel.cu"
 
 
-def test_true_places_are_in_the_line_tables(tmp_path: Path) -> None:
+def test_true_places_of_headers_are_in_the_line_tables(tmp_path: Path) -> None:
     source = write(tmp_path)
-    assert str(tmp_path).encode() in compile_cubin(source, name="kernels/scale.cu").code
+    made = compile_cubin(source, name="kernels/scale.cu").code
+    assert str(tmp_path).encode() in made
+    assert str(source).encode() not in made
 
 
 def test_headers_come_along(tmp_path: Path) -> None:
