@@ -6,14 +6,14 @@ They report the accessed addresses to the machine and, if data is wanted, move i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.op import Address, Form, Op, Operand, Predicate
+from memsim.isa.op import Address, Form, Op, Operand, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.state.constant_bank import ConstantBytes
@@ -74,6 +74,11 @@ class MemoryMachine(Protocol):
 #: Executes an instruction: (machine, op, executing lanes, whether data is wanted).
 Run = Callable[[MemoryMachine, Op, Any, bool], None]
 
+#: Moves data: (machine, op, the bytes of the space, address, lanes).
+Move = Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None]
+#: The addresses of an access are unknown: (machine, op, why, lanes, spaces).
+Forget = Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None]
+
 #: Modifiers that do not affect addresses: cache policies, scopes, memory orders.
 HINTS = frozenset(
     {
@@ -81,6 +86,16 @@ HINTS = frozenset(
         "CONSTANT",
         "STRONG",
         "WEAK",
+        "RELAXED",
+        "ACQUIRE",
+        "RELEASE",
+        "MMIO",
+        "PRIVATE",
+        "U",
+        "ZD",
+        "SPARSE",
+    }
+    | {
         "GPU",
         "SYS",
         "CTA",
@@ -92,19 +107,9 @@ HINTS = frozenset(
         "LU",
         "NA",
         "EU",
-    }
-    | {
         "LTC64B",
         "LTC128B",
         "LTC256B",
-        "PRIVATE",
-        "MMIO",
-        "RELAXED",
-        "ACQUIRE",
-        "RELEASE",
-        "U",
-        "ZD",
-        "SPARSE",
     }
 )
 _ELEMENTS: dict[str, tuple[type, int]] = {
@@ -137,6 +142,22 @@ def shape_of(form: Form) -> tuple[type, int, int]:
 def register_count(form: Form) -> int:
     """Registers that hold the data."""
     return 4 if "128" in form.modifiers else 2 if "64" in form.modifiers else 1
+
+
+def slots_of(register: Register, count: int) -> list[int | None]:
+    """The slots of consecutive registers; None for RZ."""
+    return [None if register.slot is None else register.slot + i for i in range(count)]
+
+
+def unknown_results(slots: Sequence[int | None]) -> Forget:
+    """For `framed`: what registers would have got becomes unknown."""
+
+    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+        for slot in slots:
+            if slot is not None:
+                machine.write(slot, poison, active)
+
+    return forget
 
 
 def address_of(form: Form) -> tuple[int, Address]:
@@ -189,16 +210,15 @@ def framed(
     space: str,
     kind: str,
     width: int,
-    move: Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None] | None,
-    forget: Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None],
+    move: Move,
+    forget: Forget,
     lanes: int = WARP,
     generic: GenericAtomic | None = None,
 ) -> Run:
     """The execution frame of memory instructions.
 
-    move: (machine, op, the bytes of the space, address, lanes): moves the data. forget: (machine, op, why,
-    lanes, spaces): the accessed addresses are unknown. lanes: only so many of a warp supply an address.
-    generic: of an atomic, its kinds in shared memory if its address is generic.
+    lanes: only so many of a warp supply an address. generic: of an atomic, its kinds in shared memory if its
+    address is generic.
     """
     read = effective(form, address_of(form)[1], binder, space in ("global", "generic"))
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
@@ -209,11 +229,11 @@ def framed(
         try:
             address = read(machine.slots)
         except Poisoned as unknown:
-            poison = unknown.poison.through(op)
-            for where in GENERIC if space == "generic" else (space,):
+            poison, spaces = unknown.poison.through(op), GENERIC if space == "generic" else (space,)
+            for where in spaces:
                 machine.lose(op, kind, where, width, poison, active)
             if active is not False:
-                forget(machine, op, poison, active, GENERIC if space == "generic" else (space,))
+                forget(machine, op, poison, active, spaces)
             return
         if space == "generic":
             pieces = machine.resolve(address, active)
@@ -232,11 +252,12 @@ def framed(
             if outside is not False:
                 forget(machine, op, Poison(OUTSIDE, op), outside, ())
                 part = both(part, invert(outside))
+            if not data or part is False:
+                continue
             if name == "elsewhere":
-                if data and move is not None and part is not False:
-                    store, place = machine.elsewhere(at, part)
-                    move(machine, op, store, place, part)
-            elif data and move is not None and part is not False:
+                store, place = machine.elsewhere(at, part)
+                move(machine, op, store, place, part)
+            else:
                 move(machine, op, constants if name == "constant" else machine.memory.space(name), at, part)
 
     return run

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.access import address_of, register_count, shape_of
+from memsim.isa.access import Move, address_of, register_count, shape_of, slots_of
 from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements, spread, updated
 from memsim.isa.memory import storing
 from memsim.isa.op import Effect, Form, Op, Register
@@ -25,8 +25,6 @@ from memsim.state.address_spaces import SHARED_WINDOW
 from memsim.state.registers import Poison, Poisoned, both, invert, plus, unsigned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
-
-Move = Callable[[Any, Op, SpaceBytes, Int, Any], None]
 
 
 def _data(form: Form) -> Register:
@@ -71,8 +69,7 @@ def async_opcode(name: str, kind: str) -> Callable[[Any], Any]:
 def build_async_store(form: Form, binder: Binder) -> Any:
     element, count, width = shape_of(form)
     source = _data(form)
-    slots = [None if source.slot is None else source.slot + i for i in range(count)]
-    return _asynchronous(form, binder, "async_store", width, storing(slots, element))
+    return _asynchronous(form, binder, "async_store", width, storing(slots_of(source, count), element))
 
 
 @async_opcode("REDAS", "async_reduction")

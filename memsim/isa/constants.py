@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import MemoryMachine, Run, load_widths, shape_of
+from memsim.isa.access import MemoryMachine, Run, load_widths, shape_of, slots_of
 from memsim.isa.op import Constant, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
@@ -53,7 +53,7 @@ def indexed_constant(
     assert source.register is not None
     read = binder.word(source.register)
     content = ConstantBytes(binder.banks.get(source.bank, b""))
-    slots = [None if target.slot is None else target.slot + i for i in range(count)]
+    slots = slots_of(target, count)
     size = np.dtype(element).itemsize
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:

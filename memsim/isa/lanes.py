@@ -72,9 +72,6 @@ def mask_word(bits: np.ndarray) -> np.ndarray:
     return found
 
 
-lanes = {"effect": Effect.LANES}
-
-
 def only(form: Form, *modes: str) -> str:
     """The form's single modifier, which must be one of `modes`."""
     if len(form.modifiers) != 1 or form.modifiers[0] not in modes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import MemoryMachine, Run, forget_memory, framed
+from memsim.isa.access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
 from memsim.isa.op import Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
@@ -56,7 +56,7 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
     target = form.operands[0]
     if not isinstance(target, Register):
         raise Unsupported(form.name)
-    slots = [None if target.slot is None else target.slot + i for i in range(count)]
+    slots = slots_of(target, count)
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for matrix, slot in enumerate(slots):
@@ -72,9 +72,7 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
                 machine.write(slot, unknown.poison.through(op), machine.mask)
 
     def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
-        for slot in slots:
-            if slot is not None:
-                machine.write(slot, poison, machine.mask)
+        unknown_results(slots)(machine, op, poison, machine.mask, spaces)
 
     return framed(form, binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
 

@@ -13,6 +13,7 @@ import numpy as np
 from memsim.isa.access import (
     SPACES,
     MemoryMachine,
+    Move,
     Run,
     address_of,
     effective,
@@ -21,6 +22,8 @@ from memsim.isa.access import (
     load_widths,
     register_count,
     shape_of,
+    slots_of,
+    unknown_results,
 )
 from memsim.isa.op import Effect, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
@@ -28,7 +31,7 @@ from memsim.isa.registry import Unsupported, opcode
 from memsim.isa.spills import load_spilled, store_spilled
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
-from memsim.state.registers import Poison, Poisoned, both, from_array, from_bools, invert, plus, to_array
+from memsim.state.registers import Poisoned, both, from_array, from_bools, invert, plus, to_array
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 
@@ -56,7 +59,7 @@ def build_load(form: Form, binder: Binder) -> Run:
     place, _ = address_of(form)
     if not isinstance(target, Register) or place != 1 or len(form.operands) != 2:
         raise Unsupported(form.name)
-    slots = [None if target.slot is None else target.slot + i for i in range(count)]
+    slots = slots_of(target, count)
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
@@ -84,12 +87,7 @@ def build_load(form: Form, binder: Binder) -> Run:
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)
 
-    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
-        for slot in slots:
-            if slot is not None:
-                machine.write(slot, poison, active)
-
-    return framed(form, binder, SPACES[form.opcode[2:]], "load", width, move, forget)
+    return framed(form, binder, SPACES[form.opcode[2:]], "load", width, move, unknown_results(slots))
 
 
 def word_of(array: np.ndarray) -> Any:
@@ -116,15 +114,13 @@ def build_store(form: Form, binder: Binder) -> Run:
     source = form.operands[1]
     if not isinstance(source, Register):
         raise Unsupported(form.name)
-    slots = [None if source.slot is None else source.slot + i for i in range(count)]
+    slots = slots_of(source, count)
     is_spill = form.opcode == "STL" and np.dtype(element).itemsize < 4
     move = storing(slots, element, is_spill)
     return framed(form, binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
 
 
-def storing(
-    slots: Sequence[int | None], element: type, is_spill: bool = False
-) -> Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None]:
+def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) -> Move:
     """What moves registers to memory, each an element; None as a slot is zero.
 
     is_spill: of words that are stored by a piece, what nobody wrote is zero.

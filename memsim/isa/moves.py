@@ -5,13 +5,14 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
-from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers, halved
+from memsim.isa.readers import Binder, IntReader, Registers, halved
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import or_zero
 from memsim.state.registers import choose, fit, from_array, from_bools, plus, to_array, unsigned
@@ -61,11 +62,7 @@ def build_permute(form: Form, binder: Binder) -> Compute:
     def compute(r: Registers) -> Int:
         choice = s(r)
         if named is not None:
-            choice = (
-                named[choice & 3]
-                if type(choice) is int
-                else from_array(np.array(named)[to_array(choice) & 3])
-            )
+            choice = from_array(np.array(named)[to_array(choice) & 3])
         low, high = x(r), y(r)
         if choice == 0x3210 or (type(choice) is int and choice & 0xFFFF == 0x3210):
             return fit(low, 32)
@@ -100,61 +97,33 @@ def by_constant(low: Int, high: Int, selector: int) -> Int:
     return total
 
 
-def _selected(form: Form) -> dict[int, int]:
+def _widths(form: Form) -> dict[int, int]:
     return {0: 2, 1: 2, 2: 2} if "64" in form.modifiers else {}
 
 
-@opcode("SEL", "USEL", "FSEL", widths=_selected)
+@opcode("SEL", "USEL", "FSEL", widths=_widths)
 def build_select(form: Form, binder: Binder) -> Compute:
-    given = known(form, "FTZ", "64")
+    bits = 64 if "64" in known(form, "FTZ", "64") else 32
     a, b, condition = form.operands[1:4]
-    if form.opcode == "FSEL":
-        return float_select(form, binder)
-    if "64" in given:
-        return _pair_select(binder.pair(a), binder.pair(b), binder.predicate(condition))
-    x, y, which = binder.word(a), binder.word(b), binder.predicate(condition)
+    read: Callable[[Operand], Any] = binder.pair if bits == 64 else binder.word
+    read = binder.single if form.opcode == "FSEL" else read
+    x, y, which = read(a), read(b), binder.predicate(condition)
 
-    def compute(r: Registers) -> Any:
-        choice = which(r)
-        if choice is True:
-            return fit(x(r), 32)
-        if choice is False:
-            return fit(y(r), 32)
-        return choose(choice, fit(x(r), 32), fit(y(r), 32))
+    def side(value: Any) -> Any:
+        return value if isinstance(value, np.ndarray) else fit(value, bits)
 
-    return compute
-
-
-def _pair_select(x: IntReader, y: IntReader, which: PredicateReader) -> Compute:
     def compute(r: Registers) -> Any:
         choice = which(r)
         if isinstance(choice, bool):
-            return halved(x(r) if choice else y(r))
-        return halved(choose(choice, fit(x(r), 64), fit(y(r), 64)))
+            found = side(x(r) if choice else y(r))
+        else:
+            found = choose(choice, side(x(r)), side(y(r)))
+        return halved(found) if bits == 64 else found
 
     return compute
 
 
-def float_select(form: Form, binder: Binder) -> Compute:
-    a, b, condition = form.operands[1:4]
-    x, y, which = binder.single(a), binder.single(b), binder.predicate(condition)
-
-    def compute(r: Registers) -> Any:
-        choice = which(r)
-        if choice is True:
-            return x(r)
-        if choice is False:
-            return y(r)
-        return choose(choice, x(r), y(r))
-
-    return compute
-
-
-def _moved(form: Form) -> dict[int, int]:
-    return {0: 2, 1: 2} if "64" in form.modifiers else {}
-
-
-@opcode("MOV", "UMOV", widths=_moved)
+@opcode("MOV", "UMOV", widths=_widths)
 def build_move(form: Form, binder: Binder) -> Compute:
     given = known(form, "U32", "64")
     source = form.operands[1]
@@ -191,9 +160,7 @@ def build_predicates_to_register(form: Form, binder: Binder) -> Compute:
     shift = 8 * part_number(target)
     first = PREDICATE if form.opcode == "P2R" else UNIFORM_PREDICATE
     kept = binder.word(base)
-    readers = [
-        (number, binder.predicate(Predicate(first + number))) for number in range(7) if bits >> number & 1
-    ]
+    readers = [(number, binder.predicate(Predicate(first + number))) for number in named_by(bits)]
 
     def compute(r: Registers) -> Int:
         total: Int = and_ints(fit(kept(r), 32), ~(bits << shift))
@@ -202,6 +169,11 @@ def build_predicates_to_register(form: Form, binder: Binder) -> Compute:
         return fit(total, 32)
 
     return compute
+
+
+def named_by(mask: int) -> list[int]:
+    """The predicates in a mask, by number."""
+    return [number for number in range(7) if mask >> number & 1]
 
 
 def part_number(operand: Any) -> int:
@@ -214,7 +186,7 @@ def _predicates_written(form: Form) -> list[int]:
     """The predicates in R2P's mask."""
     mask = form.operands[2]
     bits = mask.value if isinstance(mask, Immediate) and isinstance(mask.value, int) else 0x7F
-    return [PREDICATE + number for number in range(7) if bits >> number & 1]
+    return [PREDICATE + number for number in named_by(bits)]
 
 
 @opcode("R2P", results="", written=_predicates_written)
@@ -225,16 +197,11 @@ def build_register_to_predicates(form: Form, binder: Binder) -> Compute:
         raise Unsupported(form.name)
     read = binder.word(Register(source.slot))
     shift = 8 * part_number(source)
-    bits = binder.literal(mask) & 0x7F
-    numbers = [number for number in range(7) if bits >> number & 1]
+    numbers = named_by(binder.literal(mask))
 
     def compute(r: Registers) -> Any:
-        value = fit(read(r), 32)
-        if type(value) is int:
-            found: tuple[Any, ...] = tuple(bool(value >> (number + shift) & 1) for number in numbers)
-        else:
-            array = to_array(value)
-            found = tuple(from_bools((array >> (number + shift)) & 1 == 1) for number in numbers)
-        return found if len(found) != 1 else found[0]
+        array = to_array(fit(read(r), 32))
+        found = [from_bools(array >> number + shift & 1 == 1) for number in numbers]
+        return tuple(found) if len(found) != 1 else found[0]
 
     return compute

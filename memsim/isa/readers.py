@@ -96,7 +96,7 @@ class Binder:
         if isinstance(operand, Register):
             return _changed(self._bits(operand), operand)
         if isinstance(operand, Constant):
-            return _changed(self._of_bank(operand), operand)
+            return _changed(self._word_of_bank(operand), operand)
         value = self.symbol(operand) if isinstance(operand, Symbolic) else self.literal(operand)
         return lambda r: value
 
@@ -137,13 +137,17 @@ class Binder:
             return _piece(slot, register.part)
         return lambda r: ints(r[slot], 32)
 
-    def _of_bank(self, operand: Constant) -> IntReader:
-        if operand.register is not None and operand.register.slot is not None:
-            raise Unsupported("a constant with an index")
+    def _word_of_bank(self, operand: Constant) -> IntReader:
         if operand.part:
             raise Unsupported(f"part {operand.part} of a constant")
+        return self._of_bank(operand)
+
+    def _of_bank(self, operand: Constant, size: int = 4) -> IntReader:
+        """Bytes of a constant bank at a fixed place."""
+        if operand.register is not None and operand.register.slot is not None:
+            raise Unsupported("a constant with an index")
         try:
-            value = self.constant(operand.bank, operand.offset, 4)
+            value = self.constant(operand.bank, operand.offset, size)
         except Poisoned as unknown:
             return _raising(unknown.poison)
         return lambda r: value
@@ -156,11 +160,7 @@ class Binder:
             low = operand.slot
             return _changed(lambda r: joined(ints(r[low], 32), ints(r[low + 1], 32)), operand)
         if isinstance(operand, Constant):
-            try:
-                value = self.constant(operand.bank, operand.offset, 8)
-            except Poisoned as unknown:
-                return _raising(unknown.poison)
-            return _changed(lambda r: value, operand)
+            return _changed(self._of_bank(operand, 8), operand)
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
             number = wrap_int(operand.value, 32)
             number = number if signed else number & 0xFFFFFFFF
@@ -172,46 +172,30 @@ class Binder:
     def single(self, operand: Operand) -> FloatReader:
         """A float32."""
         if isinstance(operand, Immediate):
-            value = operand.value
-            number = (
-                np.array([[value & 0xFFFFFFFF]], np.uint32).view(np.float32)
-                if isinstance(value, int)
-                else np.array([[value]], np.float32)
-            )
-            return lambda r: number
+            return _fixed(operand.value, np.float32)
         if isinstance(operand, Constant):
-            bits = self._of_bank(operand)
+            bits = self._word_of_bank(operand)
             return _signed(lambda r: floats(bits(r), np.float32), operand)
-        if isinstance(operand, Register):
-            slot = operand.slot
-            if slot is None:
-                zero = np.zeros((1, 1), np.float32)
-                return _signed(lambda r: zero, operand)
-            if operand.part in ("H0_H0", "H1_H1"):
-                half = self.halves(operand)
-                return lambda r: half(r)[0].astype(np.float32)
-            if operand.part:
-                raise Unsupported(f"part {operand.part} of a float")
-            return _signed(lambda r: floats(r[slot], np.float32), operand)
-        raise Unsupported(f"operand {operand}")
+        if not isinstance(operand, Register):
+            raise Unsupported(f"operand {operand}")
+        slot = operand.slot
+        if slot is None:
+            return _signed(_fixed(0.0, np.float32), operand)
+        if operand.part in ("H0_H0", "H1_H1"):
+            half = self.halves(operand)
+            return lambda r: half(r)[0].astype(np.float32)
+        if operand.part:
+            raise Unsupported(f"part {operand.part} of a float")
+        return _signed(lambda r: floats(r[slot], np.float32), operand)
 
     def double(self, operand: Operand) -> FloatReader:
         """A float64: a register pair, or the float64 nearest to an immediate."""
         if isinstance(operand, Immediate):
-            value = operand.value
-            number = (
-                np.array([[(value & 0xFFFFFFFF) << 32]], np.uint64).view(np.float64)
-                if isinstance(value, int)
-                else np.array([[value]], np.float64)
-            )
-            return lambda r: number
-        if isinstance(operand, Constant):
-            bits = self.pair(Constant(operand.bank, operand.offset))
-            return _signed(lambda r: to_double(bits(r)), operand)
-        if isinstance(operand, Register):
-            bits = self.pair(Register(operand.slot))
-            return _signed(lambda r: to_double(bits(r)), operand)
-        raise Unsupported(f"operand {operand}")
+            return _fixed(operand.value, np.float64)
+        if not isinstance(operand, (Register, Constant)):
+            raise Unsupported(f"operand {operand}")
+        bits = self.pair(_bare(operand))
+        return _signed(lambda r: to_double(bits(r)), operand)
 
     def halves(
         self, operand: Operand, bf16: bool = False
@@ -221,23 +205,18 @@ class Binder:
         `.H0_H0` and `.H1_H1` read one of them twice.
         """
         if isinstance(operand, Immediate):
-            high = float(operand.value)
-            low = high if operand.second is None else operand.second
             if isinstance(operand.value, int):
-                word = operand.value
-                both = _halves(np.array([[word]], np.int64), bf16)
+                both = _halves(np.array([[operand.value]], np.int64), bf16)
             else:
-                both = (np.array([[low]], np.float32), np.array([[high]], np.float32))
+                low = operand.value if operand.second is None else operand.second
+                both = np.array([[low]], np.float32), np.array([[operand.value]], np.float32)
             return lambda r: both
         if not isinstance(operand, (Register, Constant)):
             raise Unsupported(f"operand {operand}")
         part = operand.part
         if part not in ("", "H0_H0", "H1_H1", "H1_H0"):
             raise Unsupported(f"part {part} of two halves")
-        if isinstance(operand, Register):
-            bits = self._bits(Register(operand.slot))
-        else:
-            bits = self._of_bank(Constant(operand.bank, operand.offset))
+        bits = self.word(_bare(operand))
 
         def read(r: Registers) -> tuple[np.ndarray, np.ndarray]:
             low, high = _halves(to_array(bits(r)), bf16)
@@ -256,7 +235,7 @@ class Binder:
     def predicate(self, operand: Operand) -> PredicateReader:
         """A predicate, possibly negated; for `R2.SIGN`, the sign of a register."""
         if isinstance(operand, Register) and operand.part == "SIGN":
-            read = self._bits(Register(operand.slot))
+            read = self.word(_bare(operand))
             return lambda r: invert(is_negative(read(r))) if operand.inverted else is_negative(read(r))
         if not isinstance(operand, Predicate):
             raise Unsupported(f"operand {operand}")
@@ -285,6 +264,22 @@ def _raising(poison: Poison) -> Callable[[Registers], Any]:
         raise Poisoned(poison)
 
     return read
+
+
+def _fixed(value: int | float, dtype: type) -> FloatReader:
+    """A constant; an integer is the upper word of its bits."""
+    number: np.ndarray = np.array([[value]], dtype)
+    if isinstance(value, int):
+        size = number.itemsize
+        number = np.array([[(value & 0xFFFFFFFF) << 8 * (size - 4)]], f"u{size}").view(dtype)
+    return lambda r: number
+
+
+def _bare(operand: Register | Constant) -> Register | Constant:
+    """An operand without sign, inversion and part."""
+    if isinstance(operand, Register):
+        return Register(operand.slot)
+    return Constant(operand.bank, operand.offset, operand.register)
 
 
 def _changed(read: IntReader, operand: Register | Constant) -> IntReader:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.access import slots_of
 from memsim.isa.op import Effect, Form, Immediate, Register, Special
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
@@ -32,12 +33,7 @@ def build_fetch(form: Form, binder: Binder) -> Any:
         raise Unsupported(form.name)
     channels = [channel for channel in range(4) if int(mask) >> channel & 1]
     at, which = binder.word(index), binder.pair(handle)
-    slots = [
-        None if target.slot is None else target.slot + i
-        for target in operands[:2]
-        if isinstance(target, Register)
-        for i in range(2)
-    ]
+    slots = [slot for target in operands[:2] if isinstance(target, Register) for slot in slots_of(target, 2)]
 
     def run(machine: Any, op: Any, active: Any, data: bool) -> None:
         machine.uncounted("texture fetches", active)
