@@ -49,10 +49,10 @@ class SpaceBytes:
         return self._views[dtype]
 
     def positions(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
-        """Element index of each thread, 0 for inactive ones; broadcasts to (B, T)."""
+        """Element index of each thread, for inactive ones that of an active one; broadcasts to (B, T)."""
         index: np.ndarray = to_array(address) - self.base
         index >>= np.dtype(dtype).itemsize.bit_length() - 1
-        return index if active is True else index * to_bools(active)
+        return of_active(index, active)
 
     def of_rows(self, rows: np.ndarray) -> SpaceBytes:
         """The same bytes, with each thread accessing the given row, int64 [B, T]."""
@@ -102,7 +102,7 @@ class SpaceBytes:
         if (np.diff(of_threads) != size).any():
             return None
         first = (address.u.array + (address.s + int(of_threads[0]) - self.base)) // size
-        places = first if active is True else first * to_bools(active)
+        places = of_active(first, active)
         found: np.ndarray = np.lib.stride_tricks.sliding_window_view(view, threads)[places[:, 0]]
         return found
 
@@ -238,6 +238,19 @@ class SpaceBytes:
             return
         mask = np.broadcast_to(to_bools(active), self.shape)
         view[rows[mask], index[mask]] = values[mask]
+
+
+def of_active(index: np.ndarray, active: bool | Part) -> np.ndarray:
+    """Places, with those of inactive threads replaced by that of the first active one; 0 if there is none.
+
+    What inactive threads load then is within the bounds of what the others load.
+    """
+    if active is True:
+        return index
+    mask = to_bools(active)
+    first = np.unravel_index(int(mask.argmax()), mask.shape)
+    one = index[tuple(place % size for place, size in zip(first, index.shape))] * mask[first]
+    return one + (index - one) * mask  # type: ignore[no-any-return]
 
 
 def loaded(array: np.ndarray) -> Any:

@@ -40,3 +40,31 @@ def test_the_last_row_ends_with_the_memory() -> None:
     first = np.array([[0], [len(elements) - THREADS]])
     address = Sum(BASE, u=Part(4 * first), v=Part(4 * np.arange(THREADS)[None, :]))
     assert np.array_equal(memory.load(address, np.int32, True), elements[first + np.arange(THREADS)])
+
+
+@pytest.mark.parametrize("space", ["one", "block"])
+@pytest.mark.parametrize("active", [SOME_ROWS, SOME_LANES])
+@pytest.mark.parametrize("step", [0, 1, 3])
+def test_others_load_what_an_active_thread_loads(space: str, active: Part, step: int) -> None:
+    """So what is at the beginning of the memory does not widen the bounds of what is loaded."""
+    memory = SpaceBytes(
+        np.zeros((1 if space == "one" else ROWS, 1 << 12), np.uint8), BASE, (ROWS, THREADS), space
+    )
+    elements = memory.view(np.int32)
+    elements[:] = np.arange(elements.shape[1])
+    elements[:, 0] = 1 << 30
+    first = np.arange(1, ROWS + 1)[:, None] * THREADS
+    first[~np.broadcast_to(to_bools(active), (ROWS, THREADS)).any(1)] = -(1 << 40)
+    address = Sum(BASE, u=Part(first * 4), v=Part(4 * step * np.arange(THREADS)[None, :]))
+    found = memory.load(address, np.int32, active)
+    lanes = np.broadcast_to(to_bools(active), (ROWS, THREADS))
+    of_active = np.broadcast_to(found, lanes.shape)[lanes]
+    assert np.array_equal(of_active, (first + step * np.arange(THREADS))[lanes])
+    assert found.min() >= of_active.min()
+    assert found.max() <= of_active.max()
+
+
+def test_nobody_reads() -> None:
+    memory = SpaceBytes(DATA[None].copy(), BASE, (ROWS, THREADS), "one")
+    address = Sum(-BASE, v=Part(4 * np.arange(THREADS)[None, :]))
+    assert not memory.positions(address, np.int32, False).any()
