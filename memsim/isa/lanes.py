@@ -6,6 +6,7 @@ A uniform register has one value per warp, stored as the same value in each lane
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from memsim.isa.readers import Binder, Registers, halved
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import Partial
 from memsim.state.registers import (
+    Part,
     Poison,
     Poisoned,
     Sum,
@@ -92,14 +94,31 @@ def build_shuffle(form: Form, binder: Binder) -> Compute:
     by, clamp = binder.word(b), binder.word(c)
 
     def compute(r: Registers, warps: Warps) -> Any:
-        lane = (np.arange(warps.threads) % 32)[None, :]
-        distance, limits = to_array(fit(by(r), 32)) & 31, to_array(fit(clamp(r), 32))
-        source, valid = source_lane(mode, lane, distance, limits & 31, (limits >> 8) & 31)
-        return from_bools(valid), gathered(
-            0 if slot is None else r[slot], np.where(valid, source, lane), warps
-        )
+        distance, limits = fit(by(r), 32), fit(clamp(r), 32)
+        if type(distance) is int and type(limits) is int:
+            valid, source = sources_in_any_warp(mode, distance, limits, warps.threads)
+        else:
+            valid, source = sources(mode, to_array(distance), to_array(limits), warps.threads)
+        return valid, gathered(0 if slot is None else r[slot], source, warps)
 
     return compute
+
+
+def sources(
+    mode: str, distance: np.ndarray, limits: np.ndarray, threads: int
+) -> tuple[bool | Part, np.ndarray]:
+    """(lanes whose source is inside their segment, the lane that each reads from, itself if not)."""
+    lane = (np.arange(threads) % WARP)[None, :]
+    source, valid = source_lane(mode, lane, distance & 31, limits & 31, (limits >> 8) & 31)
+    return from_bools(valid), np.where(valid, source, lane)
+
+
+@lru_cache(maxsize=256)
+def sources_in_any_warp(
+    mode: str, distance: int, limits: int, threads: int
+) -> tuple[bool | Part, np.ndarray]:
+    """As `sources`, with the same operands in all lanes."""
+    return sources(mode, np.array([[distance]]), np.array([[limits]]), threads)
 
 
 def source_lane(
@@ -134,7 +153,7 @@ def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
     if array.shape[1] == 1:
         return value
     if source.shape[0] == 1 and (source.reshape(-1, 32) == source[0, :32]).all():
-        moved = array.reshape(-1, 32)[:, source[0, :32]].reshape(array.shape)
+        moved = array.reshape(-1, WARP).take(source[0, :WARP], axis=1, mode="clip").reshape(array.shape)
         return moved if isinstance(value, np.ndarray) else from_array(moved)
     rows = max(array.shape[0], source.shape[0])
     of_lanes = np.broadcast_to(by_warp(array, warps), (rows, warps.threads // 32, 32))

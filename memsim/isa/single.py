@@ -20,7 +20,7 @@ from memsim.isa.readers import Binder, from_double, half_bits, joined, sources, 
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.state.fma import fma32
 from memsim.state.order import higher, lower, saturated
-from memsim.state.registers import Part, from_array, from_bools, invert, to_bools
+from memsim.state.registers import Part, from_array, from_bools, from_floats, invert, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum, to_bf16
 
 Registers = list[Any]
@@ -93,7 +93,8 @@ def build_add(form: Form, binder: Binder) -> Compute:
         raise Unsupported(form.name)
     values = sources(binder.single, form, 2)
     operation = np.add if mode == "rn" else wide(lambda a, b: odd_sum(a, b, mode), mode)
-    return finish(form, operation, *values)
+    add = finish(form, operation, *values)
+    return lambda r: from_floats(add(r))
 
 
 @opcode("FMUL")
@@ -154,7 +155,7 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
         if "FTZ" in given:
             x, y = flushed(x), flushed(y)
         found = pick(x, y, smaller(r), given)
-        return with_signs(found, signs[0](r), signs[1](r)) if "XORSIGN" in given else found
+        return from_floats(with_signs(found, signs[0](r), signs[1](r)) if "XORSIGN" in given else found)
 
     return compute
 

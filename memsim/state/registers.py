@@ -391,6 +391,20 @@ def floats(value: Any, dtype: type) -> np.ndarray:
     raise poisoned(value)
 
 
+def from_floats(array: np.ndarray) -> np.ndarray:
+    """Floats of all threads in their smallest shape: a column if the lanes of each row agree bit by bit.
+
+    They do after a reduction by shuffles. Most often the first row tells that they do not.
+    """
+    if array.shape[1] == 1:
+        return array
+    bits = array.view(_SAME_SIZE[array.dtype.itemsize])
+    if (bits[0] != bits[0, 0]).any() or (bits != bits[:, :1]).any():
+        return array
+    column: np.ndarray = array[:, :1].copy()
+    return column
+
+
 def predicate(value: Any) -> bool | Part:
     """A register read as a predicate.
 

@@ -68,6 +68,48 @@ def test_shuffles(mode: str, clamp: int) -> None:
         assert found == VALUES[lane - here + source if valid else lane]
 
 
+@pytest.mark.parametrize("mode", ["IDX", "UP", "DOWN", "BFLY"])
+@pytest.mark.parametrize("amount", [0, 1, 6, 16])
+@pytest.mark.parametrize("clamp", [0x1F, 0x181F, 0x1C07])
+def test_shuffles_by_constants_are_those_by_registers(mode: str, amount: int, clamp: int) -> None:
+    given = {"R1": value(VALUES), "R2": value([amount] * 64), "R3": value([clamp] * 64)}
+    answer, moved = compute(f"SHFL.{mode} P0, R0, R1, {amount:#x}, {clamp:#x}", given, lanes())
+    expected, by_registers = compute(f"SHFL.{mode} P0, R0, R1, R2, R3", given, lanes())
+    assert bools(answer) == bools(expected)
+    assert flat(moved) == flat(by_registers)
+
+
+def summed(numbers: np.ndarray, operation: str = "FADD R2, R1, R0") -> np.ndarray:
+    """What a reduction by shuffles leaves in the lanes of warps that are rows of float32 numbers [n, 32]."""
+    warps = Lanes(32, np.ones((len(numbers), 1, 32), bool))
+    for apart in (16, 8, 4, 2, 1):
+        _, other = compute(f"SHFL.BFLY PT, R0, R1, {apart:#x}, 0x1f", {"R1": numbers}, warps)
+        (numbers,) = compute(operation, {"R0": other, "R1": numbers})
+    return numbers
+
+
+@pytest.mark.parametrize("operation", ["FADD R2, R1, R0", "FMNMX R2, R1, R0, !PT"])
+def test_after_a_reduction_a_warp_holds_one_number(operation: str) -> None:
+    numbers = np.random.default_rng(7).standard_normal((5, 32)).astype(np.float32)
+    found = summed(numbers, operation)
+    assert found.shape == (5, 1)
+    halves = numbers
+    while halves.shape[1] > 1:  # the order in which the lanes are added
+        left, right = np.split(halves, 2, axis=1)
+        halves = left + right if "FADD" in operation else np.maximum(left, right)
+    assert found.tobytes() == halves.tobytes()
+
+
+def test_lanes_that_differ_in_a_sign_or_in_one_row_do_not_hold_one_number() -> None:
+    signs = np.where(np.arange(32) == 9, np.float32(-0.0), np.float32(0.0))[None, :]
+    one_row = np.ones((3, 32), np.float32)
+    one_row[2, 31] = 2
+    for numbers in (signs, one_row):
+        (found,) = compute("FADD R0, R1, -RZ", {"R1": numbers})
+        assert found.shape == numbers.shape
+        assert found.tobytes() == numbers.tobytes()
+
+
 def test_votes() -> None:
     holds = [lane % 3 != 1 for lane in range(64)]
     given = {"P1": truths(holds)}
