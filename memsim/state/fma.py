@@ -25,9 +25,11 @@ def fma32(a: Array, b: Array, c: Array) -> Array:
     small = np.abs(found) <= np.finfo(np.float32).tiny
     if small.any():
         rare |= small & (total != 0)  # a sum that is zero in f64 is exactly zero
-    if rare.any():
-        x, y, z = (np.broadcast_to(one, total.shape)[rare].astype(np.float64) for one in (a, b, c))
-        found[rare] = odd_sum(x * y, z).astype(np.float32)
+    at = np.flatnonzero(rare)
+    if len(at):
+        place = np.unravel_index(at, total.shape)
+        x, y, z = (np.broadcast_to(one, total.shape)[place].astype(np.float64) for one in (a, b, c))
+        found[place] = odd_sum(x * y, z).astype(np.float32)
     return found
 
 
