@@ -108,8 +108,9 @@ def join(n: int, random: np.random.Generator) -> Case:
 
 def attention(queries: int, random: np.random.Generator) -> Case:
     starts, keys = lists(queries, queries, random)
-    numbers = [np.zeros((queries, 64), np.float32) for _ in range(4)]
-    return Case(blocks(queries * 32), BLOCK, (*numbers[:3], starts, keys, numbers[3], queries))
+    numbers = [random.standard_normal((queries, 64), np.float32) for _ in range(3)]
+    out = np.zeros((queries, 64), np.float32)
+    return Case(blocks(queries * 32), BLOCK, (*numbers, starts, keys, out, queries))
 
 
 MAKERS: dict[str, Callable[[int, np.random.Generator], Case]] = {
