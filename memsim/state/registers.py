@@ -195,7 +195,7 @@ def trailing_zeros(value: int) -> int:
 class Sum:
     """An integer of many threads: `s + u + v + f`. With `f` there is neither `u` nor `v`."""
 
-    __slots__ = ("_array", "f", "hi", "lo", "s", "u", "v")
+    __slots__ = ("_array", "_hi", "_lo", "f", "s", "u", "v")
 
     def __init__(self, s: int, u: Part | None = None, v: Part | None = None, f: Part | None = None) -> None:
         self.s = s
@@ -203,13 +203,22 @@ class Sum:
         self.v = v
         self.f = f
         self._array: np.ndarray | None = None
-        lo = hi = s
-        for part in (u, v, f):
-            if part is not None:
-                lo += part.lo
-                hi += part.hi
-        self.lo = lo
-        self.hi = hi
+        self._lo: int | None = None
+        self._hi: int | None = None
+
+    @property
+    def lo(self) -> int:
+        """A lower bound, not always attained."""
+        if self._lo is None:
+            self._lo = self.s + sum([part.lo for part in self.parts])
+        return self._lo
+
+    @property
+    def hi(self) -> int:
+        """An upper bound, not always attained."""
+        if self._hi is None:
+            self._hi = self.s + sum([part.hi for part in self.parts])
+        return self._hi
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -237,12 +246,8 @@ class Sum:
         return trailing_zeros(bits)
 
     def shifted(self, by: int) -> Sum:
-        """The sum with a constant added. Every access needs one, so its bounds are not worked out anew."""
-        found = Sum.__new__(Sum)
-        found.s, found.u, found.v, found.f = self.s + by, self.u, self.v, self.f
-        found.lo, found.hi = self.lo + by, self.hi + by
-        found._array = None
-        return found
+        """The sum with a constant added."""
+        return Sum(self.s + by, self.u, self.v, self.f)
 
 
 def from_array(array: np.ndarray, s: int = 0) -> int | Sum:
