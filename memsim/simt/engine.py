@@ -187,15 +187,8 @@ class Engine:
             if self.steps_left < 0:
                 raise self.endless(segment)
             machine.listener.executed(pc, segment.stop, machine.mask)
-            by_lane = self.apart and self.code.by_lane(pc)
-            if by_lane and machine.memory.local is None and is_sparse(machine.mask, machine.shape):
-                run_gathered(machine, segment.steps, *by_lane)
-            else:
-                settle_own(machine)
-                machine.before = {}
-                for step in segment.steps:
-                    step(machine)
-                machine.settle()
+            if segment.steps:
+                self.run_steps(pc, segment)
             control, following = segment.control, segment.stop
             if control is not None:
                 settle_own(machine, -1 if control.flow is Flow.CALL else control.reads)
@@ -221,6 +214,19 @@ class Engine:
                     groups.ready.append(Group(following, machine.mask, turns))
                     return
             pc = following
+
+    def run_steps(self, pc: int, segment: Segment) -> None:
+        """Run the steps of the segment at `pc` for the running group."""
+        machine = self.machine
+        by_lane = self.apart and self.code.by_lane(pc)
+        if by_lane and machine.memory.local is None and is_sparse(machine.mask, machine.shape):
+            run_gathered(machine, segment.steps, *by_lane)
+            return
+        settle_own(machine)
+        machine.before = {}
+        for step in segment.steps:
+            step(machine)
+        machine.settle()
 
     def endless(self, segment: Segment) -> MemsimError:
         """The error for a kernel that does not end."""
