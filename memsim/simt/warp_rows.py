@@ -49,7 +49,7 @@ def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
     total, seen = len(state.blocks), {}  # type: int, dict[int, Any]
 
     def array_of(array: np.ndarray) -> np.ndarray:
-        return array[rows] if array.shape[0] == total else array
+        return array.take(rows, axis=0) if array.shape[0] == total else array
 
     def part(one: Part | None) -> Part | None:
         if one is None or one.shape[0] != total:
