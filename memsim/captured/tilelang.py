@@ -17,6 +17,7 @@ import numpy as np
 
 from memsim.arrays import allocation, as_argument
 from memsim.captured.launched import Launched, loaded, snapshot
+from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
@@ -27,8 +28,6 @@ BACKEND = "nvrtc"
 SOURCE, BEFORE = "tvm_kernels", "#include <tl_templates/cuda/nvrtc_std.h>\n"
 #: The outermost block of each kernel in a program, which has the annotations of its launch.
 KERNEL_BLOCK = "tilelang_root"
-#: Spans of swizzles in bytes, in the order of `CUtensorMapSwizzle`.
-SWIZZLES = (0, 32, 64, 128)
 
 
 @contextmanager

@@ -20,14 +20,13 @@ from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.arrays import allocation, as_argument, is_foreign
 from memsim.captured.launched import Launched, loaded, snapshot
+from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import GLOBAL_ALIGN, ArrayArg, TensorMap
 
 Keep = Callable[[Launched], None]
 
-#: Triton's swizzle modes -> bytes.
-SWIZZLES = (0, 32, 64, 128)
 #: Triton's names of scalar types -> numpy's. It passes 16-bit floats as `float`.
 SCALARS = {
     "i1": "int8",

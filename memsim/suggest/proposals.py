@@ -19,7 +19,7 @@ from memsim.suggest.count import Cost, count
 from memsim.suggest.edit import Edit, edit
 from memsim.suggest.least import least_wavefronts
 from memsim.suggest.maps import UNCHANGED, Map, Padding
-from memsim.suggest.room import fits, resident_blocks
+from memsim.suggest.room import fits, resident_blocks, shared_end
 from memsim.suggest.tiles import Tile, tiles
 from memsim.suggest.uses import writing
 from memsim.trace.trace import Trace
@@ -104,7 +104,7 @@ def _advice(analysis: Analysis, tile: Tile) -> Advice:
     now = count(analysis, tile, [UNCHANGED])[UNCHANGED]
     written = writing(analysis, tile)
     chip, launch = analysis.arch, analysis.trace.launch
-    room = max(first + size for _, space, first, size in analysis.trace.arrays if space == "shared")
+    room = shared_end(analysis.trace)
     blocks = resident_blocks(analysis.trace, room, chip)
 
     def proposal(change: Map) -> Proposal:

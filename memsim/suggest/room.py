@@ -20,6 +20,11 @@ def resident_blocks(trace: Trace, shared_bytes: int, chip: Arch) -> int:
     return occupancy(needs, chip).blocks
 
 
+def shared_end(trace: Trace) -> int:
+    """The end of the last shared array, in bytes."""
+    return max((first + size for _, space, first, size in trace.arrays if space == "shared"), default=0)
+
+
 def fits(shared_bytes: int, launch: Launch, chip: Arch) -> bool:
     """Whether a block can have so much shared memory; static shared memory has a lower limit than dynamic."""
     limit = chip.shared_block_bytes if launch.shared_bytes else chip.static_shared_bytes

@@ -17,7 +17,7 @@ from memsim.suggest.candidates import candidates
 from memsim.suggest.count import Cost, count
 from memsim.suggest.maps import Map
 from memsim.suggest.proposals import growth
-from memsim.suggest.room import fits
+from memsim.suggest.room import fits, shared_end
 from memsim.suggest.tiles import Tile, tiles
 from memsim.trace.trace import Trace
 
@@ -49,7 +49,7 @@ def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
     own = replace(own, shape=tile.shape, constants=tile.constants)
     maps = candidates(narrow, own)
     costs = count(narrow, own, maps)
-    room = max(first + size for _, space, first, size in analysis.trace.arrays if space == "shared")
+    room = shared_end(analysis.trace)
     launch = analysis.trace.launch
     fitting = [change for change in costs if fits(room + growth(tile, change), launch, analysis.arch)]
     if not fitting:

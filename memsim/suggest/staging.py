@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts
 from memsim.suggest.first_block import is_badly_coalesced
-from memsim.suggest.room import fits
+from memsim.suggest.room import fits, shared_end
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Staging:
 def staging(block: Analysis) -> tuple[Staging, ...]:
     """The rows that move fewer sectors if every sector that the block touches is moved once."""
     trace, chip = block.trace, block.arch
-    used = max((first + size for _, space, first, size in trace.arrays if space == "shared"), default=0)
+    used = shared_end(trace)
     found = []
     for number, site in enumerate(block.sites):
         if not is_badly_coalesced(site) or site.sectors is None:

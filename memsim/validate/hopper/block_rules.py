@@ -33,6 +33,7 @@ from memsim.validate.hopper.expectations import (
     Parts,
     above,
     lanes_of,
+    of_request,
     sectors_of,
 )
 
@@ -122,21 +123,16 @@ def cluster(parts: Parts, rank: int) -> Expected:
             continue
         addresses, active = lanes_of(launch.table[:32])
         request = addresses, int(width) // 8, {"ld": "load", "st": "store"}[end], active
-        added: Counters = {}
         if rank:
-            cost = global_access(*request)
-            counts = (1, int(cost.sectors), int(cost.lines))
-            added = {WAVEFRONTS.format(end): 0}
+            added = {**of_request(REMOTE, end, global_access(*request)), WAVEFRONTS.format(end): 0}
         else:
             shared = shared_access(*request)
             wavefronts, conflicts = int(shared.wavefronts), int(shared.conflicts)
             if (end, width) == ("ld", "64"):  # which memsim marks as uncertain
                 wavefronts = _served_at_once(addresses[active])
                 conflicts = wavefronts - 1
-            counts = (0, 0, 0)
-            added = {WAVEFRONTS.format(end): wavefronts, CONFLICTS.format(end): conflicts}
-        for what, number in zip(("requests", "sectors", "set_accesses"), counts):
-            added[REMOTE.format(what, end)] = number
+            added = of_request(REMOTE, end, None)
+            added |= {WAVEFRONTS.format(end): wavefronts, CONFLICTS.format(end): conflicts}
         yield launch, above(empty, added)
 
 

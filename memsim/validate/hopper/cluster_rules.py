@@ -24,6 +24,7 @@ from memsim.validate.hopper.expectations import (
     Parts,
     above,
     lanes_of,
+    of_request,
 )
 from memsim.validate.hopper.hopper_recording import HopperLaunch
 
@@ -125,11 +126,7 @@ def _lanes_apart(launches: Sequence[HopperLaunch], empty: str, end: str, rank: i
             continue
         addresses, active = lanes_of(launch.table[:32])
         cost = remote_access(addresses, width, op, active)
-        counts = (1, int(cost.sectors), int(cost.lines))
-        added = {
-            REMOTE.format(what, end): n for what, n in zip(("requests", "sectors", "set_accesses"), counts)
-        }
-        yield launch, above(without, added)
+        yield launch, above(without, of_request(REMOTE, end, cost))
 
 
 def objects(parts: Parts) -> Expected:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.model import GlobalCost
 from memsim.model.choice import fewest_sectors
 from memsim.model.operations import operation
 from memsim.validate.hopper.hopper_recording import HopperLaunch
@@ -62,6 +63,13 @@ def sectors_of(start: np.ndarray, length: np.ndarray) -> np.ndarray:
 def above(empty: Counters, added: Counters) -> Counters:
     """Counts that are added to those of an empty kernel, as far as they were collected."""
     return {metric: number + empty[metric] for metric, number in added.items() if metric in empty}
+
+
+def of_request(counter: str, end: str, cost: GlobalCost | None, requests: int = 1) -> Counters:
+    """The counters of requests by their pattern and suffix; zero without a cost."""
+    numbers: tuple[Any, ...] = (requests, cost.sectors, cost.lines) if cost is not None else (0, 0, 0)
+    names = ("requests", "sectors", "set_accesses")
+    return {counter.format(name, end): int(number) for name, number in zip(names, numbers)}
 
 
 def lanes_of(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ from memsim.validate.hopper.expectations import (
     Expected,
     Parts,
     lanes_of,
+    of_request,
 )
 
 #: Bytes of a lane, operation and counter of requests to other blocks, by the kernels' names.
@@ -35,7 +36,6 @@ GLOBAL = {
     **{"g_red": (4, "red", 1), "g_redf": (4, "red", 1), "g_red16x2": (4, "red", 1), "g_red64": (8, "red", 1)},
 }
 OF_GLOBAL = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
-COUNTS = ("requests", "sectors", "set_accesses")
 #: In a table: the rank of the block, of an address in shared memory; whether it is in global memory.
 RANK_BITS, GLOBAL_BIT = 24, 30
 #: Wavefronts in `..._op_misc` of each of sixteen instructions, and of a block's first barrier.
@@ -60,8 +60,7 @@ def several(parts: Parts) -> Expected:
             cost = global_access(addresses, width, op.removeprefix("cluster_"), active)
         else:
             cost = remote_access(addresses, width, op, active)
-        counts = (int(active.any()), int(cost.sectors), int(cost.lines))
-        yield launch, {REMOTE.format(what, end): number for what, number in zip(COUNTS, counts)}
+        yield launch, of_request(REMOTE, end, cost, int(active.any()))
 
 
 def of_global_memory(parts: Parts) -> Expected:
@@ -69,9 +68,7 @@ def of_global_memory(parts: Parts) -> Expected:
     for launch in parts.get("global_atomics", ()):
         width, end, passes = GLOBAL[launch.kernel]
         addresses, active = lanes_of(launch.table[:32])
-        cost = global_atomic_access(addresses, width, passes, active)
-        counts = (1, int(cost.sectors), int(cost.lines))
-        yield launch, {OF_GLOBAL.format(what, end): number for what, number in zip(COUNTS, counts)}
+        yield launch, of_request(OF_GLOBAL, end, global_atomic_access(addresses, width, passes, active))
 
 
 def of_local_memory(parts: Parts) -> Expected:
@@ -83,8 +80,11 @@ def of_local_memory(parts: Parts) -> Expected:
         if launch.kernel == "t_empty" or (places[active] >> GLOBAL_BIT).any():
             continue
         sectors = int(local_access(places, 4, "load", active).sectors)
-        counts = (0, 0) if launch.kernel.endswith("64") else (1, sectors)
-        yield launch, {OF_GLOBAL.format(what, "atom"): number for what, number in zip(COUNTS, counts)}
+        requests, sectors = (0, 0) if launch.kernel.endswith("64") else (1, sectors)
+        yield (
+            launch,
+            {OF_GLOBAL.format("requests", "atom"): requests, OF_GLOBAL.format("sectors", "atom"): sectors},
+        )
 
 
 def others(parts: Parts) -> Expected:
