@@ -17,7 +17,9 @@ from memsim.isa.op import Address, Form, Op, Operand, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.state.constant_bank import ConstantBytes
-from memsim.state.registers import Poison, Poisoned, both, fit, from_bools, invert, plus, times
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, from_bools, invert
+from memsim.state.registers import fit, plus, times
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 

@@ -22,7 +22,9 @@ from memsim.isa.access import (
 from memsim.isa.op import Address, Effect, Form, Immediate, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.registers import Poison, Poisoned, both, invert, plus, times, to_array, to_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, invert, to_bools
+from memsim.state.registers import plus, times, to_array
 from memsim.state.sums import Int, low_bits
 
 

@@ -22,7 +22,9 @@ from memsim.isa.op import Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.address_spaces import SHARED_WINDOW
-from memsim.state.registers import Poison, Poisoned, both, invert, plus, unsigned
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, invert
+from memsim.state.registers import plus, unsigned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 

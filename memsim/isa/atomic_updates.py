@@ -21,18 +21,9 @@ from memsim.isa.readers import joined
 from memsim.isa.registry import Unsupported
 from memsim.isa.single import flushed
 from memsim.state.order import higher, lower
-from memsim.state.registers import (
-    Poison,
-    both,
-    either,
-    fit,
-    from_array,
-    ints,
-    invert,
-    plus,
-    to_array,
-    to_bools,
-)
+from memsim.state.poison import Poison
+from memsim.state.predicates import both, either, invert, to_bools
+from memsim.state.registers import fit, from_array, ints, plus, to_array
 from memsim.state.rounding import Array, odd_sum
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int

@@ -24,7 +24,9 @@ from memsim.isa.op import Effect, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
-from memsim.state.registers import Poison, Poisoned, both, from_array, from_bools, invert, to_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, from_bools, invert, to_bools
+from memsim.state.registers import from_array
 from memsim.state.rounding import Array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int

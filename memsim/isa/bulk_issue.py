@@ -18,7 +18,8 @@ from memsim.errors import MemsimError
 from memsim.isa.op import Address, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported
-from memsim.state.registers import Poison, Poisoned, to_array, unsigned
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.registers import to_array, unsigned
 from memsim.state.space_bytes import SpaceBytes
 
 LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))

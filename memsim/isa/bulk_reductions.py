@@ -25,7 +25,7 @@ from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
 from memsim.isa.tensor_copy import box_places, coordinates_from, to_tensor
-from memsim.state.registers import Poison, Poisoned
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor
 from memsim.state.updates import UPDATE

@@ -13,7 +13,9 @@ import numpy as np
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, opcode
-from memsim.state.registers import Part, both, bounds, either, from_bools, invert, to_array
+from memsim.state.parts import Part
+from memsim.state.predicates import both, either, from_bools, invert
+from memsim.state.registers import bounds, to_array
 from memsim.state.sums import Int
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {

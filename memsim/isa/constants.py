@@ -11,7 +11,8 @@ from memsim.isa.op import Constant, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.constant_bank import ConstantBytes
-from memsim.state.registers import Poison, Poisoned, fit, from_array, plus, unsigned
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.registers import fit, from_array, plus, unsigned
 
 
 def is_indexed(form: Form) -> bool:

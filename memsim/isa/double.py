@@ -14,7 +14,7 @@ from memsim.isa.single import MODES, comparison, mode_of
 from memsim.state import exact
 from memsim.state.fma import fma64
 from memsim.state.order import higher, lower
-from memsim.state.registers import from_bools, to_bools
+from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array
 
 

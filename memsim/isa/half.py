@@ -17,7 +17,7 @@ from memsim.isa.op import Form, Predicate
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import ordering, pick, signed, with_signs
-from memsim.state.registers import from_bools, to_bools
+from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum
 
 #: The smallest normal float16.

@@ -15,7 +15,9 @@ import numpy as np
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers, halved, sources
 from memsim.isa.registry import Compute, Unsupported, known, opcode
-from memsim.state.registers import Part, bounds, fit, from_array, from_bools, plus, times, to_array, unsigned
+from memsim.state.parts import Part
+from memsim.state.predicates import from_bools
+from memsim.state.registers import bounds, fit, from_array, plus, times, to_array, unsigned
 from memsim.state.sums import Int, product, shift_right, u64
 
 WORD = 1 << 32

@@ -16,20 +16,10 @@ from memsim.isa.op import Effect, Form, Predicate, Register, Special
 from memsim.isa.readers import Binder, Registers, halved
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import Partial
-from memsim.state.registers import (
-    Part,
-    Poison,
-    Poisoned,
-    Sum,
-    either,
-    fit,
-    from_array,
-    from_bools,
-    poisoned,
-    to_array,
-    to_bools,
-    unsigned,
-)
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned, poisoned
+from memsim.state.predicates import either, from_bools, to_bools
+from memsim.state.registers import Sum, fit, from_array, to_array, unsigned
 
 LANES = np.arange(WARP)
 

@@ -17,19 +17,9 @@ import numpy as np
 from memsim.isa.op import Form, Predicate
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, known, opcode
-from memsim.state.registers import (
-    Part,
-    both,
-    bounds,
-    either,
-    fit,
-    from_array,
-    from_bools,
-    invert,
-    plus,
-    to_array,
-    unsigned,
-)
+from memsim.state.parts import Part
+from memsim.state.predicates import both, either, from_bools, invert
+from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned
 from memsim.state.sums import Int, and_ints, invert_bits, or_ints, s64, shift_left, shift_right, u64, xor_ints
 
 #: A function of three words: its truth table, of bit a * 4 + b * 2 + c, and its value.

@@ -12,7 +12,8 @@ from memsim.isa.access import MemoryMachine, Run, forget_memory, framed, slots_o
 from memsim.isa.op import Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.registers import Poison, Poisoned, fit, from_array, ints, to_array
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.registers import fit, from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 

@@ -37,7 +37,10 @@ from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.isa.written_operands import targets_of
 from memsim.state.mbarriers import Mbarriers, upper_word
-from memsim.state.registers import Part, Poison, Poisoned, from_array, from_bools, to_array
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import from_bools
+from memsim.state.registers import from_array, to_array
 
 #: What an arrival counts, (arrivals, bytes): "R" stands for the operand.
 _COUNTS: dict[str, tuple[Any, Any]] = {

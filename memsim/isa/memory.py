@@ -31,7 +31,9 @@ from memsim.isa.registry import Unsupported, opcode
 from memsim.isa.spills import load_spilled, store_spilled
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
-from memsim.state.registers import Poisoned, both, from_array, from_bools, invert, plus, to_array
+from memsim.state.poison import Poisoned
+from memsim.state.predicates import both, from_bools, invert
+from memsim.state.registers import from_array, plus, to_array
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 

@@ -15,7 +15,9 @@ from memsim.isa.integer import fields, packed, parted, readings
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, known, opcode
-from memsim.state.registers import Part, bounds, fit, from_array, plus, to_array, to_bools, unsigned
+from memsim.state.parts import Part
+from memsim.state.predicates import to_bools
+from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned
 from memsim.state.sums import Int, s64
 
 

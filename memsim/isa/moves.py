@@ -15,7 +15,8 @@ from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand
 from memsim.isa.readers import Binder, IntReader, Registers, halved
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import or_zero
-from memsim.state.registers import choose, fit, from_array, from_bools, plus, to_array, unsigned
+from memsim.state.predicates import from_bools
+from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned
 from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64
 
 #: Selectors by name and by the lowest two bits of the operand (PTX ISA, `prmt`).

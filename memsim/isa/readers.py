@@ -13,20 +13,16 @@ import numpy as np
 from memsim.isa.float_formats import NAN, half_bits, of_bits
 from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
 from memsim.isa.registry import Unsupported
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned, poisoned
+from memsim.state.predicates import from_bools, invert, predicate
 from memsim.state.registers import (
-    Part,
-    Poison,
-    Poisoned,
     bounds,
     fit,
     floats,
     from_array,
-    from_bools,
     ints,
-    invert,
     plus,
-    poisoned,
-    predicate,
     times,
     to_array,
     unsigned,

@@ -20,7 +20,9 @@ from memsim.isa.readers import Binder, from_double, half_bits, joined, sources, 
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.state.fma import fma32
 from memsim.state.order import higher, lower, saturated
-from memsim.state.registers import Part, from_array, from_bools, from_floats, invert, to_bools
+from memsim.state.parts import Part
+from memsim.state.predicates import from_bools, invert, to_bools
+from memsim.state.registers import from_array, from_floats
 from memsim.state.rounding import Array, narrow, odd_sum, to_bf16
 
 Registers = list[Any]

@@ -12,7 +12,8 @@ from memsim.isa.access import MemoryMachine, address_of
 from memsim.isa.op import Form, Op
 from memsim.isa.stack import is_part_of_a_word
 from memsim.state.partial import or_zero
-from memsim.state.registers import Poisoned, fit, from_array, ints, to_array
+from memsim.state.poison import Poisoned
+from memsim.state.registers import fit, from_array, ints, to_array
 
 _SIGNED = {8: np.int8, 16: np.int16}
 

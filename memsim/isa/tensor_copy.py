@@ -36,7 +36,7 @@ from memsim.isa.bulk_issue import (
 from memsim.isa.op import Effect, Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
-from memsim.state.registers import Poison, Poisoned
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor, swizzled
 

@@ -14,7 +14,8 @@ from memsim.isa.access import slots_of
 from memsim.isa.op import Effect, Form, Immediate, Register, Special
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
-from memsim.state.registers import Poison, Poisoned, to_array
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.registers import to_array
 
 
 def _widths(form: Form) -> dict[int, int]:

@@ -25,7 +25,8 @@ from memsim.isa.op import UNIFORM, Effect, Form, Op, Predicate, Register, Specia
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.descriptors import Descriptor, descriptor_of
-from memsim.state.registers import Poison, Poisoned, to_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import to_bools
 from memsim.state.rounding import Array
 
 #: Types of A and B that are named after that of the result.

@@ -20,14 +20,9 @@ from memsim.simt.listener import Again, Listener, Sites
 from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
-from memsim.state.registers import (
-    Poison,
-    both,
-    from_bools,
-    invert,
-    plus,
-    to_array,
-)
+from memsim.state.poison import Poison
+from memsim.state.predicates import both, from_bools, invert
+from memsim.state.registers import plus, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 

@@ -19,7 +19,9 @@ from memsim.simt.faults import place_in_source, refused, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
 from memsim.state.partial import merged
-from memsim.state.registers import Poisoned, both, from_array, from_bools, invert, to_array
+from memsim.state.poison import Poisoned
+from memsim.state.predicates import both, from_bools, invert
+from memsim.state.registers import from_array, to_array
 
 
 @dataclass(frozen=True)

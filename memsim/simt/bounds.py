@@ -31,7 +31,9 @@ from memsim.state.address_spaces import (
     align,
 )
 from memsim.state.launch_memory import Memory
-from memsim.state.registers import Part, Sum, both, bounds, from_bools, invert, low_zeros, plus, to_array
+from memsim.state.parts import Part
+from memsim.state.predicates import both, from_bools, invert
+from memsim.state.registers import Sum, bounds, low_zeros, plus, to_array
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
-from memsim.state.registers import both, from_bools, invert
+from memsim.state.predicates import both, from_bools, invert
 
 
 @dataclass(frozen=True)

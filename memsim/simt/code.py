@@ -21,7 +21,10 @@ from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine
 from memsim.simt.steps import Step, memory_step, unknown_effects, value_step
-from memsim.state.registers import Part, Poison, Poisoned, both, plus
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both
+from memsim.state.registers import plus
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,16 +23,10 @@ from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
 from memsim.simt.slot_bits import slots_of
 from memsim.state.partial import on_known_lanes
-from memsim.state.registers import (
-    Part,
-    Poison,
-    Poisoned,
-    both,
-    from_bools,
-    invert,
-    plus,
-    to_array,
-)
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, from_bools, invert
+from memsim.state.registers import plus, to_array
 from memsim.state.sums import Int
 
 #: Caller-saved slots: R4-R15, P0-P6.

@@ -20,18 +20,9 @@ from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
 from memsim.state.by_mask import select
 from memsim.state.partial import Partial
-from memsim.state.registers import (
-    Poison,
-    Poisoned,
-    both,
-    either,
-    fit,
-    from_array,
-    from_bools,
-    invert,
-    to_array,
-    to_bools,
-)
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, either, from_bools, invert, to_bools
+from memsim.state.registers import fit, from_array, to_array
 
 #: Of a warp.
 LANES = 32

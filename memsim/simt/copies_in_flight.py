@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from memsim.state.registers import Part, bounds
+from memsim.state.parts import Part
+from memsim.state.registers import bounds
 from memsim.state.sums import Int
 
 

@@ -27,7 +27,7 @@ from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
 from memsim.simt.warp_rows import Aside, WarpRows, chosen
 from memsim.state.launch_memory import Memory
-from memsim.state.registers import Part
+from memsim.state.parts import Part
 
 #: Loop iterations of a group before other ready groups run first.
 PATIENCE = 1000

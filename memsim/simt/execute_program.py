@@ -37,7 +37,7 @@ from memsim.simt.regular_accesses import RegularAccesses
 from memsim.simt.tensor_maps import place_tensor_maps
 from memsim.state.address_spaces import Buffer, align
 from memsim.state.launch_memory import Memory
-from memsim.state.registers import Poison, Poisoned
+from memsim.state.poison import Poison, Poisoned
 
 #: Threads that run at once. Results need every value in every thread, a trace only few of them.
 RUN_THREADS = 1 << 15

@@ -6,7 +6,7 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
-from memsim.state.registers import Poison
+from memsim.state.poison import Poison
 
 
 def place_in_source(op: Op) -> dict[str, Any]:

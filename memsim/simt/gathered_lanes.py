@@ -18,7 +18,10 @@ from memsim.simt.machine import Machine
 from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import Step
 from memsim.state.partial import Partial, merged
-from memsim.state.registers import Part, Poison, Sum, from_array, from_bools, to_array
+from memsim.state.parts import Part
+from memsim.state.poison import Poison
+from memsim.state.predicates import from_bools
+from memsim.state.registers import Sum, from_array, to_array
 from memsim.state.scattered import ScatteredLanes
 from memsim.state.sums import Int
 

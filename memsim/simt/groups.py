@@ -14,9 +14,7 @@ from typing import Any, Protocol
 from memsim.isa.op import Effect, Flow
 from memsim.simt.code import Code
 from memsim.simt.machine import Machine
-from memsim.state.registers import (
-    either,
-)
+from memsim.state.predicates import either
 
 
 @dataclass(eq=False)

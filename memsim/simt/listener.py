@@ -11,7 +11,7 @@ import numpy as np
 from memsim.isa.access import Copy
 from memsim.isa.op import Op
 from memsim.simt.active_lanes import Lanes
-from memsim.state.registers import Poison
+from memsim.state.poison import Poison
 from memsim.state.scattered import ScatteredLanes
 from memsim.state.sums import Int
 

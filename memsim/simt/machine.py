@@ -23,10 +23,8 @@ from memsim.simt.special_registers import special_register
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
 from memsim.state.partial import merged, on_known_lanes
-from memsim.state.registers import (
-    Poisoned,
-    both,
-)
+from memsim.state.poison import Poisoned
+from memsim.state.predicates import both
 
 #: Slots after the registers: the result of the last block barrier with a reduction.
 COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1

@@ -16,7 +16,8 @@ from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
-from memsim.state.registers import Poisoned, both, either, from_bools, invert
+from memsim.state.poison import Poisoned
+from memsim.state.predicates import both, either, from_bools, invert
 
 #: How often all waits may time out without a change of any mbarrier before it is a deadlock.
 MOST_TRIES = 16

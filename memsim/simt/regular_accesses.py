@@ -6,7 +6,8 @@ from typing import Any
 
 from memsim.isa.access import Copy
 from memsim.simt.listener import Site
-from memsim.state.registers import Part, Sum
+from memsim.state.parts import Part
+from memsim.state.registers import Sum
 from memsim.state.sums import Int
 
 

@@ -14,7 +14,8 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.simt.active_lanes import Lanes, coordinates
 from memsim.state.address_spaces import SHARED_WINDOW, align
-from memsim.state.registers import Poison, Sum, fit, from_array, plus, times
+from memsim.state.poison import Poison
+from memsim.state.registers import Sum, fit, from_array, plus, times
 
 #: Allocation unit of shared memory in bytes (PTX ISA, `%total_smem_size`).
 SHARED_UNIT = 128

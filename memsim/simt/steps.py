@@ -17,14 +17,10 @@ from memsim.simt.accesses import COUNTED
 from memsim.simt.machine import Machine
 from memsim.simt.slot_bits import slots_of
 from memsim.state.partial import Partial, covers, on_known_lanes
-from memsim.state.registers import (
-    Part,
-    Poison,
-    Poisoned,
-    both,
-    choose,
-    either,
-)
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, either
+from memsim.state.registers import choose
 
 Step = Callable[[Machine], None]
 

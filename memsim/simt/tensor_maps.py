@@ -15,7 +15,7 @@ from memsim.launch import TensorMap, TensorMaps
 from memsim.simt.launch_arguments import is_array, is_parts, next_address, starts_of
 from memsim.state.address_spaces import PARAMETER_WINDOW
 from memsim.state.launch_memory import Memory
-from memsim.state.registers import Poison
+from memsim.state.poison import Poison
 from memsim.state.tensors import Tensor, tensor_of
 
 

@@ -16,18 +16,9 @@ import numpy as np
 from memsim.simt.convergence import Meeting
 from memsim.simt.groups import Group
 from memsim.state.partial import Partial, merged
-from memsim.state.registers import (
-    Part,
-    Sum,
-    from_array,
-    from_bools,
-    from_words,
-    plus,
-    to_array,
-    to_bools,
-    to_words,
-    wrap_int,
-)
+from memsim.state.parts import Part
+from memsim.state.predicates import from_bools, from_words, to_bools, to_words
+from memsim.state.registers import Sum, from_array, plus, to_array, wrap_int
 
 
 @dataclass(frozen=True)

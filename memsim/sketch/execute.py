@@ -29,7 +29,9 @@ from memsim.sketch.place import (
     user_mistakes,
 )
 from memsim.sketch.thread import Thread, checked_mask, coordinates
-from memsim.state.registers import Part, Sum, from_array, from_bools
+from memsim.state.parts import Part
+from memsim.state.predicates import from_bools
+from memsim.state.registers import Sum, from_array
 from memsim.trace.plain_sites import CopySource, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import ArrayLayout, Origin, Trace

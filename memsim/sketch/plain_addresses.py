@@ -18,7 +18,8 @@ from memsim.model import GlobalCost, SharedCost
 from memsim.ptx.program import SourceLine
 from memsim.sketch.execute import SketchChunk
 from memsim.sketch.place import caller, line_of, shown_path, text_of
-from memsim.state.registers import from_array, from_bools
+from memsim.state.predicates import from_bools
+from memsim.state.registers import from_array
 from memsim.trace.plain_sites import CopySource, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Origin, Trace

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.state.registers import Poison, Poisoned, both, from_bools, to_array, to_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, from_bools, to_bools
+from memsim.state.registers import to_array
 from memsim.state.sums import Int
 
 #: Where a kernel's parameters begin in the window of constant memory, behind the user's variables.

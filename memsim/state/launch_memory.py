@@ -12,7 +12,7 @@ import numpy as np
 
 from memsim.launch import GLOBAL_ALIGN, TABLES, ArrayArg, Pointers, Texture1D, owner
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
-from memsim.state.registers import Poison, Poisoned
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 
 #: The first byte of an array in the caller's memory, and one past the last.

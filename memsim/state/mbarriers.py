@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.state.registers import Poison
+from memsim.state.poison import Poison
 
 #: An object counts up from a negative number: 20 bits of expected arrivals from bit 1, 21 bits of pending
 #: bytes from bit 21, 20 bits of pending arrivals from bit 43, the parity of the phase in bit 63.

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from memsim.state.registers import Part, Poison, Poisoned, both, choose, either, invert, to_bools
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, either, invert, to_bools
+from memsim.state.registers import choose
 
 NEVER_WRITTEN = Poison("read of a register that was never written", None)
 

@@ -9,182 +9,24 @@ A chunk of B blocks with T threads each (T padded to whole warps) runs at once. 
   a loop that adds a constant changes nothing but `s`;
 * a `Part` of bool: a predicate that differs between threads;
 * a float `numpy` array of a shape that broadcasts to (B, T);
-* `Poison`: unknown, with the reason; `None`: never written.
+* `Poison` (`memsim.state.poison`): unknown, with the reason; `None`: never written.
 
 Integers are signed: a 32-bit register holds -2**31 .. 2**31 - 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from memsim.arch.units import WARP
 from memsim.state.by_mask import select
-from memsim.state.warp_words import EVERY_LANE, NO_LANE, lanes_of_words, warp_words
-
-_next_uid = count(1).__next__
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, poisoned
+from memsim.state.predicates import from_bools, predicate, to_bools
 
 #: Beyond this an int64 sum may wrap, so bounds are no longer valid.
 SAFE = 1 << 62
-
-
-class Traced(Protocol):
-    """An instruction, of PTX or machine code, as it appears in a story."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def source(self) -> Any: ...
-
-    @property
-    def line(self) -> int: ...
-
-
-class Poison:
-    """An unknown value: the reason, the instruction where it originated, and the path from there."""
-
-    __slots__ = ("origin", "reason", "via")
-
-    def __init__(self, reason: str, origin: Traced | None, via: tuple[Traced, ...] = ()) -> None:
-        self.reason = reason
-        self.origin = origin
-        self.via = via
-
-    def through(self, instruction: Traced) -> Poison:
-        """The value after one more instruction; the path is kept short."""
-        if len(self.via) >= 8:
-            return self
-        return Poison(self.reason, self.origin, (*self.via, instruction))
-
-    def story(self) -> str:
-        """The reason and the path, in words."""
-        way = [self.origin, *self.via] if self.origin is not None else list(self.via)
-        steps = [f"{instruction.name} ({place_of(instruction)})" for instruction in way]
-        if self.origin is not None and self.reason.startswith(self.origin.name):
-            return " -> ".join([f"{self.reason} ({place_of(self.origin)})", *steps[1:]])
-        return self.reason + (": " + " -> ".join(steps) if steps else "")
-
-
-def place_of(instruction: Traced) -> str:
-    """`kernel.cu:12`, or `PTX:12`, or the address of machine code."""
-    where = instruction.source
-    if where is None and hasattr(instruction, "address"):
-        return f"machine code at {instruction.address:#x}"
-    return f"{where.file or 'PTX'}:{where.line}" if where else f"line {instruction.line}"
-
-
-class Poisoned(Exception):
-    """An operand is unknown; caught where the destination is written."""
-
-    def __init__(self, poison: Poison) -> None:
-        super().__init__(poison.reason)
-        self.poison = poison
-
-
-def poisoned(value: Any) -> Poisoned:
-    """The exception for an operand that is neither a number nor a predicate.
-
-    A register that is known in some lanes only (`memsim.state.partial`) has the reason for the others.
-    """
-    why = value if isinstance(value, Poison) else getattr(value, "poison", None)
-    return Poisoned(why or Poison("read of a register that was never written", None))
-
-
-class Part:
-    """An immutable array of shape (B, 1), (1, T) or (B, T) with an identity.
-
-    `uid` is never reused, so it can represent the content in a cache key. A predicate may be given as words
-    of warps instead (`words`); what is not given is made when it is needed.
-    """
-
-    __slots__ = ("_array", "_bits", "_derived", "_digest", "_hi", "_lo", "_words", "shape", "uid")
-
-    def __init__(self, array: np.ndarray | None, words: np.ndarray | None = None) -> None:
-        self._array = array
-        self._words = words
-        if array is not None:
-            self.shape = array.shape
-        else:
-            assert words is not None
-            self.shape = words.shape[0], words.shape[1] * WARP
-        self.uid = _next_uid()
-        self._lo: int | None = None
-        self._hi: int | None = None
-        self._bits: int | None = None
-        self._derived: dict[Any, Part] = {}
-        self._digest: bytes | None = None
-
-    @property
-    def array(self) -> np.ndarray:
-        """The elements."""
-        if self._array is None:
-            assert self._words is not None
-            self._array = lanes_of_words(self._words)
-        return self._array
-
-    @property
-    def words(self) -> np.ndarray:
-        """Of a predicate, the lanes of each warp as the bits of a word: uint32 (rows, T / 32), or (B, 1) if
-        all lanes of a row agree.
-        """
-        if self._words is None:
-            array = self.array
-            self._words = warp_words(array) if array.shape[1] > 1 else np.where(array, EVERY_LANE, NO_LANE)
-        return self._words
-
-    @property
-    def lo(self) -> int:
-        """Smallest element."""
-        if self._lo is None:
-            self._lo = int(self.array.min())
-        return self._lo
-
-    @property
-    def hi(self) -> int:
-        """Largest element."""
-        if self._hi is None:
-            self._hi = int(self.array.max())
-        return self._hi
-
-    @property
-    def bits(self) -> int:
-        """The bits that are set in some element."""
-        if self._bits is None:
-            self._bits = int(np.bitwise_or.reduce(self.array, axis=None))
-        return self._bits
-
-    @property
-    def digest(self) -> bytes:
-        """The content as bytes, for caches that outlive the object."""
-        if self._digest is None:
-            self._digest = self.array.tobytes()
-        return self._digest
-
-    def derived(self, key: Any, change: Callable[[np.ndarray], np.ndarray]) -> Part:
-        """`change` applied to the part; cached, so that a loop gets the same object again."""
-        if key not in self._derived:
-            if len(self._derived) > 16:
-                self._derived.clear()
-            self._derived[key] = Part(change(self.array))
-        return self._derived[key]
-
-    @property
-    def lanes(self) -> np.ndarray:
-        """Where a mask of all threads holds: positions in the flat array, ascending."""
-        return self.derived("lanes", np.flatnonzero).array
-
-    def only(self, mask: Part) -> Part:
-        """The elements (B, T) in the lanes of a mask of all threads [n]."""
-        return self.derived(("only", mask.uid), lambda array: array.reshape(-1)[mask.lanes])
-
-    def scaled(self, factor: int) -> Part:
-        """The part times a constant."""
-        return self.derived(factor, lambda array: array * factor)
 
 
 def trailing_zeros(value: int) -> int:
@@ -408,81 +250,6 @@ def from_floats(array: np.ndarray) -> np.ndarray:
         return array
     column: np.ndarray = array[:, :1].copy()
     return column
-
-
-def predicate(value: Any) -> bool | Part:
-    """A register read as a predicate.
-
-    Raises:
-        Poisoned: the value is unknown.
-    """
-    if type(value) is bool or type(value) is Part:
-        return value
-    raise poisoned(value)
-
-
-def from_bools(array: np.ndarray) -> bool | Part:
-    """A predicate from a bool array; one bool if all threads agree."""
-    if array.size == 1:
-        return bool(array.flat[0])
-    if is_of_warps(array.shape):
-        return from_words(warp_words(array), array)
-    if not array.any():
-        return False
-    return True if array.all() else Part(array)
-
-
-def from_words(words: np.ndarray, array: np.ndarray | None = None) -> bool | Part:
-    """A predicate from the words of its warps, uint32 (rows, T / 32); `array`: the same as bools."""
-    if not words.any():
-        return False
-    return True if words.min() == EVERY_LANE else Part(array, words)
-
-
-def is_of_warps(*shapes: tuple[int, ...]) -> bool:
-    """Do predicates of these shapes make one with a column for each lane of whole warps?"""
-    return max(shape[1] for shape in shapes) % WARP == 0
-
-
-def to_bools(value: bool | Part) -> np.ndarray:
-    """A predicate as a bool array that broadcasts to (B, T)."""
-    return value.array if isinstance(value, Part) else np.array([[value]])
-
-
-def to_words(value: bool | Part) -> np.ndarray:
-    """A predicate as words of warps, in a shape that broadcasts to (B, T / 32)."""
-    return value.words if isinstance(value, Part) else np.array([[EVERY_LANE if value else NO_LANE]])
-
-
-def both(a: bool | Part, b: bool | Part) -> bool | Part:
-    """Logical and; returns the same object if one side decides."""
-    if a is True or b is False or a is b:
-        return b
-    if b is True or a is False:
-        return a
-    assert isinstance(a, Part) and isinstance(b, Part)
-    if is_of_warps(a.shape, b.shape):
-        return from_words(a.words & b.words)
-    return from_bools(a.array & b.array)
-
-
-def either(a: bool | Part, b: bool | Part) -> bool | Part:
-    """Logical or."""
-    if a is False or b is True or a is b:
-        return b
-    if b is False or a is True:
-        return a
-    assert isinstance(a, Part) and isinstance(b, Part)
-    if is_of_warps(a.shape, b.shape):
-        return from_words(a.words | b.words)
-    return from_bools(a.array | b.array)
-
-
-def invert(a: bool | Part) -> bool | Part:
-    """Logical not."""
-    if not isinstance(a, Part):
-        return not a
-    return from_words(~a.words) if is_of_warps(a.shape) else from_bools(~a.array)
 
 
 def choose(condition: bool | Part, yes: Any, no: Any) -> Any:

@@ -6,19 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from memsim.state.registers import (
-    Part,
-    Poison,
-    Poisoned,
-    Sum,
-    both,
-    floats,
-    from_array,
-    from_bools,
-    ints,
-    to_array,
-    to_bools,
-)
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, from_bools, to_bools
+from memsim.state.registers import Sum, floats, from_array, ints, to_array
 
 
 class SpaceBytes:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.state.registers import Part, Sum, to_bools
+from memsim.state.parts import Part
+from memsim.state.predicates import to_bools
+from memsim.state.registers import Sum
 from memsim.state.space_bytes import SpaceBytes
 
 UFUNC: dict[str, np.ufunc] = {

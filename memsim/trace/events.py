@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.state.registers import Part, Sum, to_array, to_bools, wrap_int
+from memsim.state.parts import Part
+from memsim.state.predicates import to_bools
+from memsim.state.registers import Sum, to_array, wrap_int
 from memsim.state.warp_words import warp_words
 from memsim.trace.requests import NONE, SiteRequests
 

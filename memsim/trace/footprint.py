@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from memsim.launch import Natural
-from memsim.state.registers import Part, Sum, to_array, to_bools
+from memsim.state.parts import Part
+from memsim.state.predicates import to_bools
+from memsim.state.registers import Sum, to_array
 
 #: Bytes of a sector, the unit of transfer of the L2 cache and DRAM, as an exponent of two.
 SECTOR_BITS = 5

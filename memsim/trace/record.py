@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.state.registers import Poison, Sum
+from memsim.state.poison import Poison
+from memsim.state.registers import Sum
 from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WORD
-from memsim.state.registers import Part, Sum
+from memsim.state.parts import Part
+from memsim.state.registers import Sum
 
 #: Operations that make a thread the owner of a word.
 OPS = ("store", "stmatrix", "cp_async", "cp_async_cg")

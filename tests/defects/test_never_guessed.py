@@ -23,7 +23,8 @@ from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module
 from memsim.simt.execute_program import whole_clusters
 from memsim.simt.steps import with_decided
-from memsim.state.registers import Poison, Poisoned, from_bools, to_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import from_bools, to_bools
 
 HERE = Path(__file__).parent / "kernels"
 Array = memsim.ArrayArg

@@ -15,7 +15,9 @@ from memsim.isa.readers import Binder
 from memsim.isa.written_operands import targets_of
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
-from memsim.state.registers import Part, from_array, from_bools, ints, to_array, to_bools
+from memsim.state.parts import Part
+from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import from_array, ints, to_array
 
 #: Words at which integer arithmetic turns.
 WORDS = [

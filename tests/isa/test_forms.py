@@ -22,7 +22,7 @@ from memsim.sass.decode import _decoded, decode
 from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.code import Code
 from memsim.simt.dataflow import Dataflow
-from memsim.state.registers import Poison, Poisoned
+from memsim.state.poison import Poison, Poisoned
 
 HERE = Path(__file__).parent
 NAMES = [row["opcode"] for row in csv.DictReader((HERE / "opcodes_in_the_wild.csv").read_text().splitlines())]

@@ -235,7 +235,7 @@ def test_sums_of_a_block_and_a_thread(block: list[int], thread: list[int], other
     (low, carry) = compute("IADD3 R0, P0, R1, R2, RZ", {"R1": both, "R2": held(other, (1, 8))})
     import numpy as np
 
-    from memsim.state.registers import to_bools
+    from memsim.state.predicates import to_bools
 
     words_found = np.broadcast_to(to_array(low), (8, 8))
     carries = np.broadcast_to(to_bools(carry), (8, 8))

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from memsim.isa.registry import Unsupported
-from memsim.state.registers import Poison, Poisoned, from_array, from_bools, ints, to_array, to_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import from_array, ints, to_array
 from tests.isa.harness import Lanes, compute, words
 from tests.isa.oracle import signed, unsigned
 

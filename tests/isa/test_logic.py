@@ -6,7 +6,8 @@ import pytest
 
 from memsim.isa.registry import Unsupported
 from memsim.state.partial import NEVER_WRITTEN, Partial
-from memsim.state.registers import Poison, Poisoned, from_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import from_bools
 from tests.isa.harness import check, compute, held, words
 from tests.isa.oracle import signed, unsigned
 

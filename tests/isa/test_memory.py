@@ -19,17 +19,10 @@ from memsim.isa.registry import Unsupported
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
-from memsim.state.registers import (
-    Part,
-    Poison,
-    Poisoned,
-    choose,
-    from_array,
-    from_bools,
-    ints,
-    to_array,
-    to_bools,
-)
+from memsim.state.parts import Part
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import choose, from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
 from tests.isa.harness import words
 from tests.isa.oracle import BF16, F16, F32, flush, fused, is_nan, one, pieces, signed, unsigned

@@ -19,7 +19,8 @@ from memsim.launch import Launch
 from memsim.sass.decode import parse_form
 from memsim.simt.active_lanes import Lanes
 from memsim.state.address_spaces import SHARED_BASE
-from memsim.state.registers import Poison, from_array, ints, to_array
+from memsim.state.poison import Poison
+from memsim.state.registers import from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
 
 RECORDED = dict(np.load(Path(__file__).parent / "data" / "wgmma.npz"))

@@ -12,7 +12,10 @@ from memsim.api.running import trace
 from memsim.simt import engine, gathered_lanes
 from memsim.simt.gathered_lanes import Gathered, Own, is_sparse, plain
 from memsim.state.partial import Partial
-from memsim.state.registers import Part, Poison, Sum, from_array, from_bools, to_array, to_bools
+from memsim.state.parts import Part
+from memsim.state.poison import Poison
+from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import Sum, from_array, to_array
 from memsim.state.scattered import ScatteredLanes
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case

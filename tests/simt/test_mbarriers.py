@@ -17,7 +17,7 @@ from memsim.isa.op import PREDICATE, Predicate
 from memsim.simt.groups import Groups
 from memsim.simt.phase_waits import PhaseWaits, WaitingForPhase
 from memsim.state.mbarriers import FULL, Mbarriers, upper_word
-from memsim.state.registers import from_bools
+from memsim.state.predicates import from_bools
 from tests.simt.cuda import machine_kernel
 
 HEADER = """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.state.registers import Poison, Poisoned, from_bools
+from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import from_bools
 from memsim.state.space_bytes import SpaceBytes
 
 WHY = Poison("never written", None)

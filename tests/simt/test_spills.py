@@ -20,7 +20,9 @@ from memsim.launch import SPILLS
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
 from memsim.state.partial import NEVER_WRITTEN, Partial, merged
-from memsim.state.registers import Poison, from_array, from_bools, ints, to_array, to_bools
+from memsim.state.poison import Poison
+from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import from_array, ints, to_array
 from tests.simt.listings import listing
 
 FEW = ("--maxrregcount=24",)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.state.registers import Part, Sum
+from memsim.state.parts import Part
+from memsim.state.registers import Sum
 from memsim.trace.events import block_classes
 
 PERIOD = 128

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import memsim
 from memsim.data import data_folder
 from memsim.kernels import catalog, compiled
-from memsim.state.registers import Part, Sum
+from memsim.state.parts import Part
+from memsim.state.registers import Sum
 from memsim.trace import footprint
 from memsim.trace.footprint import READS, WRITES, Footprint, Marks
 from memsim.trace.record import Recorder

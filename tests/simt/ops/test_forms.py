@@ -29,7 +29,7 @@ from memsim.ptx.program import (
     PtxSpecial,
     Vector,
 )
-from memsim.state.registers import Poisoned
+from memsim.state.poison import Poisoned
 
 REGISTERS = """
 .version 8.3

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.state.registers import Part, both, either, from_bools, from_words, invert, to_bools, to_words
+from memsim.state.parts import Part
+from memsim.state.predicates import both, either, from_bools, from_words, invert, to_bools, to_words
 
 BLOCKS, THREADS = 5, 64
 SHAPES = [(BLOCKS, THREADS), (1, THREADS), (BLOCKS, 1)]

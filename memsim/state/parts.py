@@ -1,0 +1,106 @@
+"""The arrays that registers are made of. Each has an identity: what is derived from one is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from memsim.arch.units import WARP
+from memsim.state.warp_words import EVERY_LANE, NO_LANE, lanes_of_words, warp_words
+
+_next_uid = count(1).__next__
+
+
+class Part:
+    """An immutable array of shape (B, 1), (1, T) or (B, T) with an identity.
+
+    `uid` is never reused, so it can represent the content in a cache key. A predicate may be given as words
+    of warps instead (`words`); what is not given is made when it is needed.
+    """
+
+    __slots__ = ("_array", "_bits", "_derived", "_digest", "_hi", "_lo", "_words", "shape", "uid")
+
+    def __init__(self, array: np.ndarray | None, words: np.ndarray | None = None) -> None:
+        self._array = array
+        self._words = words
+        if array is not None:
+            self.shape = array.shape
+        else:
+            assert words is not None
+            self.shape = words.shape[0], words.shape[1] * WARP
+        self.uid = _next_uid()
+        self._lo: int | None = None
+        self._hi: int | None = None
+        self._bits: int | None = None
+        self._derived: dict[Any, Part] = {}
+        self._digest: bytes | None = None
+
+    @property
+    def array(self) -> np.ndarray:
+        """The elements."""
+        if self._array is None:
+            assert self._words is not None
+            self._array = lanes_of_words(self._words)
+        return self._array
+
+    @property
+    def words(self) -> np.ndarray:
+        """Of a predicate, the lanes of each warp as the bits of a word: uint32 (rows, T / 32), or (B, 1) if
+        all lanes of a row agree.
+        """
+        if self._words is None:
+            array = self.array
+            self._words = warp_words(array) if array.shape[1] > 1 else np.where(array, EVERY_LANE, NO_LANE)
+        return self._words
+
+    @property
+    def lo(self) -> int:
+        """Smallest element."""
+        if self._lo is None:
+            self._lo = int(self.array.min())
+        return self._lo
+
+    @property
+    def hi(self) -> int:
+        """Largest element."""
+        if self._hi is None:
+            self._hi = int(self.array.max())
+        return self._hi
+
+    @property
+    def bits(self) -> int:
+        """The bits that are set in some element."""
+        if self._bits is None:
+            self._bits = int(np.bitwise_or.reduce(self.array, axis=None))
+        return self._bits
+
+    @property
+    def digest(self) -> bytes:
+        """The content as bytes, for caches that outlive the object."""
+        if self._digest is None:
+            self._digest = self.array.tobytes()
+        return self._digest
+
+    def derived(self, key: Any, change: Callable[[np.ndarray], np.ndarray]) -> Part:
+        """`change` applied to the part; cached, so that a loop gets the same object again."""
+        if key not in self._derived:
+            if len(self._derived) > 16:
+                self._derived.clear()
+            self._derived[key] = Part(change(self.array))
+        return self._derived[key]
+
+    @property
+    def lanes(self) -> np.ndarray:
+        """Where a mask of all threads holds: positions in the flat array, ascending."""
+        return self.derived("lanes", np.flatnonzero).array
+
+    def only(self, mask: Part) -> Part:
+        """The elements (B, T) in the lanes of a mask of all threads [n]."""
+        return self.derived(("only", mask.uid), lambda array: array.reshape(-1)[mask.lanes])
+
+    def scaled(self, factor: int) -> Part:
+        """The part times a constant."""
+        return self.derived(factor, lambda array: array * factor)

@@ -1,0 +1,87 @@
+"""Predicates of many threads: a `bool`, or a `Part` if threads differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from memsim.arch.units import WARP
+from memsim.state.parts import Part
+from memsim.state.poison import poisoned
+from memsim.state.warp_words import EVERY_LANE, NO_LANE, warp_words
+
+
+def predicate(value: Any) -> bool | Part:
+    """A register read as a predicate.
+
+    Raises:
+        Poisoned: the value is unknown.
+    """
+    if type(value) is bool or type(value) is Part:
+        return value
+    raise poisoned(value)
+
+
+def from_bools(array: np.ndarray) -> bool | Part:
+    """A predicate from a bool array; one bool if all threads agree."""
+    if array.size == 1:
+        return bool(array.flat[0])
+    if is_of_warps(array.shape):
+        return from_words(warp_words(array), array)
+    if not array.any():
+        return False
+    return True if array.all() else Part(array)
+
+
+def from_words(words: np.ndarray, array: np.ndarray | None = None) -> bool | Part:
+    """A predicate from the words of its warps, uint32 (rows, T / 32); `array`: the same as bools."""
+    if not words.any():
+        return False
+    return True if words.min() == EVERY_LANE else Part(array, words)
+
+
+def is_of_warps(*shapes: tuple[int, ...]) -> bool:
+    """Do predicates of these shapes make one with a column for each lane of whole warps?"""
+    return max(shape[1] for shape in shapes) % WARP == 0
+
+
+def to_bools(value: bool | Part) -> np.ndarray:
+    """A predicate as a bool array that broadcasts to (B, T)."""
+    return value.array if isinstance(value, Part) else np.array([[value]])
+
+
+def to_words(value: bool | Part) -> np.ndarray:
+    """A predicate as words of warps, in a shape that broadcasts to (B, T / 32)."""
+    return value.words if isinstance(value, Part) else np.array([[EVERY_LANE if value else NO_LANE]])
+
+
+def both(a: bool | Part, b: bool | Part) -> bool | Part:
+    """Logical and; returns the same object if one side decides."""
+    if a is True or b is False or a is b:
+        return b
+    if b is True or a is False:
+        return a
+    assert isinstance(a, Part) and isinstance(b, Part)
+    if is_of_warps(a.shape, b.shape):
+        return from_words(a.words & b.words)
+    return from_bools(a.array & b.array)
+
+
+def either(a: bool | Part, b: bool | Part) -> bool | Part:
+    """Logical or."""
+    if a is False or b is True or a is b:
+        return b
+    if b is False or a is True:
+        return a
+    assert isinstance(a, Part) and isinstance(b, Part)
+    if is_of_warps(a.shape, b.shape):
+        return from_words(a.words | b.words)
+    return from_bools(a.array | b.array)
+
+
+def invert(a: bool | Part) -> bool | Part:
+    """Logical not."""
+    if not isinstance(a, Part):
+        return not a
+    return from_words(~a.words) if is_of_warps(a.shape) else from_bools(~a.array)
