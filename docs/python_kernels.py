@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.capture import fenced
-from memsim.captured.launch_json import read_launch
+from memsim.captured.read_launch import read_launch
 
 MEASURED = Path(__file__).parent / "validation" / "captured.json"
 RECORDED = Path(__file__).with_name("captured")

@@ -11,6 +11,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memsim.launch import Natural, Positive
 
+#: The name of the file.
+LAUNCH = "launch.json"
+
 Text = Annotated[str, Meta(min_length=1)]
 Signed = Annotated[int, Meta(ge=-(1 << 62), lt=1 << 62)]
 Extents = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=3)]

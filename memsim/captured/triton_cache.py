@@ -18,7 +18,7 @@ from memsim.arch.units import WARP
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions
 from memsim.captured.launched import Launched, loaded
-from memsim.captured.triton import hidden
+from memsim.captured.triton_launch import hidden
 from memsim.errors import MemsimError
 from memsim.files import read_json
 from memsim.kernel import Kernel

@@ -102,8 +102,8 @@ def analyze(
     job = job_of(ctx, target)
     analysis = analysis_of(ctx, target, job)
     if save_launch is not None:
-        from memsim.captured.launch_json import write_launch
         from memsim.captured.launched import Launched
+        from memsim.captured.write_launch import write_launch
 
         write_launch(Launched.of(job), save_launch)
     if save_trace is not None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from memsim.captured.launch_json import write_launch
 from memsim.captured.launched import Launched
 from memsim.captured.script import run_script
+from memsim.captured.write_launch import write_launch
 from memsim.errors import MemsimError
 
 

@@ -142,64 +142,16 @@ def with_includes(text: str, file: str, project: SourceTree) -> str:
 
 # --- stand-in for the standard headers
 
-_MATH = frozenset(
-    (  # noqa: SIM905
-        "abs fabs fmod remainder fma fmax fmin fdim exp exp2 expm1 log log10 log2 log1p pow sqrt cbrt "
-        "hypot sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc tgamma lgamma "
-        "ceil floor trunc round nearbyint rint ldexp copysign isnan isinf isfinite signbit fmaxf fminf "
-        "expf logf sqrtf powf fabsf sinf cosf tanhf floorf ceilf roundf lround llround memcpy memset "
-    ).split()
-)
-# libcu++ headers, and the names of namespace std in them.
+# A libcu++ header on each line, and the names of namespace std in it; first the functions of CUDA's own math.
 _LIBRARY = {
-    "limits": "numeric_limits",
-    "utility": "pair make_pair swap exchange declval integer_sequence index_sequence make_index_sequence "
-    "make_integer_sequence index_sequence_for in_place",
-    "tuple": "tuple make_tuple tie get tuple_size tuple_element apply forward_as_tuple ignore tuple_size_v "
-    "tuple_element_t",
-    "array": "array",
-    "functional": "plus minus multiplies divides modulus negate less greater equal_to not_equal_to "
-    "less_equal "
-    "greater_equal logical_and logical_or bit_and bit_or bit_xor hash invoke reference_wrapper ref cref",
-    "complex": "complex norm conj polar arg real imag",
-    "atomic": "atomic atomic_ref memory_order memory_order_relaxed memory_order_acquire memory_order_release "
-    "atomic_int",
-    "optional": "optional nullopt nullopt_t make_optional",
-    "variant": "variant visit holds_alternative monostate",
-    "bit": "bit_cast popcount countl_zero countr_zero bit_ceil bit_floor bit_width has_single_bit rotl rotr",
-    "cstddef": "byte nullptr_t max_align_t",
-    "span": "span dynamic_extent",
-    "iterator": "iterator_traits begin end next prev distance advance random_access_iterator_tag "
-    "forward_iterator_tag "
-    "input_iterator_tag output_iterator_tag bidirectional_iterator_tag reverse_iterator size data",
-    "numeric": "accumulate inner_product iota partial_sum gcd lcm reduce midpoint",
-    "chrono": "chrono",
-    "ratio": "ratio milli micro nano",
-    "concepts": "same_as convertible_to derived_from integral floating_point signed_integral "
-    "unsigned_integral "
-    "constructible_from invocable copyable",
-    "initializer_list": "initializer_list",
-    "__algorithm/min.h": "min",
-    "__algorithm/max.h": "max",
-    "__algorithm/clamp.h": "clamp",
-    "__algorithm/minmax.h": "minmax",
-    "__algorithm/fill.h": "fill",
-    "__algorithm/fill_n.h": "fill_n",
-    "__algorithm/copy.h": "copy",
-    "__algorithm/copy_n.h": "copy_n",
-    "__algorithm/lower_bound.h": "lower_bound",
-    "__algorithm/upper_bound.h": "upper_bound",
-    "__algorithm/max_element.h": "max_element",
-    "__algorithm/min_element.h": "min_element",
-    "__algorithm/for_each.h": "for_each",
-    "__algorithm/all_of.h": "all_of",
-    "__algorithm/any_of.h": "any_of",
-    "__algorithm/transform.h": "transform",
-    "__algorithm/reverse.h": "reverse",
-    "__algorithm/equal.h": "equal",
-    "__algorithm/binary_search.h": "binary_search",
+    header: names.split()
+    for header, names in (
+        line.split(maxsplit=1)
+        for line in (STANDARD.parent / "standard_names.txt").read_text(encoding="utf-8").splitlines()
+    )
 }
-_OF_NAME = {name: header for header, names in _LIBRARY.items() for name in names.split()}
+_MATH = frozenset(_LIBRARY.pop("math"))
+_OF_NAME = {name: header for header, names in _LIBRARY.items() for name in names}
 _TYPE_TRAIT = re.compile(
     r"is_\w+|(?:add|remove|make)_(?:cv|const|volatile|reference|pointer|extent|lvalue|rvalue|signed|unsigned|all|cvref)\w*"
     r"|enable_if\w*|conditional\w*|integral_constant|true_type|false_type|bool_constant|decay\w*|common_type\w*"

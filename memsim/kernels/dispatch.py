@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memsim.job import Job
+from memsim.kernels.family import PART_UNIT, REFERENCES, Arrays, Family, Size
 from memsim.kernels.pace import Adding, Pace
-from memsim.kernels.spec import PART_UNIT, REFERENCES, Arrays, Family, Size, Spec
+from memsim.kernels.spec import Spec
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis

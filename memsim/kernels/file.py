@@ -25,8 +25,9 @@ else:
 
 from memsim.errors import MemsimError
 from memsim.kernels.dispatch import Dispatcher, KernelChoice, SumOfParts
+from memsim.kernels.family import REFERENCES, Family
 from memsim.kernels.pace import Adding, Pace
-from memsim.kernels.spec import REFERENCES, Family, Spec
+from memsim.kernels.spec import Spec
 from memsim.launch import dim3
 
 TABLES = {"articles", "families", "kernels"}

@@ -154,7 +154,7 @@ def file_job(
     if kind is PYTHON:
         return _python_job(file, said, folder, spell)
     if kind is LAUNCHED:
-        from memsim.captured.launch_json import read_launch
+        from memsim.captured.read_launch import read_launch
 
         return launched_job(read_launch(folder / file), said, spell)
     unsaid = ("grid", "block", "args") if kind is CUDA and file_exists(folder / file) else ("grid", "block")

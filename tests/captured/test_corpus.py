@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.captured.launch_json import read_launch
 from memsim.captured.launched import Launched
+from memsim.captured.read_launch import read_launch
 from tests.captured.compiled import CUTE, WARP, check
 
 CORPUS = Path(__file__).with_name("corpus")

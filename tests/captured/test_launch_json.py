@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from memsim.api.loading import from_cubin
 from memsim.captured.launch_document import schema
-from memsim.captured.launch_json import read_launch, write_launch
 from memsim.captured.launched import Launched, snapshot
+from memsim.captured.read_launch import read_launch
+from memsim.captured.write_launch import write_launch
 from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps

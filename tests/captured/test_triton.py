@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.captured.launch_json import read_launch
 from memsim.captured.launched import Launched
+from memsim.captured.read_launch import read_launch
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, TensorMap
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.captured.launch_json import read_launch, write_launch
 from memsim.captured.launched import Launched
+from memsim.captured.read_launch import read_launch
+from memsim.captured.write_launch import write_launch
 from memsim.errors import MemsimError
 from tests.captured.compiled import WARP, check
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from memsim.kernels import Dispatcher, catalog, compiled
 from memsim.kernels.dispatch import PARTS, KernelChoice, SumOfParts
+from memsim.kernels.family import PART_UNIT, REFERENCES
 from memsim.kernels.pace import MULTIPROCESSORS, Adding, Pace
-from memsim.kernels.spec import PART_UNIT, REFERENCES
 from tests.catalog.test_results import rounding_bound
 from tests.few import few
 

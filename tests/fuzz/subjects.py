@@ -25,8 +25,9 @@ from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.api.running import trace_job
 from memsim.arguments import describe, read_arguments
-from memsim.captured.launch_json import read_launch, write_launch
 from memsim.captured.launched import Launched
+from memsim.captured.read_launch import read_launch
+from memsim.captured.write_launch import write_launch
 from memsim.data import data_folder
 from memsim.guard import baseline
 from memsim.guard.budget import parse_budget

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.captured.launch_json import read_launch
+from memsim.captured.read_launch import read_launch
 from memsim.validate.code_recording import load_code_recording
 from memsim.validate.compare_instructions import ARBITRATION, EQUAL, PARTLY, CodeComparison, compare_code
 from memsim.validate.predict import EXECUTED, THREADS
