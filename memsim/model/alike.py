@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.arch import Arch
-from memsim.model.checked_requests import lane_words
+from memsim.model.checked_requests import Counts, lane_words
 from memsim.model.choice import global_cost, shared_cost
 from memsim.model.coalescing import cost_of_lanes
 from memsim.model.constant import constant_access
@@ -15,7 +15,7 @@ from memsim.model.cp_async import is_certain, overlaps
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.remote import is_sure
-from memsim.model.shared import Counts, shared_rule
+from memsim.model.shared import shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
 
 #: Bits of a count of one request: 32 lanes of 16 bytes take at most 128 wavefronts, sectors or lines.

@@ -19,6 +19,7 @@ CHUNK = 4096
 LOW_BITS = 2**12 - 1
 
 Lanes = NDArray[np.unsignedinteger]
+Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 

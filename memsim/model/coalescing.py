@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.model.checked_requests import LOW_BITS, Lanes, Mask, check_requests, lane_words
-
-Counts = NDArray[np.int64]
+from memsim.model.checked_requests import LOW_BITS, Counts, Lanes, Mask, check_requests, lane_words
 
 
 @dataclass(frozen=True, slots=True, eq=False)

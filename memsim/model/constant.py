@@ -21,19 +21,8 @@ def constant_access(
 ) -> NDArray[np.int64]:
     """Requests of warp loads from constant memory: the distinct addresses, as `idc__requests` counts them.
 
-    Args:
-        addresses: integers (..., 32): byte addresses in the bank.
-        width: bytes per lane: 1, 2, 4 or 8.
-        op: load.
-        active: booleans that broadcast to (..., 32); None means all lanes.
-        arch: the chip whose measured rules to use, or its name.
-
-    Returns:
-        int64 array (...); 0 if no lane is active.
-
-    Raises:
-        MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
-            or an active lane that is not aligned to the width.
+    addresses: in the bank. width: 1, 2, 4 or 8 bytes per lane. Rest of the arguments and errors: as
+    `global_access`.
     """
     asked = check_requests(addresses, width, op, active, get_arch(arch), "constant")
     requests = np.zeros(len(asked.addresses), np.int64)

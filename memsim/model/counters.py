@@ -54,17 +54,24 @@ _SHARED_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_"
 _REMOTE = "l1tex__t_", "_pipe_lsu_mem_dshared_op_"
 _ENGINE_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_"
 _ENGINE_WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_"
-_GLOBAL = "pipe_lsu_mem_global_op_"
 # The operations in the Source page's columns of global memory, which copies by TMA are not.
 _SETTLED = tuple(
     op.name for op in OPERATIONS.values() if op.space == "global" and not (op.bypass or op.engine)
 )
 _BYPASS = tuple(op.name for op in OPERATIONS.values() if op.space == "global" and op.bypass)
-_LOADS, _STORES, _ATOMICS, _COPIES = (counted("shared", end) for end in ("ld", "st", "atom", "ldgsts"))
-_READS, _WRITES = counted("global", "ld"), counted("global", "st")
-_ENGINE_LOADS = counted("global", "tma_ld")
-_LOCAL = "pipe_lsu_mem_local_op_"
-_LOCAL_READS, _LOCAL_WRITES = counted("local", "ld"), counted("local", "st")
+_LOADS, _STORES, _ATOMICS = (counted("shared", end) for end in ("ld", "st", "atom"))
+
+
+def _traffic(space: str) -> tuple[Counter, ...]:
+    """Requests and sectors of loads and stores of a space."""
+    return tuple(
+        Counter(
+            f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{end}.sum", space, quantity, counted(space, end)
+        )
+        for quantity in ("requests", "sectors")
+        for end in ("ld", "st")
+    )
+
 
 COUNTERS = (
     Counter(f"{_SHARED_WAVEFRONTS}ld.sum", "shared", "wavefronts", _LOADS),
@@ -79,22 +86,18 @@ COUNTERS = (
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
     Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
     Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),
-    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", _COPIES),
-    Counter(f"l1tex__t_requests_{_GLOBAL}ld.sum", "global", "requests", _READS),
-    Counter(f"l1tex__t_requests_{_GLOBAL}st.sum", "global", "requests", _WRITES),
-    Counter(f"l1tex__t_sectors_{_GLOBAL}ld.sum", "global", "sectors", _READS),
-    Counter(f"l1tex__t_sectors_{_GLOBAL}st.sum", "global", "sectors", _WRITES),
-    Counter(f"l1tex__t_set_accesses_{_GLOBAL}ld.sum", "global", "lines", _READS),
-    Counter(f"l1tex__t_requests_{_LOCAL}ld.sum", "local", "requests", _LOCAL_READS),
-    Counter(f"l1tex__t_requests_{_LOCAL}st.sum", "local", "requests", _LOCAL_WRITES),
-    Counter(f"l1tex__t_sectors_{_LOCAL}ld.sum", "local", "sectors", _LOCAL_READS),
-    Counter(f"l1tex__t_sectors_{_LOCAL}st.sum", "local", "sectors", _LOCAL_WRITES),
+    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", counted("shared", "ldgsts")),
+    *_traffic("global"),
+    Counter(
+        "l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum", "global", "lines", counted("global", "ld")
+    ),
+    *_traffic("local"),
     Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _SETTLED, unsettled=_BYPASS),
     Counter(
         "memory_l2_theoretical_sectors_local",
         "local",
         "sectors",
-        (*_LOCAL_READS, *_LOCAL_WRITES),
+        (*counted("local", "ld"), *counted("local", "st")),
         unsettled=("atomic", "reduction"),
     ),
     Counter("memory_l1_tag_requests_global", "global", "lines", _SETTLED, unsettled=_BYPASS),
@@ -122,7 +125,7 @@ COUNTERS = (
     ),
     Counter(f"{_SHARED_WAVEFRONTS}gmma.sum", "shared", "wavefronts", ("wgmma",), seldom=True),
     Counter(f"{_SHARED_CONFLICTS}gmma.sum", "shared", "conflicts", ("wgmma",), seldom=True),
-    Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", _ENGINE_LOADS, seldom=True),
+    Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", counted("global", "tma_ld"), seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_st.sum", "global", "sectors", ("bulk_store",), seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_red.sum", "global", "sectors", ("bulk_reduction",), seldom=True),
 )

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
 from memsim.errors import MemsimError
-from memsim.model.checked_requests import CheckedRequests, Lanes, Mask, check_requests
+from memsim.model.checked_requests import CheckedRequests, Counts, Lanes, Mask, check_requests
 from memsim.model.coalescing import GlobalCost, global_access
-from memsim.model.shared import Counts, SharedCost
+from memsim.model.lane_pairs import distinct, equal, together
+from memsim.model.shared import SharedCost
 
 
 def copy_access(
@@ -115,8 +116,7 @@ def bypass_access(
 def overlaps(addresses: ArrayLike, active: ArrayLike) -> Mask:
     """Whether two active lanes write to the same address: bool (...)."""
     lanes, on = np.asarray(addresses), np.asarray(active)
-    same = (lanes[..., :, None] == lanes[..., None, :]) & on[..., :, None] & on[..., None, :]
-    found: Mask = np.count_nonzero(same, axis=(-1, -2)) > np.count_nonzero(on, axis=-1)
+    found: Mask = np.count_nonzero(equal(lanes) & together(on), axis=(-1, -2)) > np.count_nonzero(on, axis=-1)
     return found
 
 
@@ -142,17 +142,6 @@ def check_copies(
             hint="one address in global memory for each one in shared memory",
         )
     return writes, reads
-
-
-def distinct(keys: tuple[Lanes | Counts, ...], active: Mask | None) -> Counts:
-    """The number of distinct keys of the active lanes [m]; `keys` are columns [m, 32]."""
-    on = np.ones(keys[0].shape, np.bool_) if active is None else active
-    same = on[:, :, None] & on[:, None, :]
-    for key in keys:
-        same = same & (key[:, :, None] == key[:, None, :])
-    first = on & ~(same & np.tri(on.shape[1], k=-1, dtype=np.bool_)).any(axis=2)
-    found: Counts = np.count_nonzero(first, axis=1)
-    return found
 
 
 def _slot(units: Lanes, slots: int) -> Counts:

@@ -10,13 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.model.checked_requests import check_requests
-from memsim.model.cp_async import distinct
-
-Counts = NDArray[np.int64]
+from memsim.model.checked_requests import Counts, check_requests
+from memsim.model.lane_pairs import distinct
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,19 +45,8 @@ def local_access(
 ) -> LocalCost:
     """Requests and sectors of warp accesses to local memory.
 
-    Args:
-        addresses: integers (..., 32): bytes from the start of each lane's own local memory.
-        width: bytes per lane: 1, 2, 4, 8 or 16; of atomics 4.
-        op: load, store, atomic or reduction; all are counted alike.
-        active: booleans that broadcast to (..., 32); None means all lanes.
-        arch: the chip whose measured rules to use, or its name.
-
-    Returns:
-        LocalCost of int64 arrays (...); all zero if no lane is active.
-
-    Raises:
-        MemsimError: bad shape or type, unknown op or arch, a width not measured for that op,
-            or an active lane that is not aligned to the width.
+    addresses: from the start of each lane's own local memory. width: 1, 2, 4, 8 or 16 bytes per lane; of
+    atomics 4. Rest of the arguments and errors: as `global_access`.
     """
     chip = get_arch(arch)
     asked = check_requests(addresses, width, op, active, chip, "local")

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch
-from memsim.model.checked_requests import Lanes, Mask, check_requests, fill_idle
+from memsim.model.checked_requests import Counts, Lanes, Mask, check_requests, fill_idle
 from memsim.model.cp_async import copy_turns
-from memsim.model.shared import Counts, SharedRule, partners_agree, shared_rule
+from memsim.model.shared import SharedRule, partners_agree, shared_rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)

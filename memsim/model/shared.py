@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.model.checked_requests import Lanes, Mask, check_requests, fill_idle
+from memsim.model.checked_requests import Counts, Lanes, Mask, check_requests, fill_idle
 from memsim.model.operations import OPERATIONS
 
-Counts = NDArray[np.int64]
 Small = NDArray[np.uint8]  # a group costs at most 32
 
 

@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
-from memsim.arch.units import WARP
-from memsim.model.checked_requests import Lanes, Mask, check_requests, fill_idle
+from memsim.model.checked_requests import Counts, Lanes, Mask, check_requests, fill_idle
 from memsim.model.coalescing import global_access
 from memsim.model.cp_async import check_copies
-from memsim.model.shared import Counts, SharedRule, group_costs, pair_rule, shared_rule
+from memsim.model.lane_pairs import EARLIER, equal, first, together
+from memsim.model.shared import SharedRule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1
 BYPASS_BYTES = 16  # per lane of `cp.async.cg`
-#: Which lanes come before a lane: bool [lane, lane].
-EARLIER = np.tri(WARP, k=-1, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +115,7 @@ def bypass_source_page(
         writes.chunks(BYPASS_BYTES), reads.chunks(BYPASS_BYTES), strict=True
     ):
         executing = np.ones(to.shape, np.bool_) if on is None else on
-        live = _first(_equal(to), executing if reading is None else reading)
+        live = first(equal(to), executing if reading is None else reading)
         moves, half = _moves(source, to, live)
         lanes[rows], sectors[rows] = np.count_nonzero(live, axis=1), np.count_nonzero(moves, axis=1)
         wavefronts[rows] = np.where(_read_once(source, to, live), _in_turn(source, to, moves, half), UNKNOWN)
@@ -135,11 +133,11 @@ def bypass_source_page(
 
 def _moves(source: Lanes, to: Lanes, live: Mask) -> tuple[Mask, Lanes]:
     """(the first lane of each move, which half of the 32 bytes it moves: 0, 1, or 2 for both) [m, lane]."""
-    one_sector = _together(live) & _equal(_over(source, 2)) & _equal(_over(to, 2))
-    other_half: Mask = one_sector & ~_equal(source)
-    first: Mask = live & ~(other_half & EARLIER).any(axis=2)
+    one_sector = together(live) & equal(_over(source, 2)) & equal(_over(to, 2))
+    other_half: Mask = one_sector & ~equal(source)
+    leads: Mask = live & ~(other_half & EARLIER).any(axis=2)
     half: Lanes = np.where(other_half.any(axis=2), source.dtype.type(2), source % source.dtype.type(2))
-    return first, half
+    return leads, half
 
 
 def _in_turn(source: Lanes, to: Lanes, moves: Mask, half: Lanes) -> Counts:
@@ -149,17 +147,17 @@ def _in_turn(source: Lanes, to: Lanes, moves: Mask, half: Lanes) -> Counts:
     places whose numbers differ in the same ones of their two low bits.
     """
     differs: Lanes = (source ^ to.astype(source.dtype)) % source.dtype.type(4)
-    alike = _together(moves) & _equal(_over(source, 8)) & _equal(_over(to, 8))
-    alike = alike & _equal(half) & _equal(differs)
-    turns = np.count_nonzero(alike & _equal(_over(source, 2)), axis=2)
+    alike = together(moves) & equal(_over(source, 8)) & equal(_over(to, 8))
+    alike = alike & equal(half) & equal(differs)
+    turns = np.count_nonzero(alike & equal(_over(source, 2)), axis=2)
     most = np.where(alike, turns[:, None, :], 0).max(axis=2)
-    found: Counts = np.where(_first(alike, moves), most, 0).sum(axis=1)
+    found: Counts = np.where(first(alike, moves), most, 0).sum(axis=1)
     return found
 
 
 def _read_once(source: Lanes, to: Lanes, live: Mask) -> Mask:
     """Whether no two lanes copy from one place to the same 128 bytes [m]."""
-    again = _together(live) & _equal(source) & _equal(_over(to, 8)) & EARLIER
+    again = together(live) & equal(source) & equal(_over(to, 8)) & EARLIER
     once: Mask = np.count_nonzero(again, axis=(1, 2)) == 0
     return once
 
@@ -170,33 +168,11 @@ def _over(units: Lanes, count: int) -> Lanes:
     return number
 
 
-def _together(active: Mask) -> Mask:
-    """Which pairs of lanes are both active: bool [m, lane, lane]."""
-    both: Mask = active[:, :, None] & active[:, None, :]
-    return both
-
-
-def _equal(keys: Lanes) -> Mask:
-    """Which lanes have the same key: bool [m, lane, lane]."""
-    same: Mask = keys[:, :, None] == keys[:, None, :]
-    return same
-
-
-def _first(same: Mask, active: Mask) -> Mask:
-    """Which active lanes have no equal active lane before them: bool [m, lane]."""
-    first: Mask = active & ~(same & active[:, None, :] & EARLIER).any(axis=2)
-    return first
-
-
 def _same_slot(units: Lanes, active: Mask | None, slots: int) -> Mask:
     """Which lanes of a group use the same banks: bool [m, groups, lane, lane]."""
     shape = (len(units), -1, slots)
     keys = (units & units.dtype.type(slots - 1)).reshape(shape)
-    same: Mask = keys[..., :, None] == keys[..., None, :]
-    if active is None:
-        return same
-    on = active.reshape(shape)
-    return same & on[..., :, None] & on[..., None, :]
+    return equal(keys) if active is None else equal(keys) & together(active.reshape(shape))
 
 
 def _wavefronts(units: Lanes, active: Mask | None, rule: SharedRule) -> Counts:
