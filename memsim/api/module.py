@@ -44,7 +44,7 @@ class Module:
         Raises:
             MemsimError: there is none, or several.
         """
-        from memsim.ptx.demangle import resolve
+        from memsim.ptx.kernel_names import resolve
 
         if not isinstance(name, str):
             raise MemsimError(f"a kernel is chosen by its name, not by {name!r}", hint=choice_of(self))
@@ -60,7 +60,7 @@ class Module:
         Raises:
             MemsimError: it is none, or does not compile.
         """
-        from memsim.ptx.demangle import plain_name
+        from memsim.ptx.kernel_names import plain_name
         from memsim.source import is_template
 
         of_template = any(is_template(text, plain_name(name)) for text in self.sources.values())
@@ -74,7 +74,8 @@ class Module:
 
     def _without_instance(self, name: str) -> MemsimError | None:
         """The error for a name that is of a template only; None if it is not."""
-        from memsim.ptx.demangle import demangle, plain_name
+        from memsim.ptx.demangle import demangle
+        from memsim.ptx.kernel_names import plain_name
 
         plain = plain_name(name)
         if plain in (plain_name(demangle(kernel)) for kernel in self.kernels):

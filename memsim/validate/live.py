@@ -21,7 +21,8 @@ from memsim.job import Job
 from memsim.kernel import SassKernel
 from memsim.kernels import Spec
 from memsim.model.counters import COUNTERS
-from memsim.ptx.demangle import demangle, plain_name
+from memsim.ptx.demangle import demangle
+from memsim.ptx.kernel_names import plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck

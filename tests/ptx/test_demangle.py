@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.ptx.demangle import demangle, resolve
+from memsim.ptx.demangle import demangle
+from memsim.ptx.kernel_names import resolve
 from memsim.ptx.parser import parse
 
 # Written by g++ 12 and nvcc 13. What c++filt (GNU binutils 2.40) says differs in spaces, in the suffixes of
