@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.analysis.atomic_totals import atomic_totals
 from memsim.analysis.constant_total import constant_requests
 from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts, known
 from memsim.analysis.sites import rows_of_trace, site_counts, totals_of, undecided_counters
@@ -240,5 +241,6 @@ def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
         for members, requests in rows_of_trace(trace)
     )
     reasons = undecided_counters(trace, chip)
-    totals = totals_of(sites, reasons) | constant_requests(trace, sites)
-    return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), reasons)
+    atomics, where = atomic_totals(trace, sites)
+    totals = totals_of(sites, reasons) | atomics | constant_requests(trace, sites)
+    return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), reasons | where)

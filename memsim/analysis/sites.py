@@ -59,7 +59,7 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
     if unresolved is None:
         lanes = trace.active[requests], trace.partner[requests]
         kind = first.width, first.op, first.space
-        unresolved = why_no_cost(trace.addresses[requests], *kind, *lanes, chip)
+        unresolved = why_no_cost(*kind, *lanes, chip)
     return SiteCounts(
         file=first.file,
         line=first.line,

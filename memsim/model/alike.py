@@ -14,7 +14,7 @@ from memsim.model.constant import constant_access
 from memsim.model.cp_async import is_certain, overlaps
 from memsim.model.local import local_access
 from memsim.model.operations import operation
-from memsim.model.remote import is_sure
+from memsim.model.remote import global_atomic_access, is_same_anywhere
 from memsim.model.shared import shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
 
@@ -66,8 +66,11 @@ def alike(
     if space == "global" or asked.remote:
         cost = global_cost(*request)
         columns += [cost.sectors, cost.lines, cost.ideal_sectors]
-        if asked.remote and not asked.shares:
-            columns.append(is_sure(addresses, active))
+        if space == "global" and asked.verb == "update" and not asked.engine:
+            columns.append(is_same_anywhere(addresses, width, active))
+            for passes in (1, 2):
+                atomics = global_atomic_access(addresses, width, passes, active, arch)
+                columns += [atomics.sectors, atomics.lines]
     elif asked.is_counted:
         own = shared_cost(*request)
         columns += [own.wavefronts, own.conflicts, own.ways, own.ideal]

@@ -12,7 +12,7 @@ from memsim.arch.units import LINE, WARP
 from memsim.model.coalescing import GlobalCost, global_access
 from memsim.model.cp_async import bypass_access, copy_access, overlaps
 from memsim.model.operations import REMOTE, Operation, operation
-from memsim.model.remote import SURE_RANKS, is_sure, remote_access
+from memsim.model.remote import remote_access
 from memsim.model.shared import SharedCost, shared_access
 
 
@@ -51,13 +51,7 @@ def fewest_sectors(asked: Operation, lanes: np.ndarray) -> np.ndarray | int:
 
 
 def why_no_cost(
-    addresses: ArrayLike,
-    width: int,
-    op: str,
-    space: str,
-    active: ArrayLike,
-    partner: ArrayLike,
-    arch: Arch,
+    width: int, op: str, space: str, active: ArrayLike, partner: ArrayLike, arch: Arch
 ) -> str | None:
     """Why these requests have no measured cost; None if they have one or need none."""
     asked = operation(space, op)
@@ -69,11 +63,6 @@ def why_no_cost(
         return f"{space} {op} of {width} bytes per lane has no rule on {arch.name}"
     if asked.bypass and overlaps(partner, active).any():
         return "lanes of a cp.async.cg write to the same address, for which its sectors were not measured"
-    if asked.remote and not asked.shares and not is_sure(np.asarray(addresses), np.asarray(active)).all():
-        return (
-            f"its lanes access several groups of {SURE_RANKS} blocks of their cluster, for which the order"
-            " in which the chip serves them was not measured"
-        )
     return None
 
 

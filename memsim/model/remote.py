@@ -10,7 +10,7 @@ the chip serves such a request one line at a time. Each time
 So a lane waits for an earlier one at its own address, and for an earlier one at the same place of another
 line in its bank of lines, unless that is served before. Each time counts as a line, and its own sectors.
 
-Source: patterns of an H200 (`traces/nvidia-h200/hopper`), of lanes anywhere in one block or in eight.
+Source: patterns of an H200 (`traces/nvidia-h200`), of lanes anywhere in one block or in sixteen.
 """
 
 from __future__ import annotations
@@ -25,11 +25,9 @@ from memsim.model.coalescing import GlobalCost
 from memsim.model.operations import operation
 
 #: Bits of an address in the cluster's window whose parity is a bit of the number of its bank of lines.
-BANK_OF_LINES = (0x7015A80, 0x202ED00)
-#: Where a block's own memory begins in its part of the window; from which bit on is the rank of the block.
-OWN_START, RANK_AT = 1024, 24
-#: Blocks of consecutive ranks, a group, between which the banks were measured.
-SURE_RANKS = 8
+BANK_OF_LINES = (0xF015A80, 0xA02ED00)
+#: Where a block's own memory begins in its part of the window.
+OWN_START = 1024
 #: Requests that are counted at once.
 CHUNK = 1 << 14
 
@@ -51,7 +49,8 @@ def global_atomic_access(
     """Cost of atomics and reductions on global memory, which are served in the same way. passes: 2 of a
     compare-and-swap, which has two operands, otherwise 1. Errors: as `global_access`.
 
-    Measured in an array that starts at a multiple of 256 KiB; how banks depend on higher bits is unknown.
+    Measured in an array that starts at a multiple of 256 KiB; how banks depend on higher bits is unknown. It
+    makes no difference to requests that `is_same_anywhere`.
     """
     return _cost(check_requests(addresses, width, "atomic", active, arch, "global"), 0, passes)
 
@@ -69,11 +68,10 @@ def _cost(requests: CheckedRequests, start: int, passes: int) -> GlobalCost:
     return GlobalCost(*(column.reshape(requests.shape) for column in (sectors, lines, ideal)))
 
 
-def is_sure(addresses: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """Whether the counts of requests [n, 32] are exact, bool [n]: all lanes are in blocks of one group."""
-    groups = addresses // SURE_RANKS >> RANK_AT
-    first = np.take_along_axis(groups, active.argmax(axis=1)[:, None], axis=1)
-    found: np.ndarray = (~active | (groups == first)).all(axis=1)
+def is_same_anywhere(addresses: np.ndarray, width: int, active: np.ndarray) -> np.ndarray:
+    """Whether banks make no difference to requests [n, 32], bool [n]: no place occurs in two lines."""
+    same_place = _same(addresses % LINE // width, active)
+    found: np.ndarray = (~active | (same_place == _same(addresses // width, active))).all(axis=1)
     return found
 
 

@@ -23,7 +23,7 @@ def test_what_has_a_rule_was_measured_and_the_other_way_round() -> None:
     for (space, name), row in OPERATIONS.items():
         assert (row.space, row.name) == (space, name)
         assert bool(SM_90.widths(space, name)) == (row.is_counted and not row.why)
-        reason = why_no_cost(SAME, 3, name, space, SAME > 0, SAME, SM_90)
+        reason = why_no_cost(3, name, space, SAME > 0, SAME, SM_90)
         assert (reason is None) == (not row.is_counted)
         assert not row.why or reason == row.why
 

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim import MemsimError
-from memsim.arch import SM_90
-from memsim.model.choice import why_no_cost
 from memsim.model.coalescing import global_access
-from memsim.model.remote import is_sure, remote_access
+from memsim.model.remote import global_atomic_access, is_same_anywhere, remote_access
+from memsim.validate.hopper.expectations import lanes_of
+from memsim.validate.hopper.hopper_recording import newest_hopper
+from memsim.validate.hopper.lane_rules import COUNTS, GLOBAL, OF_GLOBAL
 from tests.validate.conftest import TRACES
 
 OP = "cluster_async_store"
@@ -22,9 +23,9 @@ lanes = st.lists(st.one_of(st.none(), st.integers(0, 1600 * 8)), min_size=32, ma
 
 
 def bank(place: int) -> tuple[int, int]:
-    bit = [place + 1024 >> n & 1 for n in range(27)]
-    low = bit[7] ^ bit[9] ^ bit[11] ^ bit[12] ^ bit[14] ^ bit[16] ^ bit[24] ^ bit[25] ^ bit[26]
-    return low, bit[8] ^ bit[10] ^ bit[11] ^ bit[13] ^ bit[14] ^ bit[15] ^ bit[17] ^ bit[25]
+    bit = [place + 1024 >> n & 1 for n in range(28)]
+    low = bit[7] ^ bit[9] ^ bit[11] ^ bit[12] ^ bit[14] ^ bit[16] ^ bit[24] ^ bit[25] ^ bit[26] ^ bit[27]
+    return low, bit[8] ^ bit[10] ^ bit[11] ^ bit[13] ^ bit[14] ^ bit[15] ^ bit[17] ^ bit[25] ^ bit[27]
 
 
 def oracle(places: list[int], width: int, line: int = 128) -> tuple[int, int, int]:
@@ -107,14 +108,28 @@ def test_lanes_apart_cost_what_they_do_in_global_memory() -> None:
     assert global_access(np.zeros(32, int), 4, "store").lines == 1
 
 
-def test_blocks_of_two_groups_have_no_rule() -> None:
-    on, partner = np.ones((1, 32), bool), np.full((1, 32), -1)
-    for ranks, sure in (((0, 7), True), ((8, 15), True), ((7, 8), False), ((0, 8), False)):
-        addresses = np.where(np.arange(32) == 31, *(rank << 24 for rank in ranks[::-1]))[None]
-        assert is_sure(addresses, on).tolist() == [sure]
-        why = why_no_cost(addresses, 4, OP, "shared", on, partner, SM_90)
-        assert (why is None) == sure
-        assert is_sure(addresses, on & (np.arange(32) < 31)).all()  # the others do not count
+def test_where_no_place_is_in_two_lines_the_counts_of_global_atomics_do_not_depend_on_the_array() -> None:
+    """176 launches on an H200, of which these do not tell where the array is."""
+    (launches,) = (
+        found.parts["global_atomics"]
+        for found in newest_hopper(TRACES, "nvidia-h200")
+        if found.name == "lanes"
+    )
+    moved = np.random.default_rng(0).integers(1, 1 << 20, 8) * 128
+    sure_ones = 0
+    for launch in launches:
+        width, end, passes = GLOBAL[launch.kernel]
+        addresses, active = lanes_of(launch.table[:32])
+        counts = {
+            (int(cost.sectors), int(cost.lines))
+            for start in moved
+            for cost in [global_atomic_access(addresses + start, width, passes, active)]
+        }
+        measured = tuple(launch.counters[OF_GLOBAL.format(what, end)] for what in COUNTS[1:])
+        if is_same_anywhere(addresses[None], width, active[None]).all():
+            assert counts == {measured}
+            sure_ones += 1
+    assert sure_ones >= 20
 
 
 def test_what_is_not_modelled_is_refused() -> None:
