@@ -276,7 +276,8 @@ class _Deaf:
     def ignore(self, *event: Any) -> None:
         """Nothing to do."""
 
-    start_chunk = access = scattered = stretches = unknown = uncounted = uncertain = executed = ignore
+    start_chunk = access = scattered = stretches = issued = ignore
+    unknown = uncounted = uncertain = executed = ignore
 
 
 def _check_kernel(kernel: object) -> None:

@@ -73,11 +73,14 @@ def behind(counts: Callable[[Form], tuple[int, ...]]) -> Callable[[Form], list[i
 
 @dataclass(frozen=True)
 class Issue:
-    """Warps that make a copy, as columns [m]: the block's index in the chunk, the warp, the registers."""
+    """Warps that make a copy, as columns [m]: the block's index in the chunk, the warp, the registers. lanes:
+    how many execute it, in all warps.
+    """
 
     block: np.ndarray
     warp: np.ndarray
     words: list[np.ndarray]
+    lanes: int = 0
 
 
 def issued(machine: Any, active: Any, slots: list[int], binder: Binder) -> Issue:
@@ -93,7 +96,7 @@ def issued(machine: Any, active: Any, slots: list[int], binder: Binder) -> Issue
     for slot in slots:
         value = to_array(unsigned(binder.word(Register(slot))(machine.slots), 32))
         words.append(np.broadcast_to(value, machine.shape)[block, warp * 32 + lane])
-    return Issue(block, warp, words)
+    return Issue(block, warp, words, int(np.count_nonzero(on)))
 
 
 def wide(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -123,7 +126,9 @@ def copies(
                 machine.lose(op, kind, space, UNIT, Poison("", op), False)
             return
         try:
-            act(machine, op, issued(machine, active, slots, binder), data)
+            issue = issued(machine, active, slots, binder)
+            act(machine, op, issue, data)
+            machine.issued(op, issue.lanes)
         except Poisoned as unknown:
             poison = unknown.poison.through(op)
             lost(machine, op, touches, active, poison)

@@ -255,6 +255,11 @@ class Accesses(Lanes):
         base = SHARED_BASE if space == "shared" else 0
         self.listener.stretches(site, names, start - base, length, block, warp)
 
+    def issued(self, op: Op, lanes: int) -> None:
+        """So many lanes executed a copy by TMA."""
+        for site in self.sites.of(op):
+            self.listener.issued(site, lanes)
+
     def operands(self, op: Op, width: int, active: Any) -> None:
         """Four warps together read the operands of a matrix product: `width` bytes for each lane of the first
         one.

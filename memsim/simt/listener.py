@@ -88,6 +88,9 @@ class Listener(Protocol):
     ) -> None:
         """Warps [m] of blocks [m] of the chunk copy `length` bytes from `start` on [m]."""
 
+    def issued(self, site: Site, lanes: int) -> None:
+        """So many lanes executed a copy by TMA."""
+
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """`site` was executed, but its addresses are unknown."""
 

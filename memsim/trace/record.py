@@ -211,6 +211,10 @@ class Recorder:
             record.rows.made(tally.rows, tally.counts)
         self.keep_bounded(record)
 
+    def issued(self, site: SiteLike, lanes: int) -> None:
+        """Count lanes that execute a copy by TMA."""
+        self.record(site).lanes += lanes
+
     def unknown(self, site: SiteLike, poison: Poison, mask: Any, active: Any) -> None:
         """Count an execution with unknown addresses."""
         record = self.record(site)

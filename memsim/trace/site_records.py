@@ -57,6 +57,7 @@ class SiteRecord:
     arrays: set[str] = field(default_factory=set)
     unresolved: str | None = None
     unresolved_requests: int = 0
+    lanes: int = 0
 
     @property
     def hardly_repeats(self) -> bool:
@@ -114,4 +115,5 @@ def access_site(record: SiteRecord) -> AccessSite:
         unresolved=record.unresolved,
         unresolved_requests=record.unresolved_requests,
         address=instruction.address,
+        lanes=record.lanes,
     )

@@ -86,6 +86,7 @@ class AccessSite:
     `instructions`: warp instructions executed, including those with all lanes predicated off. `unresolved`:
     why its addresses are unknown, else None; then `instructions` is still counted, but rows are missing or
     incomplete. `address`: of machine code, the instruction's offset from the kernel's first byte; -1 for PTX.
+    `lanes`: of a copy by TMA, the lanes that executed it; 0 for others, whose requests have them.
     """
 
     instruction: str
@@ -100,6 +101,7 @@ class AccessSite:
     unresolved: str | None = None
     unresolved_requests: Natural = 0
     address: int = -1
+    lanes: Natural = 0
 
 
 @dataclass(frozen=True)
