@@ -22,8 +22,8 @@ from memsim.validate.predict import (
     PredictedAccess,
     access_name,
     accesses_of,
-    at_most,
     predict,
+    unreliable,
 )
 from memsim.validate.profiles import CODE_METRICS, counter_of
 from memsim.validate.sass import access_of
@@ -155,7 +155,7 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
             address=address,
             sass=mine[0].site.instruction if mine or row is None else profile.sass[row],
             figures=tuple(
-                _figures(collected, _predicted(mine, arch, executed.get(address)), found, at_most(mine))
+                _figures(collected, _predicted(mine, arch, executed.get(address)), found, unreliable(mine))
             ),
             unresolved=next((access.site.unresolved for access in mine if access.site.unresolved), None),
         )
@@ -167,7 +167,7 @@ def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> d
     for figure in (figure for row in rows for figure in row.figures):
         if figure.metric in totals and totals[figure.metric] is None:
             sum_so_far = sums.get(figure.metric, 0)
-            known = figure.predicted is not None and sum_so_far is not None and not figure.at_most
+            known = figure.predicted is not None and sum_so_far is not None and not figure.unreliable
             sums[figure.metric] = sum_so_far + figure.predicted if known else None  # type: ignore[operator]
     return sums
 
@@ -181,7 +181,9 @@ def _predicted(accesses: Sequence[PredictedAccess], arch: Arch, executed: int | 
     ops = {access_name(access.site) for access in accesses}
     if len(accesses) > 1 and COPY not in ops:
         first = accesses[0].site
-        figures |= {EXECUTED: first.instructions if first.op.startswith(BULK) else executed}
+        figures |= {EXECUTED: executed}
+        if first.op.startswith(BULK):  # both sides of one copy
+            figures |= {EXECUTED: first.instructions, THREADS: first.lanes or None}
     return figures
 
 
@@ -191,7 +193,7 @@ def _figures(
     for name in collected:
         expected = predicted.get(name, 0)
         if name in predicted or measured[name]:
-            yield MetricComparison(name, expected, measured[name], at_most=name in lost)
+            yield MetricComparison(name, expected, measured[name], unreliable=name in lost)
 
 
 def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:

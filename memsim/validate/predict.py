@@ -23,7 +23,7 @@ from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.trace.trace import AccessSite, Trace
-from memsim.validate.sass import is_conditional_copy, is_guarded
+from memsim.validate.sass import condition_of, guard_of
 
 EXECUTED = "inst_executed"
 THREADS = "thread_inst_executed_true"
@@ -84,18 +84,21 @@ def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Figures:
     return figures
 
 
-def at_most(accesses: Iterable[PredictedAccess]) -> frozenset[str]:
-    """Figures of an instruction of which ncu 2025.3.1 may lose a part: those of copies with a predicate.
+def unreliable(accesses: Iterable[PredictedAccess]) -> frozenset[str]:
+    """Figures of an instruction that ncu 2025.3.1 shows wrong: those of some copies with a predicate.
 
-    It loses wavefronts, and of `.cg` sectors, when warps compete under a guard, others in each run; and
-    wavefronts if P0 says which lanes write zeros. Source: docs/model.md.
+    If it is P2 and warps compete, wavefronts, and of `.cg` sectors, are others in each run. If P0 says which
+    lanes of a `.cg` write zeros, its wavefronts are those of a copy in which all of them do. Source:
+    docs/model.md.
     """
-    lost: set[str] = set()
+    found: set[str] = set()
     for site in (access.site for access in accesses):
-        copy = operation(site.space, site.op)
-        if copy.is_copy and (is_guarded(site.instruction) or is_conditional_copy(site.instruction)):
-            lost |= {*FIGURES["shared"], *(FIGURES["global"][:2] if copy.bypass else ())}
-    return frozenset(lost)
+        copy, condition = operation(site.space, site.op), condition_of(site.instruction)
+        if copy.is_copy and "P2" in (guard_of(site.instruction).lstrip("!"), condition):
+            found |= {*FIGURES["shared"], *(FIGURES["global"][:2] if copy.bypass else ())}
+        if copy.bypass and condition == "P0":
+            found |= {*FIGURES["shared"]}
+    return frozenset(found)
 
 
 def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
@@ -114,14 +117,13 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
     if asked.unmade:
         figures = {}  # the profiler knows only the space that its lanes access
     kind = site.width, site.op, site.space
-    if site.unresolved or why_no_cost(requests.addresses, *kind, requests.active, requests.partner, arch):
+    if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, arch):
         return {**figures, **dict.fromkeys(FIGURES[site.space])}
     if asked.grouped:
         return _group(access)
     if asked.remote or asked.engine:
-        # Of copies by TMA the page has zeros; which lanes were active is not in a trace.
         page: Figures = dict.fromkeys(FIGURES[site.space], 0 if asked.engine else None)
-        return {EXECUTED: site.instructions, THREADS: None, **page}
+        return {EXECUTED: site.instructions, THREADS: site.lanes or None, **page}
     if not asked.is_counted:
         return {**figures, **_bypass(access, arch)}
     if site.space == "constant":
@@ -145,8 +147,6 @@ def _shared(access: PredictedAccess, arch: Arch) -> Figures:
     else:
         page = shared_source_page(requests.addresses, width, op, requests.active, arch)
     known = not (page.wavefronts == UNKNOWN).any()
-    if operation("shared", op).is_copy and is_guarded(access.site.instruction):
-        known &= bool(requests.times.sum() == access.site.instructions)  # the page may count the others, too
     columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
     return {name: _sum(requests, column) if known else None for name, column in columns}
 
@@ -168,13 +168,18 @@ def _local(access: PredictedAccess, arch: Arch) -> Figures:
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
-    """`cp.async.cg`, on either side; unknown for PTX, and if a guard switches off lanes, because their
-    addresses count, too.
+    """`cp.async.cg`, on either side; unknown for PTX.
+
+    ncu 2025.3.1 takes a guard P0 for false: `@P0` shows nothing, and `@!P0` all lanes, of which a trace lacks
+    the addresses of those that are switched off.
     """
     requests, space = access.requests, access.site.space
     names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]
+    guard = guard_of(access.site.instruction)
+    if guard == "P0":
+        return dict.fromkeys(names, 0)
     every = requests.active.all() and requests.times.sum() == access.site.instructions
-    if access.site.address < 0 or (is_guarded(access.site.instruction) and not every):
+    if access.site.address < 0 or (guard == "!P0" and not every):
         return dict.fromkeys(names)
     sides = requests.addresses, requests.partner
     to, source = sides if space == "shared" else sides[::-1]

@@ -14,7 +14,8 @@ ACCESSES = {
     **{opcode: operation.access for operation in OPERATIONS.values() for opcode in operation.opcodes},
     **{"LD": "generic load", "ST": "generic store", "ATOM": "generic atomic"},
 }
-CONDITION = re.compile(r"\], !?U?P[0-9]$")
+GUARD = re.compile(r"@(!?U?P[0-9])")
+CONDITION = re.compile(r"\], !?(U?P[0-9])$")
 INDEXED = re.compile(r"\]\[R[0-9]")  # c[0x3][R4+0x10]
 
 
@@ -30,14 +31,18 @@ def access_of(sass: str) -> str | None:
     return None if name == "LDC" and not INDEXED.search(sass) else ACCESSES.get(name)
 
 
-def is_guarded(sass: str) -> bool:
-    """Whether a predicate can switch lanes off."""
-    return sass.startswith("@")
+def guard_of(sass: str) -> str:
+    """The predicate that can switch lanes off, `P2` or `!P0`; "" if there is none."""
+    found = GUARD.match(sass)
+    return found[1] if found else ""
 
 
-def is_conditional_copy(sass: str) -> bool:
-    """`LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64], P0`, which writes zeros in lanes without the predicate."""
-    return bool(CONDITION.search(sass))
+def condition_of(sass: str) -> str:
+    """`P0` of `LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64], P0`: in which lanes a copy reads; others write
+    zeros. "" if all read.
+    """
+    found = CONDITION.search(sass)
+    return found[1] if found else ""
 
 
 def never_runs(sass: str) -> bool:

@@ -38,26 +38,24 @@ class MetricComparison:
     """One value, predicted and measured.
 
     predicted: None if there is no rule. arbitration: the part of the measured value proven to be arbitration.
-    at_most: the profiler may have lost a part, so that a measured value that is too small says nothing.
+    unreliable: the profiler may show something else, so that a value that differs says nothing.
     """
 
     metric: str
     predicted: int | None
     measured: int | float | None
     arbitration: int = 0
-    at_most: bool = False
+    unreliable: bool = False
 
     @property
     def verdict(self) -> str:
         """One of `VERDICTS`."""
         if self.predicted is None or self.measured is None:
             return UNMODELLED
-        if self.at_most and self.measured < self.predicted:
-            return UNMODELLED
         own = self.measured - self.arbitration
         if own == self.predicted:
             return NOISE if self.arbitration else EXACT
-        return DIFFERENT
+        return UNMODELLED if self.unreliable else DIFFERENT
 
 
 def counter_figures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.validate.sass import access_of, is_conditional_copy, is_guarded, never_runs, opcode
+from memsim.validate.sass import access_of, condition_of, guard_of, never_runs, opcode
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,12 @@ def test_everything_else_is_no_access(sass: str) -> None:
 
 def test_guards() -> None:
     assert opcode("@!P0 LDG.E R4, desc[UR4][R2.64]") == "LDG.E"
-    assert is_guarded("@P6 STS [R1], R2") and not is_guarded("STS [R1], R2")
+    assert (guard_of("@P6 STS [R1], R2"), guard_of("@!P2 STS [R1], R2"), guard_of("STS [R1], R2")) == (
+        "P6",
+        "!P2",
+        "",
+    )
     copy = "LDGSTS.E.BYPASS.128 [R200+0xc00], desc[UR16][R14.64]"
-    assert is_conditional_copy(f"{copy}, P0") and not is_conditional_copy(copy)
-    assert not is_conditional_copy("ISETP.GE.AND P0, PT, R2, R3, PT")
+    assert (condition_of(f"{copy}, P0"), condition_of(f"{copy}, !P1"), condition_of(copy)) == ("P0", "P1", "")
+    assert condition_of("ISETP.GE.AND P0, PT, R2, R3, PT") == ""
     assert never_runs("@!PT LDS RZ, [RZ]") and not never_runs("@!P0 LDS R0, [R1]")
