@@ -12,7 +12,7 @@ from memsim.validate.device import slug
 from memsim.validate.rates.judge_loops import Rated, judge_rates
 from memsim.validate.rates.rates_recording import STREAM, RateLaunch, newest_rates
 from memsim.validate.rates.run_loops import CLOCK, CYCLES
-from memsim.views.probe.rates import headline
+from memsim.views.probe.rates import report
 
 #: The GPU whose loops and catalogue are shown.
 SHOWN = "nvidia-h200"
@@ -34,7 +34,7 @@ def rates_table() -> str:
     """Loops of one instruction, and streams."""
     table = _table("loop", (rated for rated in _judged() if not rated.launch.is_of_catalogue))
     recordings = [newest_rates(data_folder("traces"), slug(board.product)) for board in SM_90.boards]
-    said = [f"- {headline(recording, judge_rates(recording))}" for recording in recordings]
+    said = [f"- {report(recording, judge_rates(recording)).headline}" for recording in recordings]
     return "\n".join([table, "These, and the catalogue below:", "", *said, ""])
 
 

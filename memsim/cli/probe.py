@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,9 +27,11 @@ from memsim.validate.rates.judge_loops import judge_rates
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.validate.rates.run_loops import run_rates
 from memsim.validate.rules_file import write_clock_rules, write_rules
-from memsim.views.probe import clock as clock_view
-from memsim.views.probe import hopper_rules, terminal
-from memsim.views.probe import rates as rates_view
+from memsim.views.probe import clock as of_clock
+from memsim.views.probe import hopper_rules as of_hopper
+from memsim.views.probe import rates as of_rates
+from memsim.views.probe import rules as of_rules
+from memsim.views.probe.probe_report import ProbeReport
 
 FAILED = 1
 
@@ -103,20 +103,18 @@ def probe(
         folder = folder_of_recordings(ctx, live, record, gpu, traces)
         run = _rates if rates else _hopper if hopper else _clock if clock else _rules
         shown = run(folder, live, record, gpu)
-    held, found, view = shown
     if as_json:
-        click.echo(json.dumps(view.to_dict(held, found), indent=2))
+        click.echo(json.dumps(shown.to_dict(), indent=2))
     else:
-        view.write(held, found, sys.stdout)
-    complete = not (rates and held.failed)
-    ctx.exit(0 if complete and all(one.holds for one in found) else FAILED)
+        shown.write(sys.stdout)
+    ctx.exit(0 if shown.holds else FAILED)
 
 
-def _rules(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
-    """The recording of the rules for instructions, what held of it, and the module that shows it."""
+def _rules(folder: Path, live: bool, record: bool, gpu: str | None) -> ProbeReport:
+    """What held of the rules for instructions."""
     if not live:
         recording = newest_probe(folder, gpu)
-        return recording, judge_probe(recording), terminal
+        return of_rules.report(recording, judge_probe(recording))
     with progress_bar("probing") as progress:
         recording = run_probe(progress)
     found = judge_probe(recording)
@@ -124,10 +122,10 @@ def _rules(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any
         path = recording.save(folder)
         say(f"recorded: {path}", err=True)
         say(f"recorded: {write_rules(recording, found, path.parent)}", err=True)
-    return recording, found, terminal
+    return of_rules.report(recording, found)
 
 
-def _hopper(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
+def _hopper(folder: Path, live: bool, record: bool, gpu: str | None) -> ProbeReport:
     """The same for Hopper's own instructions, of which there are several recordings."""
     if live:
         with progress_bar("probing Hopper") as progress:
@@ -139,10 +137,10 @@ def _hopper(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[An
     parts: dict[str, tuple[HopperLaunch, ...]] = {}
     for name, launches in (part for one in recordings for part in one.parts.items()):
         parts[name] = (*parts.get(name, ()), *launches)
-    return recordings, judge_hopper(parts), hopper_rules
+    return of_hopper.report(recordings, judge_hopper(parts))
 
 
-def _rates(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
+def _rates(folder: Path, live: bool, record: bool, gpu: str | None) -> ProbeReport:
     """The same for the rates of the pipes."""
     if live:
         path = None
@@ -153,19 +151,19 @@ def _rates(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any
             say(f"recorded: {path}", err=True)
     else:
         recording = newest_rates(folder, gpu)
-    return recording, judge_rates(recording), rates_view
+    return of_rates.report(recording, judge_rates(recording))
 
 
-def _clock(folder: Path, live: bool, record: bool, gpu: str | None) -> tuple[Any, Sequence[Any], Any]:
+def _clock(folder: Path, live: bool, record: bool, gpu: str | None) -> ProbeReport:
     """The same by clock."""
     recording = run_clock() if live else newest_clock(folder, gpu)
     return _by_clock(recording, folder, record)
 
 
-def _by_clock(recording: ClockRecording, folder: Path, record: bool) -> tuple[Any, Sequence[Any], Any]:
+def _by_clock(recording: ClockRecording, folder: Path, record: bool) -> ProbeReport:
     found = judge_clock(recording)
     if record:
         path = recording.save(folder)
         say(f"recorded: {path}", err=True)
         say(f"recorded: {write_clock_rules(recording, found, path.parent)}", err=True)
-    return recording, found, clock_view
+    return of_clock.report(recording, found)

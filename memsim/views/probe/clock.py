@@ -1,17 +1,15 @@
-"""What a probe by clock found, as text and as records."""
+"""What a probe by clock found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, TextIO
 
 from memsim.validate.clock.clock_recording import ClockRecording
 from memsim.validate.clock.judge_clock import ByClock, cycles_of_a_wavefront
-from memsim.views.probe.probe_report import answer, finding, show
+from memsim.views.probe.probe_report import ProbeReport, answer, finding
 from memsim.views.tables import Column
 
-SCHEMA = 1
 COLUMNS = (
     Column("instruction"),
     Column("access or opcode"),
@@ -24,20 +22,27 @@ COLUMNS = (
 TOLD = 5
 
 
-def headline(recording: ClockRecording, found: Sequence[ByClock]) -> str:
-    """For how many instructions cycles are as predicted, and which are the others."""
+def report(recording: ClockRecording, found: Sequence[ByClock]) -> ProbeReport:
+    """For how many instructions cycles are as predicted, and the patterns where they are not."""
     fails = [held.name for held in found if not held.holds]
-    what = "by clock, the rules and rates hold for {} of {} instructions"
-    return answer(recording.gpu, what, len(found), fails)
-
-
-def write(recording: ClockRecording, found: Sequence[ByClock], stream: TextIO) -> None:
-    """The answer, a row for each instruction, and the patterns that differ."""
     rows = []
     for held in found:
         cells = held.name, held.what, f"{held.equal:,} of {held.compared:,}"
         rows.append(finding((*cells, _range(held.predicted), _range(held.exact)), held.holds))
-    show(stream, headline(recording, found), COLUMNS, rows, _notes(recording, found))
+    what = "by clock, the rules and rates hold for {} of {} instructions"
+    about = ("gpu", "compute_capability", "driver", "cuda", "date", "refused")
+    return ProbeReport(
+        headline=answer(recording.gpu, what, len(found), fails),
+        columns=COLUMNS,
+        rows=rows,
+        notes=_notes(recording, found),
+        holds=not fails,
+        about={name: getattr(recording, name) for name in about},
+        found={
+            "cycles_of_a_wavefront": cycles_of_a_wavefront(recording),
+            "instructions": [{**asdict(held), "holds": held.holds} for held in found],
+        },
+    )
 
 
 def _notes(recording: ClockRecording, found: Sequence[ByClock]) -> Iterator[str]:
@@ -60,18 +65,6 @@ def _notes(recording: ClockRecording, found: Sequence[ByClock]) -> Iterator[str]
         f"for accesses, wavefronts of a request, {cycles} cycle{'s' * (cycles > 1)} each; for arithmetic, "
         "cycles of a partition for an instruction."
     )
-
-
-def to_dict(recording: ClockRecording, found: Sequence[ByClock]) -> dict[str, Any]:
-    """The same as plain values."""
-    about = ("gpu", "compute_capability", "driver", "cuda", "date", "refused")
-    return {
-        "schema": SCHEMA,
-        **{name: getattr(recording, name) for name in about},
-        "verdict": headline(recording, found),
-        "cycles_of_a_wavefront": cycles_of_a_wavefront(recording),
-        "instructions": [{**asdict(held), "holds": held.holds} for held in found],
-    }
 
 
 def _range(values: Sequence[float]) -> str:

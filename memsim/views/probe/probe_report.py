@@ -1,12 +1,46 @@
-"""What the reports of all probes have in common: a line that answers, a table, and what differs."""
+"""The report of a probe, whichever it is: a line that answers, a table, and what differs; text or records."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from dataclasses import dataclass
+from typing import Any, TextIO
 
 from memsim.views.screen import open_console
 from memsim.views.tables import Column, Row, fitted
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """headline: the line that answers. columns, rows: of the table. notes: the lines below it. holds: whether
+    everything does. about, found: what the records tell of the recording, and of what was found.
+    """
+
+    headline: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    notes: Iterable[str]
+    holds: bool
+    about: dict[str, Any]
+    found: dict[str, Any]
+
+    def write(self, stream: TextIO) -> None:
+        """As text."""
+        from rich.text import Text
+
+        console, room = open_console(stream)
+        console.print(Text(self.headline, style="bold"))
+        console.print()
+        console.print(fitted(self.columns, self.rows, room))
+        console.print()
+        for note in self.notes:
+            console.print(note)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"schema": SCHEMA, **self.about, "verdict": self.headline, **self.found}
 
 
 def answer(gpu: str, what: str, compared: int, fails: Sequence[str]) -> str:
@@ -21,18 +55,3 @@ def answer(gpu: str, what: str, compared: int, fails: Sequence[str]) -> str:
 def finding(cells: Sequence[str], holds: bool) -> Row:
     """A row of the table, red if the rule does not hold; the last column says so."""
     return Row((*cells, "holds" if holds else "differs"), "" if holds else "red")
-
-
-def show(
-    stream: TextIO, headline: str, columns: Sequence[Column], rows: Sequence[Row], notes: Iterable[str]
-) -> None:
-    """Write the line that answers, the table, and below it a line for each note."""
-    from rich.text import Text
-
-    console, room = open_console(stream)
-    console.print(Text(headline, style="bold"))
-    console.print()
-    console.print(fitted(columns, rows, room))
-    console.print()
-    for note in notes:
-        console.print(note)

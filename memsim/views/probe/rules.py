@@ -1,17 +1,15 @@
-"""What a probe found, as text and as records."""
+"""What the probe of single requests found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any, TextIO
 
 from memsim.validate.probe.judge_rules import Held
 from memsim.validate.probe.probe_recording import ProbeRecording
-from memsim.views.probe.probe_report import answer, finding, show
+from memsim.views.probe.probe_report import ProbeReport, answer, finding
 from memsim.views.tables import Column
 
-SCHEMA = 1
 COLUMNS = (
     Column("instruction"),
     Column("access"),
@@ -21,19 +19,25 @@ COLUMNS = (
 )
 
 
-def headline(recording: ProbeRecording, found: Sequence[Held]) -> str:
-    """For how many instructions the rules hold, and which are the others."""
+def report(recording: ProbeRecording, found: Sequence[Held]) -> ProbeReport:
+    """For how many instructions the rules hold, and what was compared of those where something differs.
+
+    Pairs in the records are (equal, compared).
+    """
     fails = [held.name for held in found if not held.holds]
-    return answer(recording.device.gpu, "the rules hold for {} of {} instructions", len(found), fails)
-
-
-def write(recording: ProbeRecording, found: Sequence[Held], stream: TextIO) -> None:
-    """The answer, a row for each instruction, and what was compared of those where something differs."""
     rows = []
     for held in found:
         cells = held.name, f"{held.space} {held.op.replace('_', '.')} {held.width} B"
         rows.append(finding((*cells, _of(held.figures), _of(held.counters)), held.holds))
-    show(stream, headline(recording, found), COLUMNS, rows, _notes(recording, found))
+    return ProbeReport(
+        headline=answer(recording.device.gpu, "the rules hold for {} of {} instructions", len(found), fails),
+        columns=COLUMNS,
+        rows=rows,
+        notes=_notes(recording, found),
+        holds=not fails,
+        about={"device": asdict(recording.device), "ncu": recording.ncu, "date": recording.date},
+        found={"instructions": [{**asdict(held), "holds": held.holds} for held in found]},
+    )
 
 
 def _notes(recording: ProbeRecording, found: Sequence[Held]) -> Iterator[str]:
@@ -46,18 +50,6 @@ def _notes(recording: ProbeRecording, found: Sequence[Held]) -> Iterator[str]:
         f"Recorded {recording.date} (driver {device.driver}, CUDA {device.cuda}, Nsight Compute "
         f"{recording.ncu}), seed {recording.seed}: one warp, one instruction for each pattern."
     )
-
-
-def to_dict(recording: ProbeRecording, found: Sequence[Held]) -> dict[str, Any]:
-    """The same as plain values; pairs are (equal, compared)."""
-    return {
-        "schema": SCHEMA,
-        "device": asdict(recording.device),
-        "ncu": recording.ncu,
-        "date": recording.date,
-        "verdict": headline(recording, found),
-        "instructions": [{**asdict(held), "holds": held.holds} for held in found],
-    }
 
 
 def _of(counts: dict[str, tuple[int, int]]) -> str:
