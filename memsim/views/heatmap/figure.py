@@ -68,7 +68,7 @@ def _panel(figure: Figure, top: float, bottom: float) -> list[Axes]:
     grid = figure.add_gridspec(
         1,
         4,
-        width_ratios=[3.9, 8, 1.3, 1.7],
+        width_ratios=[3.8, 7.8, 1.2, 2.0],
         left=0.012,
         right=0.995,
         top=top / height,
@@ -202,7 +202,7 @@ def _top_axis(axes: Axes, label: str, limit: float) -> None:
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     axes.spines["left"].set_visible(True)
-    axes.set_xlabel(label)
+    axes.set_xlabel(label, loc="left")
     axes.xaxis.set_label_position("top")
 
 
@@ -217,7 +217,7 @@ def _draw_legend(axes: Axes) -> None:
         axes.add_patch(Rectangle((1.2 + 2.2 * step, 0.45), 2.2, 0.3, color=colour))
         axes.text(2.3 + 2.2 * step, 0.6, str(2**step), ha="center", va="center", color=ink_on(colour))
     axes.text(1.2, 0.35, heat.SCALE, va="top")
-    axes.text(31, 0.35, heat.SHARE, va="top")
+    axes.text(33.5, 0.35, heat.SHARE, va="top")
     places = zip((64, 71, 87), heat.PARTS, (IDEAL, EXTRA, CONFLICT), ("", "", "////"), strict=True)
     for x, label, colour, hatch in places:
         axes.add_patch(Rectangle((x, 0.45), 1.4, 0.25, facecolor=colour, hatch=hatch, edgecolor="white"))
