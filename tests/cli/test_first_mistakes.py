@@ -115,3 +115,15 @@ def test_a_script_whose_package_is_missing(memsim: Run) -> None:
         done = memsim("capture", "-o", "run", "index.py")
     assert done.code == 2
     assert "is installed, so there is nothing to capture" in done.err and "-m pip install triton" in done.err
+
+
+@pytest.mark.slow
+def test_suggest_tells_of_sectors_that_it_cannot_save(memsim: Run) -> None:
+    done = memsim("suggest", "scale.cu")
+    told = "7,168 of 8,192 global sectors are not needed, and no change that memsim tries saves any"
+    assert done.code == 0 and told in done.out.splitlines()[0]
+    good = LAUNCHED.replace("threadIdx.x * n + blockIdx.x", "threadIdx.x + n * blockIdx.x")
+    Path("scale.cu").write_text(good)
+    assert memsim("suggest", "scale.cu").out.startswith(
+        "scale: no bank conflict, so no other layout saves a wavefront\n"
+    )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from memsim.guard import outcome
+from memsim.guard.budget import EVERY_COUNT
 from memsim.guard.outcome import Finding, QuantityChange
 from memsim.views.labels import access, amount
 
@@ -44,6 +45,12 @@ def place(finding: Finding, locate: Locate) -> Location:
         site.line if known else None,
         site.column if known and site.column > 0 else None,
     )
+
+
+def title(finding: Finding) -> str:
+    """`kernel_v4: budget broken: ways <= 1`; `kernel_v4: new access` if the baseline is the only budget."""
+    budget = "" if finding.budget == EVERY_COUNT else f": {finding.budget}"
+    return f"{finding.kernel}: {TITLES[finding.kind]}{budget}"
 
 
 def sentence(finding: Finding) -> str:

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, TextIO
 
 from memsim.guard.outcome import Finding, Outcome
-from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
+from memsim.views.check.findings import Locate, limit, now, place, title, was
 from memsim.views.check.verdict_line import write_passed
 from memsim.views.labels import access
 from memsim.views.screen import open_console
@@ -44,7 +44,7 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "
     for findings in _groups(outcome.findings):
         first = findings[0]
         style = "bold red" if first.breaks else "bold green"
-        console.print(Text(f"{first.kernel}: {TITLES[first.kind]}: {first.budget}", style=style))
+        console.print(Text(title(first), style=style))
         console.print(table(findings, locate, room))
         for line in filter(None, (*remarks(findings, locate), _hint(findings))):
             console.print(Text(f"{INDENT}{line}"))
@@ -61,7 +61,7 @@ def text(findings: Sequence[Finding], locate: Locate) -> str:
     stream = StringIO()
     console, room = open_console(stream)
     for group in _groups(findings):
-        console.print(f"{group[0].kernel}: {TITLES[group[0].kind]}: {group[0].budget}")
+        console.print(title(group[0]))
         console.print(table(group, locate, room))
         for line in remarks(group, locate):
             console.print(f"{INDENT}{line}")

@@ -11,6 +11,7 @@ from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.prove import Proof
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
+from memsim.views.analyze.costs import needless
 from memsim.views.labels import access, count
 from memsim.views.suggest.advice import room_of
 from memsim.views.suggest.by_hand import ARROW, by_hand
@@ -48,7 +49,8 @@ def headline(found: Suggestions) -> str:
     kernel = found.analysis.trace.kernel
     if not conflicts:
         nothing = "no bank conflict, so no other layout saves a wavefront"
-        return f"{kernel}: {'; '.join([nothing, *map(_saved_by_threads, found.remapped)])}"
+        rest = [*map(_saved_by_threads, found.remapped)] or [*_needless(found)]
+        return f"{kernel}: {'; '.join([nothing, *rest])}"
     forecast = {
         entry.tile.name: entry.wavefronts - entry.proposals[0].cost.most
         for entry in found.advice
@@ -62,6 +64,15 @@ def headline(found: Suggestions) -> str:
         return f"{kernel}: {of}, and no layout tried saves any"
     all_of = "all of them" if saved == conflicts else f"{saved:,} of them"
     return f"{kernel}: {of}; another layout of {names} saves {all_of}"
+
+
+def _needless(found: Suggestions) -> Iterator[str]:
+    """The global sectors that nothing here saves."""
+    sites = [site for site in found.analysis.sites if site.space == "global"]
+    moved = sum(map(needless, sites))
+    if moved and not any(by_hand(found)):
+        of = f"{moved:,} of {sum(site.sectors or 0 for site in sites):,} global sectors are not needed"
+        yield f"{of}, and no change that memsim tries saves any (memsim explain shows why they are moved)"
 
 
 def _worth(found: Suggestions) -> Iterator[str]:
