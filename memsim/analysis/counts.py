@@ -15,7 +15,7 @@ class SiteCounts:
     """The cost of one kind of access on one source line, summed over its instructions.
 
     A kind is `op`, `space`, `width` (bytes per lane) and `array` (the variable or parameter, "" if unknown);
-    an unrolled loop gives one row. `source` is the stripped text of the line, "" if unknown.
+    an unrolled loop gives one row. `source` is the line as `code_line` shows it, "" if unknown.
 
     instructions: warp instructions executed, including those with every lane predicated off.
 
@@ -51,6 +51,11 @@ class SiteCounts:
     ideal_sectors: Natural | None = None
     lines: Natural | None = None
     unresolved: str | None = None
+
+    @property
+    def code(self) -> str:
+        """Its source with single blanks: what identifies it, however it is indented."""
+        return " ".join(self.source.split())
 
     @property
     def operation(self) -> Operation:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from memsim.cli.launch_options import job_of, target_options
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
+from memsim.files import read_text, write_text
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.suggest.edit import Edit
@@ -149,22 +149,14 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> None:
 
 
 def _write(path: Path, edit: Edit) -> None:
-    """The edited text into the file, at once or not at all.
+    """The edited text into the file.
 
     Raises:
         MemsimError: the file has changed meanwhile, or cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        if path.read_text(encoding="utf-8") != edit.text:
-            raise MemsimError("the file changed during the analysis", file=str(path), hint="run it again")
-        temporary.write_text(edit.new, encoding="utf-8")
-        temporary.chmod(path.stat().st_mode)
-        temporary.replace(path)
-    except OSError as error:
-        raise MemsimError(f"cannot write it: {error.strerror}", file=str(path)) from None
-    finally:
-        temporary.unlink(missing_ok=True)
+    if read_text(path) != edit.text:
+        raise MemsimError("the file changed during the analysis", file=str(path), hint="run it again")
+    write_text(path, edit.new, "it")
 
 
 def _refuse_to_apply(target: str, job: Job) -> None:

@@ -27,16 +27,11 @@ class SitePair:
     now: SiteCounts | None
 
 
-def _code(site: SiteCounts) -> str:
-    """The line with normalized spacing."""
-    return " ".join(site.source.split())
-
-
 # From the strictest criterion to the loosest.
 KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
-    lambda site: (_code(site), site.op, site.space, site.width, site.array),
-    lambda site: (_code(site), site.op, site.space, site.array),
-    lambda site: (_code(site), site.op, site.space),
+    lambda site: (site.code, site.op, site.space, site.width, site.array),
+    lambda site: (site.code, site.op, site.space, site.array),
+    lambda site: (site.code, site.op, site.space),
 )
 
 
@@ -81,7 +76,7 @@ def _closest(
     """Of pairs (index in `now`, in `before`) the most similar first, if they are similar enough."""
     scored = []
     for j, i in pairs:
-        ratio = SequenceMatcher(None, _code(before[i]), _code(now[j]), autojunk=False).ratio()
+        ratio = SequenceMatcher(None, before[i].code, now[j].code, autojunk=False).ratio()
         scored.append((-ratio, j, i))
     partner: dict[int, int] = {}
     for ratio, j, i in sorted(scored):

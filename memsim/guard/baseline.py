@@ -115,7 +115,7 @@ def _table(name: str, entry: Entry) -> str:
 
 
 def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
-    yield "code", _string(" ".join(site.source.split()))
+    yield "code", _string(site.code)
     yield "access", _string(f"{site.space} {site.op} {site.width} B")
     yield "array", _string(site.array)
     for key, field in COUNTS.items():

@@ -69,5 +69,5 @@ def _edits(pair: SitePair) -> Iterator[str]:
         yield f"it was {before.width} B per lane and is now {now.width} B"
     if before.array != now.array:
         yield f"its array was {before.array or 'unknown'}"
-    if " ".join(before.source.split()) != " ".join(now.source.split()):
+    if before.code != now.code:
         yield f"its code was: {before.source or 'unknown'}"

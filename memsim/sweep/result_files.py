@@ -7,15 +7,15 @@ the extra `parquet`.
 from __future__ import annotations
 
 import csv
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, BinaryIO
 
 from memsim.errors import MemsimError
-from memsim.files import file_exists
+from memsim.files import file_exists, writing
 from memsim.sweep.results import COUNTS, NAMES, Counts, VariantResult
 
 KEY = "key"
@@ -61,14 +61,8 @@ class Kept(ABC):
             MemsimError: it cannot be written.
         """
         self.results = list(results)
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
-        try:
-            self._write(temporary)
-            temporary.replace(self.path)
-        except OSError as error:
-            raise self._cannot_write(error) from None
-        finally:
-            temporary.unlink(missing_ok=True)
+        with writing(self.path, "the results") as file:
+            self._write(file)
 
     @abstractmethod
     def add(self, result: VariantResult) -> None:
@@ -83,8 +77,8 @@ class Kept(ABC):
         """The names of the columns, and the rows."""
 
     @abstractmethod
-    def _write(self, path: Path) -> None:
-        """Write all results to a file."""
+    def _write(self, file: BinaryIO) -> None:
+        """Write all results."""
 
     def _result(self, row: Sequence[Any]) -> VariantResult:
         if len(row) != len(self.header):
@@ -98,9 +92,6 @@ class Kept(ABC):
 
     def _row(self, result: VariantResult) -> list[Any]:
         return [*result.values.values(), *(getattr(result.counts, name) for name in NAMES), result.key]
-
-    def _cannot_write(self, error: OSError) -> MemsimError:
-        return MemsimError(f"cannot write the results: {error.strerror or error}", file=str(self.path))
 
 
 class CsvFile(Kept):
@@ -116,7 +107,9 @@ class CsvFile(Kept):
             with self.path.open("a", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerow(self._row(result))
         except OSError as error:
-            raise self._cannot_write(error) from None
+            raise MemsimError(
+                f"cannot write the results: {error.strerror or error}", file=str(self.path)
+            ) from None
 
     def close(self) -> None:
         """Nothing to do: each result is already written."""
@@ -126,11 +119,10 @@ class CsvFile(Kept):
         rows = list(csv.reader(text[: text.rfind("\n") + 1].splitlines()))
         return (rows[0], [*rows[1:]]) if rows else ([], [])
 
-    def _write(self, path: Path) -> None:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.header)
-            writer.writerows(map(self._row, self.results))
+    def _write(self, file: BinaryIO) -> None:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        csv.writer(text, lineterminator="\n").writerows([self.header, *map(self._row, self.results)])
+        text.detach()  # flushes, and leaves the file open
 
 
 class ParquetFile(Kept):
@@ -164,12 +156,12 @@ class ParquetFile(Kept):
         columns = [column.to_pylist() for column in table.columns]
         return list(table.column_names), [list(row) for row in zip(*columns)]
 
-    def _write(self, path: Path) -> None:
+    def _write(self, file: BinaryIO) -> None:
         pyarrow = _pyarrow()
         columns = list(zip(*map(self._row, self.results))) or [()] * len(self.header)
         kinds = [pyarrow.int64() if name in COUNTS else pyarrow.string() for name in self.header]
         arrays = [pyarrow.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
-        pyarrow.parquet.write_table(pyarrow.table(arrays, names=self.header), path)
+        pyarrow.parquet.write_table(pyarrow.table(arrays, names=self.header), file)
 
 
 FORMATS: dict[str, type[Kept]] = {".csv": CsvFile, ".parquet": ParquetFile}

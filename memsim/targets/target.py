@@ -60,13 +60,22 @@ def is_file(target: str) -> bool:
     return kind_of(target) is not CATALOGUE
 
 
+def _is_program(path: Path) -> bool:
+    if not file_exists(path):
+        return False
+    from memsim.sass.binary import CONTAINERS
+
+    with path.open("rb") as file:
+        return file.read(8).startswith(CONTAINERS)
+
+
 def may_be_named(target: str) -> bool:
     """Whether a target of a project may be called that: a name that is no file's, or a program's."""
     return kind_of(target) in (CATALOGUE, BINARY) and Path(target).suffix not in FILES
 
 
 def kind_of(target: str) -> Kind:
-    """The kind of a target. What has no suffix of `FILES` is a program if there is such a file."""
+    """The kind of a target. What has no suffix of `FILES` may be a program's file."""
     if split_target(target) is not None:
         return PYTHON
     if is_trace(target):
@@ -75,7 +84,7 @@ def kind_of(target: str) -> Kind:
         return FILES[Path(target).suffix]
     if is_cache(Path(target)):
         return CACHED
-    return BINARY if target not in catalog() and file_exists(Path(target)) else CATALOGUE
+    return BINARY if target not in catalog() and _is_program(Path(target)) else CATALOGUE
 
 
 def split_target(target: str) -> tuple[str, str | None] | None:

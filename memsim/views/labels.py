@@ -72,6 +72,11 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts)
 
 
+def lane_names(lanes: Sequence[int]) -> str:
+    """`lane 3`, `lanes 0-15`."""
+    return f"lane{'s' if len(lanes) > 1 else ''} {ranges(lanes)}"
+
+
 def size(number: int) -> str:
     """`4 KiB`, `1.5 GiB`: bytes, to one decimal."""
     units = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

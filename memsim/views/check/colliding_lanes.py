@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.views.labels import count, dim3, lane_names
 
 if TYPE_CHECKING:
     from memsim.guard.outcome import Checked, Finding, Outcome
@@ -48,10 +48,10 @@ def worst_request(analysis: Analysis, site: SiteCounts) -> str:
 def _shared(request: SharedRequest) -> str:
     who = _warp(request.origin)
     if request.ways <= 1:
-        served = _count(request.wavefronts, "wavefront")
+        served = count(request.wavefronts, "wavefront")
         return f"no lanes of {who} conflict; they take {served}, ideal is {request.ideal}"
     if request.read_together():
-        readers = lane_list(max(request.read_together(), key=len))
+        readers = lane_names(max(request.read_together(), key=len))
         turns = f"{request.ways} accesses one after the other"
         return f"{readers} of {who} read from one bank of the L1 cache: {turns}"
     worst = max(request.meetings(), key=lambda meeting: len(meeting.seats))
@@ -59,31 +59,15 @@ def _shared(request: SharedRequest) -> str:
     first, last = worst.banks[0], worst.banks[-1]
     banks = f"bank {first}" if first == last else f"banks {first}-{last}"
     what = "different words" if request.shares else "accesses that cannot share"
-    return f"{lane_list(lanes)} of {who} meet in {banks}: {len(worst.seats)} {what}"
+    return f"{lane_names(lanes)} of {who} meet in {banks}: {len(worst.seats)} {what}"
 
 
 def _global(request: GlobalRequest) -> str:
-    lanes = lane_list(np.flatnonzero(request.active).tolist())
+    lanes = lane_names(np.flatnonzero(request.active).tolist())
     apart = "" if request.stride is None else f", {request.stride:,} bytes apart,"
-    touched = _count(request.sectors, "sector")
+    touched = count(request.sectors, "sector")
     return f"{lanes} of {_warp(request.origin)}{apart} access {touched} instead of {request.ideal_sectors}"
 
 
-def lane_list(lanes: Sequence[int]) -> str:
-    """`lanes 0-3, 8`, or `lane 5`."""
-    runs: list[list[int]] = []
-    for lane in lanes:
-        if runs and lane == runs[-1][-1] + 1:
-            runs[-1].append(lane)
-        else:
-            runs.append([lane])
-    parts = [", ".join(map(str, run)) if len(run) < 3 else f"{run[0]}-{run[-1]}" for run in runs]
-    return f"lane{'s' * (len(lanes) > 1)} {', '.join(parts)}"
-
-
 def _warp(origin: RequestOrigin) -> str:
-    return f"warp {origin.warp}, block ({','.join(map(str, origin.block))})"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+    return f"warp {origin.warp}, block {dim3(origin.block)}"

@@ -82,7 +82,7 @@ def _fingerprint(finding: Finding) -> str:
     parts = (
         finding.kernel,
         finding.budget,
-        " ".join(site.source.split()),
+        site.code,
         site.op,
         site.space,
         str(site.width),

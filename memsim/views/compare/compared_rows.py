@@ -99,8 +99,8 @@ def code_now(line: ComparedAccess) -> str:
 
 
 def _code(line: ComparedAccess) -> str:
-    codes = [site.source for site in (line.pair.before, line.pair.now) if site is not None]
-    return " -> ".join(dict.fromkeys(" ".join(text.split()) for text in codes))
+    codes = [site.code for site in (line.pair.before, line.pair.now) if site is not None]
+    return " -> ".join(dict.fromkeys(codes))
 
 
 def _unchanged(site: SiteCounts) -> list[str]:

@@ -6,7 +6,7 @@ Which access that is, by line or by cost, `memsim.views.explain.choose` decides.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from memsim.model.shared import shared_rule
 from memsim.trace.trace import Trace
 from memsim.views.explain.lane_by_lane import AccessedArray, GlobalRequest, RequestOrigin, SharedRequest
 from memsim.views.shape import declared_shape
-
-if TYPE_CHECKING:
-    pass
 
 
 def take_apart(analysis: Analysis, site: int | SiteCounts) -> SharedRequest | GlobalRequest:

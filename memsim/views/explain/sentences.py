@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from memsim.arch.units import BANKS, LINE, SECTOR, WARP, WORD
 from memsim.views.explain.lane_by_lane import BankMeeting, GlobalRequest, RequestOrigin, SharedRequest
-from memsim.views.labels import count, dim3, ranges
+from memsim.views.labels import count, dim3, lane_names, ranges
 
 WAVEFRONT_BYTES = LINE
 PREPOSITIONS = {"load": "from", "update": "of"}
@@ -231,11 +231,6 @@ def line_name(request: GlobalRequest, line: int) -> str:
         return hex(address)
     offset = address - array.first
     return f"{array.name} {'+' if offset >= 0 else '-'} {abs(offset):,} B"
-
-
-def lane_names(lanes: Sequence[int]) -> str:
-    """`lane 3`, `lanes 0-15`."""
-    return f"lane{'s' if len(lanes) > 1 else ''} {ranges(lanes)}"
 
 
 def _lanes(request: SharedRequest | GlobalRequest) -> list[int]:

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from memsim.sweep.results import VariantResult, cost_name, frontier, groups
 from memsim.views.labels import count, number
 from memsim.views.screen import open_console
+from memsim.views.tables import Column, Row, fitted
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 MARK = "*"
-GAP = 2
+NAMED = 3  # variants that are named with a reason
 COUNTS = {
-    "wavefronts": "wavefronts",
-    "ideal_wavefronts": "ideal",
-    "max_ways": "ways",
-    "sectors": "sectors",
-    "ideal_sectors": "ideal sectors",
-    "shared_bytes": "shared bytes",
+    "wavefronts": Column("wavefronts", right=True),
+    "ideal_wavefronts": Column("ideal", right=True, keep=2),
+    "max_ways": Column("ways", right=True, keep=1),
+    "sectors": Column("sectors", right=True),
+    "ideal_sectors": Column("ideal sectors", right=True, keep=3),
+    "shared_bytes": Column("shared bytes", right=True),
 }
 
 
 def write(results: Sequence[VariantResult], stream: TextIO) -> None:
-    """Prints the table; columns in which nothing is known are left out."""
-    console, _ = open_console(stream, soft_wrap=True)
+    """Prints the answer and the table, and why variants could not be analyzed."""
+    from rich.text import Text
+
+    console, room = open_console(stream, soft_wrap=True)
     best = frontier(results)
     console.print(headline(results, best), style="bold")
     console.print()
-    console.print(_table(results, best))
+    console.print(_table(results, best, room))
+    for line in _errors(results):
+        console.print(Text(line, style="yellow"))
+    if not best:
+        return
     console.print()
     same = "" if len(groups(results)) == 1 else " of the same work"
     console.print(
@@ -55,25 +62,26 @@ def _values(result: VariantResult) -> str:
     return ", ".join(f"{name} {value}" for name, value in result.values.items())
 
 
-def _table(results: Sequence[VariantResult], best: Sequence[int]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
+def _errors(results: Sequence[VariantResult]) -> Iterator[str]:
+    """Each reason why variants could not be analyzed, with their values."""
+    failed: dict[str, list[str]] = {}
+    for result in results:
+        if result.counts.error:
+            failed.setdefault(result.counts.error, []).append(_values(result))
+    if failed:
+        yield ""
+    for error, values in failed.items():
+        more = f" and {len(values) - NAMED:,} more" if len(values) > NAMED else ""
+        yield f"{'; '.join(values[:NAMED])}{more}: {error}"
 
-    shown = {
-        name: title
-        for name, title in COUNTS.items()
-        if any(getattr(result.counts, name) is not None for result in results)
-    }
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for name in ("", *results[0].values):
-        table.add_column(name)
-    for title in shown.values():
-        table.add_column(title, justify="right")
-    if any(result.counts.error for result in results):
-        table.add_column("error")
-    marked = set(best)
+
+def _table(results: Sequence[VariantResult], best: Sequence[int], room: int) -> Table:
+    """A row for each variant; columns in which nothing is known are left out."""
+    shown = [name for name in COUNTS if any(getattr(one.counts, name) is not None for one in results)]
+    columns = [Column(""), *map(Column, results[0].values), *(COUNTS[name] for name in shown)]
+    rows, marked = [], set(best)
     for i, result in enumerate(results):
+        mark, style = (MARK, "bold") if i in marked else ("", "")
         counts = [number(getattr(result.counts, name), "-") for name in shown]
-        cells = [MARK if i in marked else "", *result.values.values(), *counts, result.counts.error]
-        table.add_row(*map(Text, cells[: len(table.columns)]), style="bold" if i in marked else "")
-    return table
+        rows.append(Row((mark, *result.values.values(), *counts), style))
+    return fitted(columns, rows, room)

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from memsim.validate.compare_instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
 from memsim.validate.verdicts import DIFFERENT, UNMODELLED, VERDICTS
 from memsim.views.screen import open_console
-from memsim.views.validate.figures import (
-    add_figure,
-    figure_table,
-    figure_to_dict,
-    total_table,
-)
+from memsim.views.tables import Column, fitted
+from memsim.views.validate.figures import COLUMNS, figure_row, figure_to_dict, total_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -76,15 +72,15 @@ def write(
     """Prints the counters, and the instructions that differ or have no rule; `everything`: all of them."""
     from rich.text import Text
 
-    console, _ = open_console(stream)
+    console, room = open_console(stream)
     console.print(Text(headline(subject, comparison), style="bold"))
     if comparison.totals:
         console.print()
-        console.print(total_table(comparison.totals))
+        console.print(total_table(comparison.totals, room))
     shown = [row for row in comparison.rows if everything or _is_worth_a_look(row)]
     if shown:
         console.print()
-        console.print(_row_table(shown, everything))
+        console.print(_row_table(shown, everything, room))
     console.print()
     if len(shown) < len(comparison.rows):
         others = "the others" if shown else "the memory instructions"
@@ -127,13 +123,13 @@ def _is_worth_a_look(row: InstructionRow) -> bool:
     return any(figure.verdict in (DIFFERENT, UNMODELLED) for figure in row.figures)
 
 
-def _row_table(rows: Sequence[InstructionRow], everything: bool) -> Table:
+def _row_table(rows: Sequence[InstructionRow], everything: bool, room: int) -> Table:
     """A row for each figure of each instruction; the instruction is named once."""
-    table = figure_table("instruction", "figure of the Source page")
+    made = []
     for row in rows:
         name = row.where
         for figure in row.figures:
             if everything or row.differs or figure.verdict == UNMODELLED:
-                add_figure(table, (name, figure.metric), figure)
+                made.append(figure_row((name, figure.metric), figure))
                 name = ""
-    return table
+    return fitted((Column("instruction"), Column("figure of the Source page"), *COLUMNS), made, room)

@@ -11,7 +11,8 @@ from hypothesis import given
 
 from memsim.analysis import analyze_trace
 from memsim.trace.trace import Trace
-from memsim.views.check.colliding_lanes import lane_list, worst_request
+from memsim.views.check.colliding_lanes import worst_request
+from memsim.views.labels import lane_names
 from tests.guard.subjects import CLEAN, OUT, SCATTERED, TWO_WAY, shared, subject, unresolved
 from tests.traces import LANES, Request, make_trace, site, traces
 
@@ -41,7 +42,7 @@ def test_who_reads_from_one_bank_of_the_cache() -> None:
     copy = site(op="cp_async"), [Request(LANES * 4, partner=LANES % 8 * 4 + LANES // 8 * 4096)]
     analysis = subject(copy).analysis
     assert worst_request(analysis, analysis.sites[0]) == (
-        "lanes 0, 8, 16, 24 of warp 0, block (0,0,0) read from one bank of the L1 cache: "
+        "lanes 0, 8, ... 24 of warp 0, block (0,0,0) read from one bank of the L1 cache: "
         "4 accesses one after the other"
     )
 
@@ -82,6 +83,6 @@ def test_as_many_words_as_ways(trace: Trace) -> None:
 
 
 def test_lists_of_lanes_are_short() -> None:
-    assert lane_list([5]) == "lane 5"
-    assert lane_list([0, 1, 2, 3]) == "lanes 0-3"
-    assert lane_list([0, 1, 8, 10, 11, 12]) == "lanes 0, 1, 8, 10-12"
+    assert lane_names([5]) == "lane 5"
+    assert lane_names([0, 1, 2, 3]) == "lanes 0-3"
+    assert lane_names([0, 1, 8, 10, 11, 12]) == "lanes 0-1, 8, 10-12"
