@@ -73,16 +73,20 @@ class SiteCounts:
         return known(self.conflicts) * self.operation.passes
 
     @property
+    def needless_sectors(self) -> int:
+        """Sectors above the ideal; 0 if unknown."""
+        return known(self.sectors) - known(self.ideal_sectors)
+
+    @property
     def badness(self) -> tuple[int, int, int, bool, float]:
         """Sort key by which the worst access is chosen everywhere; larger is worse.
 
         Conflicts, then unneeded sectors, then wavefronts above the ideal; among accesses without waste,
         shared memory before global, then wavefronts or sectors per request. Lowest if nothing was counted.
         """
-        needless = known(self.sectors) - known(self.ideal_sectors)
         above = known(self.wavefronts) - known(self.ideal_wavefronts)
         each = (self.wavefronts or self.sectors or 0) / (self.requests or 1)
-        return known(self.conflicts), needless, above, bool(self.wavefronts), each
+        return known(self.conflicts), self.needless_sectors, above, bool(self.wavefronts), each
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,14 +23,9 @@ def cost(site: SiteCounts) -> int:
     return getattr(site, COST.get(site.space, "sectors")) or 0
 
 
-def needless(site: SiteCounts) -> int:
-    """Sectors above the ideal."""
-    return (site.sectors or 0) - (site.ideal_sectors or 0)
-
-
 def wasted(site: SiteCounts) -> int:
     """Of its cost the part that bank conflicts or needless sectors take."""
-    return site.wavefronts_of_conflicts if site.space == "shared" else needless(site)
+    return site.wavefronts_of_conflicts if site.space == "shared" else site.needless_sectors
 
 
 def heading(sites: Sequence[SiteCounts], file: str) -> str:
@@ -42,7 +37,7 @@ def heading(sites: Sequence[SiteCounts], file: str) -> str:
         unit, waste = "wavefronts", sum(site.conflicts or 0 for site in counted)
         answer = f"{waste:,} ({share(waste, total)}) are bank conflicts" if waste else "no bank conflicts"
     else:
-        unit, waste = "sectors", sum(map(needless, counted))
+        unit, waste = "sectors", sum(site.needless_sectors for site in counted)
         answer = f"{waste:,} ({share(waste, total)}) are not needed" if waste else "all are needed"
     name = NAMES[sites[0].space]
     if sites[0].is_spill:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.suggest.proposals import Advice, advise
-from memsim.views.analyze.costs import needless
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.explain import cells as words
 from memsim.views.explain.choose import by_waste, cost_ratio
@@ -121,14 +120,14 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
 def _scattered(analysis: Analysis) -> str:
     """Which global accesses move unneeded sectors, the worst first; "" if none does."""
     scattered = sorted(
-        (site for site in analysis.sites if site.space == "global" and needless(site)),
-        key=needless,
+        (site for site in analysis.sites if site.space == "global" and site.needless_sectors),
+        key=lambda site: site.needless_sectors,
         reverse=True,
     )
     if not scattered:
         return ""
     lines = ", ".join(dict.fromkeys(str(site.line) for site in scattered))
-    moved = sum(map(needless, scattered))
+    moved = sum(site.needless_sectors for site in scattered)
     return (
         f"{moved:,} sectors of global memory are not needed; line{'s' * (',' in lines)} {lines} moved them."
     )

@@ -11,7 +11,6 @@ from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.prove import Proof
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
-from memsim.views.analyze.costs import needless
 from memsim.views.labels import access, count
 from memsim.views.suggest.advice import room_of
 from memsim.views.suggest.by_hand import ARROW, by_hand
@@ -69,7 +68,7 @@ def headline(found: Suggestions) -> str:
 def _needless(found: Suggestions) -> Iterator[str]:
     """The global sectors that nothing here saves."""
     sites = [site for site in found.analysis.sites if site.space == "global"]
-    moved = sum(map(needless, sites))
+    moved = sum(site.needless_sectors for site in sites)
     if moved and not any(by_hand(found)):
         of = f"{moved:,} of {sum(site.sectors or 0 for site in sites):,} global sectors are not needed"
         yield f"{of}, and no change that memsim tries saves any (memsim explain shows why they are moved)"
