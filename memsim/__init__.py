@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.api.loading import load
     from memsim.api.running import run
-    from memsim.captured.door import analyze
+    from memsim.captured.analyze_any import analyze
     from memsim.captured.session import capture
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
@@ -60,7 +60,7 @@ _HOMES = {
     "TensorMap": "memsim.launch",
     "TensorMaps": "memsim.launch",
     "Trace": "memsim.trace.trace",
-    "analyze": "memsim.captured.door",
+    "analyze": "memsim.captured.analyze_any",
     "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
     "global_access": "memsim.sketch.plain_addresses",

@@ -13,7 +13,7 @@ from memsim.arch import Arch
 from memsim.launch import Launch
 
 if TYPE_CHECKING:
-    from memsim.compile.given import Given
+    from memsim.compile.compiled_file import Given
     from memsim.isa.executable import Executable
     from memsim.ptx import program
     from memsim.sass.machine_code import MachineKernel

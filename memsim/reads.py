@@ -1,7 +1,7 @@
 """Records which files a result depends on: everything read while recording.
 
-`memsim.files` records what it reads and looks up, and `memsim.compile.kept` the tools, by size and time.
-`Reads.hold` checks later whether all of it is unchanged.
+`memsim.files` records what it reads and looks up, and `memsim.compile.compile_cache` the tools, by size and
+time. `Reads.hold` checks later whether all of it is unchanged.
 """
 
 from __future__ import annotations

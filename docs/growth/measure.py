@@ -21,8 +21,7 @@ import numpy as np
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.compile.to_cubin import compile_cubin
-from memsim.compile.to_ptx import compile_cuda
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

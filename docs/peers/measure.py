@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.compile.to_ptx import compile_cuda
+from memsim.compile.cuda_source import compile_cuda
 from memsim.compile.toolkit import find_tool
 from memsim.kernels import Spec, catalog
 

@@ -52,7 +52,7 @@ class KernelFile:
         return replace(self, name=None)
 
     def _module(self, arch: Arch) -> Module:
-        from memsim.compile.kept import what_is_read
+        from memsim.compile.compile_cache import what_is_read
         from memsim.compile.paths import resolved
 
         path = self.folder / self.file

@@ -14,7 +14,7 @@ from memsim.files import file_exists
 from memsim.kernel import PtxKernel, SassKernel
 
 if TYPE_CHECKING:
-    from memsim.compile.given import Given
+    from memsim.compile.compiled_file import Given
     from memsim.ptx import program
     from memsim.sass.listing import Listing
     from memsim.sass.machine_code import MachineModule
@@ -96,7 +96,7 @@ def load(
 
 def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]]:
     """What lies beside a compiled file whose code calls its sources so, and the texts of those."""
-    from memsim.compile.given import look_at
+    from memsim.compile.compiled_file import look_at
     from memsim.ptx.sourcelines import is_of_toolkit
 
     found = (_found(name, path) for name in named if not is_of_toolkit(name))
@@ -151,7 +151,7 @@ def _from_source(
     `name` is what it is called, `text` what it is taken to hold.
     """
     from memsim.compile import compile_cuda
-    from memsim.compile.kept import compiled_source
+    from memsim.compile.compile_cache import compiled_source
     from memsim.ptx.parser import parse
     from memsim.sass.machine_code import read_module
 
@@ -179,7 +179,7 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
     name = str(path) if path else "PTX"
     if code != "ptx" and _can_list(code):
         from memsim.compile.assemble import target_of
-        from memsim.compile.kept import assembled
+        from memsim.compile.compile_cache import assembled
         from memsim.sass.machine_code import read_module
 
         # The chip of the rules, or its variant that the PTX asks for.

@@ -10,7 +10,7 @@ from memsim.errors import MemsimError
 from memsim.kernel import Kernel, PtxKernel, SassKernel
 
 if TYPE_CHECKING:
-    from memsim.compile.given import Given
+    from memsim.compile.compiled_file import Given
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memsim.compile.assemble import assemble_ptx
+    from memsim.compile.cuda_source import Compiled, compile_cubin, compile_cuda
     from memsim.compile.nvrtc import release_of as compiler_of
-    from memsim.compile.to_cubin import Compiled, compile_cubin
-    from memsim.compile.to_ptx import compile_cuda
     from memsim.compile.toolkit import HEADERS_WHEEL, NVRTC_WHEEL, find_tool, tool_release
 
 __all__ = [
@@ -32,10 +31,10 @@ __all__ = [
 _HOMES = {
     "HEADERS_WHEEL": ("toolkit", "HEADERS_WHEEL"),
     "NVRTC_WHEEL": ("toolkit", "NVRTC_WHEEL"),
-    "Compiled": ("to_cubin", "Compiled"),
+    "Compiled": ("cuda_source", "Compiled"),
     "assemble_ptx": ("assemble", "assemble_ptx"),
-    "compile_cubin": ("to_cubin", "compile_cubin"),
-    "compile_cuda": ("to_ptx", "compile_cuda"),
+    "compile_cubin": ("cuda_source", "compile_cubin"),
+    "compile_cuda": ("cuda_source", "compile_cuda"),
     "compiler_of": ("nvrtc", "release_of"),
     "find_tool": ("toolkit", "find_tool"),
     "tool_release": ("toolkit", "tool_release"),

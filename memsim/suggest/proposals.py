@@ -17,7 +17,7 @@ from memsim.arch.units import LINE
 from memsim.suggest.candidates import candidates
 from memsim.suggest.count import Cost, count
 from memsim.suggest.edit import Edit, edit
-from memsim.suggest.least import least_wavefronts
+from memsim.suggest.least_wavefronts import least_wavefronts
 from memsim.suggest.maps import UNCHANGED, Map, Padding
 from memsim.suggest.room import fits, resident_blocks, shared_end
 from memsim.suggest.tiles import Tile, tiles

@@ -143,7 +143,7 @@ def _what_is_read(job: Job) -> list[Any] | None:
         return _read_beside(job, kernel)
     if kernel.compiler == "nvcc":
         return None
-    from memsim.compile.kept import what_is_read
+    from memsim.compile.compile_cache import what_is_read
 
     options = resolved(kernel.options, kernel.folder)
     read = what_is_read(kernel.folder / kernel.file, options, kernel.file)

@@ -14,7 +14,7 @@ import pytest
 from memsim.api.kernel_file import KernelFile, _module_once
 from memsim.api.module import Module
 from memsim.arch import Arch
-from memsim.compile import compile_cubin, compile_cuda, kept
+from memsim.compile import compile_cache, compile_cubin, compile_cuda
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
@@ -240,7 +240,7 @@ WAYS, PADDED = [32, 1, 2], [1, 2, 1]
 def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was compiled, disassembled and decoded."""
     done: list[str] = []
-    for module, name in ((kept, "compile_cubin"), (disassemble, "_run"), (sass, "read_cubin")):
+    for module, name in ((compile_cache, "compile_cubin"), (disassemble, "_run"), (sass, "read_cubin")):
         real = getattr(module, name)
 
         def watched(*arguments: Any, real: Any = real, name: str = name) -> Any:
@@ -328,7 +328,7 @@ def test_another_compiler_makes_it_anew(
 ) -> None:
     ways(many(tmp_path), tmp_path / "cache")
     made.clear()
-    monkeypatch.setattr(kept, "identity", lambda file: ["another", 1, 2])
+    monkeypatch.setattr(compile_cache, "identity", lambda file: ["another", 1, 2])
     assert ways(many(tmp_path), tmp_path / "cache") == WAYS
     assert made.count("compile_cubin") == 1
 

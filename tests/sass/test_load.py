@@ -94,7 +94,7 @@ def test_ptx_is_assembled_where_there_is_an_assembler(source: Path, tmp_path: Pa
 
 def test_without_an_assembler_ptx_is_an_estimate(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = compile_cuda(source)
-    monkeypatch.setattr("memsim.compile.kept.assemble_ptx", lambda *arguments: None)
+    monkeypatch.setattr("memsim.compile.compile_cache.assemble_ptx", lambda *arguments: None)
     assert "estimated from PTX" in memsim.analyze(memsim.load(text)["merged"], 1, 128, ARGUMENTS).verdict
     with pytest.raises(MemsimError, match="no PTX assembler"):
         memsim.load(text, code="sass")

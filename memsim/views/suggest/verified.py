@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from memsim.validate.cure import Verified
 from memsim.validate.verdicts import MetricComparison
+from memsim.validate.verify_change import Verified
 from memsim.views.validate.by_instruction import ComparedKernel, headline, passed
 
 #: Measured, and not predicted: clocks are as they are.

@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ to a cubin: the machine code of one chip.
+"""Compiles CUDA C++ to a cubin, the machine code of one chip, or to PTX; both have line information.
 
 A cubin's line tables contain paths: those of headers as they are, so that its bytes depend on the folder if a
 header of the user's has code; that of the source itself in a folder of no meaning. Code, constants and sizes
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from memsim.compile.build import build
-from memsim.compile.file_names import Names
+from memsim.compile.file_names import Names, rename_files
 from memsim.compile.included_files import included_files
 from memsim.compile.prepare import prepare
 from memsim.errors import MemsimError
@@ -79,6 +79,24 @@ def compile_cubin(
     return Compiled(
         built.cubin, built.compiler, arch, built.log, built.names, headers, (*notes, *built.notes)
     )
+
+
+def compile_cuda(
+    source: str | Path,
+    options: Sequence[str] = (),
+    arch: str = "sm_90",
+    name: str | None = None,
+    instances: Sequence[str] = (),
+) -> str:
+    """PTX text of a `.cu` file or of CUDA C++ text.
+
+    Arguments and errors are those of `compile_cubin`; `sm_90` makes PTX for `compute_90`. The PTX contains no
+    path but `name`, so a compiler generates the same PTX on every machine.
+    """
+    read, options, _ = prepare(source, options, name)
+    built = build(read, options, arch, machine_code=False, instances=instances)
+    assert built.ptx is not None
+    return rename_files(built.ptx, read.true_name, read.name)
 
 
 def _headers(text: str, folder: Path, options: Sequence[str], names: Names) -> dict[str, str]:
