@@ -113,14 +113,13 @@ class Constant:
 class Address:
     """`[base + uniform + offset]`, of a lane's base and a uniform register; either may be missing.
 
-    pair: the base has 64 bits, and so has `uniform` (`uniform_pair`). scale: factor of the base.
+    pair: the base has 64 bits. scale: factor of the base.
     """
 
     base: Register | None
     uniform: Register | None
     offset: int
     pair: bool = False
-    uniform_pair: bool = False
     scale: int = 1
 
 

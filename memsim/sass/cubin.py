@@ -1,7 +1,7 @@
 """Reads a cubin: its kernels, and what a launch needs to know about each.
 
 Cubins are those of sm_75 and later as nvcc, NVRTC, ptxas or Triton write them. Instructions are listed by
-`memsim.sass.disassemble`. Nothing is placed in memory here: a `GlobalVariable` has an offset in its section.
+`memsim.sass.disassemble`. Nothing is placed in memory here.
 
 Numbers of attributes and their layouts are those that NVIDIA's cuobjdump prints by name (`EIATTR_...`).
 """
@@ -10,31 +10,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memsim.errors import MemsimError
+from memsim.isa.executable import Dims, Pointer, Variable
 from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section, damaged, read_elf, text_at
-from memsim.sass.image import (
-    ConstantVariable,
-    Cubin,
-    Dims,
-    GlobalSection,
-    GlobalVariable,
-    Image,
-    ImageParameter,
-)
-
-__all__ = [
-    "ConstantVariable",
-    "Cubin",
-    "GlobalSection",
-    "GlobalVariable",
-    "Image",
-    "ImageParameter",
-    "Relocation",
-    "read_cubin",
-]
+from memsim.sass.image import Cubin, Image, ImageParameter
 
 OBJECT, FUNCTION = 1, 2  # types of symbols
 ENTRY = 0x10  # in a symbol's `other`: a kernel, not a device function
@@ -96,12 +78,6 @@ def read_cubin(data: bytes, file: str | None = None) -> Cubin:
             compiler=tool or signed or (f"ptxas {release}" if release else None),
             kernels=_kernels(elf),
             variables=_variables(elf),
-            sections=tuple(
-                GlobalSection(s.name, s.size, s.align, s.data or None, elf.relocations.get(s.index, ()))
-                for s in elf.sections
-                if _is_global(s)
-            ),
-            constants=_constants(elf),
             ptx=ptx,
         )
     except MemsimError as error:
@@ -162,26 +138,23 @@ def _api_version(elf: Elf) -> str | None:
     return None
 
 
-def _is_global(section: Section) -> bool:
-    return section.name in (".nv.global", ".nv.global.init")
-
-
-def _variables(elf: Elf) -> tuple[GlobalVariable, ...]:
+def _variables(elf: Elf) -> tuple[Variable, ...]:
     found = []
     for symbol, section in _objects(elf):
-        if _is_global(section):
-            init = section.data[symbol.value : symbol.value + symbol.size] if section.data else None
-            found.append(
-                GlobalVariable(symbol.name, section.name, symbol.value, symbol.size, section.align, init)
-            )
+        if section.name in (".nv.global", ".nv.global.init"):
+            inside = range(symbol.value, symbol.value + symbol.size)
+            init = section.data[inside.start : inside.stop] if section.data else None
+            pointers = _pointers(elf.relocations.get(section.index, ()), inside)
+            found.append(Variable(symbol.name, symbol.size, section.align, init, pointers))
     return tuple(found)
 
 
-def _constants(elf: Elf) -> tuple[ConstantVariable, ...]:
+def _pointers(relocations: Iterable[Relocation], inside: range) -> tuple[Pointer, ...]:
+    """Addresses in a part of a section, by offset from its start."""
     return tuple(
-        ConstantVariable(symbol.name, int(bank[1]), symbol.value, symbol.size)
-        for symbol, section in _objects(elf)
-        if (bank := _CONSTANT.match(section.name))
+        Pointer(one.offset - inside.start, one.symbol, one.addend)
+        for one in relocations
+        if one.offset in inside
     )
 
 
@@ -263,8 +236,8 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
         else text.flags >> BARRIERS_AT & BARRIERS_MASK,
         local_bytes=max(bounded, default=0),
         constants=constants,
-        constant_relocations={
-            bank: elf.relocations[section.index]
+        pointers={
+            bank: _pointers(elf.relocations[section.index], range(section.size))
             for bank, section in banks
             if section.index in elf.relocations
         },

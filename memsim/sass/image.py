@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from memsim.isa.executable import Dims, Pointer, Variable
 from memsim.sass.elf import Relocation
-
-Dims = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,42 +13,6 @@ class ImageParameter:
     """`offset` counts from the kernel's `parameter_base`; both are in bytes."""
 
     index: int
-    offset: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalSection:
-    """`.nv.global` or `.nv.global.init`: the module's variables in global memory.
-
-    `init` is None if it is zero-initialized. `relocations` are pointers in it, by offset.
-    """
-
-    name: str
-    size: int
-    align: int
-    init: bytes | None = field(repr=False)
-    relocations: tuple[Relocation, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GlobalVariable:
-    """A `__device__` variable at byte `offset` of `section`; `init` is None if it is zero-initialized."""
-
-    name: str
-    section: str
-    offset: int
-    size: int
-    align: int
-    init: bytes | None = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ConstantVariable:
-    """A `__constant__` variable at byte `offset` of a constant bank."""
-
-    name: str
-    bank: int
     offset: int
     size: int
 
@@ -67,7 +30,7 @@ class Image:
         local_bytes: stack of a thread, called device functions included, as far as the compiler knows it.
         constants: by bank; 3 and 4 are the module's, the others the kernel's. Bank 0 is zeros, as long as
             the launch's values and the parameters.
-        constant_relocations: by bank, pointers to be filled into `constants`.
+        pointers: by bank, to be filled into `constants`.
         functions: other functions in the kernel's code: offset by name.
         code: the text section, 16 bytes per instruction.
         max_threads, required_threads, cluster: from `__launch_bounds__`, `.reqntid`, `__cluster_dims__`.
@@ -84,7 +47,7 @@ class Image:
     barriers: int
     local_bytes: int
     constants: dict[int, bytes] = field(repr=False)
-    constant_relocations: dict[int, tuple[Relocation, ...]] = field(repr=False)
+    pointers: dict[int, tuple[Pointer, ...]] = field(repr=False)
     functions: dict[str, int]
     code: bytes = field(repr=False)
     max_threads: Dims | None
@@ -102,13 +65,12 @@ class Cubin:
         compiler: `ptxas 13.0.88`; `ptxas 12.0`, the CUDA release only, if there is no tool note; None if
             the file does not say.
         kernels: in file order.
+        variables: in global memory.
         ptx: the text that it was assembled from, if it has line information.
     """
 
     arch: str
     compiler: str | None
     kernels: dict[str, Image]
-    variables: tuple[GlobalVariable, ...]
-    sections: tuple[GlobalSection, ...]
-    constants: tuple[ConstantVariable, ...]
+    variables: tuple[Variable, ...]
     ptx: str | None = field(repr=False)

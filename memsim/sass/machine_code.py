@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from memsim.compile.file_names import Names
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.executable import Executable, Parameter, Pointer, Variable
+from memsim.isa.executable import Executable, Parameter
 from memsim.isa.op import Program
 from memsim.sass.attributed_lines import Frame, assembly_places
-from memsim.sass.cubin import Cubin, GlobalVariable, Image, read_cubin
+from memsim.sass.cubin import read_cubin
 from memsim.sass.decode import decode
-from memsim.sass.elf import Relocation
+from memsim.sass.image import Cubin, Image
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
@@ -54,7 +54,7 @@ class MachineKernel:
         that it calls.
         """
         calls = {place.symbol for place in self.image.relocations}
-        calls |= {place.symbol for place in self.image.constant_relocations.get(4, ())}
+        calls |= {place.symbol for place in self.image.pointers.get(4, ())}
         least = SYSTEM_REGISTERS if calls & DRIVER_FUNCTIONS else LEAST_REGISTERS
         return max(self.image.registers, least)
 
@@ -92,8 +92,8 @@ class MachineKernel:
             dynamic_name=self.dynamic_name,
             local_bytes=image.local_bytes,
             constants=image.constants,
-            pointers={bank: _pointers(found) for bank, found in image.constant_relocations.items()},
-            variables=self.module.variables,
+            pointers=image.pointers,
+            variables=self.module.cubin.variables,
             functions=image.functions,
             max_threads=image.max_threads,
             required_threads=image.required_threads,
@@ -101,11 +101,6 @@ class MachineKernel:
             made_for=self.module.cubin.arch,
             shared_base=image.reserved_shared,
         )
-
-
-def _pointers(relocations: Iterable[Relocation], start: int = 0) -> tuple[Pointer, ...]:
-    """Addresses in a section, by offset from `start`."""
-    return tuple(Pointer(one.offset - start, one.symbol, one.addend) for one in relocations)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,18 +148,6 @@ class MachineModule:
             for file, listing in files.items()
             if any(line.source is not None and line.source.file == file for line in listing.lines)
         }
-
-    @cached_property
-    def variables(self) -> tuple[Variable, ...]:
-        """The module's variables in global memory."""
-        sections = {section.name: section.relocations for section in self.cubin.sections}
-
-        def pointers(variable: GlobalVariable) -> tuple[Pointer, ...]:
-            inside = range(variable.offset, variable.offset + variable.size)
-            found = [one for one in sections.get(variable.section, ()) if one.offset in inside]
-            return _pointers(found, variable.offset)
-
-        return tuple(Variable(v.name, v.size, v.align, v.init, pointers(v)) for v in self.cubin.variables)
 
     @cached_property
     def kernels(self) -> Mapping[str, MachineKernel]:

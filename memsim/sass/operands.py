@@ -65,7 +65,7 @@ def parse_operand(text: str) -> Operand | None:
     if text.startswith("`("):
         return Label(text[2:].rstrip(")"), None)
     if match := _ADDRESS.match(text):
-        return _address(match["inside"])
+        return _sum(match["inside"])
     if text == "SRZ" or text.startswith("SR_"):
         return Special(text)
     if text in RETURN_PC_HALVES:
@@ -110,15 +110,10 @@ def _constant(match: re.Match[str]) -> Operand | None:
     )
 
 
-def _address(inside: str) -> Address | None:
-    return _sum(inside)
-
-
 def _sum(inside: str) -> Address | None:
     """`R2.64+UR4+-0x800`, `RZ`, `0x10`, `R3.X4+0x20`."""
     base = uniform = None
-    pair = uniform_pair = False
-    offset, scale = 0, 1
+    pair, offset, scale = False, 0, 1
     for term in inside.split("+"):
         term = term.strip()
         if not term:
@@ -127,11 +122,8 @@ def _sum(inside: str) -> Address | None:
             register = parse_operand(match["register"])
             assert isinstance(register, Register)
             parts = [part for part in match["suffix"].split(".") if part]
-            is_uniform = match["register"].startswith("UR")
-            if is_uniform and uniform is None and (base is not None or "64" not in parts):
-                uniform, uniform_pair = register, "64" in parts
-            elif is_uniform:
-                uniform, uniform_pair = register, True
+            if match["register"].startswith("UR"):
+                uniform = register
             else:
                 base, pair = register, "64" in parts
             for part in parts:
@@ -144,7 +136,7 @@ def _sum(inside: str) -> Address | None:
             offset += int(term, 16) if "0x" in term else int(term)
         except ValueError:
             return None
-    return Address(base, uniform, offset, pair, uniform_pair, scale)
+    return Address(base, uniform, offset, pair, scale)
 
 
 def _immediate(text: str) -> Immediate | None:

@@ -22,8 +22,7 @@ SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
 class Tensor:
     """A tensor: the address of its first element, extents, strides in bytes, and its box.
 
-    element: bytes per element. swizzle: bytes, one of `SWIZZLES`. fills: the value of bytes out of bounds, by
-    their position in an element.
+    element: bytes per element. swizzle: bytes, one of `SWIZZLES`.
     """
 
     base: int
@@ -32,7 +31,6 @@ class Tensor:
     box: tuple[int, ...]
     element: int
     swizzle: int
-    fills: bytes
     dtype: str = ""
 
     @property
@@ -88,7 +86,6 @@ def tensor_of(argument: TensorMap, address: int) -> Tensor:
         box=tuple(reversed(argument.box)),
         element=size,
         swizzle=argument.swizzle,
-        fills=bytes(size),
         dtype=dtype_of(str(array.dtype)).name,
     )
 

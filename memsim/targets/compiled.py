@@ -10,7 +10,8 @@ from pathlib import Path
 
 from memsim.api import loading
 from memsim.ptx.demangle import demangle
-from memsim.sass.cubin import Image, read_cubin
+from memsim.sass.cubin import read_cubin
+from memsim.sass.image import Image
 
 
 def lines(file: str, verb: str = "analyze", arch: str | None = None) -> list[str]:

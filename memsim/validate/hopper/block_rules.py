@@ -97,7 +97,6 @@ def tensor_of(given: Mapping[str, Any]) -> Tensor:
         box=tuple(given["box"]),
         element=given["e"],
         swizzle=tuple(SWIZZLES)[given["swz"]],
-        fills=b"",
     )
 
 
