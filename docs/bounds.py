@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 
 from memsim.arch import SM_90
 from memsim.arch.chip import MemoryRates
@@ -14,20 +15,33 @@ from memsim.validate.rates.rates_recording import STREAM, RateLaunch, newest_rat
 from memsim.validate.rates.run_loops import CLOCK, CYCLES
 from memsim.views.probe.rates import report
 
-#: The GPU whose loops and catalogue are shown.
-SHOWN = "nvidia-h200"
+#: The GPU whose order the tables have.
+FIRST = "nvidia-h200"
 
 
 def _table(head: str, found: Iterable[Rated]) -> str:
+    """A row for each, with the cycles on each GPU."""
+    products = sorted((board.product for board in SM_90.boards), key=lambda product: slug(product) != FIRST)
+    judged = [{rated.launch.name: rated for rated in _judged(slug(product))} for product in products]
     rows = [
-        f"| {rated.launch.name.removeprefix('loop_')} | {rated.by} | {rated.bound:,} | {rated.cycles:,} "
-        f"| {rated.cycles / rated.bound:.2f} | {rated.equal} of {rated.equal + len(rated.different)} |"
-        for rated in found
+        [first.launch.name.removeprefix("loop_"), first.by]
+        + [cell for of_gpu in judged for cell in _cells(of_gpu.get(first.launch.name))]
+        for first in found
     ]
-    titles = (
-        f"| {head} | bound by | bound, cycles | `sm__cycles_active.max` | of the bound | counters equal |"
-    )
-    return "\n".join([titles, "|---|---|---:|---:|---:|---:|", *rows, ""])
+    short = [product.removeprefix("NVIDIA ").split()[0] for product in products]
+    columns = [
+        f"{what}, {name}" for name in short for what in ("bound", "cycles", "of the bound", "counters equal")
+    ]
+    lines = [[head, "bound by", *columns], ["---", "---", *["---:"] * len(columns)], *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _cells(rated: Rated | None) -> list[str]:
+    """Bound and cycles on one GPU; empty if it was not measured there."""
+    if rated is None:
+        return [""] * 4
+    equal = f"{rated.equal} of {rated.equal + len(rated.different)}"
+    return [f"{rated.bound:,}", f"{rated.cycles:,}", f"{rated.cycles / rated.bound:.2f}", equal]
 
 
 def rates_table() -> str:
@@ -50,8 +64,9 @@ def _is_unchanged(launch: RateLaunch) -> bool:
     return kernel is not None and kernel.job().loaded.origin.digest == launch.digest
 
 
-def _judged() -> list[Rated]:
-    return judge_rates(newest_rates(data_folder("traces"), SHOWN))
+@cache
+def _judged(gpu: str = FIRST) -> list[Rated]:
+    return judge_rates(newest_rates(data_folder("traces"), gpu))
 
 
 def memory_table() -> str:
