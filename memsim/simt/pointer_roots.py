@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Op
+from memsim.isa.op import Address, Constant, Effect, Flow, Op, Predicate
 from memsim.isa.reach import ALL_SPACES, LOCAL, spaces_read
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.slot_bits import slots_of
@@ -18,7 +18,8 @@ FIRST_POINTER = 0x40
 def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int, int]:
     """The roots of the global address of each memory instruction, as bits, by the instruction's index.
 
-    live_at: the live slots at the start of each basic block.
+    A register that was written under a guard keeps its old roots, but not for what the same guard reads in its
+    basic block. live_at: the live slots at the start of each basic block.
     """
     states: dict[int, dict[int, int]] = {0: {}}
     found: dict[int, int] = {}
@@ -32,23 +33,32 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
     while work:
         start = work.pop()
         state = dict(states[start])
-        for index, (own, sources, targets, keeps, address) in enumerate(plans[start], start):
+        guarded: dict[Predicate, dict[int, int]] = {}  # the roots in a guard's lanes of what it wrote
+        for index, (own, sources, targets, guard, address) in enumerate(plans[start], start):
+            own_lanes = guarded.get(guard, {}) if guard is not None else {}
             if address:
                 roots = 0
                 for slot in address:
-                    roots |= state.get(slot, 0)
+                    roots |= own_lanes[slot] if slot in own_lanes else state.get(slot, 0)
                 found[index] = found.get(index, 0) | roots | (own if not targets else 0)
-            if not targets:
-                continue
             roots = own
             for slot in sources:
-                roots |= state.get(slot, 0)
+                roots |= own_lanes[slot] if slot in own_lanes else state.get(slot, 0)
             for slot in targets:
-                kept = roots | (state.get(slot, 0) if keeps else 0)
+                kept = roots | (state.get(slot, 0) if guard is not None else 0)
                 if kept:
                     state[slot] = kept
                 else:
                     state.pop(slot, None)
+            written = graph.ops[index].writes
+            if guard is not None and targets:
+                guarded.setdefault(guard, {})
+            if guarded:
+                guarded = {
+                    other: _under(slots, targets, roots, guard, other)
+                    for other, slots in guarded.items()
+                    if other.slot is None or not written >> other.slot & 1
+                }
         for following in graph.next_basic_blocks[start]:
             live = live_at[following]
             arrives = {slot: roots for slot, roots in state.items() if live >> slot & 1}
@@ -68,15 +78,26 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
     return found
 
 
-def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, list[int]]:
-    """(own roots, slots read, slots written, whether old roots are kept, slots of its global address).
+def _under(
+    slots: dict[int, int], targets: list[int], roots: int, guard: Predicate | None, other: Predicate
+) -> dict[int, int]:
+    """The roots in the lanes of the guard `other` after a write of `roots` to `targets` under `guard`."""
+    if guard == other:
+        return {**slots, **dict.fromkeys(targets, roots)}
+    if guard is None:
+        return {slot: old for slot, old in slots.items() if slot not in targets}
+    return {slot: old | roots if slot in targets else old for slot, old in slots.items()}
+
+
+def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], Predicate | None, list[int]]:
+    """(own roots, slots read, slots written, guard, slots of its global address).
 
     general: the slots that may hold addresses.
     """
     own = 0
     address: list[int] = []
     if op.effect in (Effect.NONE, Effect.CONTROL):
-        return 0, [], [], False, []
+        return 0, [], [], op.guard, []
     if op.effect is Effect.MEMORY and not op.spills:
         for operand in op.form.operands:
             if isinstance(operand, Address):
@@ -85,11 +106,11 @@ def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], bool, l
                         address.append(register.slot)
         if _loads_pointers(op, op.writes & general):
             own = ANYWHERE
-        return own, [], slots_of(op.writes & general), op.guard is not None, address
+        return own, [], slots_of(op.writes & general), op.guard, address
     for operand in op.form.operands:
         if isinstance(operand, Constant):
             own |= _constant_roots(operand, 16 if "128" in op.form.modifiers else 8)
-    return own, slots_of(op.reads & general), slots_of(op.writes & general), op.guard is not None, []
+    return own, slots_of(op.reads & general), slots_of(op.writes & general), op.guard, []
 
 
 def _loads_pointers(op: Op, written: int) -> bool:
