@@ -17,7 +17,17 @@ from memsim.source.declared import closing, without_comments
 from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse
-from memsim.source.values import compiled, constants, functions, initializers, split, value_of, variables
+from memsim.source.values import (
+    changes,
+    compiled,
+    constants,
+    functions,
+    initializers,
+    scope_at_end,
+    split,
+    value_of,
+    variables,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -27,6 +37,7 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"\bauto\s+(\w+)|\b(?:constexpr|const)\b[^;=({]*?\b(\w+)\s*[={]|\b(scalar_t\w*)")
 # `BOOL_SWITCH(x > 0, kEven, [&] {` defines kEven.
 _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
+_FOR = re.compile(r"(\bfor\s*\([^;{}]*;[^;{}]*;)[^;{}]*?\)(?=\s*(?:\w|\{|$))")
 # After its declaration a variable, or a member of it, is written, or its address taken.
 _CHANGED = r"\b%s\s*(?:\.\s*\w+\s*)?(?:(?:[-+*/%%&|^]|<<|>>)?=(?!=)|\+\+|--)|[,(]\s*&\s*%s\b"
 
@@ -289,7 +300,8 @@ class _LaunchReader:
             opened = (
                 rf"\bdim3\s(?:[^;]*?[^\w;])?{name}\s*[({{]|\b(?:dim3|auto)\s+{name}\s*=\s*(?:dim3\s*)?[({{]"
             )
-            declared = list(re.finditer(opened, self.around))
+            seen = scope_at_end(self.around)
+            declared = [found for found in re.finditer(opened, self.around) if seen(found.start())]
             if declared:
                 start = declared[-1].end()
                 end = closing(self.around, start, self.around[start - 1])
@@ -304,11 +316,23 @@ class _LaunchReader:
     def _size(self, text: str) -> Size:
         said = text
         if re.fullmatch(r"\w+", text) and text not in self.constants:
-            declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", self.around)
-            said = declared[0] if len(declared) == 1 else text
+            before = _in_first_round(self.around)
+            declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", before)
+            said = declared[0] if len(declared) == 1 == changes(text, before) else text
         said = substituted(said, self.bound)
         value = self.scope.value(said)
         if value is not None:
             return Size(text, value)
         asked = self.scope.asked(said)
         return Size(text, None, self.scope.asked(text) if asked is None else asked)
+
+
+def _in_first_round(around: str) -> str:
+    """The code before a launch without the steps of the `for` loops that the launch is in."""
+
+    def first(loop: re.Match[str]) -> str:
+        body = around[loop.end() :].lstrip()
+        inside = body.count("{") > body.count("}") if body.startswith("{") else ";" not in body
+        return f"{loop[1]})" if inside else loop[0]
+
+    return _FOR.sub(first, around)

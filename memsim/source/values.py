@@ -6,8 +6,9 @@ There is no preprocessing, except for branches on macros that are known to be un
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import accumulate
 
 from memsim.source.expressions import Formula, Number, evaluate
 
@@ -31,12 +32,15 @@ _RETURNS = re.compile(
 def constants(code: str, known: Mapping[str, Number] | None = None, *, last: bool = False) -> dict[str, int]:
     """Integer constants of a source by name, as far as they are known.
 
-    known: others that they may refer to. last: take the last value of a name that is defined twice; else it
-    is unknown.
+    known: others that they may refer to. last: take the last value of a name that is defined twice, of those
+    declarations that are in scope where the code ends; else it is unknown.
     """
     pairs = [(name, value) for name, value in _DEFINE.findall(code)]
-    for declared in _DECLARED.findall(code):
-        parts = (_INITIALIZED.fullmatch(part) for part in split(declared))
+    seen = scope_at_end(code) if last else None
+    for declared in _DECLARED.finditer(code):
+        if seen is not None and not seen(declared.start()):
+            continue
+        parts = (_INITIALIZED.fullmatch(part) for part in split(declared[1]))
         pairs += [(part[1], part[2].strip().removeprefix("{").removesuffix("}")) for part in parts if part]
     if last:
         pairs = list(dict(pairs).items())
@@ -75,15 +79,22 @@ def initializers(code: str) -> Mapping[str, str]:
     for declared in _VARIABLE.findall(code):
         for part in split(declared):
             name, _, expression = (word.strip() for word in part.partition("="))
-            if re.fullmatch(r"\w+", name) and len(_changes(name).findall(code)) == 1:
+            if re.fullmatch(r"\w+", name) and changes(name, code) == 1:
                 found[name] = expression
     return found
 
 
-def _changes(name: str) -> re.Pattern[str]:
-    """Where a variable gets a value, or may get one: its initialization is the first."""
+def changes(name: str, code: str) -> int:
+    """How often a variable gets a value, or may get one: its initialization is the first."""
     assigned = r"(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))"
-    return re.compile(rf"\b{name}\s*{assigned}|(?:\+\+|--|&|>>)\s*{name}\b")
+    return len(re.findall(rf"\b{name}\s*{assigned}|(?:\+\+|--|&|>>)\s*{name}\b", code))
+
+
+def scope_at_end(code: str) -> Callable[[int], bool]:
+    """Says of each place of a function's code whether what is declared there is in scope where the code ends."""
+    depth = [0, *accumulate((letter == "{") - (letter == "}") for letter in code)]
+    lowest = [*accumulate(reversed(depth), min)][::-1]
+    return lambda place: lowest[place] >= depth[place]
 
 
 def compiled(code: str, defined: Mapping[str, object]) -> str:

@@ -176,3 +176,33 @@ def test_a_dim3_that_is_written_after_its_declaration_is_unknown(declared: str, 
     code = f"__global__ void k(int *x) {{}}\nvoid run(int *x, int n) {{ {declared} k<<<8, block>>>(x); }}"
     (launch,) = launches(code)
     assert [size.value for size in launch.block] == block
+
+
+@pytest.mark.parametrize(
+    ("before", "block"),
+    [
+        ("int s = 64;", 64),
+        ("int s; s = 64;", 64),
+        ("for (int s = 64; s > n; s >>= 1)", 64),  # of the launches of a loop the first
+        ("for (int s = 64; s > n; s >>= 1) { go(s);", 64),
+        ("const int s = 64; if (n > 4) { const int s = 32; go(s); }", 64),
+        ("int s = 64; if (n > 4) s += 32;", None),
+        ("int s = 64; while (s > n) s /= 2;", None),
+        ("int s = 64; choose(n, &s);", None),
+        ("int s; for (s = 64; s > n; s >>= 1) go(s);", None),
+    ],
+)
+def test_a_size_is_what_its_variable_holds_at_the_launch(before: str, block: int | None) -> None:
+    for launch, place in (("k<<<8, s>>>(x);", 0), ("dim3 b(2, s); k<<<8, b>>>(x);", 1)):
+        if place and before.endswith(")"):
+            launch = f"{{ {launch} }}"
+        code = f"__global__ void k(int *x) {{}}\nvoid run(int *x, int n) {{ {before} {launch} }}"
+        (found,) = launches(code)
+        assert found.block[place].value == block
+
+
+def test_a_dim3_of_an_inner_scope_is_another_one() -> None:
+    code = """
+__global__ void k(int *x) {}
+void run(int *x, int n) { dim3 b(64); if (n) { dim3 b(32); k<<<1, b>>>(x); } k<<<2, b>>>(x); }"""
+    assert {launch.grid[0].value: launch.block[0].value for launch in launches(code)} == {1: 32, 2: 64}
