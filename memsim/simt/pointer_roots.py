@@ -18,8 +18,8 @@ FIRST_POINTER = 0x40
 def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int, int]:
     """The roots of the global address of each memory instruction, as bits, by the instruction's index.
 
-    A register that was written under a guard keeps its old roots, but not for what the same guard reads in its
-    basic block. live_at: the live slots at the start of each basic block.
+    A register that was written under a guard keeps its old roots, but not for what the same guard reads in
+    the basic block. live_at: the live slots at the start of each basic block.
     """
     states: dict[int, dict[int, int]] = {0: {}}
     found: dict[int, int] = {}

@@ -91,7 +91,7 @@ def changes(name: str, code: str) -> int:
 
 
 def scope_at_end(code: str) -> Callable[[int], bool]:
-    """Says of each place of a function's code whether what is declared there is in scope where the code ends."""
+    """Says of a place of a function's code whether what is declared there is in scope where the code ends."""
     depth = [0, *accumulate((letter == "{") - (letter == "}") for letter in code)]
     lowest = [*accumulate(reversed(depth), min)][::-1]
     return lambda place: lowest[place] >= depth[place]
