@@ -6,7 +6,8 @@ A question names a kernel and a piece of a source line, or the words that 32 lan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -114,7 +115,7 @@ class Kernels:
     def __init__(self, specs: Mapping[str, Spec], size: Sequence[int] | None = None) -> None:
         self._specs = specs
         self._size = size
-        self._analyses: dict[str, Analysis] = {}
+        self._analyses: MutableMapping[str, Analysis] = {}
 
     def at(self, size: Sequence[int], **scalars: float) -> Kernels:
         """The same kernels at another size, and with other values of scalar arguments."""
@@ -122,6 +123,12 @@ class Kernels:
             name: replace(spec, scalars={**spec.scalars, **scalars}) for name, spec in self._specs.items()
         }
         return Kernels(specs if scalars else self._specs, size)
+
+    def beside(self, analyses: Mapping[str, Analysis]) -> Kernels:
+        """These kernels and others, which are analyzed already."""
+        found = Kernels(self._specs, self._size)
+        found._analyses = ChainMap(self._analyses, dict(analyses))
+        return found
 
     def analysis(self, name: str) -> Analysis:
         """All that is counted of a kernel."""

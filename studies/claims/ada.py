@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.claims.claim import Finding
-from studies.counted import LANES, Kernels, counted, global_request
+from studies.counted import Kernels, counted
 
 LOAD_A, LOAD_B = "LOAD4(A[a_row * K + a_col])", "LOAD4(B[b_row * N + b_col])"
 
@@ -43,21 +43,6 @@ def a_is_adjacent(kernels: Kernels) -> Finding:
         why="Two threads share a row, 32 bytes, which is a sector: nothing is read in vain. The next two are a whole "
         "row of A further on.",
         facts={"nothing in vain": a.is_coalesced, "a line for each pair": a.lines_each == 16},
-    )
-
-
-def linear_aligned_128_bit(kernels: Kernels) -> Finding:
-    floats, shifted, scattered = (global_request(words) for words in (LANES, LANES + 1, 1024 * LANES))
-    float4 = global_request(4 * LANES, 16)
-    return Finding(
-        f"sectors for 32 floats: {floats.sectors} in a row from a multiple of 32 bytes, {shifted.sectors} in a row from "
-        f"elsewhere, {scattered.sectors} rows apart; for 32 float4 in a row: {float4.sectors}",
-        claimed={
-            "linear": floats.sectors < scattered.sectors,
-            "aligned": floats.sectors < shifted.sectors,
-            "128-bit": float4.sectors < 4 * floats.sectors,
-        },
-        why="A byte takes the same share of a sector by 4 or by 16 bytes a lane. Wide loads save requests.",
     )
 
 

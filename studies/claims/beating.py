@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.claims.claim import Finding
-from studies.counted import LANES, Kernels, counted, global_request, shared_request
+from studies.counted import LANES, Kernels, counted, shared_request
 
 SMALL, LARGE = "sgemm_128x128x8", "sgemm_128x256x8"
 LOAD_A, LOAD_B, LOAD_C = "LDG_IF(a[i], from_a", "LDG_IF(b[i], from_b", "LDG_IF(c[1], to"
@@ -13,15 +13,6 @@ STAGE, FROM_STAGE = "STS4(stage + ", "LDS1(c[0], stage + "
 FRAGMENT_A, FRAGMENT_B = "LDS4(r_a[", "LDS4(r_b["
 
 ROW, COLUMN = LANES // 16 * 2 + LANES % 2, LANES // 2 % 8  # where a lane stands among the 4 x 8 of its warp
-
-
-def coalesced_is_fewest(kernels: Kernels) -> Finding:
-    side_by_side, apart = global_request(LANES), global_request(2 * LANES)
-    return Finding(
-        f"32 floats side by side: {side_by_side}; every other one: {apart}",
-        claimed={"the fewest": side_by_side.is_coalesced, "else more": not apart.is_coalesced},
-        why="128 bytes are four sectors of 32 bytes, whoever wants which of them.",
-    )
 
 
 def b_is_loaded_in_rows(kernels: Kernels) -> Finding:
@@ -60,23 +51,6 @@ def padding_avoids_them(kernels: Kernels) -> Finding:
     )
 
 
-def four_transactions(kernels: Kernels) -> Finding:
-    store, load = (shared_request(4 * LANES, 16, op) for op in ("store", "load"))
-    fragments = kernels.cost(SMALL, FRAGMENT_A), kernels.cost(SMALL, FRAGMENT_B)
-    return Finding(
-        f"float4 side by side: {store.wavefronts} wavefronts for a store, {load.wavefronts} for a load; reads of the "
-        f"fragments (`{SMALL}`): {fragments[0]} of A, {fragments[1]} of B",
-        claimed={
-            "stores": store.wavefronts == 4,
-            "loads of different float4": load.wavefronts == 4,
-            "all loads": all(cost.wavefronts_each == 4 for cost in fragments),
-        },
-        why="Two quarters of a warp are served together, if in a load each lane's neighbour at distance 1, or each "
-        "one's at distance 2, wants the same.",
-        facts={"two together": all(cost.wavefronts_each == 2 for cost in fragments)},
-    )
-
-
 def by_transaction(kernels: Kernels) -> Finding:
     clean = shared_request(4 * LANES, 16)
     together = len({word for word in (4 * LANES).tolist() if word % 32 == 0})
@@ -84,16 +58,6 @@ def by_transaction(kernels: Kernels) -> Finding:
         f"32 float4 side by side, of which {together} begin in bank 0: {clean}",
         claimed={"different transactions do not collide": together > 1 and clean.conflicts == 0},
         why="Groups of 32, 16 or 8 lanes, for 4, 8 or 16 bytes a lane, are served one after the other.",
-    )
-
-
-def the_same_word(kernels: Kernels) -> Finding:
-    load, store, atomic = (shared_request(0 * LANES, op=op) for op in ("load", "store", "atomic"))
-    return Finding(
-        f"all 32 lanes at one word: {counted(load.ways, 'way')} in a load, {counted(store.ways, 'way')} in a store, "
-        f"{counted(atomic.ways, 'way')} in an atomic exchange",
-        claimed={"loads and stores": load.ways == store.ways == 1, "atomics": atomic.ways == 1},
-        why="What each lane does to the word comes one after the other.",
     )
 
 
@@ -142,20 +106,6 @@ def broadcast_limit(kernels: Kernels) -> Finding:
             "half a warp": alone[4] == alone[8] == alone[16] == 1 and alone[32] == 2,
             "pairs are cheaper": sum(costs["1"]) < sum(costs["4"]) == sum(costs["8"]),
         },
-    )
-
-
-def direct_stores(kernels: Kernels) -> Finding:
-    corner = 4 * ROW * 1024 + 4 * COLUMN
-    single, whole = (global_request(corner, width, "store") for width in (4, 16))
-    staged = kernels.cost(SMALL, STORE_C)
-    return Finding(
-        f"a warp's accumulators, stored float by float: {single}; as float4: {whole}; through shared memory "
-        f"(`{SMALL}`): {staged}",
-        claimed={"float by float": not single.is_coalesced, "as float4": not whole.is_coalesced},
-        why="A row of a lane's accumulators is a float4, and 8 lanes in a row fill a line. Stored as such, where rows "
-        "begin at multiples of 16 bytes, nothing is left to gain, in a quarter of the requests.",
-        facts={"the stage is coalesced": staged.is_coalesced},
     )
 
 

@@ -39,15 +39,6 @@ def v2_memory_ratio(kernels: Kernels) -> Finding:
     )
 
 
-def coalescing_combines(kernels: Kernels) -> Finding:
-    side_by_side, scattered = global_request(LANES), global_request(1024 * LANES)
-    return Finding(
-        f"a float for each lane, side by side: {side_by_side}; rows apart: {scattered}",
-        claimed={"fewer sectors": side_by_side.sectors < scattered.sectors},
-        why="A sector is 32 bytes and comes once for all lanes that want some of it.",
-    )
-
-
 def v2_float4_as_printed(kernels: Kernels) -> Finding:
     said = refusal(lambda: global_request(TX + 1024 * TY, width=16))
     a, b = kernels.cost("kernel_v2", "LOAD4(A["), kernels.cost("kernel_v2", "LOAD4(B[")
@@ -56,19 +47,6 @@ def v2_float4_as_printed(kernels: Kernels) -> Finding:
         claimed={"as meant": a.is_coalesced and b.is_coalesced, "as printed": not said},
         why="The snippet has a float4 start at every float, where three of four are misaligned. A thread for every "
         "fourth float is right.",
-    )
-
-
-def v2_conflicts(kernels: Kernels) -> Finding:
-    by_word = shared_request(64 * TY)
-    compiled = kernels.cost("kernel_v2", "s_a[ty][k]")
-    others = [kernels.cost("kernel_v2", "s_b[k][tx]"), kernels.all("kernel_v2", "shared store")]
-    return Finding(
-        f"`s_a[ty][k]` float by float: {by_word}; as compiled (`kernel_v2`, {compiled.width} bytes a lane): {compiled}",
-        claimed={"float by float": by_word.conflicts > 0, "as compiled": compiled.conflicts > 0},
-        why="The two rows of a warp are 64 words apart, in one bank. The compiler joins four k to one read, and each "
-        "half of the warp is then served by itself.",
-        facts={"all else is clean": not any(other.conflicts for other in others)},
     )
 
 
@@ -97,28 +75,6 @@ def v4_column_major(kernels: Kernels) -> Finding:
         claimed={"32 bytes apart": bool((4 * apart == 32).all()), "no conflicts": reads.conflicts == 0},
         why="Each read is two addresses, each for 16 lanes.",
         facts={"two addresses": all(len(set(row)) == 2 for row in words.tolist())},
-    )
-
-
-def v4_padding(kernels: Kernels) -> Finding:
-    plain = kernels.cost("kernel_v4_colmajor", "s_a[a_k + ")
-    padded = kernels.cost("kernel_v4_padded", "s_a[a_k + ")
-    ways = {
-        pad: shared_request(LANES % 2 * 4 * (128 + pad) + LANES // 2, op="store").ways for pad in range(1, 5)
-    }
-    return Finding(
-        f"stores to `s_a` in `kernel_v4_colmajor`: {plain}; in `kernel_v4_padded`: {padded}; "
-        f"ways with lines longer by one, two, three and four floats: {', '.join(map(str, ways.values()))}",
-        claimed={
-            "padding helps": padded.conflicts < plain.conflicts,
-            "some of the conflict stays": padded.conflicts > 0,
-        },
-        why="Four lines of 132 words are 16 banks, so even and odd lanes write to different halves of the banks. How "
-        "much padding is not said: with one to three floats nothing is gained.",
-        facts={
-            "less padding does not help": [ways[pad] for pad in range(1, 5)] == [2, 2, 2, 1],
-            "four floats take all of it away": padded.conflicts == 0,
-        },
     )
 
 
@@ -183,18 +139,6 @@ def b_every_fourth_thread(kernels: Kernels) -> Finding:
             "every fourth one meets": bool((bank[:, 4:16] == bank[:, :12]).all()),
         },
         why="V4's reads of `s_b`, before they are split, are those of V3.",
-    )
-
-
-def b_four_ways_or_two(kernels: Kernels) -> Finding:
-    by_word = shared_request(8 * TX)
-    float4 = kernels.cost("kernel_v3", "s_b[k][tx * TN]")
-    return Finding(
-        f"by floats: {by_word}; by float4 (`kernel_v3`): {float4}",
-        claimed={"4 ways by floats": by_word.ways == 4, "2 ways by float4": float4.ways == 2},
-        why="By floats 16 different words lie in four banks. By float4 8 lanes are served at a time, and two of them "
-        "meet in each of 16 banks. As wavefronts for each request it would look like 8 ways.",
-        facts={"8 wavefronts": float4.wavefronts_each == 8},
     )
 
 

@@ -4,8 +4,9 @@
 (`text`), and the `verdict`. Each part of a claim, `claimed`, is true or false by the counts, and the verdict is
 "true" if all parts are, "false" if none is, else "true in part". What `why` rests on besides, `facts`, has to be
 true. Both are budgets of `memsim check` over `rows`: where `rows.a` is 'kernel=kernel_v1, load', `a.sectors`
-stands for `sites(kernel=kernel_v1, load).sectors`. In the texts `counted` and `why` rows are filled in by
-`str.format` as `Cost`.
+stands for `sites(kernel=kernel_v1, load).sectors`. A row may also be one of the `requests`, such as
+"shared load 16: 4 * lane": space, operation, bytes a lane, and the word of each lane. In the texts `counted`
+and `why` rows are filled in by `str.format` as `Cost`.
 
 What budgets cannot say is counted by the function of the claim's name in `ARTICLE.py`.
 """
@@ -22,10 +23,12 @@ from typing import Literal
 
 import msgspec
 
+from memsim.analysis import Analysis
 from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.select import Selector, parse_selector
-from studies.counted import Kernels
+from memsim.sketch.plain_addresses import global_access, shared_access
+from studies.counted import LANES, Kernels
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -63,13 +66,14 @@ class Finding:
 
 
 class Claim(msgspec.Struct, forbid_unknown_fields=True):
-    """A claim of an article. name: of its test, and of its function if it has no `rows`."""
+    """A claim of an article. name: of its test, and of its function if it has no figures."""
 
     name: str
     text: str
     quote: str
     verdict: Literal["true", "true in part", "false"]
     rows: dict[str, str] = {}
+    requests: dict[str, str] = {}
     counted: str = ""
     claimed: list[str] = []
     why: str = ""
@@ -84,12 +88,23 @@ class Claim(msgspec.Struct, forbid_unknown_fields=True):
         """
         if self.function is not None:
             return self.function(kernels)
-        selectors = {name: parse_selector(f"sites({filters})") for name, filters in self.rows.items()}
+        single = {name: _request(text) for name, text in self.requests.items()}
+        filters = {**self.rows, **{name: f"kernel={name}" for name in single}}
+        selectors = {name: parse_selector(f"sites({text})") for name, text in filters.items()}
+        kernels = kernels.beside(single)
         costs = {name: kernels.selected(selector) for name, selector in selectors.items()}
         claimed, facts = (
             {text: _holds(text, selectors, kernels) for text in texts} for texts in (self.claimed, self.facts)
         )
         return Finding(self.counted.format(**costs), claimed, self.why.format(**costs), facts)
+
+
+def _request(text: str) -> Analysis:
+    """The analysis of one request."""
+    kind, _, words = text.partition(":")
+    space, op, width = kind.split()
+    access = {"shared": shared_access, "global": global_access}[space]
+    return access(4 * eval(words, {"lane": LANES}), int(width), op).analysis
 
 
 def _holds(text: str, rows: dict[str, Selector], kernels: Kernels) -> bool:
@@ -114,5 +129,5 @@ def read_article(name: str) -> Article:
     article = msgspec.convert(tomllib.loads(text), Article)
     functions = vars(import_module(f"studies.claims.{name}"))
     for claim in article.claims:
-        claim.function = None if claim.rows else functions[claim.name]
+        claim.function = None if claim.claimed else functions[claim.name]
     return article

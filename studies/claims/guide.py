@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from studies.claims.claim import Finding
-from studies.counted import LANES, Kernels, counted, global_request, refusal, shared_request
+from studies.counted import LANES, Kernels, counted, refusal, shared_request
 
 REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 
@@ -49,18 +49,6 @@ def nc_bypasses_l1(kernels: Kernels) -> Finding:
     )
 
 
-def sector_of_128_bytes(kernels: Kernels) -> Finding:
-    line = global_request(LANES)
-    loads = kernels.all("guide_v10", "global load")
-    return Finding(
-        f"32 floats side by side: {counted(line.sectors, 'sector')}, {counted(line.lines, 'line')}; "
-        f"loads of `guide_v10`: {loads}",
-        claimed={"128 bytes are a sector": line.sectors == 1},
-        why="A sector has 32 bytes, a line 128. The hint asks L2 to fetch the line; what is requested stays the same.",
-        facts={"a line": line.lines == 1, "four sectors": line.sectors == 4},
-    )
-
-
 def one_element_of_padding(kernels: Kernels) -> Finding:
     words = kernels.words("guide_v11", "STS128(&a[0], ")[0]
     apart = int(words[1] - words[0])
@@ -88,22 +76,6 @@ def consecutive_threads(kernels: Kernels) -> Finding:
         claimed={"for stores": banks == {32}, "for loads": together != {1}},
         why="Loads of A are a broadcast, the same banks for 16 threads in a row. That is meant, and no conflict.",
         facts={"no conflict": kernels.cost("guide_v11", "LDS128(&r_a[0]").conflicts == 0},
-    )
-
-
-def same_bank(kernels: Kernels) -> Finding:
-    different, same = shared_request(32 * LANES), shared_request(0 * LANES)
-    apart = shared_request(4 * LANES, 16)
-    return Finding(
-        f"32 lanes at different words of a bank: {different}; at the same word: {same}; "
-        f"at float4 side by side, where four lanes want each bank: {apart}",
-        claimed={
-            "different words": different.ways == 32,
-            "the same word": same.ways > 1,
-            "words of lanes that are served apart": apart.conflicts > 0,
-        },
-        why="Only different words of a bank collide, and only if they are wanted by lanes that are served together: 32, "
-        "16 or 8 for 4, 8 or 16 bytes a lane.",
     )
 
 
