@@ -23,14 +23,19 @@ def test_every_cell_runs_and_its_outputs_are_those_of_now() -> None:
 
 
 def test_a_stale_output_and_a_broken_cell_are_found(tmp_path: Path) -> None:
-    document = json.loads((ROOT / notebook.NOTEBOOK).read_text("utf-8"))
     (tmp_path / "docs").mkdir()
     path = tmp_path / notebook.NOTEBOOK
-    path.write_text(json.dumps(document).replace("32-way", "31-way"), "utf-8")
+    cells = [
+        {"cell_type": "code", "source": [source], "outputs": []} for source in ("x = 20", "print(x)\nx + 1")
+    ]
+    path.write_text(notebook.executed(json.dumps({"cells": cells})), "utf-8")
+    good = path.read_text("utf-8")
+    assert '"20"' in good and '"21"' in good
+    assert not notebook.is_stale(tmp_path)
+    path.write_text(good.replace('"21"', '"22"'), "utf-8")
     assert notebook.is_stale(tmp_path)
     notebook.write(tmp_path)
-    assert not notebook.is_stale(tmp_path)
-    document["cells"].append({"cell_type": "code", "source": ["1 / 0"], "outputs": []})
-    path.write_text(json.dumps(document), "utf-8")
+    assert path.read_text("utf-8") == good
+    path.write_text(good.replace("x + 1", "x / 0"), "utf-8")
     with pytest.raises(ZeroDivisionError):
         notebook.is_stale(tmp_path)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
@@ -26,17 +25,23 @@ def block(language: str, words: str) -> str:
     return str(found)
 
 
-def run(folder: Path, *command: str) -> str:
-    """What a command prints; of memsim's own without a process of its own."""
-    if command[:2] == ("-m", "memsim"):
-        out, err = StringIO(), StringIO()
-        with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-            code = main([*command[2:]])
-        assert (code, err.getvalue()) == (0, "")
-        return out.getvalue()
-    done = subprocess.run([sys.executable, *command], cwd=folder, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+def run(folder: Path, command: str) -> str:
+    """What a command of memsim prints."""
+    name, *arguments = shlex.split(command, comments=True)
+    assert name == "memsim"
+    out, err = StringIO(), StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        code = main(arguments)
+    assert (code, err.getvalue()) == (0, "")
+    return out.getvalue()
+
+
+def run_script(file: Path) -> list[str]:
+    """The lines that a Python script prints, run in its folder."""
+    out = StringIO()
+    with chdir(file.parent), redirect_stdout(out):
+        runpy.run_path(file.name, run_name="__main__")
+    return out.getvalue().splitlines()
 
 
 @contextmanager
@@ -60,26 +65,24 @@ def folder(tmp_path: Path) -> Path:
 
 def test_the_commands(folder: Path) -> None:
     for line in block("sh", "scale.cu").splitlines():
-        command = shlex.split(line)
-        assert command[0] == "memsim"
-        assert run(folder, "-m", *command)
+        assert run(folder, line)
 
 
 @pytest.mark.slow
 def test_a_file_of_ones_own_with_main(folder: Path) -> None:
     there, launched, another = block("sh", "analyze transpose.cu").splitlines()
     words = "memsim analyze transpose.cu --kernel 'transpose<float, 32>' --grid 32,32 --block 32,8"
-    assert words in run(folder, "-m", *shlex.split(there))
-    printed = run(folder, "-m", *shlex.split(launched))
+    assert words in run(folder, there)
+    printed = run(folder, launched)
     assert "transpose<float,32>: worst is the load at transpose.cu:11: 32-way bank conflict" in printed
     assert "host code set aside" in printed or "made by nvcc" in printed
-    assert "transpose<double,16>" in run(folder, "-m", *shlex.split(another))
+    assert "transpose<double,16>" in run(folder, another)
 
 
 def test_values_that_only_a_run_knows(folder: Path) -> None:
     asks, given = block("sh", "analyze rows.cu").splitlines()
     names = " ".join(f"--let {name}=..." for name in ("height", "m_SIZE", "sums_SIZE", "width"))
-    assert f"memsim analyze rows.cu {names}\n" in run(folder, "-m", *shlex.split(asks))
+    assert f"memsim analyze rows.cu {names}\n" in run(folder, asks)
     out, err = StringIO(), StringIO()
     with chdir(folder), redirect_stdout(out), redirect_stderr(err):
         assert main(shlex.split(given)[1:]) == 0
@@ -88,7 +91,8 @@ def test_values_that_only_a_run_knows(folder: Path) -> None:
 
 
 def test_the_python(folder: Path) -> None:
-    printed = run(folder, "-c", block("python", "memsim.load")).splitlines()
+    (folder / "own.py").write_text(block("python", "memsim.load"))
+    printed = run_script(folder / "own.py")
     assert printed[0] == (
         "scale: worst is the load at scale.cu:3: 8.0 sectors per request instead of 4.0; "
         "256 of 512 global sectors are not needed (50.0 %)"
@@ -100,7 +104,7 @@ def test_the_python(folder: Path) -> None:
 
 def test_the_index_math(tmp_path: Path) -> None:
     (tmp_path / "layouts.py").write_text(block("python", "SharedArray"))
-    printed = run(tmp_path, "layouts.py").splitlines()
+    printed = run_script(tmp_path / "layouts.py")
     assert printed[0].startswith("transpose: worst is the load at layouts.py:9: 32-way bank conflict")
     assert any("32!" in line for line in printed)
     assert (
@@ -111,6 +115,6 @@ def test_the_index_math(tmp_path: Path) -> None:
 def test_the_pictures(tmp_path: Path) -> None:
     heatmap, explain, report = block("sh", "memsim heatmap").splitlines()
     for line in heatmap, explain:
-        assert run(tmp_path, "-m", *shlex.split(line, comments=True))
-    run(tmp_path, "-m", *shlex.split(report, comments=True))
+        assert run(tmp_path, line)
+    run(tmp_path, report)
     assert (tmp_path / "report.html").is_file()
