@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,7 +96,6 @@ FILES = (
     "docs/claims.md",
     "docs/layouts.md",
     "docs/model.md",
-    "docs/own_kernels.md",
     "docs/command-line.md",
     "docs/performance.md",
     "docs/python-api.md",
@@ -120,47 +120,40 @@ def filled(text: str) -> str:
     return PART.sub(lambda match: match[1] + PARTS[match["name"]]() + match[3], text)
 
 
-def stale_files(root: Path = ROOT) -> list[Path]:
-    """The files below `root` that are not what they would be if generated now."""
-    paths = [root / name for name in FILES]
-    return [path for path in paths if path.read_text("utf-8") != filled(path.read_text("utf-8"))]
+def stale_texts(root: Path, names: Iterable[str] = FILES) -> dict[Path, str]:
+    """The documents below `root` that are not what they would be if generated now, and what they would be."""
+    texts = {root / name: (root / name).read_text("utf-8") for name in names}
+    new = {path: filled(text) for path, text in texts.items()}
+    return {path: text for path, text in new.items() if text != texts[path]}
 
 
 def main(arguments: list[str]) -> int:
-    chosen = [ROOT / name for name in arguments if not name.startswith("-")]
-    for path in chosen:
-        path.write_text(filled(path.read_text("utf-8")), "utf-8")
-        print(f"written: {path.relative_to(ROOT)}")
-    return 0 if chosen else everything(arguments)
-
-
-def everything(arguments: list[str]) -> int:
-    """Writes, or with `--check` compares, every document, picture and notebook."""
-    stale = stale_files()
-    for path in stale:
-        if "--check" in arguments:
-            print(f"stale: {path.relative_to(ROOT)}; run python docs/generate.py")
-        else:
-            path.write_text(filled(path.read_text("utf-8")), "utf-8")
-            print(f"written: {path.relative_to(ROOT)}")
-    old = pictures.stale_pictures(ROOT)
-    if old and "--check" not in arguments:
+    parser = ArgumentParser(description="Writes the generated parts of the documentation.")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if one is stale")
+    parser.add_argument("files", nargs="*", metavar="FILE", help="only these documents, such as README.md")
+    chosen = parser.parse_args(arguments)
+    if unknown := {*chosen.files} - {*FILES}:
+        parser.error(f"no document with generated parts: {', '.join(sorted(unknown))}")
+    texts = stale_texts(ROOT, chosen.files or FILES)
+    old = [] if chosen.files else pictures.stale_pictures(ROOT)
+    outdated = not chosen.files and notebook.is_stale(ROOT)
+    names = [path.relative_to(ROOT).as_posix() for path in (*texts, *old)] + [notebook.NOTEBOOK] * outdated
+    if chosen.check:
+        for name in names:
+            print(f"stale: {name}; run python docs/generate.py")
+        return 1 if names else 0
+    for path, text in texts.items():
+        path.write_text(text, "utf-8")
+    if old:
         pictures.write_pictures(old, ROOT)
-    for path in old:
-        what = "stale" if "--check" in arguments else "drawn"
-        print(
-            f"{what}: {path.relative_to(ROOT)}" + ("; run python docs/generate.py" if what == "stale" else "")
-        )
-    if "--check" not in arguments:  # tests/captured reads it
+    if outdated:
+        notebook.write(ROOT)
+    if not chosen.files:  # tests/captured reads it
         schema = json.dumps(launch_document.schema(), indent=1)
         (ROOT / "docs" / "launch.schema.json").write_text(f"{schema}\n", "utf-8")
-    outdated = notebook.is_stale(ROOT)
-    if outdated and "--check" not in arguments:
-        notebook.write(ROOT)
-    if outdated:
-        what = "stale" if "--check" in arguments else "executed"
-        print(f"{what}: {notebook.NOTEBOOK}")
-    return 1 if (stale or old or outdated) and "--check" in arguments else 0
+    for name in names:
+        print(f"written: {name}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +59,7 @@ class Picture:
     numbers: Callable[[], Any]
     alt: Callable[[], str]
 
+    @cached_property
     def digest(self) -> str:
         """Of the numbers; equal numbers, equal digest."""
         return hashlib.sha256(json.dumps(self.numbers(), default=_plain).encode()).hexdigest()
@@ -178,9 +179,7 @@ def stale_pictures(root: Path) -> list[Path]:
         drawn = {}
     paths = {name: root / FOLDER / f"{name}.png" for name in PICTURES}
     return [
-        path
-        for name, path in paths.items()
-        if not path.is_file() or drawn.get(name) != PICTURES[name].digest()
+        path for name, path in paths.items() if not path.is_file() or drawn.get(name) != PICTURES[name].digest
     ]
 
 
@@ -193,5 +192,5 @@ def write_pictures(paths: list[Path], root: Path) -> None:
         file = BytesIO()
         PICTURES[path.stem].draw().savefig(file, dpi=DPI)
         Image.open(file).convert("RGB").quantize(COLOURS).save(path, optimize=True)
-    digests = {name: picture.digest() for name, picture in PICTURES.items()}
+    digests = {name: picture.digest for name, picture in PICTURES.items()}
     (root / FOLDER / DRAWN).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,30 +13,55 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.slow
-def test_nothing_is_stale() -> None:
-    done = subprocess.run(
-        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+@pytest.mark.parametrize("name", generate.FILES)
+def test_a_document_is_what_it_would_be_now(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    assert generate.filled(text) == text
 
 
-def test_a_changed_figure_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The documents, somewhere else, with parts that are made in no time; no pictures and no notebook."""
     for part in generate.PARTS:
         monkeypatch.setitem(generate.PARTS, part, lambda part=part: f"{part}\n")
-    monkeypatch.setitem(generate.PARTS, "probe", lambda: "512 of 512\n")
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
+    monkeypatch.setattr(generate.pictures, "stale_pictures", lambda root: [])
+    monkeypatch.setattr(generate.notebook, "is_stale", lambda root: False)
     for name in generate.FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-        (tmp_path / name).write_text(generate.filled((tmp_path / name).read_text("utf-8")), "utf-8")
-    assert generate.stale_files(tmp_path) == []
+    return tmp_path
 
-    page = tmp_path / "docs" / "accuracy.md"
-    page.write_text(page.read_text("utf-8").replace("512 of 512", "511 of 512"), "utf-8")
-    assert generate.stale_files(tmp_path) == [page]
+
+def test_a_stale_document_is_named_and_written(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert generate.main([]) == 0
+    written = capsys.readouterr().out
+    assert written == "".join(f"written: {name}\n" for name in generate.FILES)
+    assert generate.main(["--check"]) == 0
+    assert capsys.readouterr().out == ""
+
+    page = copy / "docs" / "accuracy.md"
+    good = page.read_text("utf-8")
+    page.write_text(good.replace("\nprobe\n", "\nprobes\n"), "utf-8")
+    assert generate.main(["--check"]) == 1
+    assert capsys.readouterr().out == "stale: docs/accuracy.md; run python docs/generate.py\n"
+    assert generate.main(["--check", "README.md"]) == 0
+    assert generate.main(["docs/accuracy.md"]) == 0
+    assert page.read_text("utf-8") == good
+
+
+def test_what_is_no_document_is_refused_and_nothing_is_written(copy: Path) -> None:
+    before = (copy / "README.md").read_text("utf-8")
+    for wrong in ("docs/nothing.md", "--nothing"):
+        with pytest.raises(SystemExit):
+            generate.main(["README.md", wrong])
+    assert (copy / "README.md").read_text("utf-8") == before
 
 
 def test_every_part_is_in_a_file_and_every_mark_has_its_part() -> None:
-    texts = "".join((ROOT / name).read_text("utf-8") for name in generate.FILES)
+    documents = [(ROOT / name).read_text("utf-8") for name in generate.FILES]
+    assert all(map(generate.PART.search, documents))
+    texts = "".join(documents)
     assert {match["name"] for match in generate.PART.finditer(texts)} == set(generate.PARTS)
     assert texts.count("<!-- begin generated") == texts.count("<!-- end generated -->")
     with pytest.raises(KeyError):
