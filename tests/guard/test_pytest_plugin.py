@@ -9,11 +9,12 @@ from pathlib import Path
 import networkx  # noqa: F401  # imported once here, and not again by each pytest within this one
 import pytest
 
+# pytester forgets what is first imported in a session of its own
 import memsim.pytest_plugin.fixture
 import memsim.sass.decode
-import memsim.simt.execute_program  # noqa: F401  (pytester forgets what is first imported in a session of its own)
+import memsim.simt.execute_program
+import memsim.trace.storage  # noqa: F401
 from memsim.cli import main
-from memsim.simt import execute_program  # noqa: F401
 from tests.guard.conftest import TARGET, TILE
 
 pytest_plugins = ("pytester",)
@@ -223,11 +224,12 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
             False,
             "this budget applies to",
         ),
-        ('"way <= 1", kernel="transpose_xor"', False, "budget:1: there is no quantity 'way'"),
+        ('"way <= 1", kernel="transpose_xor"', False, "budget: there is no quantity 'way'"),
         ('"ways <= 1", kernel="transpose_xxx"', False, "there is no kernel 'transpose_xxx'"),
         ('"ways <= 1", kernel="transpose_xor", sise="64,64"', False, "sise= does not apply to a"),
         ('"ways <= 1", file="gone.cu", grid=1, block=1', False, "there is no such file"),
-        ('"ways <= 1", file="gone.cu"', False, "gone.cu needs grid= and block="),
+        ('"ways <= 1", file="gone.cu"', False, "gone.cu: there is no such file"),
+        ('"ways <= 1", file="tile.cu"', False, "tile.cu needs grid= and block="),
         ('"ways <= 1", target="gone"', False, "there is no memsim.toml"),
         ('"baseline", kernel="transpose_xor", size="64,64"', False, "there is no memsim.toml"),
         (
@@ -240,6 +242,7 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
 def test_what_cannot_be_judged_fails_without_a_traceback(
     pytester: pytest.Pytester, marker: str, fixture: bool, message: str
 ) -> None:
+    (pytester.path / "tile.cu").write_text(TILE)
     pytester.makepyfile(f"""
         import pytest
 
