@@ -15,11 +15,11 @@ import numpy as np
 
 from memsim.isa.access import HINTS, MemoryMachine
 from memsim.isa.float_formats import of_bits, to_bits
-from memsim.isa.integer import packed
 from memsim.isa.op import Form, Immediate, Operand, Register
 from memsim.isa.readers import joined
 from memsim.isa.registry import Unsupported
 from memsim.isa.single import flushed
+from memsim.isa.words import packed
 from memsim.state.order import higher, lower
 from memsim.state.poison import Poison
 from memsim.state.predicates import both, either, invert, to_bools

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.integer import word_opcode
 from memsim.isa.logic import shift_amount
 from memsim.isa.op import Form, Predicate
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, known, opcode
+from memsim.isa.words import word_opcode
 from memsim.state.predicates import from_bools
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.sums import Int, low_bits, shift_left, shift_right

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byte, to_tf32
-from memsim.isa.integer import fields, packed
 from memsim.isa.op import Form, Register
 from memsim.isa.readers import Binder, Registers, from_double, halved, sources
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.isa.single import MODES, flushed, mode_of
+from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.rounding import Array, directed, integer_sum, narrow, to_odd
 from memsim.state.sums import Int, low_bits, s64, u64

@@ -6,17 +6,18 @@ Each half is rounded to nearest; NaN is 0x7fff. Computed in float64 and rounded 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from memsim.isa.comparisons import COMBINE
 from memsim.isa.float_formats import NAN, to_bits
-from memsim.isa.integer import packed
-from memsim.isa.op import Form, Predicate
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.op import Form, Operand, Predicate
+from memsim.isa.readers import Binder, Registers, sources
+from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.isa.single import ordering, pick, signed, with_signs
+from memsim.isa.words import packed
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum
 
@@ -51,89 +52,64 @@ def finished(value: Array, given: frozenset[str]) -> Array:
     return value
 
 
-def on_halves(form: Form, binder: Binder, count: int, operation: Callable[..., Array]) -> Compute:
-    """Apply an operation to both halves of `count` sources."""
-    given = frozenset(form.modifiers)
-    if given - {"MMA", "BF16_V2", "F32", "SAT", "RELU", "FTZ"}:
+#: Opcode -> what it does, on how many sources.
+_ARITHMETIC: dict[str, tuple[Callable[..., Array], int]] = {
+    "HADD2": (odd_sum, 2),
+    "HMUL2": (np.multiply, 2),
+    "HFMA2": (lambda a, b, c: odd_sum(a * b, c), 3),
+}
+
+
+@opcode(*_ARITHMETIC)
+def build_arithmetic(form: Form, binder: Binder) -> Compute:
+    given = known(form, "MMA", "BF16_V2", "F32", "SAT", "RELU", "FTZ")
+    if given >= {"BF16_V2", "FTZ"}:
         raise Unsupported(form.name)
-    bf16 = "BF16_V2" in given
-    if bf16 and "FTZ" in given:
-        raise Unsupported(form.name)
-    sources = [binder.halves(operand, bf16) for operand in form.operands[1 : 1 + count]]
-    if len(sources) != count:
-        raise Unsupported(form.name)
-    to_single = "F32" in given
-    prepare = flushed if "FTZ" in given else (lambda value: value)
+    operation, count = _ARITHMETIC[form.opcode]
+    bf16, reads = "BF16_V2" in given, numbers(form, binder, given, count)
 
     def compute(r: Registers) -> Any:
-        halves = [source(r) for source in sources]
-        low, high = (
-            finished(operation(*(prepare(pair[i].astype(np.float64)) for pair in halves)), given)
-            for i in (0, 1)
-        )
-        if to_single:
+        low, high = (finished(operation(*values), given) for values in zip(*(read(r) for read in reads)))
+        if "F32" in given:
             return np.where(np.isnan(low), NAN, low.astype(np.float32))
         return joined(low, high, bf16)
 
     return compute
 
 
-@opcode("HADD2")
-def build_add(form: Form, binder: Binder) -> Compute:
-    return on_halves(form, binder, 2, odd_sum)
+def numbers(
+    form: Form, binder: Binder, given: frozenset[str], count: int
+) -> list[Callable[[Registers], list[Array]]]:
+    """Readers of the halves of so many sources as float64; of subnormal numbers with `.FTZ` as zeros."""
+
+    def reader(operand: Operand) -> Callable[[Registers], list[Array]]:
+        halves = binder.halves(operand, "BF16_V2" in given)
+        prepare = flushed if "FTZ" in given else (lambda value: value)
+        return lambda r: [prepare(half.astype(np.float64)) for half in halves(r)]
+
+    return sources(reader, form, count)
 
 
-@opcode("HMUL2")
-def build_multiply(form: Form, binder: Binder) -> Compute:
-    return on_halves(form, binder, 2, np.multiply)
-
-
-@opcode("HFMA2")
-def build_fma(form: Form, binder: Binder) -> Compute:
-    return on_halves(form, binder, 3, lambda a, b, c: odd_sum(a * b, c))
-
-
-@opcode("HMNMX2")
+@opcode("HMNMX2", "VHMNMX")
 def build_min_max(form: Form, binder: Binder) -> Compute:
-    given = frozenset(form.modifiers)
-    bf16 = "BF16_V2" in given
-    if given - {"BF16_V2", "NAN", "FTZ", "XORSIGN"} or (bf16 and "FTZ" in given):
+    """Of two numbers, or with VHMNMX of three."""
+    count = 3 if form.opcode == "VHMNMX" else 2
+    given = known(form, "BF16_V2", "NAN", *(("FTZ", "XORSIGN") if count == 2 else ()))
+    if given >= {"BF16_V2", "FTZ"}:
         raise Unsupported(form.name)
-    a, b = (binder.halves(operand, bf16) for operand in form.operands[1:3])
+    bf16, reads = "BF16_V2" in given, numbers(form, binder, given, count)
     signs = [binder.halves(signed(operand), bf16) for operand in form.operands[1:3]]
-    smaller = binder.predicate(form.operands[3])
-    prepare = flushed if "FTZ" in given else (lambda value: value)
+    smaller = binder.predicate(form.operands[1 + count])
 
     def compute(r: Registers) -> Any:
         least = smaller(r)
-        low, high = (
-            pick(prepare(x.astype(np.float64)), prepare(y.astype(np.float64)), least, given)
-            for x, y in zip(a(r), b(r))
-        )
+        found = [
+            reduce(lambda x, y: pick(x, y, least, given), values)
+            for values in zip(*(read(r) for read in reads))
+        ]
         if "XORSIGN" in given:
-            (low_x, high_x), (low_y, high_y) = signs[0](r), signs[1](r)
-            low, high = with_signs(low, low_x, low_y), with_signs(high, high_x, high_y)
-        return joined(low, high, bf16)
-
-    return compute
-
-
-@opcode("VHMNMX")
-def build_min_max_3(form: Form, binder: Binder) -> Compute:
-    given = frozenset(form.modifiers)
-    bf16 = "BF16_V2" in given
-    if given - {"BF16_V2", "NAN"}:
-        raise Unsupported(form.name)
-    a, b, c = (binder.halves(operand, bf16) for operand in form.operands[1:4])
-    smaller = binder.predicate(form.operands[4])
-
-    def compute(r: Registers) -> Any:
-        least = smaller(r)
-        low, high = (
-            pick(pick(x, y, least, given), z, least, given).astype(np.float64)
-            for x, y, z in zip(a(r), b(r), c(r))
-        )
-        return joined(low, high, bf16)
+            found = [with_signs(size, *of) for size, of in zip(found, zip(*(sign(r) for sign in signs)))]
+        return joined(found[0], found[1], bf16)
 
     return compute
 

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
-from memsim.isa.integer import packed
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.op import Effect, Form, Register
 from memsim.isa.readers import Binder, Registers, from_double
 from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.words import packed
 from memsim.state.fma import fma64
 from memsim.state.registers import fit, from_array, ints, to_array
 from memsim.state.rounding import Array

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import compare
-from memsim.isa.integer import fields, packed, parted, readings
+from memsim.isa.integer import parted
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.words import fields, packed, readings
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned

@@ -61,6 +61,10 @@ class OpcodeRecord:
     steers: bool = False
     also_read: Callable[[Form], list[int]] | None = None
 
+    def effect_on(self, form: Form) -> Effect:
+        """The effect of a form."""
+        return self.effect_of(form) if self.effect_of else self.effect
+
 
 #: Opcode -> record.
 RECORDS: dict[str, OpcodeRecord] = {}

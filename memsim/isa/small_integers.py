@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.isa.integer import fields, packed, readings, word_opcode
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers, sources
 from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.words import fields, packed, readings, word_opcode
 from memsim.state.registers import fit, from_array, plus
 from memsim.state.sums import Int
 

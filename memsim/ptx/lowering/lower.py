@@ -96,7 +96,7 @@ def _op(
         guard=guard,
         text=_text(instruction),
         source=_place(instruction, lines),
-        effect=record.effect_of(form) if record.effect_of else record.effect,
+        effect=record.effect_on(form),
         reads=reads,
         writes=writes,
         addresses=addresses,
