@@ -229,7 +229,11 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
         ('"ways <= 1", kernel="transpose_xor", sise="64,64"', False, "sise= does not apply to a"),
         ('"ways <= 1", file="gone.cu", grid=1, block=1', False, "there is no such file"),
         ('"ways <= 1", file="gone.cu"', False, "gone.cu: there is no such file"),
-        ('"ways <= 1", file="tile.cu"', False, "tile.cu needs grid= and block="),
+        (
+            '"ways <= 1", file="tile.cu"',
+            False,
+            "turn(const float *A, float *C, int n) needs grid=, block=, args= for",
+        ),
         ('"ways <= 1", target="gone"', False, "there is no memsim.toml"),
         ('"baseline", kernel="transpose_xor", size="64,64"', False, "there is no memsim.toml"),
         (
