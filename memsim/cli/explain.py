@@ -10,7 +10,8 @@ import click
 
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analyzed, target_options
-from memsim.cli.output import output_option, save_figure, say
+from memsim.cli.output import PAGE, output_option, save_figure, say
+from memsim.files import write_text
 from memsim.views.explain import terminal
 from memsim.views.explain.choose import sites_on_line, worst_site
 from memsim.views.explain.data import take_apart
@@ -28,7 +29,7 @@ from memsim.views.suggest.advice import what_would_help
 @click.option(
     "--site", type=click.IntRange(0), metavar="N", help="Explain the access with this number in the heatmap."
 )
-@output_option("a .png, .svg or .pdf. Default: print to the terminal.")
+@output_option("a .png, .svg, .pdf or .html. Default: print to the terminal.")
 @click.pass_context
 def explain(
     ctx: click.Context,
@@ -59,6 +60,11 @@ def explain(
         raise click.UsageError("--line and --site both select the access; give only one", ctx)
     analysis = analyzed(ctx, target)
     number, others = _choose(analysis, line, site)
+    if output is not None and output.suffix == PAGE:
+        from memsim.views.report.page import request_page
+
+        write_text(output, request_page(analysis, number), "the page")
+        return
     if output is not None:
         save_figure(output, lambda: analysis.plot.lanes(number))
         return

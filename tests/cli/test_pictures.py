@@ -164,6 +164,13 @@ def test_explain_tells_of_other_accesses_on_the_line(memsim: Run) -> None:
     )
 
 
+def test_explain_as_a_page(memsim: Run, tmp_path: Path) -> None:
+    path = tmp_path / "request.html"
+    fine(memsim("explain", "kernel_v1", "--size", "64,64,8", "-o", path))
+    page = path.read_text("utf-8")
+    assert page.startswith("<!doctype html>") and "Not coalesced: 32 sectors" in page
+
+
 def test_explain_of_global_memory(memsim: Run) -> None:
     lines = fine(memsim("explain", "kernel_v1", "--size", "64,64,8"))
     assert lines[0].startswith("Not coalesced: 32 sectors")
@@ -187,7 +194,7 @@ def test_explain_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
         (("--site", "12"), "sites are numbered 0 to 11"),
         (("--site", "-1"), "--site"),
         (("--line", "43", "--site", "2"), "give only one"),
-        (("-o", "x.html"), "known: .png, .svg, .pdf"),
+        (("-o", "x.gif"), "known: .png, .svg, .pdf"),
     ],
 )
 def test_explain_of_what_is_not_there(memsim: Run, words: tuple[str, ...], message: str) -> None:
@@ -258,9 +265,9 @@ def recording(requests: int) -> CodeRecording:
     return CodeRecording(
         "kernel_v4",
         dict(job.size),
-        Device("Some GPU", "9.0", "580.1", "13.0", "13.6"),
-        "2025.3",
         "2026-01-02T03:04:05Z",
+        "2025.3",
+        Device("Some GPU", "9.0", "580.1", "13.0", "13.6"),
         CodeOrigin(origin.compiler, origin.arch, origin.digest),
         CodeLaunchRecord(job.loaded.name, shape.grid, shape.block, shape.shared_bytes, ()),
         ResultCheck("by hand", True, 0.0),

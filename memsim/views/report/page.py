@@ -140,6 +140,16 @@ def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, WordLayout]]:
     return [(look, shown(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)]
 
 
+def request_page(analysis: Analysis, site: int) -> str:
+    """The worst request of an access, its row in the analysis, as a page of its own.
+
+    Raises:
+        MemsimError: as `take_apart`.
+    """
+    detail = _detail(analysis, site, take_apart(analysis, site))
+    return _environment().get_template("explain.html").render(kernel=analysis.trace.kernel, detail=detail)
+
+
 def fragment(analysis: Analysis) -> str:
     """What a notebook shows: the verdict, the heatmap and the numbers."""
     rows = heat_rows(analysis)
@@ -157,10 +167,14 @@ def _details(analysis: Analysis) -> list[Detail]:
     silent = [i for i, site in enumerate(analysis.sites) if not site.requests]
     details = []
     for i in sorted([*by_waste(analysis), *silent][:MOST_DETAILS]):
-        site = analysis.sites[i]
-        request = take_apart(analysis, i) if site.requests else None
-        details.append(Detail(i, site, (cost_ratio(site) or 0) > 1, request))
+        request = take_apart(analysis, i) if analysis.sites[i].requests else None
+        details.append(_detail(analysis, i, request))
     return details
+
+
+def _detail(analysis: Analysis, number: int, request: SharedRequest | GlobalRequest | None) -> Detail:
+    site = analysis.sites[number]
+    return Detail(number, site, (cost_ratio(site) or 0) > 1, request)
 
 
 @cache

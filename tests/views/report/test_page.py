@@ -19,7 +19,7 @@ from memsim.views.layout.data import layouts
 from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.listing_view import listing
-from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS
+from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, request_page
 from memsim.views.report.source_view import AROUND, LONG, files
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import SOURCE, kernel, many, mixed
@@ -411,3 +411,18 @@ def test_nops_behind_the_code_are_folded() -> None:
     *code, padding = view.stretches
     assert padding.folded and {row.text for row in padding.rows} == {"NOP"}
     assert code[-1].rows[-1].text != "NOP" and not code[-1].folded
+
+
+def test_a_request_has_a_page_of_its_own() -> None:
+    analysis = kernel("transpose_naive")
+    number = worst_site(analysis)
+    page = read(request_page(analysis, number))
+    assert [heading.text for heading in page.all("h1")] == ["transpose_naive"]
+    assert page.all("h2")[0].text == f"Line 22, site {number}: shared load 4 B · tile"
+    assert "32-way bank conflict: 32 wavefronts for this request instead of 1." in page.all("p")[0].text
+    whole = read(report_page(analysis))
+    shown = next(one for one in whole.all("section") if one.attributes.get("id") == f"site-{number}")
+    (own,) = (one for one in page.all("section") if one.attributes.get("class") == "detail")
+    assert [cell.text for cell in own.all("dd")] == [cell.text for cell in shown.all("dd")]
+    with pytest.raises(MemsimError, match="there is no access site 99"):
+        request_page(analysis, 99)
