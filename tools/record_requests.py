@@ -17,7 +17,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +24,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from memsim.validate.code_profile import read_code_report  # noqa: E402
 from memsim.validate.device import load_cupy, this_device  # noqa: E402
 from memsim.validate.probe.patterns import make_patterns  # noqa: E402
 from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile  # noqa: E402
-from memsim.validate.profiles import read_report  # noqa: E402
+from memsim.validate.recording_files import now  # noqa: E402
 
 SOURCE = Path(__file__).with_name("requests.cu")
 BASE, DIGITS, BLOCKS, LAUNCHES, SEED = 64, 5, 128, 8, 3
@@ -124,7 +124,7 @@ def recorded(cubin: Path, folder: Path) -> Iterator[tuple[str, np.ndarray]]:
         np.savez(plan, **{kernel: tables[kernel] for kernel in kernels})
         what = ("--cache-control", "none", "--metrics", ",".join(metrics))
         profile(profiler, report, what, [sys.executable, __file__, "--run", str(cubin), str(plan)])
-        counted = [[one.counters[name].value for name in metrics] for one in read_report(report)]
+        counted = [[one.counters[name].value for name in metrics] for one in read_code_report(report)]
         of_kernels = np.array(counted, np.int64).reshape(len(kernels), 1 + LAUNCHES, len(metrics))
         for kernel, (idle, *found) in zip(kernels, of_kernels, strict=True):
             yield f"{kernel}_tables", tables[kernel]
@@ -148,8 +148,7 @@ def main() -> None:
         cubin = given.cubin or Path(scratch) / "requests.cubin"
         if not given.cubin:
             subprocess.run(["nvcc", "-arch=sm_90", "-cubin", str(SOURCE), "-o", str(cubin)], check=True)
-        date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        about = {"schema": 1, "gpu": device.gpu, "driver": device.driver, "date": date}
+        about = {"schema": 1, "gpu": device.gpu, "driver": device.driver, "date": now()}
         head = {**about, "ncu": find_profiler().version, "base": BASE}
         path = given.folder / device.slug / "requests.npz"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
 from math import prod
 from pathlib import Path
 
@@ -26,6 +25,8 @@ from memsim.validate.hopper.hopper_recording import (  # noqa: E402
 )
 from memsim.validate.hopper.run_hopper import CHIP, measured_launches  # noqa: E402
 from memsim.validate.profiler import find_profiler  # noqa: E402
+from memsim.validate.recording_files import now  # noqa: E402
+from memsim.validate.under_ncu import LaunchCounter  # noqa: E402
 
 RECORDED = ROOT / "traces" / "nvidia-h200" / "hopper"
 SECTORS = (
@@ -77,14 +78,14 @@ def record(folder: Path, model: HopperRecording, name: str, part: str, made: Seq
     measured: list[HopperLaunch] = []
     for start in range(0, len(made), 150):
         some = made[start : start + 150]
-        measured += measured_launches(profiler, compiled.code, some, SECTORS, lambda: None)
+        measured += measured_launches(profiler, compiled.code, some, SECTORS, LaunchCounter(len(some), None))
     about = {
         "gpu": device.gpu,
         "driver": device.driver,
         "ncu": profiler.version,
         "compiler": compiled.compiler,
     }
-    about["date"] = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    about["date"] = now()
     recording = HopperRecording(name, about, model.source, {part: tuple(measured)}, {part: SECTORS})
     print(recording.save(folder), len(measured), "launches", flush=True)
 

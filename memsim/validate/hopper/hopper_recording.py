@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from memsim.validate.device import slug
 from memsim.validate.recording_files import free_path, on_gpu, read_arrays, write_arrays
 
 SCHEMA = 1
 HOME = "hopper"
+DESCRIBED = ("kernel", "numbers", "map", "grid", "block")
 #: Names of the sources: of one block's instructions, of those of clusters, of single requests whose lanes
 #: count apart, and of boxes with rows of any width.
 STEMS = ("probe", "clusters", "lanes", "multicast_rows", "rows")
@@ -39,6 +41,10 @@ class HopperLaunch:
     table: np.ndarray
     counters: dict[str, int]
 
+    def described(self) -> dict[str, Any]:
+        """All but its arrays, as plain values."""
+        return {name: getattr(self, name) for name in DESCRIBED}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HopperRecording:
@@ -60,22 +66,11 @@ class HopperRecording:
         Raises:
             MemsimError: it cannot be written.
         """
-        home = folder / str(self.about["gpu"]).lower().replace(" ", "-") / HOME
-        path = free_path(home, self.name, ".npz")
+        path = free_path(folder / slug(self.about["gpu"]) / HOME, self.name, ".npz")
         arrays = {"source": np.array(self.source)}
         for part, launches in self.parts.items():
             metrics = self.metrics[part]
-            plain = [
-                {
-                    "kernel": one.kernel,
-                    "numbers": one.numbers,
-                    "map": one.map,
-                    "grid": one.grid,
-                    "block": one.block,
-                }
-                for one in launches
-            ]
-            arrays[f"{part}_launches"] = np.array(json.dumps(plain))
+            arrays[f"{part}_launches"] = np.array(json.dumps([one.described() for one in launches]))
             arrays[f"{part}_metrics"] = np.array(metrics)
             arrays[f"{part}_tables"] = np.array([one.table for one in launches], np.uint32)
             rows = [[one.counters.get(metric, -1) for metric in metrics] for one in launches]
@@ -103,15 +98,8 @@ def _launches(arrays: dict[str, Any], part: str, metrics: tuple[str, ...]) -> It
         described, arrays[f"{part}_counters"], arrays[f"{part}_tables"], strict=True
     ):
         counters = {metric: value for metric, value in zip(metrics, row.tolist(), strict=True) if value >= 0}
-        yield HopperLaunch(
-            record["kernel"],
-            tuple(record["numbers"]),
-            record["map"],
-            record["grid"],
-            record["block"],
-            table,
-            counters,
-        )
+        given = {name: record[name] for name in DESCRIBED}
+        yield HopperLaunch(**{**given, "numbers": tuple(record["numbers"])}, table=table, counters=counters)
 
 
 def newest_hopper(folder: Path, gpu: str | None = None) -> list[HopperRecording]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,8 +68,7 @@ def measured_launches(
         folder = Path(name)
         (folder / CODE).write_bytes(code)
         np.save(folder / TABLES, np.array([one.table for one in launches], np.uint32))
-        plain = [asdict(replace(one, table=None, counters={})) for one in launches]  # type: ignore[arg-type]
-        (folder / PLAN).write_text(json.dumps(plain), "utf-8")
+        (folder / PLAN).write_text(json.dumps([one.described() for one in launches]), "utf-8")
         what = ("--cache-control", "none", "--metrics", ",".join(metrics))
         kernels = [one.kernel for one in launches]
         _, profiles = run_under_ncu(profiler, PROGRAM, folder, kernels, what, counter)
