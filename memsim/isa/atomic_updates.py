@@ -16,7 +16,7 @@ import numpy as np
 from memsim.isa.access import HINTS, MemoryMachine
 from memsim.isa.float_formats import of_bits, to_bits
 from memsim.isa.op import Form, Immediate, Operand, Register
-from memsim.isa.readers import joined
+from memsim.isa.pairs import joined
 from memsim.isa.registry import Unsupported
 from memsim.isa.single import flushed
 from memsim.isa.words import packed

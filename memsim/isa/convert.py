@@ -9,7 +9,8 @@ import numpy as np
 
 from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byte, to_tf32
 from memsim.isa.op import Form, Register
-from memsim.isa.readers import Binder, Registers, from_double, halved, sources
+from memsim.isa.pairs import from_double, halved
+from memsim.isa.readers import Binder, Registers, sources
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.isa.single import MODES, flushed, mode_of
 from memsim.isa.words import fields, packed

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder, Registers, from_double, sources
+from memsim.isa.pairs import from_double
+from memsim.isa.readers import Binder, Registers, sources
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.single import MODES, comparison, mode_of
 from memsim.state import exact

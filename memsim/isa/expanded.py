@@ -17,7 +17,8 @@ import numpy as np
 from memsim.isa.bits import highest_bit
 from memsim.isa.minima import pick_lesser
 from memsim.isa.op import Form, Immediate, Operand
-from memsim.isa.readers import Binder, IntReader, halved
+from memsim.isa.pairs import halved
+from memsim.isa.readers import Binder, IntReader
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.words import readings
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned, wrap_int

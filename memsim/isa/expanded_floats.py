@@ -13,9 +13,10 @@ import numpy as np
 
 from memsim.isa.double import pairs
 from memsim.isa.op import Form
-from memsim.isa.readers import Binder, from_double, sources
-from memsim.isa.registry import Compute, Unsupported, opcode
-from memsim.isa.single import finish, known, mode_of, wide
+from memsim.isa.pairs import from_double
+from memsim.isa.readers import Binder, sources
+from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.single import ROUNDING, finish, mode_of, wide
 from memsim.state.rounding import Array
 
 _WORK: dict[str, Callable[..., Array]] = {
@@ -33,7 +34,7 @@ _WORK: dict[str, Callable[..., Array]] = {
 @opcode("FDIV", "FRCP", "FSQRT", "FRSQ", "FEX2", "FLG2", "FSIN", "FCOS")
 def build_single(form: Form, binder: Binder) -> Compute:
     exact = Form(form.opcode, tuple(name for name in form.modifiers if name != "APPROX"), form.operands)
-    known(exact)
+    known(exact, *ROUNDING)
     work = _WORK[form.opcode[1:]]
     values = sources(binder.single, form, 2 if form.opcode == "FDIV" else 1)
     return finish(exact, wide(work, mode_of(exact)), *values, exact=work)

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register
-from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers, halved, sources
+from memsim.isa.pairs import halved
+from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers, sources
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.isa.words import fields, packed, word_opcode
 from memsim.state.parts import Part

@@ -13,7 +13,8 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.isa.op import Effect, Form, Predicate, Register, Special
-from memsim.isa.readers import Binder, Registers, halved
+from memsim.isa.pairs import halved
+from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import Partial
 from memsim.state.parts import Part

@@ -16,7 +16,8 @@ import numpy as np
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.op import Effect, Form, Register
-from memsim.isa.readers import Binder, Registers, from_double
+from memsim.isa.pairs import from_double
+from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, opcode
 from memsim.isa.words import packed
 from memsim.state.fma import fma64

@@ -12,7 +12,8 @@ import numpy as np
 
 from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
-from memsim.isa.readers import Binder, IntReader, Registers, halved
+from memsim.isa.pairs import halved
+from memsim.isa.readers import Binder, IntReader, Registers
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import or_zero
 from memsim.state.predicates import from_bools

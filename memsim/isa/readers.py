@@ -10,19 +10,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from memsim.isa.float_formats import NAN, half_bits, of_bits
+from memsim.isa.float_formats import of_bits
 from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
+from memsim.isa.pairs import joined, to_double
 from memsim.isa.registry import Unsupported
 from memsim.state.parts import Part
-from memsim.state.poison import Poison, Poisoned, poisoned
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, invert, predicate
 from memsim.state.registers import (
     bounds,
-    fit,
     floats,
-    from_array,
     ints,
-    plus,
     times,
     to_array,
     unsigned,
@@ -34,8 +32,6 @@ Registers = list[Any]
 IntReader = Callable[[Registers], Int]
 FloatReader = Callable[[Registers], np.ndarray]
 PredicateReader = Callable[[Registers], "bool | Part"]
-
-WORD = 1 << 32
 
 Reader = TypeVar("Reader")
 
@@ -322,27 +318,3 @@ def _piece(slot: int, part: str) -> IntReader:
 def _halves(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:
     """The low and high 16 bits of int64 words as floats."""
     return of_bits(words & 0xFFFF, bf16), of_bits(words >> 16 & 0xFFFF, bf16)
-
-
-def joined(low: Int, high: Int) -> Int:
-    """Two signed 32-bit words as one 64-bit integer."""
-    return plus(unsigned(low, 32), times(high, WORD))
-
-
-def halved(value: Int) -> tuple[Int, Int]:
-    """A 64-bit integer (modulo 2**64) as two words."""
-    value = fit(value, 64)
-    return fit(value, 32), fit(shift_right(value, 32, True, 64), 32)
-
-
-def to_double(value: Int) -> np.ndarray:
-    """64 bits read as a float64."""
-    return np.ascontiguousarray(to_array(value)).view(np.float64)
-
-
-def from_double(array: np.ndarray) -> tuple[Int, Int]:
-    """float64 as two words."""
-    return halved(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
-
-
-__all__ = ["NAN", "Binder", "from_double", "half_bits", "halved", "joined", "poisoned", "to_double"]

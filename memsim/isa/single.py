@@ -1,13 +1,7 @@
-"""float32 arithmetic: `FADD FMUL FFMA FMNMX FSETP FSET FCHK MUFU`.
-
-MUFU returns the float64 function rounded to float32; the chip's result may differ in the last bits. NaN
-payloads are not modelled.
-"""
+"""float32 arithmetic: `FADD FMUL FFMA FMNMX FSETP FSET FCHK`. NaN payloads are not modelled."""
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,33 +9,27 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import COMBINE, Combined
-from memsim.isa.op import Constant, Form, Immediate, Op, Operand, Predicate, Register
-from memsim.isa.readers import Binder, from_double, half_bits, joined, sources, to_double
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.op import Constant, Form, Operand, Predicate, Register
+from memsim.isa.readers import Binder, Registers, sources
+from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.fma import fma32
 from memsim.state.order import higher, lower, saturated
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, invert, to_bools
 from memsim.state.registers import from_array, from_floats
-from memsim.state.rounding import Array, narrow, odd_sum, to_bf16
-
-Registers = list[Any]
+from memsim.state.rounding import Array, narrow, odd_sum
 
 MODES = {"RM": "rm", "RP": "rp", "RZ": "rz"}
+#: Modifiers of float32 arithmetic.
+ROUNDING = ("RN", *MODES, "FTZ", "SAT")
+#: What FMUL multiplies by, too.
+_SCALES = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M2": 2.0, "M4": 4.0, "M8": 8.0}
 TINY = np.float32(2.0**-126)
 
 
 def mode_of(form: Form) -> str:
     """The rounding mode."""
     return next((MODES[name] for name in form.modifiers if name in MODES), "rn")
-
-
-def known(form: Form, *modifiers: str) -> frozenset[str]:
-    """The form's modifiers; raises if one is not among `modifiers`."""
-    found = frozenset(form.modifiers)
-    if not found <= {*modifiers, *MODES, "FTZ", "SAT", "RN"}:
-        raise Unsupported(form.name)
-    return found
 
 
 def flushed(array: Array) -> Array:
@@ -89,7 +77,7 @@ def wide(operation: Callable[..., Array], mode: str) -> Callable[..., Array]:
 
 @opcode("FADD", results="RP?")
 def build_add(form: Form, binder: Binder) -> Compute:
-    known(form)
+    known(form, *ROUNDING)
     mode = mode_of(form)
     if isinstance(form.operands[1], Predicate):
         raise Unsupported(form.name)
@@ -101,17 +89,10 @@ def build_add(form: Form, binder: Binder) -> Compute:
 
 @opcode("FMUL")
 def build_multiply(form: Form, binder: Binder) -> Compute:
-    given = known(form, "D2", "D4", "D8", "M2", "M4", "M8")
+    given = known(form, *_SCALES, *ROUNDING)
     mode = mode_of(form)
     values = sources(binder.single, form, 2)
-    scale = next(
-        (
-            2.0 ** ({"2": 1, "4": 2, "8": 3}[name[1]] * (-1 if name[0] == "D" else 1))
-            for name in given
-            if name[0] in "DM" and name[1:].isdigit()
-        ),
-        1.0,
-    )
+    scale = next((_SCALES[name] for name in given if name in _SCALES), 1.0)
     if scale != 1.0 or mode != "rn":
         return finish(form, wide(lambda a, b: a * scale * b, mode), *values, exact=lambda a, b: a * scale * b)
     return finish(form, np.multiply, *values, exact=np.multiply)
@@ -119,7 +100,7 @@ def build_multiply(form: Form, binder: Binder) -> Compute:
 
 @opcode("FFMA")
 def build_fma(form: Form, binder: Binder) -> Compute:
-    known(form)
+    known(form, *ROUNDING)
     mode = mode_of(form)
     values = sources(binder.single, form, 3)
     operation = fma32 if mode == "rn" else wide(lambda a, b, c: odd_sum(a * b, c, mode), mode)
@@ -147,7 +128,7 @@ def with_signs(size: Array, x: Array, y: Array) -> Array:
 
 @opcode("FMNMX")
 def build_min_max(form: Form, binder: Binder) -> Compute:
-    given = known(form, "NAN", "XORSIGN")
+    given = known(form, "NAN", "XORSIGN", *ROUNDING)
     a, b = (binder.single(operand) for operand in form.operands[1:3])
     signs = [binder.single(signed(operand)) for operand in form.operands[1:3]]
     smaller = binder.predicate(form.operands[3])
@@ -246,108 +227,5 @@ def build_check(form: Form, binder: Binder) -> Compute:
         difference = top - bottom
         fast = (top >= 25) & (top <= 254) & (bottom >= 2) & (bottom <= 251)
         return from_bools(~(fast & (difference >= -124) & (difference <= 126)))
-
-    return compute
-
-
-def turned(x: Array, quarter: int) -> Array:
-    """The sine of x full turns, plus a quarter turn or not; the fraction is exact, and so are the zeros."""
-    part = np.where(x == 0, x, x - np.rint(x))
-    quarters = np.rint(part * 4)
-    rest = (part - quarters / 4) * (2 * np.pi)
-    which = (quarters.astype(np.int64) + quarter) & 3
-    size = np.where(which & 1, np.cos(rest), np.sin(rest))
-    found: Array = np.where(which & 2, -size, size)
-    return found
-
-
-def _turns(quarter: int) -> Callable[[Array], Array]:
-    return lambda x: np.where(np.isfinite(x), turned(np.where(np.isfinite(x), x, 0.0), quarter), np.nan)
-
-
-#: In float64; the argument of SIN and COS is in full turns.
-_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
-    "RCP": lambda x: 1.0 / x,
-    "RSQ": lambda x: 1.0 / np.sqrt(x),
-    "SQRT": np.sqrt,
-    "EX2": np.exp2,
-    "LG2": np.log2,
-    "SIN": _turns(0),
-    "COS": _turns(1),
-    "TANH": np.tanh,
-}
-
-
-def is_approximate(op: Op) -> bool:
-    """Is it an approximation, other than as the first step of an exact division or root?
-
-    `MUFU.RSQ R0, -QNAN`, by which compilers make the result of an invalid division, is none.
-    """
-    if op.form.opcode != "MUFU":
-        return "APPROX" in op.form.modifiers
-    return not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers) and not is_nan(op.form.operands[-1])
-
-
-def is_nan(operand: Operand) -> bool:
-    """Is it a constant float32 that is not a number?"""
-    if not isinstance(operand, Immediate):
-        return False
-    value = operand.value
-    return math.isnan(value) if isinstance(value, float) else value & 0x7FFFFFFF > 0x7F800000
-
-
-@opcode("MUFU")
-def build_function(form: Form, binder: Binder) -> Compute:
-    name, *rest = form.modifiers
-    if name in ("RCP64H", "RSQ64H") and not rest:
-        return high_of_double(form, binder)
-    if name not in _FUNCTIONS:
-        raise Unsupported(form.name)
-    function = _FUNCTIONS[name]
-    if rest in (["F16"], ["BF16"]) and name in ("EX2", "TANH"):
-        return of_half(form, binder, function)
-    if set(rest) - {"FTZ"}:
-        raise Unsupported(form.name)
-    a = binder.single(form.operands[1])
-    if name == "TANH":  # the only one that reads and returns subnormal numbers
-        return lambda r: function(a(r).astype(np.float64)).astype(np.float32)
-    return lambda r: flushed(function(flushed(a(r)).astype(np.float64)).astype(np.float32))
-
-
-def of_half(form: Form, binder: Binder, function: Callable[[Array], Array]) -> Compute:
-    """A function of a 16-bit float; the upper half of the result is 0."""
-    operand = form.operands[1]
-    bf16 = "BF16" in form.modifiers
-    if not isinstance(operand, Register) or operand.part not in ("", "H0", "H1"):
-        raise Unsupported(form.name)
-    read = binder.halves(replace(operand, part=""), bf16)
-    which = int(operand.part == "H1")
-    finish = to_bf16 if bf16 else half_bits  # towards zero, as an H200 does
-
-    def compute(r: Registers) -> Any:
-        found = function(read(r)[which].astype(np.float64)).astype(np.float32)
-        return from_array(finish(found.astype(np.float64), "rz"))
-
-    return compute
-
-
-def no_subnormals(array: Array) -> Array:
-    """Subnormal float64 numbers flushed to zero, keeping the sign."""
-    return np.where(np.abs(array) < 2.0**-1022, np.copysign(0.0, array), array)
-
-
-def high_of_double(form: Form, binder: Binder) -> Compute:
-    """The high word of a float64 estimate, from the high word of a float64."""
-    operand = form.operands[1]
-    if isinstance(operand, Immediate) and isinstance(operand.value, float):
-        operand = Immediate(
-            struct.unpack("<q", struct.pack("<d", operand.value))[0] >> 32
-        )  # printed as float64
-    word = binder.word(operand)
-    root = form.modifiers[0] == "RSQ64H"
-
-    def compute(r: Registers) -> Any:
-        x = no_subnormals(to_double(joined(0, word(r))))
-        return from_double(no_subnormals(1.0 / np.sqrt(x) if root else 1.0 / x))[1]
 
     return compute

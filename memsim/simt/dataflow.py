@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from memsim.isa.control import is_fence_of_system
+from memsim.isa.functions import is_approximate
 from memsim.isa.op import Effect, Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
-from memsim.isa.single import is_approximate
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.needed_slots import Needed, guards_of_operands
