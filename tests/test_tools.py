@@ -1,0 +1,19 @@
+"""The tools: what they import is there. What they do needs a GPU, a network or a long time."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+TOOLS = sorted((Path(__file__).parents[1] / "tools").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", TOOLS, ids=lambda path: path.stem)
+def test_a_tool_finds_what_it_imports(path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(f"tools_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.__doc__
