@@ -61,9 +61,8 @@ class Module:
             MemsimError: it is none, or does not compile.
         """
         from memsim.ptx.kernel_names import plain_name
-        from memsim.source import is_template
 
-        of_template = any(is_template(text, plain_name(name)) for text in self.sources.values())
+        of_template = self.only_templates(plain_name(name)) is not None
         if not of_template or "<" not in name or self.instantiate is None:
             raise self._without_instance(name) or error from None
         made = self.instantiate(name)

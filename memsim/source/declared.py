@@ -45,12 +45,6 @@ def _parameters(text: str, kernel: str) -> list[str]:
     return []
 
 
-def is_template(text: str, kernel: str) -> bool:
-    """Does the source define a template of kernels with this plain name?"""
-    head = rf"\btemplate\s*<[^;{{}}]*\b__global__\b[^;{{}}]*\b{re.escape(kernel)}\s*\("
-    return re.search(head, without_comments(text)) is not None
-
-
 def closing(text: str, start: int, opened: str = "(") -> int:
     """Index after the parenthesis, or other bracket, that closes the one before `start`."""
     closed, depth = {"(": ")", "{": "}"}[opened], 1

@@ -8,10 +8,10 @@ from memsim.source import (
     ArrayShape,
     array_shape,
     declarations,
-    is_template,
     parameter_names,
     template_constants,
 )
+from memsim.source.kernels import kernels
 
 CODE = """\
 #define HALF (BM / 2)  // a macro
@@ -46,8 +46,7 @@ __global__ void plain(float *a) { a[0] = twice(a[0]); }
 template __global__ void made<float>(float *a);
 // template <typename T> __global__ void gone(T *a) {}
 """
-    names = ("scale", "twice", "plain", "made", "gone", "cale")
-    assert [name for name in names if is_template(text, name)] == ["scale"]
+    assert [kernel.plain for kernel in kernels(text) if kernel.template] == ["scale"]
 
 
 @pytest.mark.parametrize(
