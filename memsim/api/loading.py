@@ -254,17 +254,23 @@ def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
 
 def _from_binary(path: Path, arch: str | None) -> Module:
     """The machine code in a file: a cubin, a fat binary, an object, a library, a program, a wheel."""
+    from memsim.sass.elf import is_relocatable
     from memsim.sass.machine_code import read_module
 
     codes: dict[str, PtxKernel | SassKernel] = {}
     sources: dict[str, str] = {}
     named: dict[str, None] = {}
+    notes: tuple[str, ...] = ()
     for name, content in cubins_for(path, arch):
+        if is_relocatable(content):
+            notes = (
+                f"{path.name} is to be linked (nvcc -dc): addresses that the linker fills in are unknown",
+            )
         module = _machine_module(read_module(content, file=name), path, None)
         codes.update({kernel: code for kernel, code in module.codes.items() if kernel not in codes})
         sources.update(module.sources)
         named.update(dict.fromkeys(module.named))
-    return Module(codes, sources, named=tuple(named))
+    return Module(codes, sources, notes=notes, named=tuple(named))
 
 
 def _machine_module(machine: MachineModule, path: Path | None, name: str | None) -> Module:

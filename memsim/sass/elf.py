@@ -77,6 +77,11 @@ class Elf:
     relocations: dict[int, tuple[Relocation, ...]]
 
 
+def is_relocatable(data: bytes) -> bool:
+    """Whether a cubin is to be linked: its code lacks the addresses that the linker fills in (ET_REL)."""
+    return data[:4] == b"\x7fELF" and data[16:18] == b"\x01\x00"
+
+
 def read_elf(data: bytes) -> Elf:
     """The parts of a cubin.
 

@@ -147,3 +147,13 @@ def test_an_offset_of_megabytes_is_an_offset(apart: int, tmp_path: Path) -> None
     data = np.arange(apart + 32, dtype=np.int32)
     memsim.run(memsim.load(file)["far"], 1, 32, [data])
     assert np.array_equal(data[:32], np.arange(apart, apart + 32))
+
+
+def test_code_that_is_to_be_linked_says_so(tmp_path: Path) -> None:
+    text = 'extern "C" __global__ void one(float *out) { out[threadIdx.x] = 1; }'
+    path, linked = tmp_path / "one.o", compile_cubin(text).code
+    path.write_bytes(linked)
+    assert memsim.load(path).notes == ()
+    path.write_bytes(linked[:16] + b"\1" + linked[17:])  # ET_REL in place of ET_EXEC
+    (note,) = memsim.load(path).notes
+    assert note == "one.o is to be linked (nvcc -dc): addresses that the linker fills in are unknown"
