@@ -195,7 +195,7 @@ def _limited(
     findings: list[Finding] = []
     for space in spaces:
         part, limit = [site for site in rows if site.space.startswith(space)], budget.limit
-        if budget.compared is not None:
+        if part and budget.compared is not None:
             compared = _compared(budget, budget.compared, quantity, subject, others)
             limit *= _sum(budget, quantity, [site for site in compared if site.space.startswith(space)])
         findings += _together(budget, quantity, subject, part, limit)
@@ -210,9 +210,10 @@ def _compared(
     others: Sequence[GuardedKernel],
 ) -> list[SiteCounts]:
     """The accesses with which the budget compares."""
+    kernels = others if selector.values("kernel") else [subject]
     found = [
         (kernel.name, site)
-        for kernel in (others if selector.values("kernel") else [subject])
+        for kernel in kernels
         for site in kernel.analysis.sites
         if site.space in quantity.spaces and selector.matches(kernel.name, site) is not False
     ]
@@ -220,9 +221,10 @@ def _compared(
         if site.unresolved is not None:
             raise MemsimError(f"{budget.text}: line {site.line} of {name} is not counted: {site.unresolved}")
     if not any(_happens(site) for _, site in found):
+        names = ", ".join(kernel.name for kernel in kernels)
         raise MemsimError(
             f"{budget.text}: no access of the kernels that are checked is {selector.text}, to compare with",
-            hint="memsim analyze lists the accesses; of two kernels, check both",
+            hint=f"memsim analyze lists the accesses; the kernels are {names}",
         )
     return [site for _, site in found]
 
