@@ -150,7 +150,7 @@ def test_an_offset_of_megabytes_is_an_offset(apart: int, tmp_path: Path) -> None
 
 
 def test_code_that_is_to_be_linked_says_so(tmp_path: Path) -> None:
-    text = 'extern "C" __global__ void one(float *out) { out[threadIdx.x] = 1; }'
+    text = 'extern "C" __global__ void one(float *out) { out[threadIdx.x] = 1; }\n'
     path, linked = tmp_path / "one.o", compile_cubin(text).code
     path.write_bytes(linked)
     assert memsim.load(path).notes == ()
