@@ -25,7 +25,7 @@ from memsim.state.sums import Int, product, shift_right
 WORD = 1 << 32
 
 
-def parted(form: Form) -> tuple[list[Operand], list[Operand]]:
+def split_operands(form: Form) -> tuple[list[Operand], list[Operand]]:
     """(destination predicates next to the destination register, source operands)."""
     operands = list(form.operands)
     written: list[Operand] = []
@@ -76,7 +76,7 @@ def build_iadd(form: Form, binder: Binder) -> Compute:
 def build_iadd3(form: Form, binder: Binder) -> Compute:
     given = known(form, "X", "64")
     extended = "X" in given
-    carries, operands = parted(form)
+    carries, operands = split_operands(form)
     addends, carried = operands[:3], operands[3:]
     if "64" in given:
         if extended or carries or carried or len(addends) != 3:
@@ -156,7 +156,7 @@ def _product_widths(form: Form) -> dict[int, int]:
 @opcode("IMAD", "UIMAD", results="RP?", widths=_product_widths)
 def build_imad(form: Form, binder: Binder) -> Compute:
     given = known(form, "MOV", "U32", "SHL", "IADD", "X", "WIDE", "HI")
-    carries, operands = parted(form)
+    carries, operands = split_operands(form)
     a, b, c, *carried = operands
     if isinstance(c, Predicate):
         raise Unsupported(form.name)
@@ -182,7 +182,7 @@ def wide_product(
     form: Form, binder: Binder, signed: bool, carries: Sequence[Operand], carry_in: Sequence[PredicateReader]
 ) -> Compute:
     """`a * b + c` in 64 bits: all of it, or its high word."""
-    _, (a, b, c, *_) = parted(form)
+    _, (a, b, c, *_) = split_operands(form)
     high_only = "HI" in form.modifiers
     x, y = (binder.word(operand) if signed else binder.unsigned_word(operand) for operand in (a, b))
     z = binder.pair(c, signed)
@@ -215,7 +215,7 @@ def carry_of_64(a: Int, b: Int, c: Int) -> bool | Part:
 @opcode("LEA", "ULEA", results="RP?")
 def build_lea(form: Form, binder: Binder) -> Compute:
     given = known(form, "HI", "X", "SX32")
-    carries, operands = parted(form)
+    carries, operands = split_operands(form)
     if "HI" in given:
         return high_lea(form, binder, carries, operands)
     a, b, shift, *carried = operands

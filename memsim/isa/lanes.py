@@ -1,4 +1,4 @@
-"""Warp-level instructions and special registers: `SHFL VOTE MATCH REDUX R2UR S2R ...`.
+"""Warp-level instructions: `SHFL VOTE MATCH REDUX R2UR ELECT`.
 
 A uniform register has one value per warp, stored as the same value in each lane. Semantics: PTX ISA (`shfl`,
 `vote`, `match`, `redux`, `elect`), and compiled code.
@@ -12,13 +12,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.op import Effect, Form, Predicate, Register, Special
-from memsim.isa.pairs import halved
+from memsim.isa.op import Effect, Form, Predicate, Register
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.state.partial import Partial
 from memsim.state.parts import Part
-from memsim.state.poison import Poison, Poisoned, poisoned
+from memsim.state.poison import poisoned
 from memsim.state.predicates import either, from_bools, to_bools
 from memsim.state.registers import Sum, fit, from_array, to_array, unsigned
 
@@ -293,38 +292,3 @@ def build_elect(form: Form, binder: Binder) -> Compute:
         return results[0] if len(results) == 1 else tuple(results)
 
     return compute
-
-
-# --- special registers --------------------------------------------------------------------------
-
-
-def _special_widths(form: Form) -> dict[int, int]:
-    return {} if "32" in form.modifiers or form.opcode != "CS2R" else {0: 2}
-
-
-@opcode("S2R", "S2UR", "CS2R", "CS2UR", widths=_special_widths, effect=Effect.LANES)
-def build_special(form: Form, binder: Binder) -> Compute:
-    known(form, "32", "64")
-    source = form.operands[1]
-    if not isinstance(source, Special):
-        raise Unsupported(form.name)
-    name = source.name
-    wide = form.opcode == "CS2R" and "32" not in form.modifiers
-
-    def compute(r: Registers, warps: Warps) -> Any:
-        value = 0 if name == "SRZ" else warps.special(name)
-        if isinstance(value, Poison):
-            raise Poisoned(value)
-        return halved(value) if wide else value
-
-    return compute
-
-
-@opcode("LEPC", widths=lambda form: {0: 2})
-def build_program_counter(form: Form, binder: Binder) -> Compute:
-    known(form)
-    address = getattr(form.operands[1], "address", None) if len(form.operands) > 1 else None
-    if address is None:
-        raise Unsupported(form.name)
-    pair = halved(address)
-    return lambda r: pair

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import compare
-from memsim.isa.integer import parted
+from memsim.isa.integer import split_operands
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, known, opcode
@@ -47,7 +47,7 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
     """
     given = known(form, "U32", "S32", "RELU", "S16x2", "U16x2")
     count = 3 if form.opcode in ("VIADDMNMX", "VIMNMX3") else 2
-    written, operands = parted(form)
+    written, operands = split_operands(form)
     reads = [binder.word(operand) for operand in operands[:count]]
     smaller = binder.predicate(operands[count])
     adds, relu = form.opcode == "VIADDMNMX", "RELU" in given

@@ -141,7 +141,12 @@ class Binder:
         try:
             value = self.constant(operand.bank, operand.offset, size)
         except Poisoned as unknown:
-            return _raising(unknown.poison)
+            poison = unknown.poison
+
+            def fail(r: Registers) -> Int:
+                raise Poisoned(poison)
+
+            return fail
         return lambda r: value
 
     def pair(self, operand: Operand, signed: bool = True) -> IntReader:
@@ -249,13 +254,6 @@ def is_negative(value: Int) -> bool | Part:
     """The sign of a word, decided by bounds if possible."""
     low, high = bounds(value)
     return high < 0 if (low < 0) == (high < 0) else from_bools(to_array(value) < 0)
-
-
-def _raising(poison: Poison) -> Callable[[Registers], Any]:
-    def read(r: Registers) -> Any:
-        raise Poisoned(poison)
-
-    return read
 
 
 def _fixed(value: int | float, dtype: type) -> FloatReader:

@@ -71,7 +71,7 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
         tensors, corners = boxes(machine, op, rest, count)
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
-        tell_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
+        report_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
         for chosen, blocks, at in targets(machine, issue, place, ranks):
             machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
             for i, block, first in zip(chosen, blocks, at) if data else ():
@@ -110,7 +110,7 @@ def to_tensor(
         place, *rest = issue.words
         tensors, corners = boxes(machine, op, rest, count)
         blocks, at = machine.in_cluster(issue.block, place)
-        tell_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
+        report_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
         sizes = np.array([one.bytes for one in tensors])
         machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
         stores = machine.memory.space("global"), machine.memory.space("shared")
@@ -147,7 +147,7 @@ def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
     return tensor
 
 
-def tell_boxes(
+def report_boxes(
     machine: Any,
     op: Op,
     kind: str,

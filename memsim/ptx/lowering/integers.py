@@ -82,8 +82,8 @@ def carried(asm: Assembler, instruction: PtxInstruction, kind: str, subtracts: b
     a, b = (halves(asm, operand, kind) for operand in instruction.operands[1:3])
     to = targets(asm, instruction.operands[0], kind)
     bit = asm.carry("borrow" if subtracts else "carry")
-    goes_on, gives = instruction.opcode.endswith("c"), "cc" in instruction.modifiers
-    chain(asm, to, a, b, bit, goes_on, gives, subtracts)
+    carry_in, carry_out = instruction.opcode.endswith("c"), "cc" in instruction.modifiers
+    chain(asm, to, a, b, bit, carry_in, carry_out, subtracts)
 
 
 def chain(
@@ -92,8 +92,8 @@ def chain(
     a: list[Operand],
     b: list[Operand],
     bit: Predicate,
-    goes_on: bool,
-    gives: bool,
+    carry_in: bool,
+    carry_out: bool,
     subtracts: bool = False,
 ) -> None:
     """A sum word by word. A difference adds the complement and a carry of 1, as IADD3 does."""
@@ -103,15 +103,15 @@ def chain(
         target.slot == getattr(word, "slot", -1) for target in to[:1] for word in (a + b)[1:]
     ):
         copies = [asm.temporary() for _ in to]
-        chain(asm, copies, a, b, bit, goes_on or subtracts, gives)
+        chain(asm, copies, a, b, bit, carry_in or subtracts, carry_out)
         for target, copy in zip(to, copies):
             asm.emit("MOV", target, copy)
         return
-    between = bit if gives else asm.temporary_predicate()
-    carry: Predicate = bit if goes_on else Predicate(None, not subtracts)
+    between = bit if carry_out else asm.temporary_predicate()
+    carry: Predicate = bit if carry_in else Predicate(None, not subtracts)
     for i, (target, x, y) in enumerate(zip(to, a, b)):
         last = i == len(to) - 1
-        out = [between] if gives or not last else []
+        out = [between] if carry_out or not last else []
         asm.emit("IADD3.X", target, *out, x, y, RZ, carry, Predicate(None, True))
         carry = between
 
@@ -135,9 +135,9 @@ def lower_multiply(asm: Assembler, instruction: PtxInstruction) -> None:
         product = asm.temporary(bits_of(kind) // 32)
         half(asm, product, a, b, kind, names[0])
         words = [product] if bits_of(kind) < 64 else [product, high(product)]
-        goes_on, gives = instruction.opcode == "madc", "cc" in names
+        carry_in, carry_out = instruction.opcode == "madc", "cc" in names
         addend = halves(asm, c[0], kind)
-        chain(asm, targets(asm, to, kind), list(words), addend, asm.carry("carry"), goes_on, gives)
+        chain(asm, targets(asm, to, kind), list(words), addend, asm.carry("carry"), carry_in, carry_out)
         return
     if names[0] == "wide":
         wide(asm, asm.target(to), a, b, c, kind)

@@ -27,7 +27,7 @@ def lower_matrix_access(asm: Assembler, instruction: PtxInstruction) -> None:
     items = items_of(register)
     at = address(asm, where, "shared")
     name = f"{'LDSM' if loads else 'STSM'}.16.{'MT88' if 'trans' in names else 'M88'}{count}"
-    row = asm.in_a_row(items, 1)
+    row = asm.consecutive(items, 1)
     if loads:
         row = row or asm.temporary(len(items))
         asm.emit(name, row, at)
@@ -48,7 +48,7 @@ def lower_product(asm: Assembler, instruction: PtxInstruction) -> None:
         raise NotLowered(instruction.name)
     to, *sources = instruction.operands
     rows = [gathered(asm, items_of(one), "b32", 32) for one in sources]
-    target = asm.in_a_row(items_of(to), 1)
+    target = asm.consecutive(items_of(to), 1)
     row = target or asm.temporary(len(items_of(to)))
     kind = "" if a == "f16" else f".{a.upper()}"
     asm.emit(f"HMMA.{shape}.{result.upper()}{kind}", row, *rows)

@@ -107,7 +107,7 @@ def lower_load(asm: Assembler, instruction: PtxInstruction) -> None:
     name = f"LD{SPACES[space]}{'' if space in ('shared', 'local') else '.E'}"
     total, at = bits * len(items), address(asm, where, space)
     words = max(1, bits // 32)
-    row = asm.in_a_row(items, words) if bits >= 32 else None
+    row = asm.consecutive(items, words) if bits >= 32 else None
     if row is None:
         row = asm.temporary(max(1, total // 32))
     asm.emit(name + size_of(kind if len(items) == 1 else "u", total), row, at)
@@ -210,7 +210,7 @@ def gathered(asm: Assembler, items: list[ptx.Operand], kind: str, bits: int) -> 
     if len(items) == 1 and bits <= 32:
         return asm.register(items[0], f"b{bits}" if kind[0] != "f" else kind)
     words = max(1, bits // 32)
-    row = asm.in_a_row(items, words) if bits >= 32 else None
+    row = asm.consecutive(items, words) if bits >= 32 else None
     if row is not None:
         return row
     row = asm.temporary(max(1, bits * len(items) // 32))

@@ -101,7 +101,7 @@ class Slots:
         self.barriers |= 1 << slot
         return Barrier(slot)
 
-    def in_a_row(self, items: Sequence[ptx.Operand], words: int) -> Register | None:
+    def consecutive(self, items: Sequence[ptx.Operand], words: int) -> Register | None:
         """The first register of a vector if its elements, of `words` words each, are consecutive."""
         names = [item.name for item in items if isinstance(item, ptx.PtxRegister) and item.name != "_"]
         if len(names) != len(items) or len(set(names)) != len(names):

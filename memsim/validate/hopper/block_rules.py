@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.bulk_issue import Issue, cut
-from memsim.isa.tensor_copy import tell_boxes
+from memsim.isa.tensor_copy import report_boxes
 from memsim.isa.warpgroup import build_group_product
 from memsim.model import global_access, shared_access
 from memsim.model.choice import group_wavefronts
@@ -84,7 +84,7 @@ def boxes(parts: Parts) -> Expected:
         listener, one = AddressListener(), np.zeros(1, np.int64)
         corner = np.array([launch.numbers[:count]])
         place = np.array([launch.numbers[5]])
-        tell_boxes(listener, None, kind, Issue(one, one, []), [tensor], corner, place)  # type: ignore[arg-type]
+        report_boxes(listener, None, kind, Issue(one, one, []), [tensor], corner, place)  # type: ignore[arg-type]
         yield launch, {metric: listener.sectors}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from memsim.isa.bulk_issue import Issue, between, cut, multicast
-from memsim.isa.tensor_copy import tell_boxes
+from memsim.isa.tensor_copy import report_boxes
 from memsim.model.remote import remote_access
 from memsim.validate.hopper.block_rules import tensor_of
 from memsim.validate.hopper.expectations import (
@@ -40,7 +40,7 @@ def multicasts(parts: Parts) -> Expected:
         tensors = [tensor_of(launch.map or {})]
         issue = Issue(one, one, [])
         at = np.array([launch.numbers[5]])
-        tell_boxes(listener, None, "bulk_load", issue, tensors, corner, at, ranks)  # type: ignore[arg-type]
+        report_boxes(listener, None, "bulk_load", issue, tensors, corner, at, ranks)  # type: ignore[arg-type]
         yield launch, {READS: listener.sectors}
     for launch, start, place, length in _bulk(parts):
         listener, one = AddressListener(), np.zeros(1, np.int64)
