@@ -5,7 +5,7 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,25 +57,38 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Combined:
-    """A comparison combined with a predicate, which alone decides in some lanes."""
+    """A comparison combined with a predicate; in some lanes one of the two decides alone.
 
-    def __init__(self, name: str, other: Any, compute: Compute) -> None:
+    joined: the predicate. found: the comparison, if its inverse is not asked for.
+    """
+
+    def __init__(
+        self, name: str, form: Form, other: Any, found: Callable[[Registers], bool | Part], compute: Compute
+    ) -> None:
         self.name = name
+        self.joined = getattr(form.operands[4], "slot", None)
         self.other = other
+        self.found = found if getattr(form.operands[1], "slot", 0) is None else None
         self.compute = compute
 
     def __call__(self, r: Registers) -> Any:
         return self.compute(r)
 
-    def decided(self, r: Registers) -> tuple[bool | Part, bool]:
-        """(lanes in which the results do not depend on the comparison, both results there).
+    def decided(self, reads: Sequence[int]) -> Iterator[tuple[list[int], Callable[[Registers], Any], bool]]:
+        """For the predicate and for the comparison: the registers it reads, the lanes in which it decides
+        both results alone, and what they are there.
 
-        Raises:
-            Poisoned: the predicate is unknown.
+        The lanes are those for which it holds (`OR`), or does not (`AND`).
         """
-        if self.name == "OR":
-            return self.other(r), True
-        return invert(self.other(r)) if self.name == "AND" else False, False
+        if self.name not in ("AND", "OR"):
+            return
+        value = self.name == "OR"
+        for slots, half in (
+            ([slot for slot in reads if slot == self.joined], self.other),
+            ([slot for slot in reads if slot != self.joined], self.found),
+        ):
+            if half is not None:
+                yield slots, half if value else lambda r, half=half: invert(half(r)), value
 
 
 def _compared(form: Form) -> dict[int, int]:
@@ -96,14 +109,16 @@ def build_isetp(form: Form, binder: Binder) -> Compute:
     x, y, other = read(a), read(b), binder.predicate(joined)
     below = binder.predicate(lower[0]) if "EX" in given else None
 
-    def compute(r: Registers) -> Any:
-        p, q, added = x(r), y(r), other(r)
+    def comparison(r: Registers) -> bool | Part:
+        p, q = x(r), y(r)
         found = compare(p, q, how)
-        if below is not None:
-            found = extended(p, q, how, found, below(r))
+        return found if below is None else extended(p, q, how, found, below(r))
+
+    def compute(r: Registers) -> Any:
+        found, added = comparison(r), other(r)
         return combine(found, added), combine(invert(found), added)
 
-    return Combined(name, other, compute)
+    return Combined(name, form, other, comparison, compute)
 
 
 def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:

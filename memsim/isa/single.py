@@ -179,14 +179,15 @@ def comparison(
     a, b, joined = form.operands[2:5]
     x, y, other = read(a), read(b), binder.predicate(joined)
 
+    def ordered(r: Registers) -> bool | Part:
+        p, q = x(r), y(r)
+        return from_bools(order(flushed(p), flushed(q)) if flush else order(p, q))
+
     def compute(r: Registers) -> Any:
-        p, q, added = x(r), y(r), other(r)
-        if flush:
-            p, q = flushed(p), flushed(q)
-        found = from_bools(order(p, q))
+        found, added = ordered(r), other(r)
         return combine(found, added), combine(invert(found), added)
 
-    return Combined(name, other, compute)
+    return Combined(name, form, other, ordered, compute)
 
 
 @opcode("FSETP", "UFSETP", results="PP")

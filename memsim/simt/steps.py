@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from memsim.isa.access import GENERIC
@@ -16,7 +17,7 @@ from memsim.isa.reach import spaces_written
 from memsim.simt.accesses import COUNTED
 from memsim.simt.machine import Machine
 from memsim.simt.slot_bits import slots_of
-from memsim.state.partial import Partial, covers, on_known_lanes
+from memsim.state.partial import Partial, covers, on_known_lanes, where_known
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either
@@ -143,7 +144,7 @@ def recovered(
     except Poisoned as still:
         result, known = still.poison.through(op), False
     if known is not True and isinstance(compute, Combined):
-        result, known = with_decided(compute, registers, result, known, lanes)
+        result, known = with_decided(compute, registers, reads, result, known, lanes)
     if isinstance(result, Poison):
         return result, active, True
     if known is not True and op.effect is Effect.LANES:
@@ -152,19 +153,28 @@ def recovered(
 
 
 def with_decided(
-    compute: Combined, registers: list[Any], result: Any, known: Any, lanes: Callable[[], Any]
+    compute: Combined,
+    registers: list[Any],
+    reads: list[int],
+    result: Any,
+    known: Any,
+    lanes: Callable[[], Any],
 ) -> tuple[Any, Any]:
-    """(results, lanes in which they are known) with the lanes in which no comparison is needed."""
-    try:
-        decided, value = compute.decided(registers)
-    except Poisoned:
-        return result, known
-    if decided is False:
-        return result, known
-    if isinstance(result, Poison):
-        result, known = (value, value), decided
-    else:
-        result, known = tuple(choose(decided, value, one) for one in result), either(known, decided)
+    """(results, lanes in which they are known) with those in which the comparison or the predicate decides
+    alone.
+    """
+    for slots, decides, value in compute.decided(reads):
+        try:
+            decided, valid = where_known(registers, slots, partial(decides, registers))
+        except Poisoned:
+            continue
+        decided = both(decided, valid)
+        if decided is False:
+            continue
+        if isinstance(result, Poison):
+            result, known = (value, value), decided
+        else:
+            result, known = tuple(choose(decided, value, one) for one in result), either(known, decided)
     return result, True if covers(known, lanes()) else known
 
 

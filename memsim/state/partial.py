@@ -93,9 +93,22 @@ def on_known_lanes(
     Raises:
         Poisoned: a register is unknown in all lanes.
     """
-    partial = [(slot, registers[slot]) for slot in slots if isinstance(registers[slot], Partial)]
-    if not partial:
+    slots = list(slots)
+    if not any(isinstance(registers[slot], Partial) for slot in slots):
         raise Poisoned(unknown)
+    result, known = where_known(registers, slots, compute)
+    return result, True if covers(known, lanes()) else known
+
+
+def where_known(
+    registers: list[Any], slots: Iterable[int], compute: Callable[[], Any]
+) -> tuple[Any, bool | Part]:
+    """`compute()` with each register of `slots` restricted to its known lanes, and the lanes of all of them.
+
+    Raises:
+        Poisoned: a register is unknown in all lanes.
+    """
+    partial = [(slot, registers[slot]) for slot in slots if isinstance(registers[slot], Partial)]
     known: bool | Part = True
     for slot, value in partial:
         known = both(known, value.known)
@@ -105,7 +118,7 @@ def on_known_lanes(
     finally:
         for slot, value in partial:
             registers[slot] = value
-    return result, True if covers(known, lanes()) else known
+    return result, known
 
 
-__all__ = ["Partial", "covers", "merged", "on_known_lanes", "or_zero"]
+__all__ = ["Partial", "covers", "merged", "on_known_lanes", "or_zero", "where_known"]

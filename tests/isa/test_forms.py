@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 
 from memsim.isa import expanded
+from memsim.isa.comparisons import Combined
 from memsim.isa.op import PREDICATE, SLOTS, Effect, Form
 from memsim.isa.readers import Binder
 from memsim.isa.registry import RECORDS, Unsupported
@@ -22,7 +24,11 @@ from memsim.sass.decode import _decoded, decode
 from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.code import Code
 from memsim.simt.dataflow import Dataflow
+from memsim.simt.steps import with_decided
+from memsim.state.partial import Partial
+from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import from_bools, to_bools
 
 HERE = Path(__file__).parent
 NAMES = [row["opcode"] for row in csv.DictReader((HERE / "opcodes_in_the_wild.csv").read_text().splitlines())]
@@ -119,6 +125,49 @@ def test_a_form_that_is_not_executed_poisons_what_it_writes() -> None:
     assert isinstance(registers[2], Poison) and "IADD3.SAT is not executed" in registers[2].reason
     assert isinstance(registers[3], Poison)
     assert registers[4] == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        # R1 is 5, R2 and P1 are unknown.
+        ("ISETP.LT.AND P0, PT, R1, 0x4, P1", False),
+        ("ISETP.LT.AND P0, PT, R1, 0x9, P1", None),
+        ("ISETP.LT.OR P0, PT, R1, 0x9, P1", True),
+        ("ISETP.LT.OR P0, PT, R1, 0x4, P1", None),
+        ("ISETP.LT.XOR P0, PT, R1, 0x4, P1", None),
+        ("ISETP.LT.AND P0, P3, R1, 0x4, P1", None),  # what P3 is, depends on P1
+        ("ISETP.LT.AND P0, PT, R1, R2, !PT", False),
+        ("ISETP.LT.AND P0, PT, R1, R2, PT", None),
+        ("FSETP.GT.AND P0, PT, RZ, 1, P1", False),
+        ("FSETP.GT.OR P0, PT, RZ, -1, !P1", True),
+    ],
+)
+def test_a_comparison_or_a_predicate_decides_whatever_the_other_is(text: str, known: bool | None) -> None:
+    registers = executed("MOV R1, 0x5", "IADD3.SAT R2, R1, R1, RZ", "ISETP.NE.AND P1, PT, R2, RZ, PT", text)
+    assert isinstance(registers[PREDICATE + 1], Poison)
+    assert isinstance(registers[PREDICATE], Poison) if known is None else registers[PREDICATE] is known
+
+
+def test_in_some_lanes_the_comparison_decides_and_in_others_the_predicate() -> None:
+    """x < 2 and p, where x is 0 1 2 3 -, and p is - 1 - 0 0: of the lanes only the first is unknown."""
+    form, record, *_ = _decoded("ISETP.LT.AND P0, PT, R1, 0x2, P1")
+    assert record.build is not None
+    compute = record.build(form, Binder({}))
+    assert isinstance(compute, Combined)
+    some = [from_bools(np.array([row], bool)) for row in ([1, 1, 1, 1, 0], [0, 1, 0, 1, 1])]
+    assert all(isinstance(part, Part) for part in some)
+    why = Poison("unknown", None)
+    registers: list[Any] = [None] * SLOTS
+    registers[1] = Partial(np.array([[0, 1, 2, 3, 9]]), some[0], why)  # type: ignore[arg-type]
+    registers[PREDICATE + 1] = Partial(from_bools(np.array([[1, 1, 1, 0, 0]], bool)), some[1], why)  # type: ignore[arg-type]
+    both_known = from_bools(np.array([[0, 1, 0, 1, 0]], bool))
+    met = from_bools(np.array([[0, 1, 0, 0, 0]], bool))
+    result, known = with_decided(
+        compute, registers, [1, PREDICATE + 1], (met, False), both_known, lambda: True
+    )
+    assert known.array.tolist() == [[False, True, True, True, True]]
+    assert to_bools(result[0])[0, 1:].tolist() == [True, False, False, False]
 
 
 def test_a_bug_in_a_record_is_not_taken_for_a_form_that_is_not_executed(
