@@ -88,7 +88,11 @@ class Combined:
             ([slot for slot in reads if slot != self.joined], self.found),
         ):
             if half is not None:
-                yield slots, half if value else lambda r, half=half: invert(half(r)), value
+                yield slots, half if value else _inverse(half), value
+
+
+def _inverse(half: Callable[[Registers], bool | Part]) -> Callable[[Registers], bool | Part]:
+    return lambda r: invert(half(r))
 
 
 def _compared(form: Form) -> dict[int, int]:
