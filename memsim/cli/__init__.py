@@ -12,7 +12,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 
 import click
 
@@ -60,6 +62,20 @@ class Verbs(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise Interrupted from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb's command; the error for another word says which verb may be meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            meant = (
+                [f"analyze {args[0]}"] if Path(args[0]).is_file() else get_close_matches(args[0], VERBS, n=1)
+            )
+            if not meant:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean 'memsim {meant[0]}'?", ctx) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The verbs, in the order of a first visit."""

@@ -83,6 +83,16 @@ def test_an_error_says_what_to_do(memsim: Run, command: tuple[str, ...], message
     assert message in done.err
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("analyse", "'memsim analyze'"), ("scale.cu", "'memsim analyze scale.cu'"), ("wholly", "")],
+)
+def test_a_word_that_is_no_verb(memsim: Run, word: str, meant: str) -> None:
+    done = memsim(word)
+    assert done.code == 2 and f"No such command '{word}'." in done.err
+    assert f"Did you mean {meant}?" in done.err if meant else "mean" not in done.err
+
+
 def test_arguments_alone_may_come_from_the_source(memsim: Run) -> None:
     done = memsim("analyze", "scale.cu", "--grid", "1", "--block", "32")
     assert done.code == 0
