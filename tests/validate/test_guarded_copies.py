@@ -93,3 +93,14 @@ def test_copies_under_each_predicate(name: str) -> None:
     if times > 1:  # under P2, warps that compete are lost
         lost = page["memory_l1_wavefronts_shared"] != times * shared.wavefronts
         assert (lost & (shared.wavefronts > 0))[number == 2].sum() > 30
+
+
+def test_copies_of_which_no_two_lanes_read_one_place_for_the_same_line() -> None:
+    """971 of 2,560; sectors in all."""
+    to, source = (COPIES[f"cg_plain_{side}"].reshape(-1, 32).astype(np.int64) for side in ("to", "from"))
+    page = dict(zip(COPIES["metrics"].tolist(), COPIES["cg_plain_figures"].reshape(len(to), -1).T))
+    shared, outside = bypass_source_page(to, source)
+    known = shared.wavefronts != -1
+    assert (known.sum(), len(known)) == (971, 2560)
+    assert np.array_equal(page["memory_l1_wavefronts_shared"][known], shared.wavefronts[known])
+    assert np.array_equal(page["memory_l2_theoretical_sectors_global"], outside.sectors)
