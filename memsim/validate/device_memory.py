@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -58,10 +57,6 @@ class DeviceMemory:
     def _table(self, content: np.ndarray) -> int:
         self._tables.append(self.cupy.asarray(content))
         return address_of(self._tables[-1])
-
-
-#: As `DeviceMemory.encoded`.
-Encoder = Callable[[TensorMap, int], bytes]
 
 
 def made(array: ArrayArg | np.ndarray) -> np.ndarray:

@@ -14,7 +14,6 @@ from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.tiles import tiles
 from tests.traces import Request, make_trace, site
 
-LINE = 128
 SIZES = st.sampled_from([512, 1024, 1088, 2048, 4096, 4224])
 
 
