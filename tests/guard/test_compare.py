@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import memsim.views.compare
@@ -17,6 +16,7 @@ from memsim.data import data_folder
 from memsim.guard.comparison import compare, compare_all, side_of
 from tests.guard.conftest import TARGET, TILE, Folder
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, out, shared, subject, unresolved
+from tests.schema import validate
 from tests.traces import site
 
 Tile = Callable[..., Folder]
@@ -33,7 +33,7 @@ def document(folder: Folder, *arguments: str) -> dict[str, Any]:
     done = folder.run("compare", *arguments, "--format", "json")
     assert (done.code, done.err) == (0, "")
     made: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(made, SCHEMA)
+    validate(made, SCHEMA)
     return made
 
 

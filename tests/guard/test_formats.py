@@ -27,6 +27,7 @@ from memsim.views.check.findings import TITLES
 from memsim.views.labels import amount
 from tests.guard.conftest import Folder
 from tests.guard.test_select import SITE
+from tests.schema import validate
 
 SCHEMAS = Path(memsim.views.check.__file__).parent
 CHECK_SCHEMA: dict[str, Any] = json.loads((SCHEMAS / "check.schema.json").read_text("utf-8"))
@@ -61,7 +62,7 @@ def outcome(*findings: Finding, problems: tuple[Problem, ...] = ()) -> Outcome:
 
 def as_sarif(of: Outcome) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(sarif.render(of, locate, "1.2"))
-    jsonschema.validate(document, SARIF_SCHEMA, jsonschema.Draft7Validator)
+    validate(document, SARIF_SCHEMA)
     return document
 
 
@@ -140,7 +141,7 @@ def test_numbers_are_exact_or_say_that_they_are_not() -> None:
 @settings(max_examples=25)
 def test_json_fits_its_schema(of: Outcome) -> None:
     document = json.loads(check_json.render(of, locate))
-    jsonschema.validate(document, CHECK_SCHEMA)
+    validate(document, CHECK_SCHEMA)
     assert document["exit_code"] == of.exit_code
     assert [f["kind"] for f in document["checks"][0]["findings"]] == [f.kind for f in of.checked[0].findings]
 
@@ -260,7 +261,7 @@ def test_the_schema_refuses_other_documents(spoil: Callable[[dict[str, Any]], ob
     document = as_sarif(outcome(BROKEN))
     spoil(document)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, SARIF_SCHEMA, jsonschema.Draft7Validator)
+        validate(document, SARIF_SCHEMA)
 
 
 # --- junit

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 
@@ -19,6 +18,7 @@ from memsim.validate.code_recordings import code_paths, new_code_path, newest_co
 from memsim.validate.live import machine_of, opcodes
 from memsim.validate.profiles import SOURCE_METRICS
 from tests.few import few
+from tests.schema import validate
 from tests.validate import fakes
 from tests.validate.conftest import H200, TRACES
 from tests.validate.profiles import profiled
@@ -42,7 +42,7 @@ def recorded() -> CodeRecording:
 @pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
 def test_every_recording_that_ships_is_whole(path: Path) -> None:
     text = path.read_text("utf-8")
-    jsonschema.validate(json.loads(text), SCHEMA)
+    validate(json.loads(text), SCHEMA)
     recording = load_code_recording(path)
     assert json.loads(json.dumps(recording.to_dict())) == json.loads(text)
     assert path.name.startswith(f"{recording.name}.") and path.parents[1].name == recording.device.slug

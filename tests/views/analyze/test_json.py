@@ -16,6 +16,7 @@ from memsim.analysis import SiteCounts, analyze_trace
 from memsim.model.operations import OPERATIONS
 from memsim.trace.trace import Trace
 from memsim.views.analyze.json import render
+from tests.schema import validate
 from tests.traces import LANES, Request, make_trace, site, traces
 
 SCHEMA: dict[str, Any] = json.loads(
@@ -46,7 +47,7 @@ def test_the_document_is_the_analysis() -> None:
 def test_every_analysis_fits_the_schema(trace: Trace) -> None:
     analysis = analyze_trace(trace)
     made = json.loads(render(analysis))
-    jsonschema.validate(made, SCHEMA)
+    validate(made, SCHEMA)
     assert made == analysis.to_dict()
 
 
@@ -72,10 +73,10 @@ def test_the_schema_names_every_operation() -> None:
 )
 def test_the_schema_refuses_other_documents(spoil: Any) -> None:
     made = document()
-    jsonschema.validate(made, SCHEMA)
+    validate(made, SCHEMA)
     spoil(made)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(made, SCHEMA)
+        validate(made, SCHEMA)
 
 
 def test_the_schema_names_every_field_of_a_row() -> None:
