@@ -7,6 +7,7 @@ execution of every access is written out for all threads and costed request by r
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -142,10 +143,9 @@ def test_the_trace_equals_brute_force(name: str) -> None:
     spec = compiled()[name]
     kernel, (grid, block, arguments, shared) = launch(spec, [256] * len(spec.family.sizes))
     brute = BruteForce()
-    found = trace(kernel, grid, block, arguments, shared)
-    chosen = np.linspace(0, found.launch.blocks - 1, min(found.launch.blocks, 16)).round().astype(np.int64)
-    if len(chosen) < found.launch.blocks:
-        found = trace(kernel, grid, block, arguments, shared, blocks=len(chosen))
+    blocks = prod(grid)
+    chosen = np.linspace(0, blocks - 1, min(blocks, 16)).round().astype(np.int64)
+    found = trace(kernel, grid, block, arguments, shared, blocks=len(chosen))
     kernel.code.execute(
         found.launch,
         arguments,
