@@ -119,16 +119,8 @@ def read_listing(
                 chain.append((file_name(match[3]), int(match[4])))
         elif match := _SECTION.match(row):
             close()
-            name, lines, labels, pending, chain, source, fresh = (
-                match[1].strip('"'),
-                [],
-                {},
-                [],
-                [],
-                None,
-                True,
-            )
-            ptx_line = 0
+            name, lines, labels, pending = match[1].strip('"'), [], {}, []
+            chain, source, fresh, ptx_line = [], None, True, 0
         elif _OTHER_SECTION.match(row):
             close()
             name = None
