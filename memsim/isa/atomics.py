@@ -5,7 +5,6 @@ What they do to memory is in `memsim.isa.atomic_updates`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,43 +40,27 @@ def _atomic_widths(form: Form) -> dict[int, int]:
     return {i: shape.registers for i in range(len(form.operands)) if i != place}
 
 
-def atomic_opcode(name: str, kind: str, space: str) -> Callable[[Any], Any]:
-    """Register the atomics or reductions of a state space."""
-    results = "P?R" if kind == "atomic" else ""
-    return opcode(
-        name, results=results, widths=_atomic_widths, effect=Effect.MEMORY, touches=((kind, space),)
-    )
+#: Opcode -> kind of access and state space.
+_ATOMICS = {
+    **{"ATOMG": ("atomic", "global"), "ATOMS": ("atomic", "shared"), "ATOM": ("atomic", "generic")},
+    **{"RED": ("reduction", "global"), "REDG": ("reduction", "global"), "REDS": ("reduction", "shared")},
+}
 
 
-@atomic_opcode("ATOMG", "atomic", "global")
-@atomic_opcode("ATOMS", "atomic", "shared")
-@atomic_opcode("ATOM", "atomic", "generic")
 def build_atomic(form: Form, binder: Binder) -> Run:
-    return atomic(form, binder, True)
-
-
-@atomic_opcode("RED", "reduction", "global")
-@atomic_opcode("REDG", "reduction", "global")
-@atomic_opcode("REDS", "reduction", "shared")
-def build_reduction(form: Form, binder: Binder) -> Run:
-    return atomic(form, binder, False)
-
-
-def atomic(form: Form, binder: Binder, returns: bool) -> Run:
     """Read-modify-write: of several lanes with the same address each sees what those before it left.
 
     With a predicate result, an atomic on shared memory through a generic address is not performed: the
     predicate tells whether it was, and if not, a loop performs it.
     """
+    kind, space = _ATOMICS[form.opcode]
+    returns = kind == "atomic"
     named, shape = atomic_shape(form)
     place, _ = address_of(form)
     sources = [operand for operand in form.operands[place + 1 :] if not isinstance(operand, Predicate)]
     results = [operand for operand in form.operands[:place] if isinstance(operand, Register)]
     predicates = [operand for operand in form.operands[:place] if isinstance(operand, Predicate)]
     counts_up = "POPC" in form.modifiers
-    space = {"ATOMG": "global", "ATOMS": "shared", "ATOM": "generic", "REDS": "shared"}.get(
-        form.opcode, "global"
-    )
     spins = "CAST" in form.modifiers  # part of a loop: it may have to be retried
     operation = "add" if counts_up and named == "inc" else named
     if operation is None:
@@ -139,7 +122,6 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
         for slot in written if answer is None else [*written, answer]:
             machine.write(slot, poison, active)
 
-    kind = "atomic" if returns else "reduction"
     # Also for PTX: other types have no instruction of their own on shared memory.
     loops = spins or (operation not in ("exch", "cas") and shape not in WORDS)
     if space == "shared":
@@ -149,3 +131,13 @@ def atomic(form: Form, binder: Binder, returns: bool) -> Run:
     own = "atomic_cas" if operation == "cas" else "atomic"
     generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade", own)
     return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic=generic)
+
+
+for _name, _touched in _ATOMICS.items():
+    opcode(
+        _name,
+        results="P?R" if _touched[0] == "atomic" else "",
+        widths=_atomic_widths,
+        effect=Effect.MEMORY,
+        touches=(_touched,),
+    )(build_atomic)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.double import pairs
+from memsim.isa.functions import FUNCTIONS
 from memsim.isa.op import Form
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, sources
@@ -19,16 +20,8 @@ from memsim.isa.registry import Compute, Unsupported, known, opcode
 from memsim.isa.single import ROUNDING, finish, mode_of, wide
 from memsim.state.rounding import Array
 
-_WORK: dict[str, Callable[..., Array]] = {
-    "DIV": np.divide,
-    "RCP": lambda a: 1.0 / a,
-    "SQRT": np.sqrt,
-    "RSQ": lambda a: 1.0 / np.sqrt(a),
-    "EX2": np.exp2,
-    "LG2": np.log2,
-    "SIN": np.sin,
-    "COS": np.cos,
-}
+#: As of MUFU, but angles are in radians.
+_WORK: dict[str, Callable[..., Array]] = {**FUNCTIONS, "DIV": np.divide, "SIN": np.sin, "COS": np.cos}
 
 
 @opcode("FDIV", "FRCP", "FSQRT", "FRSQ", "FEX2", "FLG2", "FSIN", "FCOS")

@@ -39,7 +39,7 @@ def _turns(quarter: int) -> Callable[[Array], Array]:
 
 
 #: In float64; the argument of SIN and COS is in full turns.
-_FUNCTIONS: dict[str, Callable[[Array], Array]] = {
+FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "RCP": lambda x: 1.0 / x,
     "RSQ": lambda x: 1.0 / np.sqrt(x),
     "SQRT": np.sqrt,
@@ -74,9 +74,9 @@ def build_function(form: Form, binder: Binder) -> Compute:
     name, *rest = form.modifiers
     if name in ("RCP64H", "RSQ64H") and not rest:
         return high_of_double(form, binder)
-    if name not in _FUNCTIONS:
+    if name not in FUNCTIONS:
         raise Unsupported(form.name)
-    function = _FUNCTIONS[name]
+    function = FUNCTIONS[name]
     if rest in (["F16"], ["BF16"]) and name in ("EX2", "TANH"):
         return of_half(form, binder, function)
     if set(rest) - {"FTZ"}:
