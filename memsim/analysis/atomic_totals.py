@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memsim.analysis.counts import SiteCounts
-from memsim.model.remote import global_atomic_access, is_same_anywhere
+from memsim.model.remote import cost_anywhere, is_same_anywhere
 from memsim.trace.trace import AccessSite, Trace
 
 METRIC = "l1tex__t_{}_pipe_lsu_mem_global_op_{}.sum"
@@ -61,7 +61,9 @@ def _is_complete(trace: Trace, rows: Sequence[SiteCounts], op: str) -> bool:
 
 
 class _Cost(NamedTuple):
-    """The counts of a site. sure: whether they are the same wherever the array lies."""
+    """The counts of a site. sure: whether they are the same wherever the array lies; else without sectors and
+    lines.
+    """
 
     requests: int
     sectors: int
@@ -72,9 +74,11 @@ class _Cost(NamedTuple):
 def _cost(trace: Trace, number: int) -> _Cost:
     site, rows = trace.sites[number], trace.site == number
     addresses, active, times = trace.addresses[rows], trace.active[rows], trace.count[rows]
-    cost = global_atomic_access(addresses, site.width, passes_of(site), active)
     sure = bool(is_same_anywhere(addresses, site.width, active).all())
-    return _Cost(int(times @ active.any(axis=1)), int(times @ cost.sectors), int(times @ cost.lines), sure)
+    if not sure:
+        return _Cost(int(times @ active.any(axis=1)), 0, 0, sure)
+    sectors, lines = cost_anywhere(addresses, site.width, passes_of(site), active)
+    return _Cost(int(times @ active.any(axis=1)), int(times @ sectors), int(times @ lines), sure)
 
 
 def passes_of(site: AccessSite) -> int:

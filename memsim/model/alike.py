@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from memsim.model.constant import constant_access
 from memsim.model.cp_async import is_certain, overlaps
 from memsim.model.local import local_access
 from memsim.model.operations import operation
-from memsim.model.remote import global_atomic_access, is_same_anywhere
+from memsim.model.remote import cost_anywhere, is_same_anywhere
 from memsim.model.shared import shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
 
@@ -67,10 +68,7 @@ def alike(
         cost = global_cost(*request)
         columns += [cost.sectors, cost.lines, cost.ideal_sectors]
         if space == "global" and asked.verb == "update" and not asked.engine:
-            columns.append(is_same_anywhere(addresses, width, active))
-            for passes in (1, 2):
-                atomics = global_atomic_access(addresses, width, passes, active, arch)
-                columns += [atomics.sectors, atomics.lines]
+            columns += _atomics(addresses, width, active)
     elif asked.is_counted:
         own = shared_cost(*request)
         columns += [own.wavefronts, own.conflicts, own.ways, own.ideal]
@@ -83,6 +81,17 @@ def alike(
     if space == "shared" and asked.is_copy and asked.is_counted:
         columns.append(is_certain(partner, width, active, read, arch))
     return _packed(columns)
+
+
+def _atomics(addresses: np.ndarray, width: int, active: np.ndarray) -> Iterator[np.ndarray]:
+    """What totals of global atomics depend on: of requests that have the same ones anywhere, these."""
+    sure = is_same_anywhere(addresses, width, active)
+    yield sure
+    for passes in (1, 2):
+        for counts in cost_anywhere(addresses[sure], width, passes, active[sure]):
+            column = np.zeros(len(sure), np.int64)
+            column[sure] = counts
+            yield column
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
 from memsim.arch.units import LINE, SECTOR, WARP
-from memsim.model.checked_requests import CheckedRequests, check_requests
+from memsim.model.checked_requests import CheckedRequests, check_requests, fill_idle
 from memsim.model.coalescing import GlobalCost
 from memsim.model.operations import operation
 
@@ -70,8 +70,30 @@ def _cost(requests: CheckedRequests, start: int, passes: int) -> GlobalCost:
 
 def is_same_anywhere(addresses: np.ndarray, width: int, active: np.ndarray) -> np.ndarray:
     """Whether banks make no difference to requests [n, 32], bool [n]: no place occurs in two lines."""
-    same_place = _same(addresses % LINE // width, active)
-    found: np.ndarray = (~active | (same_place == _same(addresses // width, active))).all(axis=1)
+    asked = fill_idle(addresses, active) // width
+    found: np.ndarray = _different(asked) == _different(asked % (LINE // width))
+    return found
+
+
+def cost_anywhere(
+    addresses: np.ndarray, width: int, passes: int, active: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """(sectors, lines) of requests [n, 32] that are the same anywhere, int64 [n]: as `global_atomic_access`.
+
+    Lanes at one address take turns, and those of one line whose turn it is are served together.
+    """
+    turns = np.bitwise_count(_earlier(addresses, active)).astype(np.int64)
+    found = []
+    for size in (SECTOR, LINE // passes):
+        keys = fill_idle(addresses // size * WARP + turns, active)
+        found.append(np.where(active.any(axis=1), _different(keys) + 1, 0))
+    return found[0], found[1]
+
+
+def _different(values: np.ndarray) -> np.ndarray:
+    """How many different values each row has, less one."""
+    in_order = np.sort(values, axis=1)
+    found: np.ndarray = np.count_nonzero(in_order[:, 1:] != in_order[:, :-1], axis=1)
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.model.remote import global_atomic_access, is_same_anywhere, remote_access
+from memsim.model.remote import cost_anywhere, global_atomic_access, is_same_anywhere, remote_access
 from tests.validate.conftest import H200, TRACES
 
 FILE = np.load(TRACES / H200 / "atomics.npz")
@@ -37,6 +37,9 @@ def test_where_no_place_is_in_two_lines_counts_do_not_depend_on_the_array(kernel
     equal = ((expected * TIMES[:, None]).sum(axis=1) == counters).all(axis=1)
     sure = is_same_anywhere(places.reshape(-1, 32), width, active.reshape(-1, 32)).reshape(6, 3).all(axis=1)
     assert sure.sum() == 5 and np.array_equal(equal, sure)  # the array starts where no program can know
+    sectors, lines = cost_anywhere(places[sure].reshape(-1, 32), width, passes, active[sure].reshape(-1, 32))
+    assert np.array_equal(sectors, cost.sectors[sure].reshape(-1))
+    assert np.array_equal(lines, cost.lines[sure].reshape(-1))
 
 
 def test_every_kind_of_atomic_is_there() -> None:
