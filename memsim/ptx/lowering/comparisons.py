@@ -23,15 +23,9 @@ _ORDERS = {
 }
 
 
-def compare_floats(
-    asm: Assembler,
-    instruction: PtxInstruction,
-    to: Predicate,
-    other: Predicate,
-    rest: tuple[str, ...],
-    kind: str,
-) -> None:
+def compare_floats(asm: Assembler, to: Predicate, other: Predicate, rest: tuple[str, ...], kind: str) -> None:
     """A floating-point comparison combined with a predicate, and optionally its inverse."""
+    instruction = asm.source
     how = _ORDERS.get(instruction.modifiers[0])
     if how is None:
         raise NotLowered(instruction.name)
@@ -57,21 +51,15 @@ def lower_compare(asm: Assembler, instruction: PtxInstruction) -> None:
     first = instruction.operands[0]
     both = (first.first, first.second) if isinstance(first, ptx.PtxPair) else (first, None)
     to = [PT if one is None else asm.target_predicate(one) for one in both]
-    compare(asm, instruction, to[0], to[1], instruction.modifiers[1:], instruction.modifiers[-1])
+    compare(asm, to[0], to[1], instruction.modifiers[1:], instruction.modifiers[-1])
 
 
-def compare(
-    asm: Assembler,
-    instruction: PtxInstruction,
-    to: Predicate,
-    other: Predicate,
-    rest: tuple[str, ...],
-    kind: str,
-) -> None:
+def compare(asm: Assembler, to: Predicate, other: Predicate, rest: tuple[str, ...], kind: str) -> None:
     """A comparison combined with a predicate, and optionally its inverse."""
     if is_float(kind):
-        compare_floats(asm, instruction, to, other, rest, kind)
+        compare_floats(asm, to, other, rest, kind)
         return
+    instruction = asm.source
     relation = instruction.modifiers[0]
     a, b, *added = instruction.operands[1:]
     join = joined(instruction, rest, kind)
@@ -106,7 +94,7 @@ def lower_set(asm: Assembler, instruction: PtxInstruction) -> None:
     if yes is None or kind.endswith("x2"):
         raise NotLowered(instruction.name)
     holds = asm.temporary_predicate()
-    compare(asm, instruction, holds, PT, rest, kind)
+    compare(asm, holds, PT, rest, kind)
     asm.emit("SEL", asm.target(instruction.operands[0]), yes, RZ, holds)
 
 

@@ -31,13 +31,13 @@ def lower_convert(asm: Assembler, instruction: PtxInstruction) -> None:
     if target in ("f16x2", "bf16x2"):
         lower_pack(asm, instruction, mode, rest)
     elif to_int and from_int:
-        integers(asm, to, sources[0], target, source, rest, instruction)
+        integers(asm, to, sources[0], target, source, rest)
     elif to_int and source in _FLOATS and mode in _INTEGRAL and not rest - {"ftz"}:
         to_integer(asm, to, sources[0], target, source, _INTEGRAL[mode] + _flush(rest, source))
     elif from_int and target in _FLOATS and (not mode or mode in MODES) and not rest:
         from_integer(asm, to, sources[0], target, source, MODES.get(mode, ""))
     elif target in _FLOATS and source in _FLOATS:
-        floats(asm, to, sources[0], target, source, mode, rest, instruction)
+        floats(asm, to, sources[0], target, source, mode, rest)
     else:
         raise NotLowered(instruction.name)
 
@@ -47,17 +47,11 @@ def _flush(rest: set[str], source: str) -> str:
 
 
 def integers(
-    asm: Assembler,
-    to: ptx.Operand,
-    a: ptx.Operand,
-    target: str,
-    source: str,
-    rest: set[str],
-    instruction: PtxInstruction,
+    asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str, rest: set[str]
 ) -> None:
     """Read with the source's width and sign, truncate to the target's width, extend to the register's."""
     if rest - {"sat"}:
-        raise NotLowered(instruction.name)
+        raise NotLowered(asm.source.name)
     if rest:
         clamp(asm, to, a, target, source)
         return
@@ -144,23 +138,16 @@ def from_integer(asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, s
 
 
 def floats(
-    asm: Assembler,
-    to: ptx.Operand,
-    a: ptx.Operand,
-    target: str,
-    source: str,
-    mode: str,
-    rest: set[str],
-    instruction: PtxInstruction,
+    asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str, mode: str, rest: set[str]
 ) -> None:
     """Between floating-point types, or to an integral value of the same type."""
     value = read(asm, a, source)
     flush = _flush(rest, source)
     if rest - {"ftz", "sat"} or mode == "rna":
-        raise NotLowered(instruction.name)
+        raise NotLowered(asm.source.name)
     if "sat" in rest:
         if (target, source) != ("f32", "f32") or mode:
-            raise NotLowered(instruction.name)
+            raise NotLowered(asm.source.name)
         asm.emit(f"FADD.SAT{flush}", asm.target(to), value, Register(None, negated=True))
     elif target == source and mode in _INTEGRAL:
         asm.emit(f"FRND.{_FLOATS[target]}{_INTEGRAL[mode]}{flush}", asm.target(to), value)
@@ -169,7 +156,7 @@ def floats(
         or (flush and target != "f32" and mode not in ("", "rn"))
         or ("ftz" in rest and target == "f32" and source == "f64")
     ):
-        raise NotLowered(instruction.name)
+        raise NotLowered(asm.source.name)
     else:
         asm.emit(
             f"F2F.{_FLOATS[target]}.{_FLOATS[source]}{MODES.get(mode, '')}{flush}", asm.target(to), value
