@@ -38,9 +38,10 @@ static_assert(VEC == 4 || (BN % 32 == 0 && BK % B_LINES == 0), "the B tile canno
 
 constexpr int A_FLOATS = A_LINE * BK, B_FLOATS = BK * BN, FLOATS = STAGES * (A_FLOATS + B_FLOATS);
 constexpr int ROWS = TM / SLICES;  // of its sums that a thread stores
-constexpr int C_SHIFT = LX == 4 ? 8 : 16;  // of a line of C in shared memory, so that pieces of several lines are clean
+// Of C in shared memory, the lines of a warp: they are shifted so that pieces of several lines are clean.
+constexpr int C_WIDTH = LX * TN, C_LINE = C_WIDTH + (LX == 4 ? 8 : 16);
 static_assert(TM % SLICES == 0 && (SLICES - 1) * WARPS * 32 * ROWS * TN <= FLOATS, "there is no room for sums");
-static_assert(VEC == 4 || SLICES * WM * LY * (BN + C_SHIFT) <= FLOATS, "there is no room for lines of C");
+static_assert(VEC == 4 || (C_WIDTH % 32 == 0 && WARPS * SLICES * LY * C_LINE <= FLOATS), "there is no room for lines of C");
 
 #define LOAD4(x) (*reinterpret_cast<const float4 *>(&(x)))
 #define STORE4(x) (*reinterpret_cast<float4 *>(&(x)))
@@ -272,28 +273,34 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
         return;
     }
 
-    // Rows of C begin anywhere: they go through shared memory, one of each thread at a time, so that a warp stores 32
-    // floats on end.
-    constexpr int C_LINE = BN + C_SHIFT;
+    // Rows of C begin anywhere: those of a warp go through its own lines of shared memory, one of each thread at a
+    // time, so that it stores 32 floats on end.
+    float *const mine = memory + tid / 32 * (LY * C_LINE), *const write = mine + y * C_LINE + x * 4;
+    const int row = block_m + warp % WM * (LY * TM) + slice * ROWS / 4 * (4 * LY) + slice * ROWS % 4;
+    const int col = block_n + warp / WM * C_WIDTH + lane;
+    const int rows = M - row, cols = N - col;
+    float *const to = part + (size_t)row * N + col;
+    const size_t four_rows = (size_t)4 * N;
+    __syncthreads();
 #pragma unroll
     for (int i = 0; i < ROWS; ++i) {
-        __syncthreads();
-        float *const line = memory + ((slice * WM + warp % WM) * LY + y) * C_LINE + n;
+        const int down = i / 4 * (4 * LY) + i % 4;
+        auto each = [&](auto &&act) {  // of the floats that this thread stores: its place in C, and in shared memory
+            float *its = to + (size_t)down * N, *c = mine + lane;
+#pragma unroll
+            for (int line = 0; line < LY; ++line, its += four_rows, c += C_LINE) {
+#pragma unroll
+                for (int right = 0; right < C_WIDTH; right += 32)
+                    if (down + 4 * line < rows && right < cols) act(its[right], c[right]);
+            }
+        };
+        if (i > 0) __syncwarp();
 #pragma unroll
         for (int j = 0; j < TN; j += 4)
-            STORE4(line[LX * j]) = {alpha * kept[i][j + 0], alpha * kept[i][j + 1],  //
-                                    alpha * kept[i][j + 2], alpha * kept[i][j + 3]};
-        __syncthreads();
-#pragma unroll
-        for (int at = 0; at < TN; ++at) {
-            const int chunk = at * (THREADS / 32) + tid / 32;
-            const int its = chunk / (BN / 32), col = chunk % (BN / 32) * 32 + lane;
-            const int mine = its / (WM * LY) * ROWS + i, its_m = its / LY % WM * (LY * TM) + its % LY * 4;
-            const int row = block_m + its_m + mine / 4 * (4 * LY) + mine % 4;
-            if (row >= M || block_n + col >= N) continue;
-            float *const to = part + (size_t)row * N + block_n + col;
-            const float c = memory[its * C_LINE + col];
-            to[0] = beta != 0.0f ? c + beta * to[0] : c;
-        }
+            STORE4(write[LX * j]) = {alpha * kept[i][j + 0], alpha * kept[i][j + 1],  //
+                                     alpha * kept[i][j + 2], alpha * kept[i][j + 3]};
+        __syncwarp();
+        if (beta != 0.0f) each([&](float &its, float &c) { c += beta * its; });
+        each([](float &its, float &c) { its = c; });
     }
 }
