@@ -43,18 +43,31 @@ constexpr int C_WIDTH = LX * TN, C_LINE = C_WIDTH + (LX == 4 ? 8 : 16);
 static_assert(TM % SLICES == 0 && (SLICES - 1) * WARPS * 32 * ROWS * TN <= FLOATS, "there is no room for sums");
 static_assert(VEC == 4 || (C_WIDTH % 32 == 0 && WARPS * SLICES * LY * C_LINE <= FLOATS), "there is no room for lines of C");
 
+template <bool VALUE> struct Constant { constexpr operator bool() const { return VALUE; } };
+using First = Constant<true>;
+using Other = Constant<false>;
+
 #define LOAD4(x) (*reinterpret_cast<const float4 *>(&(x)))
 #define STORE4(x) (*reinterpret_cast<float4 *>(&(x)))
 
-__device__ void copy16(unsigned to, const float *from)
+// Copies of 4 and of 16 bytes. What is not `inside` of the matrix is not read: if ZEROS, there are zeros instead.
+template <bool ZEROS> __device__ void copy4(unsigned to, const float *from, bool inside)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
+    if constexpr (ZEROS)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                     : : "r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
+    else
+        asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], 4; }"
+                     : : "r"(to), "l"(from), "r"((int)inside) : "memory");
 }
 
-__device__ void copy4(unsigned to, const float *from, bool inside)
+template <bool ZEROS> __device__ void copy16(unsigned to, const float *from, bool inside)
 {
-    asm volatile("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p cp.async.ca.shared.global [%0], [%1], 4; }"
-                 : : "r"(to), "l"(from), "r"((int)inside) : "memory");
+    if constexpr (ZEROS)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                     : : "r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
+    else if (inside)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(from) : "memory");
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -73,76 +86,58 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
     const int m = warp % WM * (LY * TM) + y * 4;
     const int n = warp / WM * (LX * TN) + x * 4;
 
-    // Which lines of A and B the block has. If they do not fill its tiles, it is the first one that is not full.
+    // Which lines of A and B the block has. If they do not fill its tiles, it is the first one that is not full: it
+    // begins with `skipped` lines of zeros.
     const int units = (K + UNIT - 1) / UNIT, missing = units * UNIT - K;
     const int fewest = units / gridDim.z, more = units % gridDim.z;  // the first `more` blocks have one unit more
     const int before = blockIdx.z * fewest + min(blockIdx.z, more);
     const int k_begin = max(0, before * UNIT - missing);
     const int lines = max(0, (before + fewest + (blockIdx.z < more)) * UNIT - missing) - k_begin;
-    const int tiles = max(1, (lines + BK - 1) / BK), first = lines - (tiles - 1) * BK;
+    const int tiles = max(1, (lines + BK - 1) / BK), skipped = tiles * BK - lines;
 
-    // What it brings. A row or a column outside of the matrix is the last one again, or is left as it is: what is made
-    // of it is not stored. Of the first tile only the lines that there are; the others are zero.
+    // What it brings. A row or a column outside of the matrix is the last one again, or zeros: what is made of it is
+    // not stored.
     const int a_k = tid % GROUPS, a_m = tid / GROUPS;
     const float *from_a[A_LOADS];
 #pragma unroll
     for (int i = 0; i < A_LOADS; ++i)
-        from_a[i] = A + (size_t)min(block_m + a_m + i * A_ROWS, M - 1) * K + k_begin + a_k;
+        from_a[i] = A + (ptrdiff_t)min(block_m + a_m + i * A_ROWS, M - 1) * K + (k_begin - skipped + a_k);
     const int b_line = VEC == 4 ? 0 : tid / 32;
-    const float *from_b = B + (size_t)(k_begin + b_line) * N + (VEC == 4 ? 0 : block_n + lane);
+    const float *from_b = B + (ptrdiff_t)(k_begin - skipped + b_line) * N + (VEC == 4 ? 0 : block_n + lane);
     const unsigned first_a = __cvta_generic_to_shared(s_a + a_k * A_LINE + a_m);
     const unsigned first_b = __cvta_generic_to_shared(s_b + (VEC == 4 ? tid * 4 : b_line * BN + lane));
 
-    float a[A_LOADS][4];  // of the first tile: only its lines of A go through registers
-    auto fetch_a = [&] {
-#pragma unroll
-        for (int i = 0; i < A_LOADS; ++i) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) a[i][e] = a_k + GROUPS * e < first ? from_a[i][GROUPS * e] : 0.0f;
-        }
-    };
-    auto store_a = [&] {
-#pragma unroll
-        for (int i = 0; i < A_LOADS; ++i) {
-#pragma unroll
-            for (int e = 0; e < 4; ++e) s_a[(a_k + GROUPS * e) * A_LINE + a_m + i * A_ROWS] = a[i][e];
-        }
-    };
-    // A share of the copies of a tile, if there is one; of B only so many lines.
-    auto copy_a = [&](unsigned to, bool real, int share, int shares) {
+    // A share of the copies of a tile, if there is one. The first tile has zeros in its first lines.
+    auto copy_a = [&](auto first, unsigned to, bool real, int share, int shares) {
 #pragma unroll
         for (int i = A_LOADS * share / shares; i < A_LOADS * (share + 1) / shares; ++i) {
 #pragma unroll
             for (int e = 0; e < 4; ++e)
-                copy4(to + 4 * (GROUPS * e * A_LINE + i * A_ROWS), from_a[i] + GROUPS * e, real);
+                copy4<first>(to + 4 * (GROUPS * e * A_LINE + i * A_ROWS), from_a[i] + GROUPS * e,
+                             real && (!first || a_k + GROUPS * e >= skipped));
         }
     };
-    auto copy_b = [&](unsigned to, bool real, int share, int shares, int lines = BK) {
+    auto copy_b = [&](auto first, unsigned to, bool real, int share, int shares) {
 #pragma unroll
         for (int i = B_COPIES * share / shares; i < B_COPIES * (share + 1) / shares; ++i) {
             if constexpr (VEC == 4) {
                 const int at = tid + i * THREADS, line = at / B_LINE, col = at % B_LINE * 4;
                 if (B_LINE * BK % THREADS != 0 && at >= B_LINE * BK) break;
-                const float *const from = from_b + line * N + min(block_n + col, N - 4);
-                if (real && (lines == BK || line < lines)) copy16(to + i * THREADS * 16, from);
+                copy16<first>(to + i * THREADS * 16, from_b + line * N + min(block_n + col, N - 4),
+                              real && (!first || line >= skipped));
             } else {
 #pragma unroll
                 for (int col = 0; col < BN; col += 32)
-                    copy4(to + 4 * (i * B_LINES * BN + col), from_b + col,
-                          real && (lines == BK || b_line + i * B_LINES < lines) && block_n + lane + col < N);
+                    copy4<first>(to + 4 * (i * B_LINES * BN + col), from_b + col,
+                                 real && (!first || b_line + i * B_LINES >= skipped) && block_n + lane + col < N);
                 from_b += (size_t)B_LINES * N;
             }
         }
     };
-    auto clear_b = [&] {  // the lines of the first tile that there are not
+    auto advance = [&] {
 #pragma unroll
-        for (int at = tid; at < B_FLOATS; at += THREADS)
-            if (at / BN >= first) s_b[at] = 0.0f;
-    };
-    auto advance = [&](int lines) {
-#pragma unroll
-        for (int i = 0; i < A_LOADS; ++i) from_a[i] += lines;
-        if (VEC == 4) from_b += (size_t)lines * N;  // else the copies have done it
+        for (int i = 0; i < A_LOADS; ++i) from_a[i] += BK;
+        if (VEC == 4) from_b += (size_t)BK * N;  // else the copies have done it
     };
     auto commit = [] { asm volatile("cp.async.commit_group;" : : : "memory"); };
     auto arrive = [&] {  // the next tile is there; STAGES - 2 others may be on their way
@@ -172,19 +167,16 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
         }
     };
 
-    fetch_a();
-    copy_b(first_b, true, 0, 1, first);
-    clear_b();
-    store_a();
+    copy_a(First{}, first_a, true, 0, 1);
+    copy_b(First{}, first_b, true, 0, 1);
+    advance();
     commit();
-    if (VEC == 1) from_b -= (size_t)BK * N - (size_t)first * N;
-    advance(first);
 #pragma unroll
     for (int stage = 1; stage < STAGES - 1; ++stage) {
         if (stage < tiles) {
-            copy_a(first_a + stage * (A_FLOATS * 4), true, 0, 1);
-            copy_b(first_b + stage * (B_FLOATS * 4), true, 0, 1);
-            advance(BK);
+            copy_a(Other{}, first_a + stage * (A_FLOATS * 4), true, 0, 1);
+            copy_b(Other{}, first_b + stage * (B_FLOATS * 4), true, 0, 1);
+            advance();
         }
         commit();
     }
@@ -200,11 +192,11 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
         const unsigned to_a = first_a + empty * (A_FLOATS * 4), to_b = first_b + empty * (B_FLOATS * 4);
 #pragma unroll
         for (int k = 0; k < STEP; ++k) {
-            if (k < SPREAD) copy_a(to_a, is_one, k, SPREAD);
-            if (k < SPREAD && VEC == 1) copy_b(to_b, is_one, k, SPREAD);
-            if (k == COPY && VEC == 4) copy_b(to_b, is_one, 0, 1);
+            if (k < SPREAD) copy_a(Other{}, to_a, is_one, k, SPREAD);
+            if (k < SPREAD && VEC == 1) copy_b(Other{}, to_b, is_one, k, SPREAD);
+            if (k == COPY && VEC == 4) copy_b(Other{}, to_b, is_one, 0, 1);
             if (k == SPREAD - 1) commit();
-            if (k == STEP - 2) advance(BK);
+            if (k == STEP - 2) advance();
             if (k == STEP - 1) {
                 arrive();
                 buffer = next(buffer);
