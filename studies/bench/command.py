@@ -47,7 +47,7 @@ def bench(
     """Sets how fast KERNELs are beside cuBLAS and beside what memsim predicts for them.
 
     Without KERNEL it is every SGEMM of the catalogue that takes the sizes. Without --live it shows the newest
-    recording. With --live it checks every product against cuBLAS and times the kernels and cuBLAS (float32,
+    recording. With --live it checks every product against float64 and times the kernels and cuBLAS (float32,
     no TF32) by CUDA events in the same run; that needs a GPU, CuPy and cuBLAS.
 
     Exit code 1 if a kernel computes something wrong.

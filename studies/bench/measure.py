@@ -4,8 +4,8 @@ Times are CUDA events' around each of some launches in a row, on random inputs; 
 come. Short launches are timed in groups, queued behind others that keep the GPU busy meanwhile: else Python,
 which launches them, and not the GPU would be what takes the time. cuBLAS is timed before and after each
 kernel, so that it meets the clocks that the kernel met: a hot GPU is slower at the end than at the start.
-Before a kernel is timed, its product of small integers has to be cuBLAS's: float32 sums of those have no
-rounding, in whatever order, so that equal means equal.
+Before a kernel is timed, its product of small integers has to be the one computed in float64: float32 sums of
+those have no rounding, in whatever order, so that equal means equal.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def measure_speed(plan: Mapping[Size, Sequence[Entry]], progress: Progress = Non
         timings += [Timing(CUBLAS, size, sum(cublas_times, ())), *kernels]
     if wrong:
         raise MemsimError(
-            f"computed on this GPU, the product is not cuBLAS's: {', '.join(wrong)}",
+            f"computed on this GPU, the product is not that in float64: {', '.join(wrong)}",
             hint="nothing was recorded; the speed of a wrong kernel says nothing",
             exit_code=WRONG,
         )
@@ -129,17 +129,17 @@ class _Bench:
             self._random = make_arrays(cupy, entry.job(size, SEED))
             self._random["C"] = cupy.empty_like(cupy.asarray(np.empty(size[:2], np.float32)))
             self._exact = {name: cupy.asarray(array) for name, array in small_integers(size).items()}
-            self._expected = cupy.empty_like(self._exact["C"])
-            self._multiply(self._exact, self._expected)
-
-    def _multiply(self, arrays: Mapping[str, Any], out: Any) -> None:
-        self._cublas.product(arrays["A"], arrays["B"], out)
+            a, b = (self._exact[name].astype(np.float64) for name in "AB")
+            self._expected = (a @ b).astype(np.float32)
 
     def time_cublas(self) -> tuple[float, ...]:
         """Milliseconds of cuBLAS's launches."""
         with refusals(self._cupy, CUBLAS, self._size):
             return time_launches(
-                self._cupy, lambda: self._multiply(self._random, self._random["C"]), BESIDE_MS, self._busy
+                self._cupy,
+                lambda: self._cublas.product(self._random["A"], self._random["B"], self._random["C"]),
+                BESIDE_MS,
+                self._busy,
             )
 
     def time_kernel(self, pieces: Sequence[Piece]) -> tuple[float, ...] | None:

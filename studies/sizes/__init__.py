@@ -11,6 +11,7 @@ from random import Random
 
 DISPATCHER = "sgemm"
 FOLDER = "sizes"  # of the recordings, below that of the GPU
+GPU = "NVIDIA H200"  # on which the paces of the tiles were measured
 CUBES = tuple((extent,) * 3 for extent in (512, 1024, 1536, 2048, 3072, 4096, 6144, 8192))
 OTHERS = (
     *((1000, 1000, 1000), (2560, 2560, 2560), (4000, 2000, 1000)),

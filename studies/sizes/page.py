@@ -3,83 +3,114 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from math import exp, log
+from statistics import fmean
 
-from memsim.data import data_folder
 from studies.bench import report
 from studies.bench.page import table_row
-from studies.bench.recording import CUBLAS, BenchRecording, Timing, load_bench
+from studies.bench.recording import CUBLAS, BenchRecording, Timing
 from studies.bench.table import speed_of
-from studies.sizes import FOLDER
+from studies.sizes import GPU, HELD_OUT, SEEN, SIZES
 from studies.sizes.bounds import Limit, kept
+from studies.sizes.recordings import recordings, slower, timings_at
 
 HEADS = ("M x N x K", "kernel", "parts of K", "TFLOP/s", f"of {CUBLAS}", "at least", "of that", "bound by")
-
-
-def recordings(traces: Path | None = None) -> list[BenchRecording]:
-    """The newest of each GPU, by the GPU's name."""
-    found: dict[str, BenchRecording] = {}
-    for path in sorted((traces or data_folder("traces")).glob(f"*/{FOLDER}/*.json")):
-        recording = load_bench(path)
-        gpu = recording.device.slug
-        if gpu not in found or found[gpu].date < recording.date:
-            found[gpu] = recording
-    return [found[gpu] for gpu in sorted(found)]
+SETS = {
+    "listed above": SIZES,
+    "random, also measured while tiles were chosen": SEEN,
+    "random, held out": HELD_OUT,
+}
+SHARES = (1.0, 0.95, 0.9)  # of cuBLAS's speed
 
 
 def table() -> str:
-    """A row for each size: what was picked, how fast it was, and its bound."""
-    parts = []
-    for recording in recordings():
-        limits = kept()
-        lines = [
-            table_row(HEADS),
-            "|---|---|---:|---:|---:|---:|---:|---|",
-            *(_row(recording, timing, limits[timing.size]) for timing in _picked(recording)),
-        ]
-        note = (
-            f"\n*At least*: microseconds by memsim's bound, at {recording.max_clock_mhz} MHz; "
-            f"*of that*: the measured time as a multiple of it. Recorded on {report.made_with(recording)}.\n"
-        )
-        parts.append("\n".join(lines) + "\n" + note)
-    return "\n".join(parts)
+    """A row for each listed size: what was picked, how fast it was, its bound; the shares on other GPUs."""
+    found = recordings()
+    (recording,) = (each for each in found if each.device.gpu == GPU)
+    others = [each for each in found if each is not recording]
+    shares = [{t.size: speed_of(t).of_cublas for t in timings_at(each, SIZES)} for each in others]
+    limits = kept()
+    lines = [
+        table_row([*HEADS, *(f"of {CUBLAS} on {each.device.gpu}" for each in others)]),
+        "|---|---|---:|---:|---:|---:|---:|---|" + "---:|" * len(others),
+        *(
+            table_row(
+                [
+                    *_cells(recording, timing, limits[timing.size]),
+                    *(report.percent(share[timing.size]) for share in shares),
+                ]
+            )
+            for timing in timings_at(recording, SIZES)
+        ),
+    ]
+    made = "".join(f" Recorded on {report.made_with(each)}." for each in (recording, *others))
+    note = (
+        f"\n*At least*: microseconds by memsim's bound, at {recording.max_clock_mhz} MHz; "
+        f"*of that*: the measured time as a multiple of it.{made}\n"
+    )
+    return "\n".join(lines) + "\n" + note
 
 
 def shortfall() -> str:
-    """Where it is slower than cuBLAS, by how much, and what is next."""
+    """Where it is slower than cuBLAS at sizes that are listed, by how much, and what is next."""
     sentences = []
     for recording in recordings():
-        slower = [timing for timing in _picked(recording) if speed_of(timing).of_cublas < 1.0]
-        total = len(_picked(recording))
+        slow = slower(recording, SIZES)
+        total = len(timings_at(recording, SIZES))
         sentences.append(
-            f"On {recording.device.gpu} it is at least as fast as {CUBLAS} at {total - len(slower)} of "
+            f"On {recording.device.gpu} it is at least as fast as {CUBLAS} at {total - len(slow)} of "
             f"{total} sizes."
         )
-        sentences += [_next(recording, timing) for timing in slower]
+        sentences += [_next(recording, timing) for timing in slow]
     return "\n".join(sentences) + "\n"
 
 
-def _picked(recording: BenchRecording) -> list[Timing]:
-    return [timing for timing in recording.timings if timing.kernel != CUBLAS]
+def beyond() -> str:
+    """How many sizes of each set are how fast, and the slowest with its bound."""
+    lines = [
+        table_row(
+            ["GPU", "sizes", "", *(f"at least {100 * share:.0f} %" for share in SHARES), "mean", "slowest"]
+        ),
+        "|---|---|---:|" + "---:|" * (len(SHARES) + 1) + "---|",
+    ]
+    worst = []
+    for recording in recordings():
+        for name, sizes in SETS.items():
+            timings = timings_at(recording, sizes)
+            speeds = [speed_of(timing).of_cublas for timing in timings]
+            lowest = min(timings, key=lambda timing: speed_of(timing).of_cublas)
+            lines.append(
+                table_row(
+                    [
+                        recording.device.gpu,
+                        name,
+                        str(len(speeds)),
+                        *(str(sum(speed >= share for speed in speeds)) for share in SHARES),
+                        report.percent(exp(fmean(map(log, speeds)))),
+                        f"{report.named(lowest.size)}: {report.percent(min(speeds))}",
+                    ]
+                )
+            )
+            if sizes is not SIZES and min(speeds) < 1.0:
+                worst.append(f"{_next(recording, lowest)} ({recording.device.gpu})")
+    return "\n".join([*lines, *(["", *dict.fromkeys(worst)] if worst else [])]) + "\n"
 
 
-def _row(recording: BenchRecording, timing: Timing, limits: Sequence[Limit]) -> str:
+def _cells(recording: BenchRecording, timing: Timing, limits: Sequence[Limit]) -> list[str]:
     speed = speed_of(timing)
     least = microseconds(recording, limits)
     units = limits[0].units
     bound = units[0][0] + "".join(f"; {name} {100 * share:.0f} %" for name, share in units[1:])
-    return table_row(
-        [
-            " x ".join(map(str, timing.size)),
-            f"`{timing.kernel}`" + (f"; `{timing.rest.kernel}`" if timing.rest else ""),
-            _parts(timing),
-            f"{speed.tflops:.1f}",
-            report.percent(speed.of_cublas),
-            f"{least:,.1f}",
-            f"{1000 * speed.median_ms / least:.2f}",
-            bound,
-        ]
-    )
+    return [
+        " x ".join(map(str, timing.size)),
+        f"`{timing.kernel}`" + (f"; `{timing.rest.kernel}`" if timing.rest else ""),
+        _parts(timing),
+        f"{speed.tflops:.1f}",
+        report.percent(speed.of_cublas),
+        f"{least:,.1f}",
+        f"{1000 * speed.median_ms / least:.2f}",
+        bound,
+    ]
 
 
 def _parts(timing: Timing) -> str:
@@ -107,4 +138,4 @@ def microseconds(recording: BenchRecording, limits: Sequence[Limit]) -> float:
     return sum(limit.cycles for limit in limits) / recording.max_clock_mhz
 
 
-PARTS = {"sizes: table": table, "sizes: shortfall": shortfall}
+PARTS = {"sizes: table": table, "sizes: shortfall": shortfall, "sizes: beyond": beyond}
