@@ -97,8 +97,8 @@ class Piece:
 class Dispatcher:
     """The first choice that accepts a size; of those with a pace, the fastest.
 
-    sum: the kernel that adds the parts of K, and its time estimate; without one, K is not split. The other
-    fields and the methods are those of `Spec`.
+    sum: the kernel that adds the parts of K, and its time estimate; without one, K is not split. launch:
+    nanoseconds of a launch besides its waves of blocks. The other fields and the methods are those of `Spec`.
     """
 
     name: str
@@ -108,6 +108,7 @@ class Dispatcher:
     family: Family
     choices: tuple[KernelChoice, ...]
     sum: SumOfParts | None = None
+    launch: float = 0.0
 
     def __repr__(self) -> str:
         return f"<Dispatcher {self.name}: {self.story}>"
@@ -168,7 +169,9 @@ class Dispatcher:
     def _nanoseconds(self, choice: KernelChoice, sizes: Mapping[str, int], parts: int) -> float:
         if choice.pace is None:
             return 0.0
-        taken = choice.pace.nanoseconds(choice.blocks(sizes, parts), sizes[DIVIDED] / parts)
+        units = -(-sizes[DIVIDED] // PART_UNIT)
+        lines = min(sizes[DIVIDED], -(-units // parts) * PART_UNIT)  # of the first part, which has most
+        taken = self.launch + choice.pace.nanoseconds(choice.blocks(sizes, parts), lines)
         if self.sum is None:
             return taken
         floats = prod(sizes[extent] for shape in self.family.outputs.values() for extent in shape)

@@ -7,7 +7,8 @@ Errors name the kernel and the key. That the sources compile is tested elsewhere
 `["N/128", "M/128"]` for ceil(N / 128) by ceil(M / 128) blocks, and `requires` is written `["K % 4 == 0"]`.
 `says`, `options`, `shared_bytes`, `requires`, `scalars` and `textures` may be left out.
 `[dispatchers.NAME]` has the keys of `Dispatcher`, kernels by their names; `choices` is a list of tables with
-`kernel`, and `below`, or `start` and `line` of its `Pace`, if they matter. There need not be any.
+`kernel`, and `below`, or `start` and `line` of its `Pace`, if they matter; `sum` and `launch` may be left out.
+There need not be any dispatchers.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _dispatcher(
     articles: Mapping[str, str],
 ) -> Dispatcher:
     where = f"dispatchers.{name}"
-    _check_keys(path, where, table, needed=DISPATCHER_KEYS, optional={"sum"})
+    _check_keys(path, where, table, needed=DISPATCHER_KEYS, optional={"sum", "launch"})
     _check_names(path, f"{where}.article", [table["article"]], articles)
     _check_names(path, f"{where}.family", [table["family"]], families)
     family = families[table["family"]]
@@ -142,6 +143,7 @@ def _dispatcher(
         family=family,
         choices=tuple(_choice(path, where, row, kernels, family) for row in table["choices"]),
         sum=_sum(path, f"{where}.sum", table["sum"], kernels) if "sum" in table else None,
+        launch=float(table.get("launch", 0.0)),
     )
 
 

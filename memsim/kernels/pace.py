@@ -26,8 +26,8 @@ class Pace:
         """As many blocks as fit the chip at a time."""
         return MULTIPROCESSORS * len(self.line)
 
-    def nanoseconds(self, blocks: int, lines: float) -> float:
-        """Of a launch: in as many waves as needed; the last may not fill the multiprocessors."""
+    def nanoseconds(self, blocks: int, lines: int) -> float:
+        """Of all blocks, in as many waves as needed; the last may not fill the multiprocessors."""
         waves, rest = divmod(-(-blocks // MULTIPROCESSORS), len(self.line))
         full = waves * (self.start + lines * self.line[-1])
         return full + (self.start + lines * self.line[rest - 1] if rest else 0.0)

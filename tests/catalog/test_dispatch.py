@@ -119,7 +119,8 @@ def test_pieces_are_all_rows_and_the_first_fills_complete_waves(size: tuple[int,
 def test_two_pieces_are_the_product() -> None:
     tile = KernelChoice(compiled()["tile_32x32x32_any"], pace=Pace(0.0, (1.0,)))
     adding = SumOfParts(compiled()["sum_of_parts"], Adding(0.0, 1e-3))
-    pieced = replace(sgemm(), choices=(tile,), sum=adding)
+    pieced = replace(sgemm(), choices=(tile,), sum=adding, launch=0.0)
+    assert len(replace(pieced, launch=1e6).pieces((32 * MULTIPROCESSORS + 40, 9, 70))) == 1
     size = (32 * MULTIPROCESSORS + 40, 9, 70)
     first, rest = pieced.pieces(size)
     assert (first.size[0], first.parts) == (32 * MULTIPROCESSORS, 1)
