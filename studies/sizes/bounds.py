@@ -1,6 +1,7 @@
 """Lower bounds of `sgemm`: `python -m studies.sizes.bounds` writes those that the page shows to bounds.json.
 
-Each has a hash of the code that it is of. To work all out takes minutes, and a page is made in seconds.
+Each has a hash of the code that it is of, and is worked out again only if that changed: all of them take
+minutes, and a page is made in seconds.
 """
 
 from __future__ import annotations
@@ -49,6 +50,13 @@ def limits_of(size: Size) -> list[Limit]:
     return found
 
 
+def launched(size: Size) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Kernel, hash of its code and blocks of each launch."""
+    return [
+        (spec.name, digest(spec.ptx()), tuple(spec.job(asked).launch.grid)) for spec, asked in launches(size)
+    ]
+
+
 def kept() -> dict[Size, list[Limit]]:
     """What the file holds."""
     record: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text("utf-8"))
@@ -73,10 +81,13 @@ def needed() -> list[Size]:
 
 def main() -> None:
     """All sizes, one after the other."""
-    record = {}
+    before, record = kept(), {}
     for size in needed():
         name = "x".join(map(str, size))
-        record[name] = [asdict(limit) for limit in limits_of(size)]
+        limits = before.get(size, [])
+        if [(limit.kernel, limit.ptx, limit.grid) for limit in limits] != launched(size):
+            limits = limits_of(size)
+        record[name] = [asdict(limit) for limit in limits]
         print(
             name, ", ".join(f"{row['kernel']}: {row['cycles']:,} cycles" for row in record[name]), flush=True
         )
