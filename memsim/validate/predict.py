@@ -88,8 +88,8 @@ def unreliable(accesses: Iterable[PredictedAccess]) -> frozenset[str]:
     """Figures of an instruction that ncu 2025.3.1 shows wrong: those of some copies with a predicate.
 
     If it is P2 and warps compete, wavefronts, and of `.cg` sectors, are others in each run. If P0 says which
-    lanes of a `.cg` write zeros, its wavefronts are those of a copy in which all of them do. Source:
-    docs/model.md.
+    lanes of a `.cg` write zeros, its wavefronts are those of a copy in which all of them do, and if warps
+    compete, sectors are others in each run. Source: docs/model.md.
     """
     found: set[str] = set()
     for site in (access.site for access in accesses):
@@ -97,7 +97,7 @@ def unreliable(accesses: Iterable[PredictedAccess]) -> frozenset[str]:
         if copy.is_copy and "P2" in (guard_of(site.instruction).lstrip("!"), condition):
             found |= {*FIGURES["shared"], *(FIGURES["global"][:2] if copy.bypass else ())}
         if copy.bypass and condition == "P0":
-            found |= {*FIGURES["shared"]}
+            found |= {*FIGURES["shared"], *FIGURES["global"][:2]}
     return frozenset(found)
 
 

@@ -174,14 +174,14 @@ class _Bench:
             launcher(self._cupy, adding, {summed: parts, "C": arrays["C"]}),
         ]
 
-    def _busy(self) -> None:
-        """Keeps the GPU busy for about a millisecond."""
+    def _busy(self, products: int) -> None:
+        """Keeps the GPU busy for about 0.35 ms per product."""
         if self._filler is None:
             values = np.random.default_rng(SEED).uniform(-1.0, 1.0, (BUSY, BUSY)).astype(np.float32)
             matrix = self._cupy.asarray(values)
             self._filler = matrix, self._cupy.empty_like(matrix)
         matrix, out = self._filler
-        for _ in range(BUSY_PRODUCTS):
+        for _ in range(products):
             self._cublas.product(matrix, matrix, out)
 
 
@@ -197,7 +197,7 @@ def small_integers(size: Size) -> dict[str, np.ndarray]:
 
 
 def time_launches(
-    cupy: Any, launch: Callable[[], None], budget_ms: float, busy: Callable[[], None]
+    cupy: Any, launch: Callable[[], None], budget_ms: float, busy: Callable[[int], None]
 ) -> tuple[float, ...]:
     """GPU milliseconds of each of some launches: as many as fit the budget, or one that is slow.
 
@@ -225,16 +225,24 @@ def _how_many(budget_ms: float, each_ms: float) -> int:
 
 
 def _times(
-    cupy: Any, launch: Callable[[], None], count: int, before: Callable[[], None] | None = None
+    cupy: Any, launch: Callable[[], None], count: int, busy: Callable[[int], None] | None = None
 ) -> tuple[float, ...]:
-    """Nothing waits between launches: the GPU, and not Python, has to be what takes the time."""
+    """Nothing waits between launches: the GPU, and not Python, has to be what takes the time.
+
+    If it is kept busy meanwhile, what it came to before all was queued is timed again, behind more products.
+    """
+    products = BUSY_PRODUCTS
     events = [(cupy.cuda.Event(), cupy.cuda.Event()) for _ in range(count)]
     for start, stop in events:
-        if before is not None:
-            before()
-        start.record()
-        launch()
-        stop.record()
+        while True:
+            if busy is not None:
+                busy(products)
+            start.record()
+            launch()
+            stop.record()
+            if busy is None or not start.done:
+                break
+            products *= 2
     events[-1][1].synchronize()
     return tuple(round(cupy.cuda.get_elapsed_time(*pair), 6) for pair in events)
 

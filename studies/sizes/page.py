@@ -87,7 +87,7 @@ def beyond() -> str:
                         str(len(speeds)),
                         *(str(sum(speed >= share for speed in speeds)) for share in SHARES),
                         report.percent(exp(fmean(map(log, speeds)))),
-                        f"{report.named(lowest.size)}: {report.percent(min(speeds))}",
+                        f"{report.named(lowest.size)}: {100 * min(speeds):.1f} %",
                     ]
                 )
             )

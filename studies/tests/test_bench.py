@@ -31,6 +31,7 @@ from studies.bench.recording import CUBLAS, BenchRecording
 from tests.validate.fake_gpu import (
     CUBLASError,
     CUDARuntimeError,
+    Event,
     FakeGpu,
     OutOfMemoryError,
     add_little,
@@ -88,10 +89,23 @@ def test_slow_kernels_are_launched_less_often(
 
 def test_short_launches_are_timed_in_groups_while_the_gpu_is_busy(gpu: FakeGpu) -> None:
     gpu.milliseconds = {"it": lambda number: 0.05, "busy": lambda number: 1.0}
-    times = time_launches(gpu.cupy, lambda: gpu.launch("it"), 2.0, lambda: gpu.launch("busy"))
+    times = time_launches(gpu.cupy, lambda: gpu.launch("it"), 2.0, lambda products: gpu.launch("busy"))
     assert times == (0.05,) * 10  # groups, as many as fit the budget; what keeps the GPU busy is not in them
     rounds = [(name, len(list(launches))) for name, launches in groupby(gpu.launched)]
     assert rounds == [("it", 1 + 13)] + [("busy", 1), ("it", 5)] * 10
+
+
+def test_a_group_that_the_gpu_came_to_too_early_is_timed_again(
+    gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python, which queues it, would be what took the time."""
+    early = iter([True, True, False, True])
+    monkeypatch.setattr(Event, "done", property(lambda event: next(early, False)), raising=False)
+    asked: list[int] = []
+    gpu.milliseconds = {"it": lambda number: 0.05}
+    assert len(time_launches(gpu.cupy, lambda: gpu.launch("it"), 0.6, asked.append)) == 3
+    assert asked == [3, 6, 12, 12, 24, 24]
+    assert gpu.launched.count("it") == 1 + 4 + 6 * 5
 
 
 def test_parts_are_added_and_timed(gpu: FakeGpu) -> None:

@@ -87,7 +87,7 @@ def test_the_page_has_a_row_for_each_size_and_says_where_it_falls_short(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = [line for line in page.table().splitlines() if line.startswith("| ")]
-    assert len(rows) == 1 + len(SIZES) and rows[1].startswith("| 512 x 512 x 512 | `tile_32x32x32` |  | ")
+    assert len(rows) == 1 + len(SIZES) and rows[1].startswith("| 512 x 512 x 512 | `tile_32x64x32` |  | ")
     recording = recorded()
     fast, slow = (
         replace(

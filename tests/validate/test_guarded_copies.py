@@ -38,7 +38,7 @@ PAGE = {"memory_l1_wavefronts_shared": 4, "memory_l2_theoretical_sectors_global"
         (f"@!P2 {BYPASS}", PAGE, set(PAGE)),
         (f"@P0 {BYPASS}", dict.fromkeys(PAGE, 0), set()),  # as if P0 were false
         (f"@!P0 {BYPASS}", dict.fromkeys(PAGE), set()),  # lanes that are off count
-        (f"{BYPASS}, P0", PAGE, {"memory_l1_wavefronts_shared"}),
+        (f"{BYPASS}, P0", PAGE, set(PAGE)),
         (f"{BYPASS}, P2", PAGE, set(PAGE)),
         (f"{BYPASS}, P5", PAGE, set()),
     ],
