@@ -7,8 +7,8 @@ Errors name the kernel and the key. That the sources compile is tested elsewhere
 `["N/128", "M/128"]` for ceil(N / 128) by ceil(M / 128) blocks, and `requires` is written `["K % 4 == 0"]`.
 `says`, `options`, `shared_bytes`, `requires`, `scalars` and `textures` may be left out.
 `[dispatchers.NAME]` has the keys of `Dispatcher`, kernels by their names; `choices` is a list of tables with
-`kernel`, and `below`, or `start` and `line` of its `Pace`, if they matter; `sum` and `launch` may be left out.
-There need not be any dispatchers.
+`kernel`, and `below`, or `start` and `line` of its `Pace`, if they matter; `sum` and `launch` may be left
+out. There need not be any dispatchers.
 """
 
 from __future__ import annotations
