@@ -34,7 +34,7 @@ PATIENCE = 1000
 #: Chunks of this many rows are not divided further: overhead per instruction then exceeds the work of lanes.
 FEWEST = 1 << 8
 #: Consecutive groups after which rows that were in none of them are put aside.
-WINDOW = 6
+WINDOW = 3
 
 
 class Engine:
