@@ -88,8 +88,10 @@ class Sum:
         return trailing_zeros(bits)
 
     def shifted(self, by: int) -> Sum:
-        """The sum with a constant added."""
-        return Sum(self.s + by, self.u, self.v, self.f)
+        """The sum with a constant added. Every access needs one, so its bounds are not worked out anew."""
+        found = Sum(self.s + by, self.u, self.v, self.f)
+        found._lo, found._hi = self.lo + by, self.hi + by
+        return found
 
 
 def from_array(array: np.ndarray, s: int = 0) -> int | Sum:
