@@ -25,7 +25,7 @@ IN_PIECE = (1 << PIECE_BITS) - 1
 #: Maximum number of pieces. Sectors in others are not marked.
 MOST_PIECES = 16
 #: Limits: pending executions, sectors marked at once, bytes of cached shapes.
-MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 20, 1 << 26
+MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 18, 1 << 26
 #: Bytes of a shape that is not kept for other chunks.
 MOST_OF_A_SHAPE = 1 << 20
 BYTES_OF_A_MOVE, BYTES_OF_AN_ENTRY = 100, 200
@@ -73,11 +73,35 @@ class Shape:
 
 @dataclass(slots=True)
 class MapPiece:
-    """A piece of the map: the state of each sector. Only those from `first` to `last` may be touched."""
+    """A piece of the map: the state of each sector. Only those from `first` to `last` may be touched.
+
+    marks: how many were made since it was last asked whether all sectors are in one state. Then only one is
+    stored, and the array is read-only.
+    """
 
     states: np.ndarray
     first: int
     last: int
+    marks: int = 0
+
+    def count(self, bit: int) -> int:
+        """How many sectors have this bit."""
+        touched = self.states[self.first : self.last + 1]
+        parts = (touched[at : at + MOST_SECTORS] for at in range(0, len(touched), MOST_SECTORS))
+        return sum(int(np.count_nonzero(part & bit)) for part in parts)
+
+    def mark(self, op: str, places: np.ndarray, is_first: bool) -> None:
+        """An operation touched these sectors; `is_first`: nothing was written before."""
+        if not self.states.flags.writeable:
+            if after(op, self.states[:1]) == self.states[0]:
+                return
+            self.states = self.states.copy()
+        self.states[places] = READ if is_first and op not in WRITES else after(op, self.states[places])
+        self.marks += len(places)
+        if self.marks >= len(self.states):
+            self.marks = 0
+            if self.states.min() == self.states.max():
+                self.states = np.broadcast_to(self.states[:1].copy(), self.states.shape)
 
 
 class Marks:
@@ -96,9 +120,8 @@ class Marks:
     def footprint(self) -> Footprint:
         """The result so far."""
         self.mark()
-        touched = [piece.states[piece.first : piece.last + 1] for piece in self.pieces.values()]
         return Footprint(
-            *(sum(int(np.count_nonzero(states & bit)) for states in touched) for bit in (READ, WRITTEN))
+            *(sum(piece.count(bit) for piece in self.pieces.values()) for bit in (READ, WRITTEN))
         )
 
     def start_chunk(self) -> None:
@@ -154,8 +177,10 @@ class Marks:
             step = max(1, MOST_SECTORS // len(shape.sectors))
             for first in range(0, len(shape.waiting), step):
                 moves = np.array(shape.waiting[first : first + step])
-                # adjacent sectors one after the other: rows of a matrix, or the steps through them
-                self._mark(self.op, np.add.outer(*sorted((moves, shape.sectors), key=_gap)[::-1]).ravel())
+                for start in range(0, len(shape.sectors), MOST_SECTORS):
+                    some = shape.sectors[start : start + MOST_SECTORS]
+                    # adjacent sectors one after the other: rows of a matrix, or the steps through them
+                    self._mark(self.op, np.add.outer(*sorted((moves, some), key=_gap)[::-1]).ravel())
             shape.waiting.clear()
         self.remembered += BYTES_OF_A_MOVE * self.executions
         self.waiting, self.executions = [], 0
@@ -184,19 +209,18 @@ class Marks:
                     continue
                 piece = self.pieces[number] = MapPiece(np.zeros(1 << PIECE_BITS, np.uint8), first, last)
             piece.first, piece.last = min(piece.first, first), max(piece.last, last)
-            states = piece.states
-            if not self.has_writes and op not in WRITES:
-                states[places] = READ
-                continue
-            if op in READS:
-                states[places] = _AFTER_READ[states[places]]
-            if op in WRITES:
-                states[places] = states[places] | WRITTEN
-                self.has_writes = True
+            piece.mark(op, places, not self.has_writes)
+            self.has_writes |= op in WRITES
 
 
 #: State of a sector after a read, by its state before.
 _AFTER_READ = np.array([READ, READ, WRITTEN, READ | WRITTEN], np.uint8)
+
+
+def after(op: str, states: np.ndarray) -> np.ndarray:
+    """The states of sectors that an operation touched, by their states before."""
+    found = _AFTER_READ[states] if op in READS else states
+    return found | WRITTEN if op in WRITES else found
 
 
 def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray, int, int]]:

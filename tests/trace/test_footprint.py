@@ -95,6 +95,22 @@ def test_what_has_no_room_in_the_map_is_left_out(monkeypatch: pytest.MonkeyPatch
     assert marks.footprint == Footprint(3, 0)
 
 
+def test_of_a_piece_in_one_state_only_that_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And it can be written afterwards."""
+    monkeypatch.setattr(footprint, "PIECE_BITS", 3)
+    monkeypatch.setattr(footprint, "IN_PIECE", 7)
+    marks = Marks()
+    for made in (np.arange(16), np.arange(8), np.arange(4)):
+        marks.sectors("load", made)
+    (states, rest) = (piece.states for piece in marks.pieces.values())
+    assert states.base is not None
+    assert states.base.size == rest.base.size == 1
+    assert marks.footprint == Footprint(16, 0)
+    marks.sectors("store", np.array([2]))
+    marks.sectors("load", np.array([2, 9]))
+    assert marks.footprint == Footprint(16, 1)
+
+
 def test_copied_stretches_of_bytes() -> None:
     marks = Marks()
     marks.stretches("bulk_load", np.array([0, 64, 1040]), np.array([64, 32, 16]))
