@@ -22,6 +22,7 @@ from memsim.sass.decode import _decoded
 from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module
 from memsim.simt.execute_program import whole_clusters
+from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import with_decided
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
@@ -233,7 +234,7 @@ def test_an_atomic_goes_on_where_some_words_are_not_known(module: Any) -> None:
     ],
 )
 def test_what_a_predicate_decides_needs_no_value(text: str, lanes: list[bool], value: bool) -> None:
-    form, record, *_ = _decoded(text)
+    form, record, _, reads, *_ = _decoded(text)
     compute = record.build(form, Binder({}))
     registers: list[Any] = [None] * SLOTS
     registers[4] = 3
@@ -243,17 +244,18 @@ def test_what_a_predicate_decides_needs_no_value(text: str, lanes: list[bool], v
     lost = Poison("R21", None)
     for wanted, known in (([True, False, True], True), ([True, True, True], lanes)):
         found, where = with_decided(
-            compute, registers, lost, False, lambda m=wanted: from_bools(np.array([m]))
+            compute, registers, slots_of(reads), lost, False, lambda m=wanted: from_bools(np.array([m]))
         )
         assert found == (value, value)
         assert np.array_equal(np.ravel(to_bools(where)), np.ravel(known))
 
 
 def test_a_predicate_does_not_decide_an_exclusive_or() -> None:
-    form, record, *_ = _decoded("ISETP.GT.U32.XOR P4, PT, R21, R4, P1")
+    form, record, _, reads, *_ = _decoded("ISETP.GT.U32.XOR P4, PT, R21, R4, P1")
+    compute = record.build(form, Binder({}))
     lost = Poison("R21", None)
     registers: list[Any] = [None] * PREDICATE + [None, True]
-    assert with_decided(record.build(form, Binder({})), registers, lost, False, lambda: True) == (lost, False)
+    assert with_decided(compute, registers, slots_of(reads), lost, False, lambda: True) == (lost, False)
 
 
 def test_a_store_that_no_lane_makes_leaves_memory_known(module: Any) -> None:
