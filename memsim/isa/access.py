@@ -70,7 +70,7 @@ class MemoryMachine(Protocol):
 
     in_flight: Any
 
-    def copy_past_cache(self, op: Op, destination: Int) -> None: ...
+    def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None: ...
 
 
 #: Executes an instruction: (machine, op, executing lanes, whether data is wanted).

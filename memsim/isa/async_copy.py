@@ -69,7 +69,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
         machine.touch(op, kind, "shared", width, destination, active, Copy(source, copied))
         outside = machine.touch(op, kind, "global", width, source, copied, Copy(destination, copied))
         if kind == "cp_async_cg" and active is not False:
-            machine.copy_past_cache(op, destination)
+            machine.copy_past_cache(op, destination, copied)
         if not data or active is False:
             return
         store = machine.memory.space("shared")

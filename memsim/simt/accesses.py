@@ -75,7 +75,7 @@ class Accesses(Lanes):
         super().start(blocks, apart)
         self.repeats = {}
         self.memory.start_chunk(*self.shape)
-        self.in_flight = CopiesInFlight()
+        self.in_flight = CopiesInFlight(self)
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
 
     def touch(
@@ -274,9 +274,9 @@ class Accesses(Lanes):
         """Report accesses that are not counted."""
         self.listener.uncounted(what, self.executing if active is None else active)
 
-    def copy_past_cache(self, op: Op, destination: Int) -> None:
+    def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None:
         """A copy that bypasses the L1 cache: is its destination that of a copy in flight?"""
-        if self.in_flight.copy(destination, self.mask):
+        if self.in_flight.copy(destination, self.mask, active):
             self.listener.uncertain(
                 f"sectors of the cp.async.cg at {op.where}: it overwrites copies that may be in flight, whose"
                 " data the chip then need not fetch"

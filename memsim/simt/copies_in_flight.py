@@ -1,8 +1,9 @@
 """Copies that bypass the L1 cache (`cp.async.cg`) and may not have arrived yet.
 
 If a later copy overwrites the destination of one in flight, the chip need not fetch the data of the first: an
-H200 counted half of the sectors where each copy was overwritten at once, and another number in each run where
-a ring of buffers is one too short. Source: docs/model.md.
+H200 counted half of the sectors where each copy was overwritten at once, an eighth where eight warps copied
+to the same place, and another number in each run where a ring of buffers is one too short. Source:
+docs/model.md.
 """
 
 from __future__ import annotations
@@ -10,8 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from memsim.arch.units import WARP
+from memsim.simt.active_lanes import Lanes
 from memsim.state.parts import Part
-from memsim.state.registers import bounds
+from memsim.state.registers import Sum, bounds, to_array
 from memsim.state.sums import Int
 
 
@@ -28,14 +33,18 @@ class _Pipeline:
 class CopiesInFlight:
     """The copies of a chunk of blocks since their last waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, lanes: Lanes) -> None:
+        self._lanes = lanes
         self._pipelines: dict[int, _Pipeline] = {}
+        self._meeting: dict[tuple[int, ...], bool] = {}
 
-    def copy(self, destination: Int, mask: Any) -> bool:
-        """Issue a copy; whether an earlier one to the same place may be in flight.
+    def copy(self, destination: Int, mask: Any, active: Any) -> bool:
+        """Issue a copy by the lanes `active`; whether another one to the same place may be in flight.
 
-        Only copies of groups that were committed count: PTX has no instruction that waits.
+        Of earlier copies only those of groups that were committed count: PTX has no instruction that waits.
         """
+        if self._warps_meet(destination, active):
+            return True
         pipeline = self._pipeline(mask)
         key = bounds(destination)
         before = pipeline.pending.get(key, pipeline.groups)
@@ -52,6 +61,18 @@ class CopiesInFlight:
         self._pipelines = {_key(mask): mine}
         arrived = mine.groups - left
         mine.pending = {key: group for key, group in mine.pending.items() if group >= arrived}
+
+    def _warps_meet(self, destination: Int, active: Any) -> bool:
+        """Do lanes of different warps of a block copy to the same place?"""
+        parts = destination.parts if isinstance(destination, Sum) else ()
+        key = (*(part.uid for part in parts), _key(active))
+        if key not in self._meeting:
+            lanes = self._lanes
+            rows, threads = np.nonzero(lanes.full(active))
+            places = np.broadcast_to(to_array(destination), lanes.shape)[rows, threads] + (rows << 32)
+            of_warps = places * (lanes.threads // WARP) + threads // WARP
+            self._meeting[key] = len(np.unique(places)) < len(np.unique(of_warps))
+        return self._meeting[key]
 
     def _pipeline(self, mask: Any) -> _Pipeline:
         return self._pipelines.setdefault(_key(mask), _Pipeline())

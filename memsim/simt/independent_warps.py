@@ -18,7 +18,7 @@ def are_independent(program: Program, needed: frozenset[int] | None, memory: Mem
     """
     if needed is None or memory.shared_bytes:
         return False
-    meetings = (Flow.BLOCK_BARRIER, Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER, Flow.SLEEP)
+    meetings = (Flow.BLOCK_BARRIER, Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER, Flow.SLEEP, Flow.YIELD)
     if any(op.flow in meetings for op in program.ops):
         return False
     loads = [op for op in program.ops if op.index in needed and GLOBAL in spaces_read(op)]

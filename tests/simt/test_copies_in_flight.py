@@ -79,3 +79,20 @@ def test_guarded_lanes_with_the_destinations_of_others_change_nothing(tmp_path: 
     analysis = memsim.analyze(memsim.load(path)["k"], 1, 32, arguments)
     assert analysis.totals[SECTORS] == 4
     assert analysis.trace.uncertain == ()
+
+
+@pytest.mark.parametrize(("at", "certain"), [("t % 32", False), ("t", True)], ids=["one place", "own places"])
+def test_warps_that_copy_to_the_same_place(tmp_path: Path, at: str, certain: bool) -> None:
+    """Eight warps of an H200 fetched 160 of 1,280 sectors."""
+    path = tmp_path / "k.cu"
+    path.write_text(f"""
+    extern "C" __global__ void k(const float4 *in, float4 *out) {{
+        __shared__ float4 tile[256];
+        const int t = threadIdx.x;
+        unsigned to = (unsigned)__cvta_generic_to_shared(&tile[{at}]);
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16; cp.async.wait_all;" :: "r"(to), "l"(in + t));
+        __syncthreads();
+        out[t] = tile[t];
+    }}""")
+    analysis = memsim.analyze(memsim.load(path)["k"], 1, 256, [memsim.ArrayArg((256, 4))] * 2)
+    assert (not analysis.trace.uncertain) == certain

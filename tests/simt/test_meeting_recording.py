@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim import run
+from memsim import analyze, run
 from memsim.api.loading import load
 from memsim.api.module import Module
+from memsim.compile.toolkit import find_tool
 from memsim.data import data_folder
+from memsim.isa.op import Flow
+from memsim.kernel import SassKernel
 
 FOLDER = data_folder("traces") / "nvidia-h100-80gb-hbm3"
 FILES = ("1", "2")
@@ -52,6 +55,30 @@ def test_lanes_go_the_same_ways_as_on_the_chip(file: str, name: str) -> None:
     assert len(launches) == 6
     for log, recorded in launches:
         assert (log[..., 0] == recorded[..., 0]).all()
+
+
+@cache
+def assembled(file: str) -> Module:
+    """The kernels as the machine code that ptxas makes."""
+    return load(str(recording()[f"ptx_{file}"]), code="sass", arch="sm_90")
+
+
+@pytest.mark.skipif(find_tool("ptxas") is None, reason="needs ptxas")
+@pytest.mark.some(4)
+@pytest.mark.parametrize(("file", "name"), KERNELS)
+def test_machine_code_is_exact_or_not_certain(file: str, name: str) -> None:
+    kernel = assembled(file)[name]
+    assert isinstance(kernel.code, SassKernel)
+    yields = any(op.flow is Flow.YIELD for op in kernel.code.machine.program.ops)
+    for launch in np.flatnonzero(recording()[f"kernel_{file}"] == name):
+        recorded, given = recording()[f"log_{file}"][launch], recording()[f"given_{file}"][launch]
+        if yields:
+            reasons = analyze(kernel, 1, 32, [np.zeros_like(recorded), given.copy()]).trace.uncertain
+            assert any("lanes that yield" in why for why in reasons)
+        else:
+            log = np.zeros_like(recorded)
+            run(kernel, 1, 32, [log, given.copy()])
+            assert np.array_equal(log, recorded)
 
 
 @pytest.mark.slow
