@@ -1,0 +1,78 @@
+"""Kernels written at random, as an H200 counted them: equal, or said not to be certain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.analysis import analyze_trace
+from memsim.api.running import job_of, trace_job
+from memsim.job import Job
+from memsim.validate.code_recording import load_code_recording
+from memsim.validate.compare_instructions import DIFFERS, UNCERTAIN, compare_code
+from tests.few import few
+from tests.random_kernels.generate import GLOBAL_BYTES, random_kernel
+from tests.validate.conftest import TRACES
+
+PATHS = sorted(TRACES.glob("*/random/*.json"), key=lambda path: int(path.stem))
+#: Two that differ from the chip: lanes that yield, and warps that copy to the same place.
+DIFFERENT = {"11": "it overwrites copies that may be in flight", "32": "lanes that yield"}
+KEPT = ("3", *DIFFERENT)
+
+
+def job(folder: Path, seed: int) -> Job:
+    """The launch of a random kernel, compiled here."""
+    made = random_kernel(seed)
+    path = folder / f"{made.name}.cu"
+    path.write_text(made.text)
+    words = GLOBAL_BYTES // 4
+    table, x = np.arange(64) * 29 % 64, np.arange(words) * 37 % 64
+    args = [table.astype(np.int32), x.astype(np.int32), np.zeros(words, np.int32), made.n]
+    return job_of(memsim.load(path)[made.name], made.grid, made.block, args)
+
+
+@pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
+def test_counts_are_the_chip_s_or_not_certain(path: Path, tmp_path: Path) -> None:
+    recording, launch = load_code_recording(path), job(tmp_path, int(path.stem))
+    origin = launch.loaded.origin
+    if origin.digest != recording.code.digest:
+        pytest.skip(f"recorded was code of {recording.code.compiler}, and here {origin.compiler} makes other")
+    analysis = analyze_trace(trace_job(launch))
+    comparison = compare_code(recording.profiles, analysis)
+    assert comparison.verdict != DIFFERS
+    assert (comparison.verdict == UNCERTAIN) == (path.stem in DIFFERENT)
+    if path.stem in DIFFERENT:
+        assert any(DIFFERENT[path.stem] in why for why in analysis.trace.uncertain)
+
+
+def test_they_access_every_space_in_every_kind_of_control_flow() -> None:
+    assert len(PATHS) == 48
+    texts = [random_kernel(int(path.stem)).text for path in PATHS]
+    for piece in (
+        "atomicAdd(&",
+        "atomicMax((int *)y",
+        "cp.async.cg",
+        "cp.async.ca",
+        "ldmatrix",
+        "own",
+        "called(",
+    ):
+        assert any(piece in text for text in texts), piece
+    for piece in (
+        "while (",
+        "switch (",
+        "break;",
+        "continue;",
+        "else {",
+        "return;",
+        "__shfl",
+        "__ballot_sync",
+    ):
+        assert any(piece in text for text in texts), piece
+
+
+def test_a_seed_always_makes_the_same_kernel() -> None:
+    assert random_kernel(7) == random_kernel(7) != random_kernel(8)
