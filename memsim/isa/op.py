@@ -48,6 +48,7 @@ class Flow(Enum):
     WAIT_CLUSTER = "wait cluster"
     TRAP = "trap"
     YIELD = "yield"
+    END_COLLECTIVE = "end collective"  # of a region that a WARPSYNC.COLLECTIVE entered
     SLEEP = "sleep"  # for a time; convergence barriers may not wait for it
     UNKNOWN = "unknown"  # not executed: a kernel that gets here cannot continue
 

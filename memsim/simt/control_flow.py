@@ -68,6 +68,7 @@ class Control:
             Flow.WAIT_CLUSTER: clusters.wait,
             Flow.TRAP: self._trap,
             Flow.YIELD: self._yield,
+            Flow.END_COLLECTIVE: self._go_on,
             Flow.SLEEP: self._sleep,
             Flow.UNKNOWN: self._unknown,
         }
@@ -107,6 +108,9 @@ class Control:
             if known is not True:
                 raise
             return found  # type: ignore[no-any-return]
+
+    def _go_on(self, op: Op, active: Any, rest: Any) -> int:
+        return op.index + 1
 
     def _sleep(self, op: Op, active: Any, rest: Any) -> int:
         return self._let_others_go_on(op, active, "sleep")

@@ -74,6 +74,7 @@ class ControlGraph:
             Flow.ARRIVE_CLUSTER,
             Flow.WAIT_CLUSTER,
             Flow.YIELD,
+            Flow.END_COLLECTIVE,
             Flow.SLEEP,
         ):
             return (following,)
