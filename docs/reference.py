@@ -16,14 +16,13 @@ WIDTH = 98
 
 def command_line() -> str:
     """A section for each verb, with its help as it is printed."""
-    context = click.Context(cli, info_name="memsim", terminal_width=WIDTH, max_content_width=WIDTH)
+    wide: dict[str, Any] = {"terminal_width": WIDTH, "max_content_width": WIDTH}
+    context = click.Context(cli, info_name="memsim", **wide, **cli.context_settings)
     sections = []
     for name in VERBS:
         command = cli.get_command(context, name)
         assert command is not None
-        inner = click.Context(
-            command, info_name=name, parent=context, terminal_width=WIDTH, max_content_width=WIDTH
-        )
+        inner = click.Context(command, info_name=name, parent=context, **wide)
         lines = (line.rstrip() for line in command.get_help(inner).splitlines())
         sections.append(f"## memsim {name}\n\n```text\n" + "\n".join(lines) + "\n```\n")
     return "\n".join(sections)
