@@ -38,6 +38,8 @@ _LOCAL = re.compile(r"\bauto\s+(\w+)|\b(?:constexpr|const)\b[^;=({]*?\b(\w+)\s*[
 # `BOOL_SWITCH(x > 0, kEven, [&] {` defines kEven.
 _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
 _FOR = re.compile(r"(\bfor\s*\([^;{}]*;[^;{}]*;)[^;{}]*?\)(?=\s*(?:\w|\{|$))")
+# `dim3 grid(CEIL_DIV(n, 32), 2), block;`, or a parameter `dim3 block`: declared without its sizes.
+_UNSET = r"\bdim3\s+(?:\w+\s*(?:\((?:[^;()]|\([^;()]*\))*\)\s*)?,\s*)*%s\s*[;,)]"
 # After its declaration a variable, or a member of it, is written, or its address taken.
 _CHANGED = r"\b%s\s*(?:\.\s*\w+\s*)?(?:(?:[-+*/%%&|^]|<<|>>)?=(?!=)|\+\+|--)|[,(]\s*&\s*%s\b"
 
@@ -309,7 +311,7 @@ class _LaunchReader:
                     return (Size(text, None, None),)
                 inside = self.around[start : end - 1]
                 return tuple(self._size(part.strip()) for part in split(inside) if part.strip())
-            if re.search(rf"\bdim3\s(?:[^;]*?[^\w;])?{name}\s*[;,)]", self.around):
+            if re.search(_UNSET % name, self.around):
                 return (Size(text, None, None),)
         return (self._size(text),)
 

@@ -206,3 +206,18 @@ def test_a_dim3_of_an_inner_scope_is_another_one() -> None:
 __global__ void k(int *x) {}
 void run(int *x, int n) { dim3 b(64); if (n) { dim3 b(32); k<<<1, b>>>(x); } k<<<2, b>>>(x); }"""
     assert {launch.grid[0].value: launch.block[0].value for launch in launches(code)} == {1: 32, 2: 64}
+
+
+@pytest.mark.parametrize(
+    ("declared", "block", "value"),
+    [
+        ("dim3 grid(up(n, 128), 2);", "128", 128),
+        ("const int s = 64; dim3 grid(up(n, s), s);", "s", 64),
+        ("dim3 grid(up(n, 128), 2), block;", "block", None),
+        ("dim3 block;", "block", None),
+    ],
+)
+def test_a_size_that_another_dim3_has_is_no_dim3_itself(declared: str, block: str, value: int | None) -> None:
+    code = f"__global__ void k(int *x) {{}}\nvoid run(int *x, int n) {{ {declared} k<<<8, {block}>>>(x); }}"
+    (launch,) = launches(code)
+    assert [size.value for size in launch.block] == [value]
