@@ -34,7 +34,7 @@ def with_spills(program: Program) -> Program:
         return program
     first = max(program.slots, SLOTS + 2)  # the machine has two of its own after those of machine code
     found = {op.index: words for op in program.ops if (words := _words(op, first))}
-    if not found:
+    if not found or any(words[0] < first for words in found.values()):  # below the stack pointer: not a frame
         return program
     ops = [_spilling(op, found[op.index]) if op.index in found else op for op in program.ops]
     last = max(max(words) for words in found.values())

@@ -43,7 +43,7 @@ class CopiesInFlight:
 
         Of earlier copies only those of groups that were committed count: PTX has no instruction that waits.
         """
-        if self._warps_meet(destination, active):
+        if active is not False and self._warps_meet(destination, active):
             return True
         pipeline = self._pipeline(mask)
         key = bounds(destination)

@@ -96,3 +96,23 @@ def test_warps_that_copy_to_the_same_place(tmp_path: Path, at: str, certain: boo
     }}""")
     analysis = memsim.analyze(memsim.load(path)["k"], 1, 256, [memsim.ArrayArg((256, 4))] * 2)
     assert (not analysis.trace.uncertain) == certain
+
+
+def test_copies_that_no_lane_reads_for_say_nothing_of_others(tmp_path: Path) -> None:
+    """The first copy writes zeros alone; the second fetches for all warps to one place."""
+    path = tmp_path / "k.cu"
+    copy = 'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(in + t), "r"({}));'
+    path.write_text(f"""
+    extern "C" __global__ void k(const float4 *in, float4 *out, int n) {{
+        __shared__ float4 tile[32];
+        const int t = threadIdx.x;
+        unsigned to = (unsigned)__cvta_generic_to_shared(&tile[t % 32]);
+        {copy.format("n")}
+        {copy.format("16 - n")}
+        asm volatile("cp.async.wait_all;");
+        __syncthreads();
+        out[t] = tile[t % 32];
+    }}""")
+    arguments = [memsim.ArrayArg((256, 4)), memsim.ArrayArg((256, 4)), 0]
+    analysis = memsim.analyze(memsim.load(path)["k"], 1, 256, arguments)
+    assert any("copies that may be in flight" in why for why in analysis.trace.uncertain)

@@ -99,6 +99,13 @@ def test_each_word_of_a_spilled_vector_has_a_slot(tmp_path: Path) -> None:
         assert all(touched >> word & 1 for word in op.spills)
 
 
+def test_a_place_below_the_stack_pointer_is_no_slot() -> None:
+    """Its word would be a register's slot."""
+    above, below = (decode(listing(f"STL [R1{place}], R4 \n EXIT")) for place in ("+0x4", "+-0x4"))
+    assert above.ops[0].spills and not below.ops[0].spills
+    assert below.ops[0].writes == 0
+
+
 def test_an_array_on_the_stack_is_one_place(tmp_path: Path) -> None:
     flow = flow_of(compiled(tmp_path, ON_THE_STACK))
     assert any(op.form.opcode == "STL" for op in flow.ops) and not any(op.spills for op in flow.ops)
