@@ -46,35 +46,6 @@ def a_is_adjacent(kernels: Kernels) -> Finding:
     )
 
 
-def two_loads_a_thread(kernels: Kernels) -> Finding:
-    loads, size = kernels.all("ada_decoupled", "global load"), kernels.sizes("ada_decoupled")
-    launch = kernels.analysis("ada_decoupled").trace.launch
-    each = loads.requests / (launch.blocks * launch.warps * (size["K"] // 8))
-    return Finding(
-        f"`ada_decoupled`: {loads.requests:,} load requests of {loads.width} bytes a lane, {each:g} for a warp and step",
-        claimed={"two": each == 2, "float4": loads.width == 16},
-        why="128 x 8 and 8 x 128 floats are 512 float4.",
-    )
-
-
-def minimizes_conflicts(kernels: Kernels) -> Finding:
-    a = kernels.cost("ada_decoupled", "r_a[i] = s_a[")
-    b = kernels.cost("ada_decoupled", "LOAD4(s_b[k]")
-    loads, clean = kernels.all("ada_decoupled", "shared load"), kernels.all("kernel_v4", "shared load")
-    return Finding(
-        f"`ada_decoupled`, reads of A_s: {a}; of B_s: {b}; {loads.wavefronts:,} load wavefronts, where `kernel_v4` has "
-        f"{clean.wavefronts:,} for the same tile",
-        claimed={"of A_s": a.conflicts == 0, "of B_s": b.conflicts == 0},
-        why=f"Both reads conflict: {loads.conflicts / loads.wavefronts:.0%} of the load wavefronts are conflicts. They "
-        "are the reads of `kernel_v3`.",
-        facts={
-            "2 ways": (a.ways, b.ways) == (2, 2),
-            "none are needed": clean.conflicts == 0,
-            "those of kernel_v3": loads == kernels.all("kernel_v3", "shared load"),
-        },
-    )
-
-
 def transposed_implicitly(kernels: Kernels) -> Finding:
     stores = kernels.cost("ada_decoupled", "STORE4(s_a[", "shared store")
     words = kernels.words("ada_decoupled", "STORE4(s_a[", "shared store")

@@ -27,18 +27,6 @@ def b_is_loaded_in_rows(kernels: Kernels) -> Finding:
     )
 
 
-def unpadded_stores_conflict(kernels: Kernels) -> Finding:
-    words = 128 * (LANES % 8) + 4 * (LANES // 8)
-    cost = shared_request(words, 16, "store")
-    banks = {(word + i) % 32 for word in words[:8].tolist() for i in range(4)}
-    return Finding(
-        f"the stores with lines of 128 floats: {cost}; threads 0 to 7 go to {len(banks)} banks",
-        claimed={"four banks": len(banks) == 4, "conflicts": cost.conflicts > 0},
-        why="Lines of 128 floats begin in the same bank: 8 lanes, 8 ways.",
-        facts={"8 ways": cost.ways == 8},
-    )
-
-
 def padding_avoids_them(kernels: Kernels) -> Finding:
     cost, words = kernels.cost(SMALL, STORE_A), kernels.words(SMALL, STORE_A)
     return Finding(
@@ -51,16 +39,6 @@ def padding_avoids_them(kernels: Kernels) -> Finding:
     )
 
 
-def by_transaction(kernels: Kernels) -> Finding:
-    clean = shared_request(4 * LANES, 16)
-    together = len({word for word in (4 * LANES).tolist() if word % 32 == 0})
-    return Finding(
-        f"32 float4 side by side, of which {together} begin in bank 0: {clean}",
-        claimed={"different transactions do not collide": together > 1 and clean.conflicts == 0},
-        why="Groups of 32, 16 or 8 lanes, for 4, 8 or 16 bytes a lane, are served one after the other.",
-    )
-
-
 def b_needs_no_padding(kernels: Kernels) -> Finding:
     cost, words = kernels.cost(SMALL, STORE_B), kernels.words(SMALL, STORE_B)
     banks = {len(set(row)) for row in (words % 32).tolist()}
@@ -68,17 +46,6 @@ def b_needs_no_padding(kernels: Kernels) -> Finding:
         f"`{SMALL}`, stores of B: {counted(cost.conflicts, 'conflict')}; each request goes to {min(banks)} banks",
         claimed={"32 banks": banks == {32}, "no conflict": cost.conflicts == 0},
         why="Stored in rows as it is loaded, a lane's words are side by side.",
-    )
-
-
-def transposed_is_faster(kernels: Kernels) -> Finding:
-    transposed, row_major = kernels.cost(SMALL, FRAGMENT_A), kernels.cost("kernel_v3", "s_a[ty * TM + i][k]")
-    each = transposed.wavefronts_each / 4, row_major.wavefronts_each
-    return Finding(
-        f"reads of A: {transposed.width} bytes a lane in `{SMALL}`, {transposed}; {row_major.width} in `kernel_v3`, where "
-        f"it is not transposed, {row_major}",
-        claimed={"fewer wavefronts for a float": each[0] < each[1], "fewer requests": transposed.width == 16},
-        why=f"{each[0]:g} wavefronts of a request for a float of each lane, instead of {each[1]:g}.",
     )
 
 

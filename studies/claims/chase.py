@@ -8,20 +8,6 @@ from studies.counted import LANES, Kernels, global_request, refusal, shared_requ
 TX, TY = LANES % 16, LANES // 16  # a warp of a block of 16 x 16 threads: two rows of 16
 
 
-def v1_reads_8k_bytes(kernels: Kernels) -> Finding:
-    loads, k = kernels.all("kernel_v1", "global load"), kernels.sizes("kernel_v1")["K"]
-    launch = kernels.analysis("kernel_v1").trace.launch
-    bytes_each = loads.requests * 32 * loads.width // (launch.threads * launch.blocks)
-    moved = loads.sectors * 32 // (launch.threads * launch.blocks)
-    return Finding(
-        f"`kernel_v1`: {loads.requests:,} load requests, {bytes_each:,} bytes asked for by each thread; "
-        f"{moved:,} bytes of sectors are moved for it",
-        claimed={"8K bytes are asked for": bytes_each == 8 * k},
-        why="What is asked for is not what is moved: a lane's 4 bytes of A move a sector of 32.",
-        facts={"more is moved": moved > bytes_each},
-    )
-
-
 def v2_memory_ratio(kernels: Kernels) -> Finding:
     loads, size = kernels.all("kernel_v2", "global load"), kernels.sizes("kernel_v2")
     blocks = kernels.analysis("kernel_v2").trace.launch.blocks

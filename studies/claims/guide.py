@@ -79,17 +79,6 @@ def consecutive_threads(kernels: Kernels) -> Finding:
     )
 
 
-def banks_32(kernels: Kernels) -> Finding:
-    ways = {stride: shared_request(stride * LANES).ways for stride in range(1, 65)}
-    worst = min(stride for stride in ways if ways[stride] == 32)
-    return Finding(
-        f"lanes one word apart: {counted(ways[1], 'way')}; the least distance at which all 32 lanes meet is {worst} words",
-        claimed={"32 banks": worst == 32},
-        why="A bank is a 4-byte word wide: word w lies in bank w mod 32.",
-        facts={"side by side is clean": ways[1] == 1},
-    )
-
-
 def sixteen_kb(kernels: Kernels) -> Finding:
     a, b = (kernels.shared_bytes("guide_v12", array) for array in ("s_a", "s_b"))
     product = 8 * 128 * 4 * 2

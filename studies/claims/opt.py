@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from studies.claims.claim import Finding
-from studies.counted import LANES, Kernels, counted, shared_request
-
-
-def reads_2k_times(kernels: Kernels) -> Finding:
-    loads, stores = kernels.all("opt_2_naive", "global load"), kernels.all("opt_2_naive", "global store")
-    launch, k = kernels.analysis("opt_2_naive").trace.launch, kernels.sizes("opt_2_naive")["K"]
-    warps = launch.warps * launch.blocks
-    return Finding(
-        f"`opt_2_naive`: {loads.requests / warps:,g} load requests and {stores.requests / warps:g} store request for "
-        f"each warp, K is {k:,}",
-        claimed={"2 * K reads": loads.requests == 2 * k * warps, "one write": stores.requests == warps},
-        why="The compiler cannot join reads of global memory that lie rows apart.",
-    )
+from studies.counted import LANES, Kernels
 
 
 def odd_and_even(kernels: Kernels) -> Finding:
@@ -85,42 +73,6 @@ def z_order_merges(kernels: Kernels) -> Finding:
         "has the same address, 16 lanes are served at a time and not 8. A half-warp has 4 different float4.",
         facts={
             "4 float4": all(len(set(half)) == 4 for tile in words.values() for half in tile[:, :16].tolist())
-        },
-    )
-
-
-def two_instructions(kernels: Kernels) -> Finding:
-    size = kernels.sizes("opt_7_zorder")
-    steps = size["M"] * size["N"] * size["K"] // (64 * 32)  # of a warp: an outer product each
-    a, b = (kernels.cost("opt_7_zorder", f"LOAD4({tile}[").requests / steps for tile in ("s_a", "s_b"))
-    return Finding(
-        f"`opt_7_zorder`, load requests of a warp for each k: {a:g} of As, {b:g} of Bs",
-        claimed={"two each": a == b == 2},
-        why="8 floats are two float4.",
-    )
-
-
-def z_order_removes_all(kernels: Kernels) -> Finding:
-    loads, stores = (kernels.all("opt_7_zorder", f"shared {op}") for op in ("load", "store"))
-    before = kernels.all("opt_7_no_bank_conflict", "shared load")
-    rows = kernels.all("guide_v11", "shared load")
-    unpadded = shared_request(LANES % 2 * 4 * 128 + LANES // 2, op="store")
-    same_stores = kernels.cost("opt_7_zorder", "[a_k + ") == kernels.cost("opt_7_no_bank_conflict", "[a_k + ")
-    return Finding(
-        f"`opt_7_zorder`: {loads.conflicts:,} conflicts of {loads.wavefronts:,} load wavefronts, {stores.conflicts:,} "
-        f"of {stores.wavefronts:,} store wavefronts; its stores to As without padding: {counted(unpadded.ways, 'way')}",
-        claimed={
-            "no conflict is left": loads.conflicts == stores.conflicts == 0,
-            "the order cures the loads": before.conflicts > 0,
-            "the order cures the stores": unpadded.conflicts == 0,
-        },
-        why="The kernel has none; but the stores are clean by the padding, and are those of `opt_7_no_bank_conflict`. "
-        f"Split reads in rows of 16 lanes have no conflict either (`guide_v11`, {rows.wavefronts:,} wavefronts): "
-        "against them the order saves wavefronts and no conflicts.",
-        facts={
-            "the same stores": same_stores,
-            "rows have none": rows.conflicts == 0,
-            "it saves wavefronts": loads.wavefronts < rows.wavefronts,
         },
     )
 
