@@ -25,7 +25,12 @@ def instruction_table() -> str:
     executed = [record for record in records if record.build is not None]
     known = [record for record in records if record.build is None and record.flow is None]
     rows = [
-        (EXECUTED, _names(r for r in executed if r.effect in (Effect.ALU, Effect.LANES)), "", ""),
+        (
+            EXECUTED,
+            _names(r for r in executed if r.effect in (Effect.ALU, Effect.LANES) or callable(r.effect)),
+            "",
+            "",
+        ),
         (EXECUTED, _names(r for r in records if r.flow not in (None, Flow.UNKNOWN)), "", ""),
         *_accesses(executed, EXECUTED),
         *_accesses(known, NOT_EXECUTED),
@@ -51,11 +56,11 @@ def _accesses(records: Iterable[OpcodeRecord], what: str) -> list[tuple[str, str
     """A row for each way to access memory."""
     rows: dict[tuple[str, str], list[str]] = {}
     for record in records:
-        if record.effect is not Effect.MEMORY and not record.effect_of:
+        if record.effect is not Effect.MEMORY and not callable(record.effect):
             continue
         for name in FORMS.get(record.opcode, ("",)):
             form = Form(record.opcode, tuple(filter(None, name.split("."))), ())
-            touches = record.touches_of(form) if record.touches_of else record.touches
+            touches = record.touches_of(form)
             lost = ["its registers"] if record.results else []
             lost += [f"{space} memory" for space in sorted(written_by(touches))]
             key = _said(touches, what), ", ".join(lost) if what == NOT_EXECUTED else ""

@@ -28,7 +28,7 @@ from memsim.state.registers import plus, times, to_array
 from memsim.state.sums import Int, low_bits
 
 
-@opcode("LDGSTS", results="", effect=Effect.MEMORY, touches=(("cp_async", "global"), ("cp_async", "shared")))
+@opcode("LDGSTS", results="", touches=(("cp_async", "global"), ("cp_async", "shared")))
 def build_copy(form: Form, binder: Binder) -> Run:
     """`cp.async`: `.BYPASS` is `.cg`; lanes with a false predicate operand write zeros and read nothing.
 

@@ -18,7 +18,7 @@ from memsim.errors import MemsimError
 from memsim.isa.access import Move, address_of, register_count, shape_of, slots_of
 from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements, spread, updated
 from memsim.isa.memory import storing
-from memsim.isa.op import Effect, Form, Op, Register
+from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.address_spaces import SHARED_WINDOW
@@ -56,15 +56,8 @@ def _barrier(form: Form) -> list[int]:
 
 def async_opcode(name: str, kind: str) -> Callable[[Any], Any]:
     """Register what completes at an mbarrier."""
-    return opcode(
-        name,
-        results="",
-        widths=_widths,
-        effect=Effect.MEMORY,
-        steers=True,
-        touches=((kind, "shared"),),
-        also_read=_barrier,
-    )
+    touches = ((kind, "shared"),)
+    return opcode(name, results="", widths=_widths, steers=True, touches=touches, also_read=_barrier)
 
 
 @async_opcode("STAS", "async_store")

@@ -19,7 +19,7 @@ from memsim.isa.atomic_updates import (
     spread,
     updated,
 )
-from memsim.isa.op import Effect, Form, Op, Predicate, Register
+from memsim.isa.op import Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
@@ -134,10 +134,5 @@ def build_atomic(form: Form, binder: Binder) -> Run:
 
 
 for _name, _touched in _ATOMICS.items():
-    opcode(
-        _name,
-        results="P?R" if _touched[0] == "atomic" else "",
-        widths=_atomic_widths,
-        effect=Effect.MEMORY,
-        touches=(_touched,),
-    )(build_atomic)
+    _results = "P?R" if _touched[0] == "atomic" else ""
+    opcode(_name, results=_results, widths=_atomic_widths, touches=(_touched,))(build_atomic)

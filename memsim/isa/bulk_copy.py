@@ -35,7 +35,7 @@ from memsim.isa.bulk_issue import (
     targets,
     wide,
 )
-from memsim.isa.op import Effect, Form, Op
+from memsim.isa.op import Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
 from memsim.state.space_bytes import SpaceBytes
@@ -50,10 +50,9 @@ def _touches(form: Form) -> Touches:
 @opcode(
     "UBLKCP",
     results="",
-    effect=Effect.MEMORY,
     steers=True,
     also_read=behind(lambda form: (2, 2, 1) if form.modifiers[:2] == ("S", "G") else (2, 1, 1)),
-    touches_of=_touches,
+    touches=_touches,
 )
 def build_bulk_copy(form: Form, binder: Binder) -> Any:
     ways, rest = form.modifiers[:2], form.modifiers[2:]

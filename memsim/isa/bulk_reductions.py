@@ -21,7 +21,7 @@ import numpy as np
 from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
 from memsim.isa.bulk_copy import from_shared
 from memsim.isa.bulk_issue import UNIT, behind
-from memsim.isa.op import Effect, Form, Op
+from memsim.isa.op import Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
 from memsim.isa.tensor_copy import box_places, coordinates_from, to_tensor
@@ -122,10 +122,9 @@ def reduce(
 @opcode(
     "UBLKRED",
     results="",
-    effect=Effect.MEMORY,
     steers=True,
     also_read=behind(lambda form: (2, 1, 1)),
-    touches_of=lambda form: {("G", "S"): TO_GLOBAL, ("S", "S"): TO_SHARED}.get(
+    touches=lambda form: {("G", "S"): TO_GLOBAL, ("S", "S"): TO_SHARED}.get(
         form.modifiers[:2], (*TO_GLOBAL, *TO_SHARED)
     ),
 )
@@ -143,7 +142,6 @@ def build_bulk_reduction(form: Form, binder: Binder) -> Any:
 @opcode(
     "UTMAREDG",
     results="",
-    effect=Effect.MEMORY,
     steers=True,
     touches=TO_GLOBAL,
     also_read=behind(lambda form: coordinates_from(form, 1, OPERATIONS)),

@@ -26,8 +26,8 @@ def constant_effect(form: Form) -> Effect:
     return Effect.MEMORY if is_indexed(form) else Effect.ALU
 
 
-@opcode("LDC", widths=load_widths, effect_of=constant_effect, touches=(("load", "constant"),))
-@opcode("LDCU", "ULDC", widths=load_widths, effect_of=constant_effect)
+@opcode("LDC", widths=load_widths, effect=constant_effect, touches=(("load", "constant"),))
+@opcode("LDCU", "ULDC", widths=load_widths, effect=constant_effect)
 def build_constant_load(form: Form, binder: Binder) -> Any:
     element, count, width = shape_of(form)
     target, source = form.operands[:2]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
-from memsim.isa.op import Effect, Form, Op, Register
+from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.poison import Poison, Poisoned
@@ -51,7 +51,7 @@ def matrix_pieces(
     ]
 
 
-@opcode("LDSM", widths=_ldsm_widths, effect=Effect.MEMORY, touches=(("ldmatrix", "shared"),))
+@opcode("LDSM", widths=_ldsm_widths, touches=(("ldmatrix", "shared"),))
 def build_load_matrix(form: Form, binder: Binder) -> Run:
     count, transposed = _matrix_shape(form)
     target = form.operands[0]
@@ -78,7 +78,7 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
     return framed(form, binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
 
 
-@opcode("STSM", results="", widths=_stsm_widths, effect=Effect.MEMORY, touches=(("stmatrix", "shared"),))
+@opcode("STSM", results="", widths=_stsm_widths, touches=(("stmatrix", "shared"),))
 def build_store_matrix(form: Form, binder: Binder) -> Run:
     count, transposed = _matrix_shape(form)
     source = form.operands[1]

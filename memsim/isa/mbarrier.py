@@ -66,11 +66,11 @@ def _widths(form: Form) -> dict[int, int]:
     return {} if "PHASECHK" in form.modifiers else {0: 2}
 
 
-def effect(form: Form) -> Effect:
+def effect_of(form: Form) -> Effect:
     return Effect.CONTROL if is_wait(form) else Effect.MEMORY
 
 
-@opcode("SYNCS", results="P?R?", widths=_widths, effect_of=effect, flow=Flow.WAIT_PHASE, steers=True)
+@opcode("SYNCS", results="P?R?", widths=_widths, effect=effect_of, flow=Flow.WAIT_PHASE, steers=True)
 def build_mbarrier(form: Form, binder: Binder) -> Any:
     """The operation on the object."""
     names = form.modifiers

@@ -48,7 +48,7 @@ def _store_widths(form: Form) -> dict[int, int]:
 
 def load_opcode(name: str, space: str) -> Callable[[Any], Any]:
     """Register the loads of a state space."""
-    return opcode(name, results="P?R", widths=load_widths, effect=Effect.MEMORY, touches=(("load", space),))
+    return opcode(name, results="P?R", widths=load_widths, touches=(("load", space),))
 
 
 @load_opcode("LDG", "global")
@@ -101,7 +101,7 @@ def word_of(array: np.ndarray) -> Any:
 
 def store_opcode(name: str, space: str) -> Callable[[Any], Any]:
     """Register the stores of a state space."""
-    return opcode(name, results="", widths=_store_widths, effect=Effect.MEMORY, touches=(("store", space),))
+    return opcode(name, results="", widths=_store_widths, touches=(("store", space),))
 
 
 @store_opcode("STG", "global")

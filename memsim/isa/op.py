@@ -210,8 +210,7 @@ class Op:
     @property
     def touches(self) -> tuple[tuple[str, str], ...]:
         """(kind, state space) of its accesses."""
-        record = self.record
-        return tuple(record.touches_of(self.form) if record.touches_of else record.touches)
+        return tuple(self.record.touches_of(self.form))
 
     @property
     def line(self) -> int:

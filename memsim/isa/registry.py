@@ -36,59 +36,67 @@ def known(form: Form, *modifiers: str) -> frozenset[str]:
     return found
 
 
+def single(form: Form) -> dict[int, int]:
+    """Every operand is one register."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class OpcodeRecord:
-    """What is known of one opcode.
+    """What is known of one opcode; one that is known but has no `build` is not executed.
 
     results: which of the leading operands are written: R a register, P a predicate, `?` if it may be missing.
-    effect_of: if the effect depends on the form. written: slots written that no operand names. touches:
-    (kind, space) of its accesses; touches_of: if these depend on the form. known: False for an opcode that is
-    not in the table, which may do anything. steers: control flow depends on all that it reads, though no
-    register says so. also_read: slots read that no operand names.
+    touches: (kind, space) of its accesses. written, also_read: slots written and read that no operand names.
+    known: False for an opcode that is not in the table, which may do anything. steers: control flow depends
+    on all that it reads, though no register says so.
     """
 
     opcode: str
-    effect: Effect
-    results: str
-    widths: Widths
-    build: Builder | None
+    build: Builder | None = None
+    results: str = ""
+    widths: Widths = single
+    effect: Effect | Callable[[Form], Effect] = Effect.ALU
     flow: Flow | None = None
-    effect_of: Callable[[Form], Effect] | None = None
+    touches: Touches | Callable[[Form], Touches] = ()
     written: Callable[[Form], list[int]] | None = None
-    touches: Touches = ()
-    touches_of: Callable[[Form], Touches] | None = None
+    also_read: Callable[[Form], list[int]] | None = None
     known: bool = True
     steers: bool = False
-    also_read: Callable[[Form], list[int]] | None = None
 
-    def effect_on(self, form: Form) -> Effect:
+    def touches_of(self, form: Form) -> Touches:
+        """The accesses of a form."""
+        return self.touches(form) if callable(self.touches) else self.touches
+
+    def effect_of(self, form: Form) -> Effect:
         """The effect of a form."""
-        return self.effect_of(form) if self.effect_of else self.effect
+        return self.effect if isinstance(self.effect, Effect) else self.effect(form)
 
 
 #: Opcode -> record.
 RECORDS: dict[str, OpcodeRecord] = {}
 
 
-def single(form: Form) -> dict[int, int]:
-    """Every operand is one register."""
-    return {}
+def enter(*names: str, **fields: Any) -> None:
+    """Add opcodes to the table, each with a record of these fields; what touches memory has that effect."""
+    effect = Effect.MEMORY if fields.get("touches") else Effect.ALU
+    for name in names:
+        assert name not in RECORDS, name
+        RECORDS[name] = OpcodeRecord(name, **{"effect": effect, **fields})
 
 
-def enter(record: OpcodeRecord) -> None:
-    """Add a record to the table; each opcode has one."""
-    assert record.opcode not in RECORDS, record.opcode
-    RECORDS[record.opcode] = record
+def not_executed(*names: str, **fields: Any) -> None:
+    """Register opcodes that are known but not executed.
+
+    What they write, and the memory they may write, becomes unknown.
+    """
+    enter(*names, **fields)
 
 
-def opcode(
-    *names: str, results: str = "R", widths: Widths = single, effect: Effect = Effect.ALU, **more: Any
-) -> Callable[[Builder], Builder]:
+def opcode(*names: str, results: str = "R", **fields: Any) -> Callable[[Builder], Builder]:
     """Register the builder of opcodes: `(form, binder) -> compute`, `compute(registers) -> value(s)`."""
 
     def register(build: Builder) -> Builder:
-        for name in names:
-            enter(OpcodeRecord(name, effect, results, widths, build, **more))
+        enter(*names, build=build, results=results, **fields)
         return build
 
     return register
@@ -96,45 +104,9 @@ def opcode(
 
 def silent(*names: str) -> None:
     """Register opcodes without an effect on values, memory or control."""
-    for name in names:
-        enter(OpcodeRecord(name, Effect.NONE, "", single, None))
+    enter(*names, effect=Effect.NONE)
 
 
-def not_executed(
-    *names: str,
-    results: str = "",
-    widths: Widths = single,
-    touches: Touches = (),
-    touches_of: Callable[[Form], Touches] | None = None,
-    written: Callable[[Form], list[int]] | None = None,
-) -> None:
-    """Register opcodes that are known but not executed.
-
-    What they write, and the memory they may write, becomes unknown. With `touches_of`, a form that touches
-    nothing has no effect at all.
-    """
-    effect = Effect.MEMORY if touches or touches_of else Effect.ALU
-    for name in names:
-        enter(
-            OpcodeRecord(
-                name,
-                effect,
-                results,
-                widths,
-                None,
-                touches=touches,
-                touches_of=touches_of,
-                written=written,
-                effect_of=None if touches_of is None else _effect_by(touches_of),
-            )
-        )
-
-
-def _effect_by(touches_of: Callable[[Form], Touches]) -> Callable[[Form], Effect]:
-    return lambda form: Effect.MEMORY if touches_of(form) else Effect.NONE
-
-
-def control(*names: str, flow: Flow, results: str = "", widths: Widths = single) -> None:
+def control(*names: str, flow: Flow, **fields: Any) -> None:
     """Register control-flow opcodes."""
-    for name in names:
-        enter(OpcodeRecord(name, Effect.CONTROL, results, widths, None, flow))
+    enter(*names, effect=Effect.CONTROL, flow=flow, **fields)

@@ -42,7 +42,7 @@ ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("sh
 
 #: The record of an unknown opcode: it may do anything to all memory and to all registers that it names.
 STRANGER = OpcodeRecord(
-    "?", Effect.MEMORY, "P?R?P?", lambda form: {0: 4, 1: 4}, None, touches=ANY_ACCESS, known=False
+    "?", None, "P?R?P?", lambda form: {0: 4, 1: 4}, Effect.MEMORY, touches=ANY_ACCESS, known=False
 )
 
 __all__ = ["ANY_ACCESS", "RECORDS", "STRANGER"]

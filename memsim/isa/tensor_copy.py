@@ -33,7 +33,7 @@ from memsim.isa.bulk_issue import (
     slot_of,
     targets,
 )
-from memsim.isa.op import Effect, Form, Op
+from memsim.isa.op import Form, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
 from memsim.state.poison import Poison, Poisoned
@@ -52,9 +52,8 @@ def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()
 @opcode(
     "UTMALDG",
     results="",
-    effect=Effect.MEMORY,
     steers=True,
-    touches_of=lambda form: MULTICASTS if several(form) else LOADS,
+    touches=lambda form: MULTICASTS if several(form) else LOADS,
     also_read=behind(lambda form: (*coordinates_from(form, 2), *((1,) if several(form) else ()))),
 )
 def build_tensor_load(form: Form, binder: Binder) -> Any:
@@ -86,7 +85,6 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
 @opcode(
     "UTMASTG",
     results="",
-    effect=Effect.MEMORY,
     steers=True,
     touches=STORES,
     also_read=behind(lambda form: coordinates_from(form, 1)),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.access import slots_of
-from memsim.isa.op import Effect, Form, Immediate, Register, Special
+from memsim.isa.op import Form, Immediate, Register, Special
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.poison import Poison, Poisoned
@@ -22,7 +22,7 @@ def _widths(form: Form) -> dict[int, int]:
     return {0: 2, 1: 2}
 
 
-@opcode("TLD", results="RR", widths=_widths, effect=Effect.MEMORY, touches=(("load", "texture"),))
+@opcode("TLD", results="RR", widths=_widths, touches=(("load", "texture"),))
 def build_fetch(form: Form, binder: Binder) -> Any:
     operands = form.operands
     if form.modifiers != ("LZ",) or len(operands) not in (6, 7):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from memsim.isa.op import UNIFORM_PREDICATE, Form, Predicate
+from memsim.isa.op import UNIFORM_PREDICATE, Effect, Form, Predicate
 from memsim.isa.registry import Touches, not_executed
 
 #: Cache operations of CCTL that do not affect the value of a load: drop, write back, fetch, age.
@@ -44,6 +44,10 @@ def _discarded(form: Form) -> Touches:
     return () if HARMLESS.issuperset(form.modifiers) else (("discard", "global"),)
 
 
+def _effect_of_discarding(form: Form) -> Effect:
+    return Effect.MEMORY if _discarded(form) else Effect.NONE
+
+
 # --- memory ---------------------------------------------------------------------------------
 
 not_executed("BGMMA", results="R", widths=_group_fragment, touches=(("wgmma", "shared"),))
@@ -55,7 +59,7 @@ not_executed(
     "SUATOM", results="P?R", widths=lambda form: {0: 2, 1: 2}, touches=(("surface_atomic", "global"),)
 )
 not_executed("TEX", "TLD4", "TMML", "TXD", results="P?RR", widths=_texels, touches=(("load", "texture"),))
-not_executed("CCTL", touches_of=_discarded)
+not_executed("CCTL", touches=_discarded, effect=_effect_of_discarding)
 
 # --- registers only ------------------------------------------------------------------------
 

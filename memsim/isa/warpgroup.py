@@ -21,7 +21,7 @@ from memsim.errors import MemsimError
 from memsim.isa.bulk_issue import Issue, issued
 from memsim.isa.float_formats import bits_of_type, numbers_of
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
-from memsim.isa.op import UNIFORM, Effect, Form, Op, Predicate, Register, Special
+from memsim.isa.op import UNIFORM, Form, Op, Predicate, Register, Special
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode
 from memsim.state.descriptors import Descriptor, descriptor_of
@@ -104,16 +104,7 @@ def _of_memory(form: Form) -> bool:
     return isinstance(form.operands[1], Special)
 
 
-@opcode(
-    "HGMMA",
-    "QGMMA",
-    "IGMMA",
-    results="R",
-    widths=_widths,
-    effect=Effect.MEMORY,
-    touches=(("wgmma", "shared"),),
-    also_read=_read,
-)
+@opcode("HGMMA", "QGMMA", "IGMMA", widths=_widths, touches=(("wgmma", "shared"),), also_read=_read)
 def build_group_product(form: Form, binder: Binder) -> Any:
     shape = shape_of(form)
     if _described(form) is None:

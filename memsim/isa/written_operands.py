@@ -62,8 +62,11 @@ def slots_of_form(form: Form, record: OpcodeRecord) -> tuple[int, int, int]:
 
 
 def is_narrow(record: OpcodeRecord, place: int) -> bool:
-    """Does an address use a single register? Shared and local addresses have 32 bits."""
-    spaces = {space for _, space in record.touches}
+    """Does an address use a single register? Shared and local addresses have 32 bits.
+
+    If accesses depend on the form, its record names the second one (`also_read`).
+    """
+    spaces = set() if callable(record.touches) else {space for _, space in record.touches}
     return spaces <= {"shared", "local"} or (record.opcode == "LDGSTS" and place == 0)
 
 

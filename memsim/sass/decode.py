@@ -91,7 +91,7 @@ def _decoded(text: str) -> tuple[Form, OpcodeRecord, Effect, int, int, int]:
     except (IndexError, ValueError):  # operands that no known form has
         record = STRANGER
         reads, writes, addresses = slots_of_form(form, record)
-    effect = record.effect_on(form)
+    effect = record.effect_of(form)
     return form, record, effect, reads, writes, addresses
 
 

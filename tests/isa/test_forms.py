@@ -49,7 +49,7 @@ def test_what_is_not_executed() -> None:
     for name in NAMES:
         opcode, *modifiers = name.split(".")
         record = RECORDS[opcode]
-        effect = record.effect_of(Form(opcode, tuple(modifiers), ())) if record.effect_of else record.effect
+        effect = record.effect_of(Form(opcode, tuple(modifiers), ()))
         if record.build is None and record.flow is None and effect is not Effect.NONE:
             found.add(opcode)
     assert found <= KNOWN_ONLY
@@ -57,8 +57,7 @@ def test_what_is_not_executed() -> None:
 
 def test_an_opcode_that_is_not_executed_says_what_it_touches() -> None:
     for opcode, modifiers in (("HGMMA", ()), ("UBLKCP", ("S", "G")), ("UTMALDG", ())):
-        record = RECORDS[opcode]
-        assert record.touches_of(Form(opcode, modifiers, ())) if record.touches_of else record.touches
+        assert RECORDS[opcode].touches_of(Form(opcode, modifiers, ()))
 
 
 @pytest.mark.parametrize("text", SAMPLES, ids=lambda text: text.split()[0])

@@ -90,7 +90,7 @@ class Machine:
             self.slots[operand.slot] = value  # type: ignore[union-attr]
         form, record, *_ = _decoded(text)
         with np.errstate(all="ignore"):  # as a launch is executed
-            record.build(form, Binder(banks or {}))(self, Op(text, record.touches), active, True)
+            record.build(form, Binder(banks or {}))(self, Op(text, record.touches_of(form)), active, True)
         return self
 
     def word(self, name: str) -> list[int]:

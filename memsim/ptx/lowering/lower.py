@@ -19,7 +19,7 @@ import memsim.ptx.lowering.moves  # noqa: F401  (registers its opcodes)
 from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Op, Place, Program
-from memsim.isa.registry import OpcodeRecord, single
+from memsim.isa.registry import OpcodeRecord
 from memsim.isa.table import ANY_ACCESS, RECORDS
 from memsim.isa.written_operands import slots_of_form
 from memsim.ptx import program as ptx
@@ -96,7 +96,7 @@ def _op(
         guard=guard,
         text=_text(instruction),
         source=_place(instruction, lines),
-        effect=record.effect_on(form),
+        effect=record.effect_of(form),
         reads=reads,
         writes=writes,
         addresses=addresses,
@@ -135,7 +135,7 @@ def not_executed(asm: Assembler, instruction: PtxInstruction) -> OpcodeRecord:
     slots += _returned(asm, instruction)
     touches = tuple(touched(instruction))
     effect = Effect.MEMORY if touches else Effect.ALU
-    return OpcodeRecord("?", effect, "", single, None, written=lambda form: slots, touches=touches)
+    return OpcodeRecord("?", effect=effect, written=lambda form: slots, touches=touches)
 
 
 def _returned(asm: Assembler, instruction: PtxInstruction) -> list[int]:
