@@ -178,7 +178,7 @@ _OF_CUDA = {
 _TORCH = re.compile(r"\b(?:at|c10|torch)\s*::|\bC10_\w+")
 # Names of std that usually are not meant after `using namespace std`.
 _COMMON = frozenset(
-    (  # noqa: SIM905
+    (
         "min max swap get size data array real imag arg norm copy fill reduce plus minus next begin end "
     ).split()
 )

@@ -19,7 +19,7 @@ _ALONE = re.compile(
     r"|-t\d+|-L.+|-l(?!ineinfo).+|--?ptxas-options=(?:-v|--verbose|-O3)|-Xptxas=(?:-v|--verbose|-O3)|-std=gnu.*"
 )
 _WITH_VALUE = frozenset(
-    (  # noqa: SIM905
+    (
         "-o -x -MF -MT -MQ -ccbin -Xcompiler -Xlinker -Xptxas -Xcudafe -gencode -arch -code -t -l -L "
         "--compiler-options --generate-code --gpu-architecture --output-file --threads --compiler-bindir "
         "-cudart -diag-suppress "

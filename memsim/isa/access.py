@@ -83,36 +83,8 @@ Forget = Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None]
 
 #: Modifiers that do not affect addresses: cache policies, scopes, memory orders.
 HINTS = frozenset(
-    {
-        "E",
-        "CONSTANT",
-        "STRONG",
-        "WEAK",
-        "RELAXED",
-        "ACQUIRE",
-        "RELEASE",
-        "MMIO",
-        "PRIVATE",
-        "U",
-        "ZD",
-        "SPARSE",
-    }
-    | {
-        "GPU",
-        "SYS",
-        "CTA",
-        "SM",
-        "CLUSTER",
-        "VC",
-        "EF",
-        "EL",
-        "LU",
-        "NA",
-        "EU",
-        "LTC64B",
-        "LTC128B",
-        "LTC256B",
-    }
+    "E CONSTANT STRONG WEAK RELAXED ACQUIRE RELEASE MMIO PRIVATE U ZD SPARSE "
+    "GPU SYS CTA SM CLUSTER VC EF EL LU NA EU LTC64B LTC128B LTC256B".split()
 )
 _ELEMENTS: dict[str, tuple[type, int]] = {
     "U8": (np.uint8, 1),

@@ -13,10 +13,7 @@ from memsim.isa.registry import Touches, not_executed
 
 #: Cache operations of CCTL that do not affect the value of a load: drop, write back, fetch, age.
 HARMLESS = frozenset(
-    (
-        *("E", "U", "C", "I", "IV", "IVALL", "IVALLP", "WB", "WBALL", "RS", "RSLB", "LTC64B", "LTC128B"),
-        *("PF1", "PF1.5", "PF2", "PML2", "DML2"),
-    )
+    "E U C I IV IVALL IVALLP WB WBALL RS RSLB LTC64B LTC128B PF1 PF1.5 PF2 PML2 DML2".split()
 )
 
 

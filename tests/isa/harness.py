@@ -20,91 +20,20 @@ from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
 
 #: Words at which integer arithmetic turns.
-WORDS = [
-    0,
-    1,
-    2,
-    3,
-    7,
-    31,
-    32,
-    33,
-    63,
-    64,
-    127,
-    128,
-    255,
-    0x7FFF,
-    0x8000,
-    0xFFFF,
-    0x10000,
-    0x3210,
-    0x7FFFFFFF,
-]
-WORDS += [
-    0x80000000,
-    0x80000001,
-    0xFFFFFFFF,
-    0xFFFFFFFE,
-    0xFFFF8000,
-    0xFF00FF00,
-    0x00FF00FF,
-    0x12345678,
-    0x9ABCDEF0,
-]
+WORDS = [0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 127, 128, 255, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x3210]
+WORDS += [0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFF8000, 0xFF00FF00, 0x00FF00FF]
+WORDS += [0x12345678, 0x9ABCDEF0]
 #: float32: zeros, subnormal numbers, the smallest and largest, numbers that differ by one bit, infinity, NaN.
-SINGLES = [
-    0,
-    1,
-    0x7FFFFF,
-    0x800000,
-    0x800001,
-    0xFFFFFF,
-    0x3F800000,
-    0x3F800001,
-    0x3F7FFFFF,
-    0x40490FDB,
-    0x3F000000,
-]
-SINGLES += [0x4B000001, 0x4B800000, 0x4F000000, 0x5F000000, 0x7E800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000]
+SINGLES = [0, 1, 0x7FFFFF, 0x800000, 0x800001, 0xFFFFFF, 0x3F800000, 0x3F800001, 0x3F7FFFFF, 0x40490FDB]
+SINGLES += [0x3F000000, 0x4B000001, 0x4B800000, 0x4F000000, 0x5F000000, 0x7E800000, 0x7F7FFFFF, 0x7F800000]
+SINGLES += [0x7FC00000]
 SINGLES += [word | 0x80000000 for word in SINGLES]
-DOUBLES = [
-    0,
-    1,
-    0xFFFFFFFFFFFFF,
-    1 << 52,
-    0x3FF << 52,
-    (0x3FF << 52) + 1,
-    (0x3FF << 52) - 1,
-    0x400921FB54442D18,
-]
-DOUBLES += [
-    0x7FE << 52,
-    0x7FEFFFFFFFFFFFFF,
-    0x7FF << 52,
-    0x7FF8 << 48,
-    0x3CA << 52,
-    0x433 << 52,
-    (0x433 << 52) + 1,
-]
+DOUBLES = [0, 1, 0xFFFFFFFFFFFFF, 1 << 52, 0x3FF << 52, (0x3FF << 52) + 1, (0x3FF << 52) - 1]
+DOUBLES += [0x400921FB54442D18, 0x7FE << 52, 0x7FEFFFFFFFFFFFFF, 0x7FF << 52, 0x7FF8 << 48, 0x3CA << 52]
+DOUBLES += [0x433 << 52, (0x433 << 52) + 1]
 DOUBLES += [word | 1 << 63 for word in DOUBLES]
-HALVES = [
-    0,
-    1,
-    0x3FF,
-    0x400,
-    0x401,
-    0x3C00,
-    0x3C01,
-    0x3BFF,
-    0x4248,
-    0x7BFF,
-    0x7C00,
-    0x7E00,
-    0x6400,
-    0x3555,
-    0x0200,
-]
+HALVES = [0, 1, 0x3FF, 0x400, 0x401, 0x3C00, 0x3C01, 0x3BFF, 0x4248, 0x7BFF, 0x7C00, 0x7E00, 0x6400, 0x3555]
+HALVES += [0x0200]
 HALVES += [word | 0x8000 for word in HALVES]
 
 Lane = dict[str, Any]

@@ -12,24 +12,8 @@ from memsim.ptx.parser import parse
 
 SAMPLES = Path(__file__).parent / "samples"
 TEXTS = [(SAMPLES / f"{name}.nvcc.ptx").read_text(encoding="utf-8") for name in ("async", "flow", "names")]
-PIECES = [
-    *"{}[]()<>;:,.|!@+-_$%\"'\n09x",
-    *(
-        "/*",
-        "//",
-        ".reg .b32 %r1;",
-        ".loc 1",
-        "0f",
-        "::",
-        "generic(",
-        "call",
-        "bra ",
-        "-1",
-        "0xFF(",
-        "é",
-        "%tid.",
-    ),
-]
+PIECES = [*"{}[]()<>;:,.|!@+-_$%\"'\n09x", ".reg .b32 %r1;", ".loc 1", "bra "]
+PIECES += "/* // 0f :: generic( call -1 0xFF( é %tid.".split()
 
 
 @given(st.data())

@@ -42,93 +42,19 @@ ret;
 }
 """
 #: Those that are lowered whatever their form: they do nothing, or need no operand.
-ALWAYS = ("applypriority", "brkpt", "createpolicy", "discard", "exit", "fence", "griddepcontrol", "membar")
-ALWAYS += ("pmevent", "prefetch", "prefetchu", "ret", "setmaxnreg", "trap")
-TYPES = (
-    *(f"{sign}{bits}" for sign in "sub" for bits in (8, 16, 32, 64, 128)),
-    *(
-        "f16",
-        "f16x2",
-        "bf16",
-        "bf16x2",
-        "f32",
-        "f32x2",
-        "f64",
-        "tf32",
-        "e4m3x2",
-        "e5m2x2",
-        "pred",
-        "u16x2",
-        "s16x2",
-    ),
+ALWAYS = set(
+    "applypriority brkpt createpolicy discard exit fence griddepcontrol membar "
+    "pmevent prefetch prefetchu ret setmaxnreg trap".split()
 )
+TYPES = [f"{sign}{bits}" for sign in "sub" for bits in (8, 16, 32, 64, 128)]
+TYPES += "f16 f16x2 bf16 bf16x2 f32 f32x2 f64 tf32 e4m3x2 e5m2x2 pred u16x2 s16x2".split()
 WORDS = (
-    *(
-        "lo",
-        "hi",
-        "wide",
-        "sat",
-        "cc",
-        "ftz",
-        "rn",
-        "rz",
-        "rm",
-        "rp",
-        "rni",
-        "rzi",
-        "rmi",
-        "rpi",
-        "rna",
-        "rs",
-    ),
-    *(
-        "approx",
-        "full",
-        "relu",
-        "NaN",
-        "xorsign",
-        "abs",
-        "eq",
-        "ltu",
-        "nan",
-        "lo",
-        "and",
-        "or",
-        "xor",
-        "min",
-        "add",
-    ),
-    *(
-        "sync",
-        "up",
-        "down",
-        "bfly",
-        "idx",
-        "all",
-        "any",
-        "uni",
-        "ballot",
-        "l",
-        "r",
-        "wrap",
-        "clamp",
-        "f4e",
-        "to",
-    ),
-    *(
-        "global",
-        "shared",
-        "local",
-        "const",
-        "param",
-        "shared::cluster",
-        "shiftamt",
-        "finite",
-        "normal",
-        "satfinite",
-    ),
-    *("pack", "BOOL", "oob", "sp", "unknown"),
-)
+    "lo hi wide sat cc ftz rn rz rm rp rni rzi rmi rpi rna rs "
+    "approx full relu NaN xorsign abs eq ltu nan lo and or xor min add "
+    "sync up down bfly idx all any uni ballot l r wrap clamp f4e to "
+    "global shared local const param shared::cluster shiftamt finite normal satfinite "
+    "pack BOOL oob sp unknown"
+).split()
 
 
 def operands() -> list[Operand]:
