@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, catalog, compiled
 from memsim.kernels.dispatch import PARTS, KernelChoice, SumOfParts
 from memsim.kernels.family import PART_UNIT, REFERENCES
@@ -155,3 +156,32 @@ def test_the_first_that_fits_without_a_pace_and_the_fastest_with_one() -> None:
     assert never.pick((64, 64, 6400)).fixed == {PARTS: 1}
     free = replace(never, sum=SumOfParts(compiled()["sum_of_parts"], Adding(0.0, 0.0)))
     assert free.pick((64, 64, 6400)).fixed[PARTS] > 1
+
+
+@pytest.mark.parametrize(
+    ("size", "picked"),
+    [
+        ((1, 1, 1), "sgemm_128x128x8"),
+        ((2499, 2499, 9000), "sgemm_128x128x8"),
+        ((2500, 2499, 8), "sgemm_128x256x8"),
+        ((2499, 2500, 8), "sgemm_128x256x8"),
+        ("4096,4096,4096", "sgemm_128x256x8"),
+        (None, "sgemm_128x128x8"),
+    ],
+)
+def test_by_limits_of_the_size(size: tuple[int, int, int] | str | None, picked: str) -> None:
+    sgemm = catalog()["beating_sgemm"]
+    assert sgemm.pick(size).name == picked
+    assert sgemm.job(size) == compiled()[picked].job(size)
+
+
+def test_the_dispatcher_is_used_like_a_kernel() -> None:
+    sgemm = catalog()["beating_sgemm"]
+    assert isinstance(sgemm, Dispatcher) and "beating_sgemm" not in compiled()
+    arrays = sgemm.run((20, 30, 40), seed=3)
+    assert np.abs(arrays["C"] - sgemm.expected(arrays)["C"]).max() < 1e-5
+    assert sgemm.analyze((128, 128, 8)).trace.kernel == "sgemm_128x128x8"
+    large = sgemm.trace((2560, 2560, 8), blocks=2)
+    assert (large.kernel, large.launch.grid, large.blocks_replayed) == ("sgemm_128x256x8", (10, 20, 1), 2)
+    with pytest.raises(MemsimError, match="takes a size M,N,K"):
+        sgemm.pick("8,8")
