@@ -68,28 +68,16 @@ def trace(
     *,
     everything: bool = False,
     apart: bool = False,
-    cluster: int | Sequence[int] | None = None,
-    max_steps: int | None = None,
-    allow_out_of_bounds: bool = False,
+    **more: Any,
 ) -> Trace:
-    """The addresses of every shared and global access of a launch, described as for `analyze`.
+    """The addresses of every shared and global access of a launch, described as for `memsim.analyze`.
 
     `everything`, `apart`: as `trace_job`.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
-    job = job_of(
-        kernel,
-        grid,
-        block,
-        args,
-        shared_bytes,
-        cluster,
-        blocks=blocks,
-        max_steps=max_steps,
-        allow_out_of_bounds=allow_out_of_bounds,
-    )
+    job = job_of(kernel, grid, block, args, shared_bytes, blocks=blocks, **more)
     return trace_job(job, progress, everything=everything, apart=apart)
 
 
@@ -99,54 +87,20 @@ def analyze(
     block: int | Sequence[int] | None = None,
     args: Sequence[Any] = (),
     shared_bytes: int | None = 0,
-    blocks: int | None = None,
     arch: str | Arch | None = None,
     progress: Progress | None = None,
-    *,
-    cluster: int | Sequence[int] | None = None,
-    max_steps: int | None = None,
-    allow_out_of_bounds: bool = False,
+    **more: Any,
 ) -> Analysis:
-    """What every access of a launch costs, by source line.
-
-    Args:
-        kernel: `load(...)[name]`; or index math in Python, a function of the `Thread` and of `args`
-            (docs/layouts.md).
-        grid, block: one to three ints, as CUDA's `dim3`. Of a function, `grid` may be left out: one block.
-        args: arrays and scalars, in kernel order. An array is one of numpy, torch, CuPy or whoever speaks
-            DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
-            `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
-            pointer, `Pointers` a table of them; `TensorMap` a parameter or part of a struct, `TensorMaps` a
-            table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a
-            pointer and an int, a numpy scalar, or bytes. Texts are read as `--arg` of the command line:
-            `"f32[1024,1024]"`.
-        shared_bytes: dynamic shared memory of a block, in bytes; None if it is not known: then as much as a
-            block can have, and the report says so.
-        blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        arch: whose rules to count by, or its name; left out, the chip that the code was made for.
-        cluster: blocks of a cluster, as `grid`, where the launch chooses it; None leaves it to the code.
-        max_steps: instructions after which a chunk of blocks counts as endless; None for five million.
-        allow_out_of_bounds: count a load outside of every array, whose value is then not known, instead of
-            raising an error.
+    """What every access of a launch costs: `memsim.analyze` for a kernel that is loaded, or a function.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
     """
     from memsim.analysis import analyze_trace
 
-    chosen = {} if arch is None else {"arch": get_arch(arch)}
-    job = job_of(
-        kernel,
-        grid,
-        block,
-        args,
-        shared_bytes,
-        cluster,
-        blocks=blocks,
-        max_steps=max_steps,
-        allow_out_of_bounds=allow_out_of_bounds,
-        **chosen,
-    )
+    if arch is not None:
+        more = {**more, "arch": get_arch(arch)}
+    job = job_of(kernel, grid, block, args, shared_bytes, **more)
     return analyze_trace(trace_job(job, progress), job.arch)
 
 
@@ -161,7 +115,8 @@ def run(
     cluster: int | Sequence[int] | None = None,
     max_steps: int | None = None,
 ) -> None:
-    """Execute a launch completely; arrays are written in place, as on a GPU. The rest as for `analyze`.
+    """Execute a launch completely; arrays are written in place, as on a GPU. The rest as for
+    `memsim.analyze`.
 
     Raises:
         MemsimError: a launch or arguments that do not fit, a result that depends on an

@@ -38,11 +38,17 @@ def analyze(
     """What every access of a launch costs, by source line.
 
     Args:
-        kernel: `load(...)[name]`; `kernel[grid, block, stream, shared]` of Numba; a `RawKernel` or
-            `RawModule` of CuPy; a launch from `capture`.
-        grid, block: one to three ints, as CUDA's `dim3`; not for a configured Numba kernel or a launch.
-        args: arrays (numpy, torch, CuPy, DLPack, or `ArrayArg` by shape and type) and scalars, in the
-            kernel's order, as in `memsim.api.running.analyze`.
+        kernel: `load(...)[name]`; index math in Python, a function of the `Thread` and of `args`
+            (docs/layouts.md); `kernel[grid, block, stream, shared]` of Numba; a `RawKernel` or `RawModule` of
+            CuPy; a launch from `capture`.
+        grid, block: one to three ints, as CUDA's `dim3`; not for a configured Numba kernel or a launch. Of a
+            function, `grid` may be left out: one block.
+        args: arrays and scalars, in the kernel's order. An array is one of numpy, torch, CuPy or whoever
+            speaks DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
+            `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
+            pointer, `Pointers` a table of them; `TensorMap` a parameter or part of a struct, `TensorMaps` a
+            table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a
+            numpy scalar, or bytes. Texts are read as `--arg` of the command line: `"f32[1024,1024]"`.
         shared_bytes: dynamic shared memory per block, in bytes; None if unknown: then as much as a
             block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
@@ -60,17 +66,18 @@ def analyze(
     """
     chip = None if arch is None else get_arch(arch)
     compiled_for = (chip or SM_90).name
+    how: dict[str, Any] = {
+        "blocks": blocks,
+        "arch": chip,
+        "progress": progress,
+        "max_steps": max_steps,
+        "allow_out_of_bounds": allow_out_of_bounds,
+    }
     if isinstance(kernel, Launched) or numba.is_configured(kernel):
         if grid is not None or block is not None or shared_bytes != 0 or cluster is not None:
             raise MemsimError("grid, block, shared memory and cluster are already set by the launch")
         launched = kernel if isinstance(kernel, Launched) else numba.launched(kernel, args, compiled_for)
-        return launched.analyze(
-            blocks=blocks,
-            arch=chip,
-            progress=progress,
-            max_steps=max_steps,
-            allow_out_of_bounds=allow_out_of_bounds,
-        )
+        return launched.analyze(**how)
     if numba.is_kernel(kernel):
         raise MemsimError(
             f"{kernel.py_func.__name__} has no grid and block",
@@ -80,13 +87,4 @@ def analyze(
         kernel = cupy.kernel_of(kernel, name, compiled_for)
     if grid is None and block is None and isinstance(kernel, Kernel):
         raise MemsimError("a kernel needs a grid and a block", hint="pass grid and block")
-    shape: dict[str, Any] = {"grid": grid, "block": block}  # None has an error message of its own
-    rest: dict[str, Any] = {
-        "args": args,
-        "shared_bytes": shared_bytes,
-        "blocks": blocks,
-        "cluster": cluster,
-        "max_steps": max_steps,
-        "allow_out_of_bounds": allow_out_of_bounds,
-    }
-    return running.analyze(kernel, **shape, **rest, arch=chip, progress=progress)
+    return running.analyze(kernel, grid, block, args, shared_bytes, cluster=cluster, **how)
