@@ -78,9 +78,7 @@ def load(
     if not file_exists(path):
         raise MemsimError(f"there is no file {path}")
     if path.suffix in SOURCE_SUFFIXES:
-        module = _from_source(path, options, code, compiler, arch or SM_90.name, name, text)
-        called = name or path.as_posix()
-        return module if text is None else replace(module, sources={**module.sources, called: text})
+        return _from_source(path, options, code, compiler, arch or SM_90.name, name, text)
     if text is not None:
         raise MemsimError(f"{path} is not a source file, so its text cannot be replaced")
     if options:
@@ -115,25 +113,18 @@ def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
 
 
 def from_text(
-    text: str, options: Sequence[str] = (), arch: str = SM_90.name, name: str = "kernel.cu"
+    text: str,
+    options: Sequence[str] = (),
+    arch: str = SM_90.name,
+    name: str = "kernel.cu",
+    code: str | None = None,
 ) -> Module:
-    """A module from the text of CUDA source, which `name` is the file of.
+    """A module from the text of CUDA source, which `name` is the file of. `code`: as for `load`.
 
     Raises:
         MemsimError: it does not compile.
     """
-    from memsim.compile import compile_cubin, compile_cuda
-    from memsim.ptx.parser import parse
-    from memsim.sass.machine_code import read_module
-
-    text += "\n"
-    if not _can_list(None):
-        return replace(
-            _ptx_module(parse(compile_cuda(text, options, arch, name), name)), sources={name: text}
-        )
-    compiled = compile_cubin(text, options, arch, name)
-    machine = read_module(compiled.code, file=name, compiler=compiled.compiler, names=compiled.names)
-    return replace(_machine_module(machine, None, None), sources={name: text, **compiled.headers})
+    return _from_source(Path(name), options, code, None, arch, name, text)
 
 
 def _from_source(
@@ -156,8 +147,8 @@ def _from_source(
     from memsim.sass.machine_code import read_module
 
     source: str | Path = path
-    if text is not None:
-        source, options, name = text, [f"-I{path.parent}", *options], name or path.as_posix()
+    if text is not None:  # a line break tells a text from a path
+        source, options, name = f"{text}\n", [f"-I{path.parent}", *options], name or path.as_posix()
     if code != "ptx" and _can_list(code):
         compiled = compiled_source(source, options, arch, name, compiler, instances)
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
@@ -166,6 +157,7 @@ def _from_source(
         made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), path, name)
     return replace(
         made,
+        sources=made.sources if text is None else {**made.sources, name or "": text},
         instantiate=lambda instance: _from_source(
             path, options, code, compiler, arch, name, text, (instance,)
         ),
