@@ -8,6 +8,7 @@ import pytest
 import memsim
 from memsim.analysis.atomic_totals import BY_PLACE, COUNTS, METRIC
 from memsim.api.module import Module
+from tests.simt.cuda import kernels_of
 
 SOURCE = """
 extern "C" __global__ void near(unsigned *out) { atomicAdd(&out[threadIdx.x % 4], threadIdx.x); }
@@ -21,10 +22,8 @@ extern "C" __global__ void none(unsigned *out) { out[threadIdx.x] = 1; }
 
 
 @pytest.fixture(scope="module")
-def module(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    path = tmp_path_factory.mktemp("atomics") / "atomics.cu"
-    path.write_text(SOURCE)
-    return memsim.load(path)
+def module() -> Module:
+    return kernels_of(SOURCE)
 
 
 def totals(module: Module, kernel: str) -> tuple[list[int | None], dict[str, str]]:

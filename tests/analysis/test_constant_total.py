@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -32,10 +30,8 @@ extern "C" __global__ void plain(const int *in, unsigned *out) {
 
 
 @pytest.mark.parametrize(("different", "requests"), [(1, 1), (5, 5), (32, 32)])
-def test_loads_at_fixed_addresses_make_a_request_of_each_warp(
-    different: int, requests: int, tmp_path: Path
-) -> None:
-    kernel = machine_kernel(tmp_path, SOURCE, "indexed")
+def test_loads_at_fixed_addresses_make_a_request_of_each_warp(different: int, requests: int) -> None:
+    kernel = machine_kernel(SOURCE, "indexed")
     index = np.arange(32, dtype=np.int32) % different
     arguments = [index, np.zeros(32, np.uint32)]
     analysis = memsim.analyze(kernel, 4, 32, arguments)
@@ -43,8 +39,8 @@ def test_loads_at_fixed_addresses_make_a_request_of_each_warp(
     assert analysis.totals[REQUESTS] == 4 * (len(loads) - 1 + requests)
 
 
-def test_no_total_without_an_index_or_under_a_guard(tmp_path: Path) -> None:
-    plain, with_guard = (machine_kernel(tmp_path, SOURCE, name) for name in ("plain", "guarded"))
+def test_no_total_without_an_index_or_under_a_guard() -> None:
+    plain, with_guard = (machine_kernel(SOURCE, name) for name in ("plain", "guarded"))
     arguments = [np.arange(32, dtype=np.int32), np.zeros(32, np.uint32)]
     assert REQUESTS not in memsim.analyze(plain, 1, 32, arguments).totals
     guarded = memsim.analyze(with_guard, 1, 32, [*arguments, 3])

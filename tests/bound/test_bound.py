@@ -24,7 +24,7 @@ from memsim.kernels import catalog
 from memsim.trace.trace import Trace
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.views.bound import terminal
-from tests.simt.cuda import machine_kernel
+from tests.simt.cuda import kernels_of, machine_kernel
 
 
 def analysis_of(name: str) -> memsim.Analysis:
@@ -104,11 +104,9 @@ extern "C" __global__ void {name}(int *data) {{
     ],
 )
 @pytest.mark.parametrize("blocks", [1, 4096])
-def test_sectors_go_to_the_l2_cache_at_least_once(
-    body: str, read: int, written: int, blocks: int, tmp_path: Path
-) -> None:
+def test_sectors_go_to_the_l2_cache_at_least_once(body: str, read: int, written: int, blocks: int) -> None:
     """One multiprocessor has its own rate, all of them another."""
-    kernel = machine_kernel(tmp_path, TRAFFIC.format(name="traffic", body=body), "traffic")
+    kernel = machine_kernel(TRAFFIC.format(name="traffic", body=body), "traffic")
     found = memsim.analyze(kernel, blocks, 256, [memsim.ArrayArg((2 << 20,), "int32", "zeros")]).bound
     rates = SM_90.memory
     assert rates is not None
@@ -141,10 +139,8 @@ def test_what_dram_of_a_slower_product_takes_is_said(monkeypatch: pytest.MonkeyP
     assert found.bound.cycles_of("dram") == ceil(cycles / 2)
 
 
-def test_a_loop_is_counted_as_often_as_it_runs(tmp_path: Path) -> None:
-    file = tmp_path / "poly.cu"
-    file.write_text(SOURCE.format(name="poly"))
-    module = loading.load(file)
+def test_a_loop_is_counted_as_often_as_it_runs() -> None:
+    module = kernels_of(SOURCE.format(name="poly"))
     data = memsim.ArrayArg((256,))
     few, many = (
         executed_forms(running.trace(module["poly"], 2, 128, [data, rounds]))["FFMA"] for rounds in (64, 128)

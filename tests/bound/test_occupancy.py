@@ -21,6 +21,7 @@ from memsim.data import data_folder
 from memsim.kernels import catalog
 from memsim.model.occupancy import Needs, next_cliffs, occupancy
 from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
+from tests.simt.cuda import kernels_of
 
 LIMITS = ("registers", "shared memory", "warps", "blocks", "barriers")
 
@@ -120,14 +121,13 @@ def test_a_cubin_says_what_a_block_takes(name: str, registers: int, static: int,
     assert (held.registers, held.static_shared, held.barriers) == (registers, static, barriers)
 
 
-def test_dynamic_shared_memory_counts(tmp_path: Path) -> None:
-    file = tmp_path / "dynamic.cu"
-    file.write_text(
+def test_dynamic_shared_memory_counts() -> None:
+    text = (
         'extern "C" __global__ void dynamic(float *data) {'
         " extern __shared__ float held[]; held[threadIdx.x] = data[threadIdx.x];"
         " __syncthreads(); data[threadIdx.x] = held[threadIdx.x ^ 1]; }"
     )
-    kernel = loading.load(file)["dynamic"]
+    kernel = kernels_of(text)["dynamic"]
     args = [memsim.ArrayArg((64,))]
     found = [memsim.analyze(kernel, 1, 64, args, shared_bytes=size).bound for size in (1024, 100_000)]
     assert [bound.occupancy.blocks for bound in found if bound.occupancy] == [32, 2]

@@ -11,6 +11,7 @@ import memsim
 from memsim.arrays import as_argument
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
+from tests.simt.cuda import kernels_of
 
 torch = pytest.importorskip("torch")
 
@@ -30,10 +31,8 @@ extern "C" __global__ void gather(const long long *index, const float *x, float 
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("torch") / "k.cu"
-    path.write_text(SOURCE)
-    return memsim.load(path)
+def kernels() -> Any:
+    return kernels_of(SOURCE)
 
 
 def sectors(kernels: Any, x: Any, stride: int = 1) -> int | None:

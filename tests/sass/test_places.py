@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import memsim
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
-from tests.simt.cuda import machine_kernel
+from tests.simt.cuda import kernels_of, machine_kernel
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 
 
-def analyzed(folder: Path, source: str, *args: object, grid: int = 1) -> Analysis:
-    return memsim.analyze(machine_kernel(folder, source), grid, 32, args)
+def analyzed(source: str, *args: object, grid: int = 1) -> Analysis:
+    return memsim.analyze(machine_kernel(source), grid, 32, args)
 
 
-def test_the_driver_places_each_variable_by_itself(tmp_path: Path) -> None:
+def test_the_driver_places_each_variable_by_itself() -> None:
     """As an H200 counts it: 4 sectors for 128 bytes, wherever the variable lies in its section."""
     source = """
     __device__ double first = 3.0;
@@ -28,17 +26,15 @@ def test_the_driver_places_each_variable_by_itself(tmp_path: Path) -> None:
     extern "C" __global__ void k(int *out) {
         out[threadIdx.x] = table[threadIdx.x] + (int)first + pointer[threadIdx.x ^ 1];
     }"""
-    analysis = analyzed(tmp_path, source, memsim.ArrayArg((32,), "int32"))
+    analysis = analyzed(source, memsim.ArrayArg((32,), "int32"))
     assert analysis.totals[SECTORS] == 4 + 1 + 1 + 4
     out = np.zeros(32, np.int32)
-    memsim.run(machine_kernel(tmp_path, source), 1, 32, [out])
+    memsim.run(machine_kernel(source), 1, 32, [out])
     assert out.tolist() == [6, 6, 6, 6] + [3] * 28
 
 
 @pytest.mark.parametrize("n, local, shared", [(3, 8, 0), (5, 0, 2)])
-def test_generic_loads_count_in_the_space_of_their_addresses(
-    tmp_path: Path, n: int, local: int, shared: int
-) -> None:
+def test_generic_loads_count_in_the_space_of_their_addresses(n: int, local: int, shared: int) -> None:
     source = """
     extern "C" __global__ void k(int *out, int n) {
         __shared__ int shared[64];
@@ -47,7 +43,7 @@ def test_generic_loads_count_in_the_space_of_their_addresses(
         volatile int *p = n == 3 ? mine : shared;
         out[threadIdx.x] = p[n] + p[n + 1];
     }"""
-    analysis = analyzed(tmp_path, source, memsim.ArrayArg((32,), "int32"), n)
+    analysis = analyzed(source, memsim.ArrayArg((32,), "int32"), n)
     assert analysis.totals[SECTORS] == 0
     assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"] == local
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == shared
@@ -101,12 +97,12 @@ extern "C" __global__ void adds(int *out, int i) {
 
 
 @pytest.mark.slow
-def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path) -> None:
+def test_generic_addresses_in_local_memory_hold_what_was_written() -> None:
     t = np.arange(32)
 
     def ran(name: str, argument: int) -> np.ndarray:
         out = np.zeros(64, np.int32)
-        memsim.run(machine_kernel(tmp_path, GENERIC, name), 1, 32, [out, argument])
+        memsim.run(machine_kernel(GENERIC, name), 1, 32, [out, argument])
         return out
 
     spread = np.where(t % 3 == 0, 28 * t, np.where(t % 3 == 1, 28, 8028))
@@ -120,9 +116,9 @@ def test_generic_addresses_in_local_memory_hold_what_was_written(tmp_path: Path)
     assert (out[:32] == 1000 * 5 * turn + 3 + 10).all() and (out[32:36] == 40).all()
 
 
-def test_narrow_requests_with_lanes_in_global_and_local_memory_are_uncertain(tmp_path: Path) -> None:
+def test_narrow_requests_with_lanes_in_global_and_local_memory_are_uncertain() -> None:
     def analyzed_of(name: str, argument: int) -> memsim.Analysis:
-        kernel = machine_kernel(tmp_path, GENERIC, name)
+        kernel = machine_kernel(GENERIC, name)
         return memsim.analyze(kernel, 1, 32, [memsim.ArrayArg((64,), "int32"), argument])
 
     assert any("in local and in global memory" in why for why in analyzed_of("spread", 8).trace.uncertain)
@@ -131,17 +127,17 @@ def test_narrow_requests_with_lanes_in_global_and_local_memory_are_uncertain(tmp
 
 @pytest.mark.parametrize("place, wavefronts, ops", [(1, 8, {"atomic"}), (2, 1, {"atomic_unmade"})])
 def test_a_generic_atomic_takes_a_wavefront_of_shared_memory_wherever_its_lanes_are(
-    tmp_path: Path, place: int, wavefronts: int, ops: set[str]
+    place: int, wavefronts: int, ops: set[str]
 ) -> None:
     arguments = [memsim.ArrayArg((64,), "int32"), place]
-    analysis = memsim.analyze(machine_kernel(tmp_path, GENERIC, "adds"), 1, 32, arguments)
+    analysis = memsim.analyze(machine_kernel(GENERIC, "adds"), 1, 32, arguments)
     assert {site.op for site in analysis.sites if site.space == "shared" and "atomic" in site.op} == ops
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == wavefronts
 
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("use, known", [("%nctaid.x", True), ("%gridid", False)])
-def test_what_only_the_driver_knows_is_unknown(tmp_path: Path, use: str, known: bool) -> None:
+def test_what_only_the_driver_knows_is_unknown(use: str, known: bool) -> None:
     kind, letter = ("u64", "l") if use == "%gridid" else ("u32", "r")
     source = f"""
     extern "C" __global__ void k(int *out) {{
@@ -149,13 +145,13 @@ def test_what_only_the_driver_knows_is_unknown(tmp_path: Path, use: str, known: 
         asm("mov.{kind} %0, {use};" : "={letter}"(x));
         out[(threadIdx.x + x) % 32] = 1;
     }}"""
-    analysis = analyzed(tmp_path, source, memsim.ArrayArg((32,), "int32"))
+    analysis = analyzed(source, memsim.ArrayArg((32,), "int32"))
     stores = analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"]
     assert stores == (4 if known else None)
 
 
 @pytest.mark.slow
-def test_words_that_are_not_known_stay_so_alone(tmp_path: Path) -> None:
+def test_words_that_are_not_known_stay_so_alone() -> None:
     """A clock is stored in one word of an array; the others are read as before."""
     source = """
     extern "C" __global__ void k(int *out, int place) {
@@ -168,14 +164,14 @@ def test_words_that_are_not_known_stay_so_alone(tmp_path: Path) -> None:
     }"""
     stores = "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"
     array = memsim.ArrayArg((32,), "int32")
-    assert analyzed(tmp_path, source, array, 4).totals[stores] == 3
-    assert analyzed(tmp_path, source, array, 5).totals[stores] is None
+    assert analyzed(source, array, 4).totals[stores] == 3
+    assert analyzed(source, array, 5).totals[stores] is None
 
 
-def test_an_unknown_result_is_not_copied_back(tmp_path: Path) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text('extern "C" __global__ void k(int *out, int n) { if (n) out[threadIdx.x] = clock(); }')
-    kernel = memsim.load(path)["k"]
+def test_an_unknown_result_is_not_copied_back() -> None:
+    kernel = kernels_of(
+        'extern "C" __global__ void k(int *out, int n) { if (n) out[threadIdx.x] = clock(); }'
+    )["k"]
     memsim.run(kernel, 1, 32, [np.zeros(32, np.int32), 0])
     with pytest.raises(MemsimError, match="the result is unknown"):
         memsim.run(kernel, 1, 32, [np.zeros(32, np.int32), 1])

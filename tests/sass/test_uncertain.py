@@ -7,6 +7,7 @@ import pytest
 import memsim
 from memsim.analysis import Analysis
 from memsim.api.module import Module
+from tests.simt.cuda import kernels_of
 
 FRAME = """
 extern "C" __global__ void {name}(int *n, const int *in, int *out)
@@ -85,12 +86,10 @@ UNCERTAIN = {
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def kernels() -> Module:
     """A kernel for each body, compiled together."""
     bodies = {**CERTAIN, **{name: body for name, (body, _) in UNCERTAIN.items()}}
-    path = tmp_path_factory.mktemp("uncertain") / "k.cu"
-    path.write_text("".join(FRAME.format(name=entry(name), body=body) for name, body in bodies.items()))
-    return memsim.load(path)
+    return kernels_of("".join(FRAME.format(name=entry(name), body=body) for name, body in bodies.items()))
 
 
 def entry(name: str) -> str:

@@ -1,33 +1,48 @@
-"""CUDA text to a kernel, for tests."""
+"""CUDA text to kernels, for tests: each text is compiled once for all of them."""
 
 from __future__ import annotations
 
 from functools import cache
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-from memsim.api.loading import load
+from memsim.api.loading import from_text
 from memsim.api.module import Module
 from memsim.kernel import Kernel
 
+#: Instructions of sm_90 as functions of CUDA: addresses, mbarriers, copies in bulk, blocks of a cluster.
+HOPPER = """
+typedef unsigned long long u64; typedef unsigned u32;
+struct alignas(64) Map { char bytes[128]; };
+__device__ u32 at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+__device__ void init(u32 b, u32 n = 1) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(b), "r"(n) : "memory"); }
+__device__ void expect(u32 b, u32 n) {
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }"
+                 :: "r"(b), "r"(n) : "memory"); }
+__device__ void wait(u32 b) {
+    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }"
+                 :: "r"(b) : "memory"); }
+__device__ void finish() {
+    asm volatile("cp.async.bulk.commit_group;\\ncp.async.bulk.wait_group 0;" ::: "memory"); }
+__device__ u32 of(u32 a, u32 r) {
+    u32 v; asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(r)); return v; }
+__device__ u32 rank() { u32 r; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return r; }
+__device__ void meet() {
+    asm volatile("barrier.cluster.arrive.aligned;\\nbarrier.cluster.wait.aligned;" ::: "memory"); }
+"""
 
-def kernel(folder: Path, text: str, name: str = "k", **defines: Any) -> Kernel:
-    """Compile `text` and give its kernel as PTX; lines in errors are lines of `text`. folder: `tmp_path`."""
-    options = tuple(f"-D{key}={value}" for key, value in defines.items())
-    return _compiled(folder.parent, text, options, "ptx")[name]
+
+def kernel(text: str, name: str = "k", code: str | None = "ptx", **defines: Any) -> Kernel:
+    """A kernel of `text`; lines in errors are lines of `text`. code: as for `memsim.load`."""
+    return kernels_of(text, code, *(f"-D{key}={value}" for key, value in defines.items()))[name]
 
 
-def machine_kernel(folder: Path, text: str, name: str = "k") -> Kernel:
+def machine_kernel(text: str, name: str = "k") -> Kernel:
     """The same as machine code."""
-    return _compiled(folder.parent, text, (), "sass")[name]
+    return kernel(text, name, "sass")
 
 
 @cache
-def _compiled(session: Path, text: str, options: tuple[str, ...], code: str) -> Module:
-    """The module of a text, compiled once for all tests."""
-    folder = session / sha256(text.encode()).hexdigest()[:16]
-    folder.mkdir(exist_ok=True)
-    path = folder / "test.cu"
-    path.write_text(text)
-    return load(path, list(options), code=code)
+def kernels_of(text: str, code: str | None = None, *options: str) -> Module:
+    """All kernels of `text`."""
+    return from_text(text, options, name="k.cu", code=code)

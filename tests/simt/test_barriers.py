@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,26 +10,21 @@ from memsim.api.running import analyze, run
 from tests.simt.cuda import kernel
 
 
-def test_threads_see_what_others_wrote_before_the_barrier(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_threads_see_what_others_wrote_before_the_barrier() -> None:
+    k = kernel("""
 extern "C" __global__ void k(int *out) {
     __shared__ int s[96];
     s[threadIdx.x] = threadIdx.x * 3 + blockIdx.x;
     __syncthreads();
     out[blockIdx.x * 96 + threadIdx.x] = s[95 - threadIdx.x];
-}""",
-    )
+}""")
     out = np.zeros((5, 96), np.int32)
     run(k, 5, 96, [out])
     assert (out == (95 - np.arange(96)) * 3 + np.arange(5)[:, None]).all()
 
 
-def test_blocks_with_different_trip_counts_pass_their_barriers(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_blocks_with_different_trip_counts_pass_their_barriers() -> None:
+    k = kernel("""
 extern "C" __global__ void k(int *out) {
     __shared__ int s[64];
     s[threadIdx.x] = threadIdx.x;
@@ -42,8 +35,7 @@ extern "C" __global__ void k(int *out) {
         s[threadIdx.x] = v;
     }
     out[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x];
-}""",
-    )
+}""")
     out = np.zeros((4, 64), np.int32)
     run(k, 4, 64, [out])
     assert (out == (np.arange(64) + np.arange(4)[:, None] + 1) % 64).all()
@@ -86,38 +78,36 @@ extern "C" __global__ void k(const int *rounds, int *out) {
 }"""
 
 
-def test_groups_of_warps_wait_at_barriers_that_a_register_names(tmp_path: Path) -> None:
-    k = kernel(tmp_path, GROUPS, NUMBER="group+1")
+def test_groups_of_warps_wait_at_barriers_that_a_register_names() -> None:
+    k = kernel(GROUPS, NUMBER="group+1")
     rounds, out = np.array([5, 0, 2], np.int32), np.zeros((3, 64), np.int32)
     run(k, 1, 192, [rounds, out])
     lanes = 63 - np.arange(64)
     assert (out == [[sum(10 * lane + i for i in range(n)) for lane in lanes] for n in rounds]).all()
 
 
-def test_lanes_of_a_warp_do_not_name_different_barriers(tmp_path: Path) -> None:
-    k = kernel(tmp_path, GROUPS, NUMBER="lane%2")
+def test_lanes_of_a_warp_do_not_name_different_barriers() -> None:
+    k = kernel(GROUPS, NUMBER="lane%2")
     with pytest.raises(MemsimError, match="differs between the lanes of a warp"):
         run(k, 1, 192, [np.array([1, 1, 1], np.int32), np.zeros((3, 64), np.int32)])
 
 
-def test_named_barriers_pair_producers_with_consumers(tmp_path: Path) -> None:
-    k = kernel(tmp_path, PRODUCER)
+def test_named_barriers_pair_producers_with_consumers() -> None:
+    k = kernel(PRODUCER)
     out = np.zeros((2, 64), np.int32)
     run(k, 2, 128, [out])
     assert (out == (63 - np.arange(64)) * 30 + 3).all()
 
 
-def test_a_named_barrier_that_waits_for_too_many_is_a_deadlock(tmp_path: Path) -> None:
-    k = kernel(tmp_path, PRODUCER.replace('"bar.sync 1, 128;"', '"bar.sync 1, 192;"'))
+def test_a_named_barrier_that_waits_for_too_many_is_a_deadlock() -> None:
+    k = kernel(PRODUCER.replace('"bar.sync 1, 128;"', '"bar.sync 1, 192;"'))
     with pytest.raises(MemsimError, match=r"never reach: 128 of 192 threads wait at bar.sync 1") as error:
         run(k, 2, 128, [np.zeros((2, 64), np.int32)])
     assert error.value.exit_code == 2
 
 
-def test_arrive_lets_the_producer_go_on(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_arrive_lets_the_producer_go_on() -> None:
+    k = kernel("""
 extern "C" __global__ void k(int *out) {
     __shared__ int s[32];
     if (threadIdx.x < 32) {
@@ -127,25 +117,21 @@ extern "C" __global__ void k(int *out) {
         asm volatile("bar.sync 3, 64;" ::: "memory");
         out[threadIdx.x - 32] = s[63 - threadIdx.x];
     }
-}""",
-    )
+}""")
     out = np.zeros(32, np.int32)
     run(k, 1, 64, [out])
     assert (out == 31 - np.arange(32) + 7).all()
 
 
-def test_warps_that_have_ended_do_not_hold_up_the_others(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_warps_that_have_ended_do_not_hold_up_the_others() -> None:
+    k = kernel("""
 extern "C" __global__ void k(int *out) {
     __shared__ int s[64];
     if (threadIdx.x >= 64) return;
     s[threadIdx.x] = threadIdx.x;
     __syncthreads();
     out[threadIdx.x] = s[63 - threadIdx.x];
-}""",
-    )
+}""")
     out = np.zeros(64, np.int32)
     run(k, 1, 128, [out])
     assert (out == 63 - np.arange(64)).all()
@@ -163,32 +149,29 @@ extern "C" __global__ void k(int *out) {
 }"""
 
 
-def test_a_barrier_that_some_threads_never_reach_names_line_and_thread(tmp_path: Path) -> None:
+def test_a_barrier_that_some_threads_never_reach_names_line_and_thread() -> None:
     with pytest.raises(
         MemsimError, match=r"48 of 64 threads wait at .*thread \(48, 0, 0\) of block"
     ) as error:
-        run(kernel(tmp_path, UNREACHED, LIMIT=48), 1, 64, [np.zeros(64, np.int32)])
+        run(kernel(UNREACHED, LIMIT=48), 1, 64, [np.zeros(64, np.int32)])
     assert error.value.line == 6
-    assert error.value.file is not None and error.value.file.endswith("test.cu")
+    assert error.value.file is not None and error.value.file.endswith("k.cu")
 
 
-def test_the_same_kernel_with_all_threads_is_fine(tmp_path: Path) -> None:
+def test_the_same_kernel_with_all_threads_is_fine() -> None:
     out = np.zeros(64, np.int32)
-    run(kernel(tmp_path, UNREACHED, LIMIT=64), 1, 64, [out])
+    run(kernel(UNREACHED, LIMIT=64), 1, 64, [out])
     assert (out == 2).all()
 
 
-def test_reductions_at_a_barrier(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_reductions_at_a_barrier() -> None:
+    k = kernel("""
 extern "C" __global__ void k(int *out, int limit) {
     int t = threadIdx.x;
     out[(blockIdx.x * 3 + 0) * 96 + t] = __syncthreads_count(t < limit + (int)blockIdx.x);
     out[(blockIdx.x * 3 + 1) * 96 + t] = __syncthreads_and(t < limit) != 0;
     out[(blockIdx.x * 3 + 2) * 96 + t] = __syncthreads_or(t == limit) != 0;
-}""",
-    )
+}""")
     for limit in (0, 50, 96):
         out = np.full((2, 3, 96), -1, np.int32)
         run(k, 2, 96, [out, limit])
@@ -219,8 +202,8 @@ extern "C" __global__ void k(int *out, const int *at) {
 }"""
 
 
-def test_a_wait_at_an_object_is_over_when_all_are_there(tmp_path: Path) -> None:
-    k = kernel(tmp_path, OBJECT.replace("WAITS", ""))
+def test_a_wait_at_an_object_is_over_when_all_are_there() -> None:
+    k = kernel(OBJECT.replace("WAITS", ""))
     out, at = np.zeros(64, np.int32), np.arange(64, dtype=np.int32)[::-1].copy()
     run(k, 1, 64, [out, at])
     assert (out[at[63 - np.arange(64)]] == np.arange(64)).all()

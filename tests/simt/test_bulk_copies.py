@@ -3,34 +3,19 @@
 # ruff: noqa: E501 (lines of PTX)
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from memsim import MemsimError, TensorMap, TensorMaps
-from memsim.api.loading import load
 from memsim.api.running import analyze, run
 from memsim.isa.tensor_copy import store_box
 from memsim.launch import ArrayArg
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import tensor_of
+from tests.simt.cuda import HOPPER, kernel, kernels_of
 
-HEADER = """
-typedef unsigned long long u64; typedef unsigned u32;
-struct alignas(64) Map { char bytes[128]; };
-__device__ u32 at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-__device__ void init(u32 b) { asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(b) : "memory"); }
-__device__ void expect(u32 b, u32 n) {
-    asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }"
-                 :: "r"(b), "r"(n) : "memory"); }
-__device__ void wait(u32 b) {
-    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }"
-                 :: "r"(b) : "memory"); }
-__device__ void finish() {
-    asm volatile("cp.async.bulk.commit_group;\\ncp.async.bulk.wait_group 0;" ::: "memory"); }
-"""
 KERNELS = """
 extern "C" __global__ void from_tensor(const __grid_constant__ Map m, unsigned char *out, int x, int y, int n) {
     __shared__ __align__(1024) unsigned char s[4096]; __shared__ u64 b;
@@ -104,10 +89,8 @@ WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum"
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("bulk") / "k.cu"
-    path.write_text(HEADER + KERNELS + ELSEWHERE)
-    return load(path, code="sass")
+def kernels() -> Any:
+    return kernels_of(HOPPER + KERNELS + ELSEWHERE, "sass")
 
 
 def place(row: int, chunk: int, width: int, swizzle: int) -> int:
@@ -227,9 +210,10 @@ def test_copies_that_a_chip_refuses_are_errors(kernels: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_byte_that_is_not_known_stays_so(tmp_path: Path) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(HEADER + """
+def test_a_byte_that_is_not_known_stays_so() -> None:
+    text = (
+        HOPPER
+        + """
 extern "C" __global__ void k(int *out) {
     __shared__ __align__(128) int s[32];
     if (threadIdx.x < 16) s[threadIdx.x] = 1;
@@ -239,12 +223,13 @@ extern "C" __global__ void k(int *out) {
                      :: "l"(out), "r"(at(s)), "r"(N) : "memory");
         finish();
     }
-}""")  # fmt: skip
+}"""
+    )
     out = np.zeros(32, np.int32)
-    run(load(path, ["-DN=64"], code="sass")["k"], 1, 32, [out])
+    run(kernel(text, code="sass", N=64), 1, 32, [out])
     assert out[:16].all()
     with pytest.raises(MemsimError, match="shared memory that was never written"):
-        run(load(path, ["-DN=128"], code="sass")["k"], 1, 32, [out])
+        run(kernel(text, code="sass", N=128), 1, 32, [out])
 
 
 def two_tensors() -> tuple[list[np.ndarray], list[TensorMap]]:

@@ -14,34 +14,28 @@ from memsim.api.running import analyze, run
 from memsim.cli import main
 from memsim.launch import ArrayArg
 from memsim.targets.target import read_job
-from tests.simt.cuda import machine_kernel
+from tests.simt.cuda import HOPPER, machine_kernel
 
-HEADER = """
-typedef unsigned long long u64; typedef unsigned u32;
-__device__ u32 at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-__device__ u32 of(u32 a, u32 r) {
-    u32 v; asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(r)); return v; }
-__device__ u32 rank() { u32 r; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return r; }
-__device__ void meet() { asm volatile("barrier.cluster.arrive.aligned;\\nbarrier.cluster.wait.aligned;" ::: "memory"); }
+REMOTE = """
 __device__ void put(u32 a, int v) { asm volatile("st.shared::cluster.u32 [%0], %1;" :: "r"(a), "r"(v) : "memory"); }
 __device__ int get(u32 a) {
     int v; asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(a) : "memory"); return v; }
 """
 
 
-def kernel(folder: Path, body: str) -> Any:
-    return machine_kernel(folder, HEADER + body)
+def kernel(body: str) -> Any:
+    return machine_kernel(HOPPER + REMOTE + body)
 
 
 RING = """
 extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int *out) {
     __shared__ int s[32]; __shared__ u64 b; u32 r = rank();
-    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 32;" :: "r"(at(&b)));
+    if (threadIdx.x == 0) init(at(&b), 32);
     s[threadIdx.x] = 0;
     meet();
     put(of(at(s + threadIdx.x), (r + 1) & 3), 100 * r + threadIdx.x);
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(of(at(&b), (r + 1) & 3)));
-    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" :: "r"(at(&b)));
+    wait(at(&b));
     int v; asm volatile("atom.shared::cluster.add.u32 %0, [%1], 1;" : "=r"(v) : "r"(of(at(s), (r + 2) & 3)));
     meet();
     out[threadIdx.x + 32 * blockIdx.x] = get(of(at(s + 31 - threadIdx.x), (r + 3) & 3));
@@ -49,17 +43,17 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int *out) {
 }"""
 
 
-def test_blocks_reach_each_others_shared_memory(tmp_path: Path) -> None:
+def test_blocks_reach_each_others_shared_memory() -> None:
     out = np.zeros((8, 32), np.int32)
-    run(kernel(tmp_path, RING), 8, 32, [out])
+    run(kernel(RING), 8, 32, [out])
     for block in range(8):
         held = 100 * ((block + 2) % 4) + np.arange(32)  # by the neighbour before, from the one before that
         held[0] += 32
         assert (out[block] == held[::-1]).all()
 
 
-def test_requests_to_other_blocks_have_rows_of_their_own(tmp_path: Path) -> None:
-    analysis = analyze(kernel(tmp_path, RING), 8, 32, [ArrayArg((8, 32), "int32")])
+def test_requests_to_other_blocks_have_rows_of_their_own() -> None:
+    analysis = analyze(kernel(RING), 8, 32, [ArrayArg((8, 32), "int32")])
     rows = {site.op: site for site in analysis.sites if site.op.startswith("cluster")}
     assert {site.space for site in rows.values()} == {"shared"}
     for op in ("cluster_load", "cluster_store"):
@@ -81,21 +75,20 @@ SPREAD = """
 extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int *out) {
     __shared__ int s[64]; __shared__ u64 b;
     u32 lane = threadIdx.x, to = lane & 3;
-    if (lane == 0) { asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(at(&b)));
-        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], 128;" :: "r"(at(&b))); }
+    if (lane == 0) { init(at(&b)); expect(at(&b), 128); }
     meet();
     put(of(at(s + rank() * 8 + lane / 4), to), lane);
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];"
                  :: "r"(of(at(s + 32 + rank() * 8 + lane / 4), to)), "r"(lane), "r"(of(at(&b), to)) : "memory");
-    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" :: "r"(at(&b)));
+    wait(at(&b));
     meet();
     out[lane + 32 * blockIdx.x] = s[lane] + 1000 * s[32 + lane];
 }"""
 
 
-def test_lanes_of_one_request_reach_several_blocks(tmp_path: Path) -> None:
+def test_lanes_of_one_request_reach_several_blocks() -> None:
     """Each block's memory has lines of its own. Asynchronous stores to the own block count with the others."""
-    k, out = kernel(tmp_path, SPREAD), np.zeros((4, 32), np.int32)
+    k, out = kernel(SPREAD), np.zeros((4, 32), np.int32)
     run(k, 4, 32, [out])
     lanes = np.arange(32) % 8 * 4 + np.arange(4)[:, None]
     assert (out == 1001 * lanes).all()
@@ -107,7 +100,7 @@ def test_lanes_of_one_request_reach_several_blocks(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_own_memory_by_an_address_of_the_cluster_is_shared_memory(tmp_path: Path) -> None:
+def test_own_memory_by_an_address_of_the_cluster_is_shared_memory() -> None:
     body = """
 extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
     __shared__ int s[32 * 33];
@@ -115,7 +108,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
     meet();
     out[threadIdx.x + 32 * blockIdx.x] = s[threadIdx.x * 2];
 }"""
-    k = kernel(tmp_path, body)
+    k = kernel(body)
     out = np.zeros((2, 32), np.int32)
     run(k, 2, 32, [out])
     assert (out == np.arange(32)).all()
@@ -128,7 +121,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
 @pytest.mark.parametrize(
     ("grid", "cluster"), [((4, 4, 2), (2, 2, 1)), ((6, 6, 1), (3, 2, 1)), ((4, 2, 2), (1, 2, 2))]
 )
-def test_special_registers(tmp_path: Path, grid: Any, cluster: Any) -> None:
+def test_special_registers(grid: Any, cluster: Any) -> None:
     names = ["cluster_ctarank", "cluster_nctarank", *(f"{name}.{axis}" for name in (
         "cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for axis in "xyz")]  # fmt: skip
     reads = "".join(f'asm volatile("mov.u32 %0, %%{name};" : "=r"(r)); out[b * 14 + {i}] = r;\n' for i, name in
@@ -139,7 +132,7 @@ extern "C" __global__ void __cluster_dims__{cluster} k(u32 *out) {{
     {reads}
 }}"""
     out = np.zeros((grid[0] * grid[1] * grid[2], 14), np.uint32)
-    run(kernel(tmp_path, body), grid, 1, [out])
+    run(kernel(body), grid, 1, [out])
     for number, found in enumerate(out.tolist()):
         at = number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1])
         inside = [a % c for a, c in zip(at, cluster)]
@@ -148,27 +141,27 @@ extern "C" __global__ void __cluster_dims__{cluster} k(u32 *out) {{
                          *(a // c for a, c in zip(at, cluster)), *(g // c for g, c in zip(grid, cluster))]  # fmt: skip
 
 
-def test_a_barrier_that_some_threads_never_reach_is_an_error(tmp_path: Path) -> None:
+def test_a_barrier_that_some_threads_never_reach_is_an_error() -> None:
     body = """
 extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out) {
     if (rank() == 0) asm volatile("barrier.cluster.arrive;\\nbarrier.cluster.wait;" ::: "memory");
-    else { __shared__ u64 b; if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 33;" :: "r"(at(&b)));
+    else { __shared__ u64 b; if (threadIdx.x == 0) init(at(&b), 33);
         __syncthreads();
-        asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" :: "r"(at(&b))); }
+        wait(at(&b)); }
     out[0] = 1;
 }"""
     with pytest.raises(MemsimError, match=r"never completes|never reach"):
-        run(kernel(tmp_path, body), 2, 32, [np.zeros(1, np.int32)])
+        run(kernel(body), 2, 32, [np.zeros(1, np.int32)])
 
 
 @pytest.mark.parametrize(("offset", "block"), [(0, 2), (128, 1), (2, 1)])
-def test_addresses_that_no_block_has_are_errors(tmp_path: Path, offset: int, block: int) -> None:
+def test_addresses_that_no_block_has_are_errors(offset: int, block: int) -> None:
     body = """
 extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out, int offset, int block) {
     __shared__ int s[32];
     s[threadIdx.x] = 0; meet(); put(of(at(s) + offset, block), 1); meet(); out[0] = s[threadIdx.x];
 }"""
-    made = kernel(tmp_path, body)
+    made = kernel(body)
     run(made, 2, 32, [np.zeros(1, np.int32), 0, 1])
     with pytest.raises(MemsimError):
         run(made, 2, 32, [np.zeros(1, np.int32), offset, block])
@@ -176,16 +169,16 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) k(int *out, int offset, int
 
 @pytest.mark.slow
 def test_a_launch_chooses_the_cluster_where_the_code_does_not(tmp_path: Path) -> None:
-    chosen = kernel(tmp_path, RING.replace("__cluster_dims__(4, 1, 1) ", ""))
+    chosen = kernel(RING.replace("__cluster_dims__(4, 1, 1) ", ""))
     out, fixed = np.zeros((8, 32), np.int32), np.zeros((8, 32), np.int32)
     run(chosen, 8, 32, [out], cluster=4)
-    compiled = kernel(tmp_path, RING)
+    compiled = kernel(RING)
     run(compiled, 8, 32, [fixed])
     assert out.any()
     assert (out == fixed).all()
     shape = ["--grid", "8", "--block", "32", "--arg", "i32[8,32]"]
     launch = ["analyze", str(tmp_path / "k.cu"), "--kernel", "k", *shape]
-    (tmp_path / "k.cu").write_text(HEADER + RING.replace("__cluster_dims__(4, 1, 1) ", ""))
+    (tmp_path / "k.cu").write_text(HOPPER + REMOTE + RING.replace("__cluster_dims__(4, 1, 1) ", ""))
     assert main([*launch, "--cluster", "4", "--no-cache"]) == 0
     assert main([*launch, "--cluster", "3", "--no-cache"]) == 2
     by_code = analyze(compiled, 8, 32, [ArrayArg((8, 32), "int32")])

@@ -14,6 +14,7 @@ from memsim.api.loading import load
 from memsim.api.running import analyze, run
 from memsim.compile import compile_cubin
 from memsim.launch import ArrayArg
+from tests.simt.cuda import kernels_of
 
 SOURCE = """
 #include <cooperative_groups.h>
@@ -63,10 +64,8 @@ extern "C" __global__ void alone(int *x) { x[blockIdx.x] = 1; }
 
 
 @pytest.fixture(scope="module", params=["sass", "ptx"])
-def kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("cooperative") / "k.cu"
-    path.write_text(SOURCE)
-    return load(path, code=request.param)
+def kernels(request: pytest.FixtureRequest) -> Any:
+    return kernels_of(SOURCE, request.param)
 
 
 @pytest.mark.some(2)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import memsim
 from memsim.api.module import Module
+from tests.simt.cuda import kernels_of
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 RING = """
@@ -39,16 +38,14 @@ def ring(name: str, buffers: int, ahead: int, unrolled: bool) -> str:
 
 
 @pytest.fixture(scope="module")
-def rings(tmp_path_factory: pytest.TempPathFactory) -> Module:
+def rings() -> Module:
     """A kernel for each ring, `rolled_2_1` and `unrolled_2_1`, compiled together."""
-    path = tmp_path_factory.mktemp("rings") / "k.cu"
     texts = [
         ring(f"{'unrolled' if unrolled else 'rolled'}_{buffers}_{ahead}", buffers, ahead, unrolled)
         for buffers, ahead, _ in RINGS
         for unrolled in (False, True)
     ]
-    path.write_text("".join(texts))
-    return memsim.load(path)
+    return kernels_of("".join(texts))
 
 
 @pytest.mark.parametrize(("buffers", "ahead", "certain"), RINGS)
@@ -63,10 +60,9 @@ def test_a_ring_must_have_a_buffer_for_each_group_in_flight(
     assert any("copies that may be in flight" in why for why in analysis.trace.uncertain) != certain
 
 
-def test_guarded_lanes_with_the_destinations_of_others_change_nothing(tmp_path: Path) -> None:
+def test_guarded_lanes_with_the_destinations_of_others_change_nothing() -> None:
     """As in 100 of 100 patterns on an H200."""
-    path = tmp_path / "k.cu"
-    path.write_text("""
+    text = """
     extern "C" __global__ void k(const float4 *in, float4 *out) {
         __shared__ float4 tile[64];
         const int t = threadIdx.x, at = t / 16 * 4 + t % 16;
@@ -74,18 +70,17 @@ def test_guarded_lanes_with_the_destinations_of_others_change_nothing(tmp_path: 
         asm volatile("{.reg .pred p; setp.lt.s32 p, %2, 4; @p cp.async.cg.shared.global [%0], [%1], 16;"
                      "cp.async.wait_all;}" :: "r"(to), "l"(in + t), "r"(t % 16) : "memory");
         out[t] = tile[at];
-    }""")
+    }"""
     arguments = [memsim.ArrayArg((32, 4)), memsim.ArrayArg((32, 4))]
-    analysis = memsim.analyze(memsim.load(path)["k"], 1, 32, arguments)
+    analysis = memsim.analyze(kernels_of(text)["k"], 1, 32, arguments)
     assert analysis.totals[SECTORS] == 4
     assert analysis.trace.uncertain == ()
 
 
 @pytest.mark.parametrize(("at", "certain"), [("t % 32", False), ("t", True)], ids=["one place", "own places"])
-def test_warps_that_copy_to_the_same_place(tmp_path: Path, at: str, certain: bool) -> None:
+def test_warps_that_copy_to_the_same_place(at: str, certain: bool) -> None:
     """Eight warps of an H200 fetched 160 of 1,280 sectors."""
-    path = tmp_path / "k.cu"
-    path.write_text(f"""
+    text = f"""
     extern "C" __global__ void k(const float4 *in, float4 *out) {{
         __shared__ float4 tile[256];
         const int t = threadIdx.x;
@@ -93,16 +88,15 @@ def test_warps_that_copy_to_the_same_place(tmp_path: Path, at: str, certain: boo
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16; cp.async.wait_all;" :: "r"(to), "l"(in + t));
         __syncthreads();
         out[t] = tile[t];
-    }}""")
-    analysis = memsim.analyze(memsim.load(path)["k"], 1, 256, [memsim.ArrayArg((256, 4))] * 2)
+    }}"""
+    analysis = memsim.analyze(kernels_of(text)["k"], 1, 256, [memsim.ArrayArg((256, 4))] * 2)
     assert (not analysis.trace.uncertain) == certain
 
 
-def test_copies_that_no_lane_reads_for_say_nothing_of_others(tmp_path: Path) -> None:
+def test_copies_that_no_lane_reads_for_say_nothing_of_others() -> None:
     """The first copy writes zeros alone; the second fetches for all warps to one place."""
-    path = tmp_path / "k.cu"
     copy = 'asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(in + t), "r"({}));'
-    path.write_text(f"""
+    text = f"""
     extern "C" __global__ void k(const float4 *in, float4 *out, int n) {{
         __shared__ float4 tile[32];
         const int t = threadIdx.x;
@@ -112,7 +106,7 @@ def test_copies_that_no_lane_reads_for_say_nothing_of_others(tmp_path: Path) -> 
         asm volatile("cp.async.wait_all;");
         __syncthreads();
         out[t] = tile[t % 32];
-    }}""")
+    }}"""
     arguments = [memsim.ArrayArg((256, 4)), memsim.ArrayArg((256, 4)), 0]
-    analysis = memsim.analyze(memsim.load(path)["k"], 1, 256, arguments)
+    analysis = memsim.analyze(kernels_of(text)["k"], 1, 256, arguments)
     assert any("copies that may be in flight" in why for why in analysis.trace.uncertain)

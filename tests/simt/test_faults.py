@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from memsim import ArrayArg, MemsimError
-from memsim.api.loading import load
 from memsim.api.running import analyze, run, trace
 from tests.simt.cuda import kernel
 
@@ -20,8 +17,8 @@ extern "C" __global__ void k(const float *in, float *out, int n) {
 }"""
 
 
-def test_out_of_bounds_names_thread_block_buffer_and_line(tmp_path: Path) -> None:
-    k = kernel(tmp_path, COPY)
+def test_out_of_bounds_names_thread_block_buffer_and_line() -> None:
+    k = kernel(COPY)
     arrays = [np.zeros(100, np.float32), np.zeros(128, np.float32)]
     run(k, 2, 64, [*arrays, 100])
     for call in (run, trace):
@@ -34,7 +31,7 @@ def test_out_of_bounds_names_thread_block_buffer_and_line(tmp_path: Path) -> Non
         assert error.value.line == 5
 
 
-def test_out_of_bounds_in_shared_memory(tmp_path: Path) -> None:
+def test_out_of_bounds_in_shared_memory() -> None:
     text = """
 extern "C" __global__ void k(int *out, int shift) {
     __shared__ int s[64];
@@ -42,7 +39,7 @@ extern "C" __global__ void k(int *out, int shift) {
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x];
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     run(k, 1, 64, [np.zeros(64, np.int32), 0])
     with pytest.raises(MemsimError, match=r"out-of-bounds st.shared.* byte 256 of s .*thread \(63, 0, 0\)"):
         run(k, 1, 64, [np.zeros(64, np.int32), 1])
@@ -63,10 +60,8 @@ extern "C" __global__ void k(const float *in, float *out, long long shift) {
         (-10_000, r", 40000 bytes before in \(4096 bytes\)"),
     ],
 )
-def test_out_of_bounds_counts_from_the_array_that_the_pointer_is_of(
-    tmp_path: Path, shift: int, where: str
-) -> None:
-    k = kernel(tmp_path, SHIFTED)
+def test_out_of_bounds_counts_from_the_array_that_the_pointer_is_of(shift: int, where: str) -> None:
+    k = kernel(SHIFTED)
     arrays = [np.zeros(1024, np.float32), np.zeros(8192, np.float32)]
     for call in (run, trace):
         call(k, 1, 32, [*arrays, 0])
@@ -76,13 +71,13 @@ def test_out_of_bounds_counts_from_the_array_that_the_pointer_is_of(
 
 
 @pytest.mark.slow
-def test_a_pointer_may_be_of_one_array_or_another(tmp_path: Path) -> None:
+def test_a_pointer_may_be_of_one_array_or_another() -> None:
     text = """
 extern "C" __global__ void k(float *a, float *b, float *out) {
     float *p = threadIdx.x % 2 ? a : b;
     out[threadIdx.x] = p[threadIdx.x];
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     arrays = [np.full(32, 1, np.float32), np.full(32, 2, np.float32), np.zeros(32, np.float32)]
     run(k, 1, 32, arrays)
     assert (arrays[2] == np.tile([2, 1], 16)).all()
@@ -90,9 +85,9 @@ extern "C" __global__ void k(float *a, float *b, float *out) {
         run(k, 1, 32, [arrays[0][:16].copy(), *arrays[1:]])
 
 
-def test_a_number_for_a_pointer_is_named(tmp_path: Path) -> None:
+def test_a_number_for_a_pointer_is_named() -> None:
     text = SHIFTED.replace("out[threadIdx.x]", "if (in) out[threadIdx.x]")
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     out = np.zeros(32, np.float32)
     run(k, 1, 32, [0, out, 0])  # a null pointer that the kernel leaves alone
     for call in (run, trace):
@@ -102,7 +97,7 @@ def test_a_number_for_a_pointer_is_named(tmp_path: Path) -> None:
             call(k, 1, 32, [1024, out, 0])
 
 
-def test_dynamic_shared_memory_that_was_forgotten(tmp_path: Path) -> None:
+def test_dynamic_shared_memory_that_was_forgotten() -> None:
     text = """
 extern "C" __global__ void other(float *out) {
     __shared__ float s[32];
@@ -116,27 +111,27 @@ extern "C" __global__ void k(float *out) {
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x ^ 1];
 }"""
-    k, out = kernel(tmp_path, text), ArrayArg((64,))
+    k, out = kernel(text), ArrayArg((64,))
     trace(k, 1, 64, [out], shared_bytes=256)
     for given in (0, 128):
         message = rf"at byte {given} of s \({given} bytes\) by thread \({given // 4}, 0, 0\)"
         with pytest.raises(MemsimError, match=message) as error:
             trace(k, 1, 64, [out], shared_bytes=given)
         assert "--shared-bytes" in (error.value.hint or "")
-    other = kernel(tmp_path, text, "other")
+    other = kernel(text, "other")
     assert [array[0] for array in trace(other, 1, 32, [out]).arrays if array[1] == "shared"] == ["s"]
     with pytest.raises(MemsimError, match=r"at byte 128 of s \(128 bytes\)") as error:
         trace(other, 1, 64, [out])
     assert error.value.hint is None
 
 
-def test_misaligned_vector_access(tmp_path: Path) -> None:
+def test_misaligned_vector_access() -> None:
     text = """
 extern "C" __global__ void k(float *a, float *out, int shift) {
     float4 v = *reinterpret_cast<float4 *>(a + 4 * threadIdx.x + shift);
     out[threadIdx.x] = v.x + v.w;
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     a, out = np.arange(132, dtype=np.float32), np.zeros(32, np.float32)
     run(k, 1, 32, [a, out, 4])
     assert (out == 8 * np.arange(32) + 11).all()
@@ -145,13 +140,13 @@ extern "C" __global__ void k(float *a, float *out, int shift) {
     assert error.value.line == 3
 
 
-def test_a_loop_that_never_ends_runs_out_of_steps(tmp_path: Path) -> None:
+def test_a_loop_that_never_ends_runs_out_of_steps() -> None:
     text = """
 extern "C" __global__ void k(volatile int *count, int stop) {
     while (count[threadIdx.x] != stop)
         count[threadIdx.x] += 2;
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     count = np.zeros(32, np.int32)
     run(k, 1, 32, [count, 1000], max_steps=20_000)
     assert (count == 1000).all()
@@ -160,7 +155,7 @@ extern "C" __global__ void k(volatile int *count, int stop) {
     assert error.value.line in (3, 4)
 
 
-def test_a_failed_assertion_ends_the_launch(tmp_path: Path) -> None:
+def test_a_failed_assertion_ends_the_launch() -> None:
     text = """
 extern "C" __global__ void k(int *a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -168,7 +163,7 @@ extern "C" __global__ void k(int *a, int n) {
     assert(n > 0);
     a[i] = n;
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     for call in (run, trace):
         call(k, 2, 32, [np.zeros(64, np.int32), 64])
         with pytest.raises(
@@ -179,14 +174,14 @@ extern "C" __global__ void k(int *a, int n) {
         assert error.value.line == 4
 
 
-def test_a_trap_ends_the_launch(tmp_path: Path) -> None:
+def test_a_trap_ends_the_launch() -> None:
     text = """
 extern "C" __global__ void k(int *a) {
     if (a[threadIdx.x] == 7)
         __trap();
     a[threadIdx.x] = 1;
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     run(k, 1, 32, [np.zeros(32, np.int32)])
     with pytest.raises(
         MemsimError, match=r"trap executed by thread \(7, 0, 0\) of block \(0, 0, 0\)"
@@ -195,12 +190,12 @@ extern "C" __global__ void k(int *a) {
     assert error.value.line == 4
 
 
-def test_a_long_loop_that_only_changes_memory_ends(tmp_path: Path) -> None:
+def test_a_long_loop_that_only_changes_memory_ends() -> None:
     text = """
 extern "C" __global__ void k(int *a, int rounds) {
     while (atomicAdd(a, 1) % rounds != rounds - 1) { }
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     count = np.zeros(1, np.int32)
     run(k, 1, 1, [count, 3000])
     assert count[0] == 3000
@@ -216,8 +211,8 @@ extern "C" __global__ void k(int *a, int rounds) {
         ([np.zeros(64, np.float32), np.zeros(64, np.float32), 2**40], "argument n of k must be an integer"),
     ],
 )
-def test_arguments_that_do_not_fit(tmp_path: Path, arguments: list[object], message: str) -> None:
-    k = kernel(tmp_path, COPY)
+def test_arguments_that_do_not_fit(arguments: list[object], message: str) -> None:
+    k = kernel(COPY)
     run(k, 1, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32), 64])
     with pytest.raises(MemsimError, match=message):
         run(k, 1, 64, arguments)
@@ -234,15 +229,15 @@ def test_arguments_that_do_not_fit(tmp_path: Path, arguments: list[object], mess
         (1, 32, -1, "cannot be -1 bytes"),
     ],
 )
-def test_impossible_launches(tmp_path: Path, grid: object, block: object, shared: int, message: str) -> None:
-    k = kernel(tmp_path, COPY)
+def test_impossible_launches(grid: object, block: object, shared: int, message: str) -> None:
+    k = kernel(COPY)
     arguments = [ArrayArg((64,)), ArrayArg((64,)), 64]
     assert trace(k, 1, 64, arguments, shared_bytes=1024).sites
     with pytest.raises(MemsimError, match=message):
         trace(k, grid, block, arguments, shared_bytes=shared)  # type: ignore[arg-type]
 
 
-def test_too_much_declared_shared_memory(tmp_path: Path) -> None:
+def test_too_much_declared_shared_memory() -> None:
     text = """
 extern "C" __global__ void k(float *out) {
     __shared__ float s[SIZE];
@@ -250,22 +245,22 @@ extern "C" __global__ void k(float *out) {
     __syncthreads();
     out[threadIdx.x] = s[31 - threadIdx.x];
 }"""
-    run(kernel(tmp_path, text, SIZE=12288), 1, 32, [np.zeros(32, np.float32)])
+    run(kernel(text, SIZE=12288), 1, 32, [np.zeros(32, np.float32)])
     with pytest.raises(MemsimError, match="declares 49156 bytes of shared memory"):
-        run(kernel(tmp_path, text, SIZE=12289), 1, 32, [np.zeros(32, np.float32)])
+        run(kernel(text, SIZE=12289), 1, 32, [np.zeros(32, np.float32)])
 
 
-def test_launch_bounds_are_kept(tmp_path: Path) -> None:
+def test_launch_bounds_are_kept() -> None:
     text = COPY.replace("void k", "void __launch_bounds__(64) k")
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     arrays = [np.zeros(256, np.float32), np.zeros(256, np.float32)]
     run(k, 2, 64, [*arrays, 128])
     with pytest.raises(MemsimError, match="compiled for at most 64 threads"):
         run(k, 2, 128, [*arrays, 256])
 
 
-def test_a_grid_is_made_of_whole_clusters(tmp_path: Path) -> None:
-    k = kernel(tmp_path, COPY.replace("void k", "void __cluster_dims__(2, 1, 1) __launch_bounds__(64) k"))
+def test_a_grid_is_made_of_whole_clusters() -> None:
+    k = kernel(COPY.replace("void k", "void __cluster_dims__(2, 1, 1) __launch_bounds__(64) k"))
     assert k.argument_names == ("in", "out", "n")
     arrays = [np.zeros(256, np.float32), np.zeros(256, np.float32)]
     run(k, 4, 64, [*arrays, 256])
@@ -277,21 +272,21 @@ def test_a_grid_is_made_of_whole_clusters(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rest", ["", "__global__ void scalar(float *a) { a[0] = 1; }"])
-def test_a_template_without_an_instance_is_named(tmp_path: Path, rest: str) -> None:
+def test_a_template_without_an_instance_is_named(rest: str) -> None:
     text = f"""
 namespace ns {{ template <typename T> __global__ void scale(T *a) {{ a[threadIdx.x] *= 2; }} }}
 {rest}"""
-    assert kernel(tmp_path, text, "ns::scale<float>").argument_names == ("a",)
+    assert kernel(text, "ns::scale<float>").argument_names == ("a",)
     with pytest.raises(MemsimError, match="scale is a template with no instance") as error:
-        kernel(tmp_path, text, "scale")
+        kernel(text, "scale")
     assert "scale<" in (error.value.hint or "")
     for name in ("scal", "missing"):
         with pytest.raises(MemsimError, match="there is no kernel") as error:
-            kernel(tmp_path, text, name)
+            kernel(text, name)
     text += "\ntemplate __global__ void ns::scale<float>(float *);"
-    assert kernel(tmp_path, text, "scale").argument_names == ("a",)
+    assert kernel(text, "scale").argument_names == ("a",)
     with pytest.raises(MemsimError, match="scale<int> cannot be instantiated"):
-        kernel(tmp_path, text, "scale<int>")
+        kernel(text, "scale<int>")
 
 
 UNKNOWN_ADDRESS = """
@@ -304,8 +299,8 @@ extern "C" __global__ void k(const float *in, float *out) {
 }"""
 
 
-def test_an_address_that_nobody_knows_is_counted_not_dropped(tmp_path: Path) -> None:
-    k = kernel(tmp_path, UNKNOWN_ADDRESS)
+def test_an_address_that_nobody_knows_is_counted_not_dropped() -> None:
+    k = kernel(UNKNOWN_ADDRESS)
     analysis = analyze(k, 3, 64, [ArrayArg((64,)), ArrayArg((64,))])
     unresolved = [site for site in analysis.sites if site.unresolved]
     assert [(site.line, site.op, site.instructions) for site in unresolved] == [(7, "store", 3)]
@@ -315,20 +310,20 @@ def test_an_address_that_nobody_knows_is_counted_not_dropped(tmp_path: Path) -> 
     assert analysis.totals["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"] == 3 * 2 * 4
 
 
-def test_a_result_that_nobody_knows_is_an_error(tmp_path: Path) -> None:
-    k = kernel(tmp_path, UNKNOWN_ADDRESS)
+def test_a_result_that_nobody_knows_is_an_error() -> None:
+    k = kernel(UNKNOWN_ADDRESS)
     with pytest.raises(MemsimError, match=r"result is unknown.*%smid"):
         run(k, 3, 64, [np.zeros(64, np.float32), np.zeros(64, np.float32)])
 
 
-def test_a_branch_that_nobody_knows_stops_with_the_way_there(tmp_path: Path) -> None:
+def test_a_branch_that_nobody_knows_stops_with_the_way_there() -> None:
     text = UNKNOWN_ADDRESS.replace("threadIdx.x < 32", "smid * 4 < 32")
     with pytest.raises(MemsimError, match=r"bra depends on an unknown value: .*%smid.* -> setp") as error:
-        trace(kernel(tmp_path, text), 3, 64, [ArrayArg((64,)), ArrayArg((64,))])
+        trace(kernel(text), 3, 64, [ArrayArg((64,)), ArrayArg((64,))])
     assert error.value.line in (5, 6)
 
 
-def test_a_call_through_a_pointer_hides_accesses_and_says_so(tmp_path: Path) -> None:
+def test_a_call_through_a_pointer_hides_accesses_and_says_so() -> None:
     text = """
 typedef int (*Choice)(const int *);
 __device__ int first(const int *p) { return p[0]; }
@@ -338,22 +333,22 @@ extern "C" __global__ void k(const int *in, int *out, int which) {
     out[threadIdx.x] = CALL(in + threadIdx.x);
 }"""
     arguments = [ArrayArg((64,), "int32", "iota"), ArrayArg((32,), "int32"), 1]
-    direct = analyze(kernel(tmp_path, text, CALL="second"), 1, 32, arguments)
+    direct = analyze(kernel(text, CALL="second"), 1, 32, arguments)
     assert not [site for site in direct.sites if site.unresolved]
-    indirect = analyze(kernel(tmp_path, text, CALL="choices[which]"), 1, 32, arguments)
+    indirect = analyze(kernel(text, CALL="choices[which]"), 1, 32, arguments)
     hidden = {(site.op, site.space) for site in indirect.sites if site.unresolved}
     assert hidden == {(op, space) for op in ("load", "store") for space in ("shared", "global")}
     assert "4 accesses could not be analyzed" in indirect.verdict
 
 
-def test_memory_that_the_kernel_allocates_has_no_known_address(tmp_path: Path) -> None:
+def test_memory_that_the_kernel_allocates_has_no_known_address() -> None:
     text = """
 extern "C" __global__ void k(int *out) {
     int *mine = new int[4];
     mine[2] = threadIdx.x;
     out[threadIdx.x] = 1;
 }"""
-    analysis = analyze(kernel(tmp_path, text), 1, 32, [ArrayArg((32,), "int32")])
+    analysis = analyze(kernel(text), 1, 32, [ArrayArg((32,), "int32")])
     found = {(site.line, site.space) for site in analysis.sites if site.unresolved}
     assert found == {(4, "global"), (4, "shared")}  # a generic address may be in either
 
@@ -408,22 +403,22 @@ extern "C" __global__ void k(int *out) {
 
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", TAKING_TURNS)
-def test_who_waits_for_another_warp_waits_till_it_has_come(name: str, tmp_path: Path) -> None:
+def test_who_waits_for_another_warp_waits_till_it_has_come(name: str) -> None:
     source, grid, block = TAKING_TURNS[name]
     out = np.zeros(4, np.int32)
-    run(kernel(tmp_path, source), grid, block, [out])
+    run(kernel(source), grid, block, [out])
     assert sorted(out) == [1, 2, 3, 4]
 
 
-def test_a_turn_that_never_comes_is_not_waited_for_for_ever(tmp_path: Path) -> None:
+def test_a_turn_that_never_comes_is_not_waited_for_for_ever() -> None:
     source, grid, block = TAKING_TURNS["one warp after another"]
-    k = kernel(tmp_path, source.replace("3 - threadIdx.x / 32", "4 - threadIdx.x / 32"))
+    k = kernel(source.replace("3 - threadIdx.x / 32", "4 - threadIdx.x / 32"))
     with pytest.raises(MemsimError, match="has not finished after 20,000 instructions"):
         run(k, grid, block, [np.zeros(5, np.int32)], max_steps=20_000)
 
 
 @pytest.mark.slow
-def test_why_a_value_is_unknown_is_said_where_only_some_lanes_have_it(tmp_path: Path) -> None:
+def test_why_a_value_is_unknown_is_said_where_only_some_lanes_have_it() -> None:
     text = """
 extern "C" __global__ void k(const float *a, float *out) {
     __shared__ float s[64], t[64];
@@ -434,12 +429,9 @@ extern "C" __global__ void k(const float *a, float *out) {
     if (t[threadIdx.x] > 0) out[threadIdx.x] = 1;
 }"""
     arguments = [np.ones(64, np.float32), np.zeros(64, np.float32)]
-    file = tmp_path / "some_lanes.cu"
-    file.write_text(text.replace("FIRST", "0"))
-    assert analyze(load(file)["k"], 1, 64, arguments).sites
-    file.write_text(text.replace("FIRST", "16"))
+    assert analyze(kernel(text, code="sass", FIRST=0), 1, 64, arguments).sites
     with pytest.raises(MemsimError) as refused:
-        analyze(load(file)["k"], 1, 64, arguments)
+        analyze(kernel(text, code="sass", FIRST=16), 1, 64, arguments)
     told = refused.value.message
     assert "depends on an unknown value: read of shared memory that was never written: LDS" in told
     assert "-> STS" in told and "-> FSETP" in told

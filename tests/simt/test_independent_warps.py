@@ -15,6 +15,7 @@ from memsim.state.by_mask import select
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
 from tests.few import few
+from tests.simt.cuda import kernels_of
 from tests.trace.test_whole_kernels import columns
 
 #: Loops of any length, one in the other, with branches, early ends, and values that lanes tell each other.
@@ -46,10 +47,8 @@ extern "C" __global__ void follows(const int *a, int *out) { out[threadIdx.x] = 
 
 
 @pytest.fixture(scope="module")
-def nested(tmp_path_factory: pytest.TempPathFactory) -> Module:
-    file = tmp_path_factory.mktemp("apart") / "nested.cu"
-    file.write_text(NESTED)
-    return memsim.load(file)
+def nested() -> Module:
+    return kernels_of(NESTED)
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, window: int, *launch: Any) -> tuple[Trace, Trace]:

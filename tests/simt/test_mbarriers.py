@@ -18,19 +18,12 @@ from memsim.simt.groups import Groups
 from memsim.simt.phase_waits import PhaseWaits, WaitingForPhase
 from memsim.state.mbarriers import FULL, Mbarriers, upper_word
 from memsim.state.predicates import from_bools
-from tests.simt.cuda import machine_kernel
+from tests.simt.cuda import HOPPER, machine_kernel
 
-HEADER = """
-typedef unsigned long long u64; typedef unsigned u32;
-__device__ u32 at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-__device__ void init(u32 b, u32 n) {
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(b), "r"(n) : "memory"); }
+WAITS = """
 __device__ u32 arrive(u32 b) {
     u64 s; asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(s) : "r"(b) : "memory");
     return s >> 32; }
-__device__ void expect(u32 b, u32 n) {
-    asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }"
-                 :: "r"(b), "r"(n) : "memory"); }
 __device__ int tested(u32 b, u32 parity) { int done;
     asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; }"
                  : "=r"(done) : "r"(b), "r"(parity) : "memory"); return done; }
@@ -41,8 +34,8 @@ __device__ void wait(u32 b, u32 parity) { while (!tried(b, parity)) ; }
 """
 
 
-def kernel(folder: Path, body: str, name: str = "k") -> Any:
-    return machine_kernel(folder, HEADER + body, name)
+def kernel(body: str, name: str = "k") -> Any:
+    return machine_kernel(HOPPER + WAITS + body, name)
 
 
 # A producer that begins at the barriers of the consumer, which are empty: four stages, so many rounds.
@@ -71,21 +64,21 @@ extern "C" __global__ void k(int *out, int rounds) {
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("rounds", [1, 4, 13])
-def test_a_producer_waits_for_its_consumer(tmp_path: Path, rounds: int) -> None:
-    k = kernel(tmp_path, PIPELINE)
+def test_a_producer_waits_for_its_consumer(rounds: int) -> None:
+    k = kernel(PIPELINE)
     out = np.zeros((3, 32), np.int32)
     run(k, 3, 64, [out, rounds])
     assert (out == sum(i * 100 + 31 - np.arange(32) for i in range(rounds))).all()
 
 
-def test_how_long_lanes_wait_leaves_the_counts_certain(tmp_path: Path) -> None:
-    analysis = analyze(kernel(tmp_path, PIPELINE), 3, 64, [np.zeros((3, 32), np.int32), 13])
+def test_how_long_lanes_wait_leaves_the_counts_certain() -> None:
+    analysis = analyze(kernel(PIPELINE), 3, 64, [np.zeros((3, 32), np.int32), 13])
     assert analysis.trace.uncertain == ()
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"] == 39
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum"] == 39
 
 
-def test_arrivals_tell_phase_and_what_is_missing(tmp_path: Path) -> None:
+def test_arrivals_tell_phase_and_what_is_missing() -> None:
     body = """
 extern "C" __global__ void k(u32 *out) {
     __shared__ u64 b;
@@ -99,7 +92,7 @@ extern "C" __global__ void k(u32 *out) {
     out[128 + threadIdx.x] = arrive(at(&b)) >> 31;
 }"""
     out = np.zeros((5, 32), np.uint32)
-    run(kernel(tmp_path, body), 1, 32, [out])
+    run(kernel(body), 1, 32, [out])
     assert out[:, 0].tolist() == [0, 0, 0, 1, 1]
     assert (out == out[:, :1]).all()
 
@@ -107,7 +100,7 @@ extern "C" __global__ void k(u32 *out) {
 @pytest.mark.some(2)
 @pytest.mark.parametrize("missing", [0, 1])
 @pytest.mark.parametrize("lanes_each", [1, 4, 32])
-def test_lanes_initialise_objects_of_their_own(tmp_path: Path, lanes_each: int, missing: int) -> None:
+def test_lanes_initialise_objects_of_their_own(lanes_each: int, missing: int) -> None:
     """ptxas makes a loop of it, which serves the lanes of one object at a time."""
     body = """
 extern "C" __global__ void k(u32 *out, int lanes_each, int missing) {
@@ -120,7 +113,7 @@ extern "C" __global__ void k(u32 *out, int lanes_each, int missing) {
     out[threadIdx.x] = tested(mine, 0);
 }"""
     out = np.zeros(32, np.uint32)
-    run(kernel(tmp_path, body), 1, 32, [out, lanes_each, missing])
+    run(kernel(body), 1, 32, [out, lanes_each, missing])
     assert out.tolist() == [1 - missing] * 32
 
 
@@ -137,10 +130,10 @@ extern "C" __global__ void k(const u32 *table, u32 count, u64 *out) {
 }"""
 
 
-def test_arrivals_that_complete_nothing_tell_what_an_h200_told(tmp_path: Path) -> None:
+def test_arrivals_that_complete_nothing_tell_what_an_h200_told() -> None:
     """Each lane at the object in bits 0 to 4 of its word, if bit 31 is set: eight patterns, two counts."""
     recorded = np.load(Path(__file__).with_name("data") / "arrivals_h200.npz")
-    k = kernel(tmp_path, NO_COMPLETE)
+    k = kernel(NO_COMPLETE)
     for count, patterns in zip(recorded["counts"], recorded["words"], strict=True):
         for table, words in zip(recorded["tables"], patterns, strict=True):
             out = np.zeros(32, np.uint64)
@@ -159,21 +152,21 @@ extern "C" __global__ void k(u32 *out, int expected, int lanes) {
 }"""
 
 
-def test_each_warp_may_complete_a_phase(tmp_path: Path) -> None:
+def test_each_warp_may_complete_a_phase() -> None:
     out = np.zeros(96, np.uint32)
-    run(kernel(tmp_path, ARRIVALS), 1, 96, [out, 8, 8])
+    run(kernel(ARRIVALS), 1, 96, [out, 8, 8])
     assert (out == 1).all()  # three phases are over
 
 
-def test_more_lanes_of_an_instruction_than_a_phase_expects_end_the_launch(tmp_path: Path) -> None:
+def test_more_lanes_of_an_instruction_than_a_phase_expects_end_the_launch() -> None:
     """CUDA_ERROR_LAUNCH_FAILED on an H200: 5 and 8 lanes where 4 are expected, 2 where one is."""
-    made = kernel(tmp_path, ARRIVALS)
+    made = kernel(ARRIVALS)
     for expected, lanes in ((4, 5), (4, 8), (1, 2)):
         with pytest.raises(MemsimError, match="by lanes of one instruction: an H200 ends the launch"):
             run(made, 1, 32, [np.zeros(32, np.uint32), expected, lanes])
 
 
-def test_bytes_hold_a_phase_open(tmp_path: Path) -> None:
+def test_bytes_hold_a_phase_open() -> None:
     body = """
 extern "C" __global__ void k(u32 *out) {
     __shared__ u64 b;
@@ -184,11 +177,11 @@ extern "C" __global__ void k(u32 *out) {
         out[2] = tested(at(&b), 0); out[3] = tested(at(&b), 1); }
 }"""
     out = np.zeros(4, np.uint32)
-    run(kernel(tmp_path, body), 1, 32, [out])
+    run(kernel(body), 1, 32, [out])
     assert out.tolist() == [0, 0, 1, 0]
 
 
-def test_copies_arrive_when_they_are_issued(tmp_path: Path) -> None:
+def test_copies_arrive_when_they_are_issued() -> None:
     body = """
 extern "C" __global__ void k(int4 *out, const int4 *in) {
     __shared__ u64 b[2]; __shared__ int4 s[32];
@@ -203,11 +196,11 @@ extern "C" __global__ void k(int4 *out, const int4 *in) {
     out[threadIdx.x] = s[31 - threadIdx.x];
 }"""
     given, out = np.arange(128, dtype=np.int32).reshape(32, 4), np.zeros((32, 4), np.int32)
-    run(kernel(tmp_path, body), 1, 32, [out, given])
+    run(kernel(body), 1, 32, [out, given])
     assert (out == given[::-1]).all()
 
 
-def test_a_wait_gives_up_where_nobody_else_goes_on(tmp_path: Path) -> None:
+def test_a_wait_gives_up_where_nobody_else_goes_on() -> None:
     """As pipelines do it: ask for the next stage before the last one is given back."""
     body = """
 extern "C" __global__ void k(int *out) {
@@ -220,11 +213,11 @@ extern "C" __global__ void k(int *out) {
     out[threadIdx.x] = early;
 }"""
     out = np.ones(32, np.int32)
-    run(kernel(tmp_path, body), 1, 32, [out])
+    run(kernel(body), 1, 32, [out])
     assert not out.any()
 
 
-def test_a_phase_that_is_never_over_is_an_error(tmp_path: Path) -> None:
+def test_a_phase_that_is_never_over_is_an_error() -> None:
     body = """
 extern "C" __global__ void k(int *out, int many, int bytes) {
     __shared__ u64 b;
@@ -234,7 +227,7 @@ extern "C" __global__ void k(int *out, int many, int bytes) {
     wait(at(&b), 0);
     out[threadIdx.x] = 1;
 }"""
-    made, out = kernel(tmp_path, body), np.zeros(32, np.int32)
+    made, out = kernel(body), np.zeros(32, np.int32)
     run(made, 1, 32, [out, 32, 0])
     assert out.all()
     with pytest.raises(MemsimError, match=r"a phase of an mbarrier never completes.*1 arrivals are missing"):
@@ -243,15 +236,15 @@ extern "C" __global__ void k(int *out, int many, int bytes) {
         run(made, 1, 32, [out, 31, 16])
 
 
-def test_an_object_that_nobody_initialised_is_an_error(tmp_path: Path) -> None:
+def test_an_object_that_nobody_initialised_is_an_error() -> None:
     body = 'extern "C" __global__ void k(int *out) { __shared__ u64 b; wait(at(&b), 0); out[0] = 1; }'
     with pytest.raises(MemsimError, match="was never initialized") as error:
-        run(kernel(tmp_path, body), 1, 32, [np.zeros(32, np.int32)])
+        run(kernel(body), 1, 32, [np.zeros(32, np.int32)])
     assert error.value.line
 
 
 @pytest.mark.slow
-def test_an_address_that_is_not_known_makes_all_of_them_unknown(tmp_path: Path) -> None:
+def test_an_address_that_is_not_known_makes_all_of_them_unknown() -> None:
     body = """
 extern "C" __global__ void k(int *out) {
     __shared__ u64 b[2];
@@ -260,7 +253,7 @@ extern "C" __global__ void k(int *out) {
     wait(at(b), 0); out[threadIdx.x] = 1;
 }"""
     with pytest.raises(MemsimError, match=r"depends on an unknown value: .*CLOCK"):
-        run(kernel(tmp_path, body), 1, 32, [np.zeros(32, np.int32)])
+        run(kernel(body), 1, 32, [np.zeros(32, np.int32)])
 
 
 # --- the state itself, against PTX's words read by a scalar machine --------------------------------

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from memsim.api.loading import load
 from memsim.api.running import analyze, run
 from memsim.errors import MemsimError
-from tests.simt.cuda import kernel
+from tests.simt.cuda import kernel, kernels_of
 
 rng = np.random.default_rng(7)
 
 
-def test_vectors_of_every_width_and_type(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_vectors_of_every_width_and_type() -> None:
+    k = kernel("""
 struct alignas(16) Both { double d; int i; short s; signed char c; unsigned char u; };
 extern "C" __global__ void k(const float4 *a, const double2 *b, const Both *c,
                              float4 *x, double *y, Both *z) {
@@ -29,8 +24,7 @@ extern "C" __global__ void k(const float4 *a, const double2 *b, const Both *c,
     Both t = c[i];
     t.d += t.i; t.s = -t.s; t.c = t.c >> 1; t.u = t.u >> 1;
     z[i] = t;
-}""",
-    )
+}""")
     both = np.dtype([("d", "f8"), ("i", "i4"), ("s", "i2"), ("c", "i1"), ("u", "u1")])
     a = rng.normal(size=(96, 4)).astype(np.float32)
     b = rng.normal(size=(96, 2))
@@ -47,18 +41,15 @@ extern "C" __global__ void k(const float4 *a, const double2 *b, const Both *c,
     assert (after["u"] == before["u"] >> 1).all()
 
 
-def test_local_arrays_constants_and_globals(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_local_arrays_constants_and_globals() -> None:
+    k = kernel("""
 __constant__ int table[8] = {3, 1, 4, 1, 5, 9, 2, 6};
 __device__ int bias[2] = {100, 200};
 extern "C" __global__ void k(const int *pick, int *out) {
     int i = threadIdx.x, mine[8];
     for (int j = 0; j < 8; j++) mine[(j + i) % 8] = table[j] * 10;
     out[i] = mine[pick[i]] + bias[i % 2];
-}""",
-    )
+}""")
     table = np.array([3, 1, 4, 1, 5, 9, 2, 6])
     pick = rng.integers(0, 8, 64).astype(np.int32)
     out = np.zeros(64, np.int32)
@@ -76,10 +67,8 @@ extern "C" __global__ void k(const int *pick, int *out) {
     assert not any(site.is_spill for site in local)
 
 
-def test_generic_pointers_find_their_space(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_generic_pointers_find_their_space() -> None:
+    k = kernel("""
 __device__ __noinline__ int fetch(const int *p) { return *p; }
 extern "C" __global__ void k(const int *in, int *out) {
     __shared__ int s[64];
@@ -88,8 +77,7 @@ extern "C" __global__ void k(const int *in, int *out) {
     __syncthreads();
     const int *p = i % 3 == 0 ? &s[63 - i] : i % 3 == 1 ? &in[i] : &mine[i & 1];
     out[i] = fetch(p);
-}""",
-    )
+}""")
     data, out = rng.integers(0, 1000, 64).astype(np.int32), np.zeros(64, np.int32)
     run(k, 1, 64, [data, out])
     i = np.arange(64)
@@ -97,10 +85,8 @@ extern "C" __global__ void k(const int *in, int *out) {
     assert (out == expected).all()
 
 
-def test_atomics_on_global_and_shared(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_atomics_on_global_and_shared() -> None:
+    k = kernel("""
 extern "C" __global__ void k(const int *key, unsigned *bins, int *order,
                              float *sum, int *best, unsigned *ring) {
     __shared__ unsigned local[16];
@@ -116,8 +102,7 @@ extern "C" __global__ void k(const int *key, unsigned *bins, int *order,
     atomicInc(&ring[0], 6);
     __syncthreads();
     if (threadIdx.x < 16) atomicAdd(&bins[threadIdx.x], local[threadIdx.x]);
-}""",
-    )
+}""")
     key = rng.integers(0, 16, 256).astype(np.int32)
     bins, order = np.zeros(32, np.uint32), np.full(256, -1, np.int32)
     total, best, ring = np.zeros(1, np.float32), np.array([0, 10**6], np.int32), np.zeros(2, np.uint32)
@@ -132,10 +117,8 @@ extern "C" __global__ void k(const int *key, unsigned *bins, int *order,
     assert ring.tolist() == [256 % 7, 0]
 
 
-def test_atomics_on_local_memory_count_like_loads_from_it(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_atomics_on_local_memory_count_like_loads_from_it() -> None:
+    k = kernel("""
 extern "C" __global__ void k(unsigned *out, const int *at) {
     unsigned own[16], v, i = threadIdx.x;
     for (int n = 0; n < 16; n++) own[n] = 100 * n + i;
@@ -143,8 +126,7 @@ extern "C" __global__ void k(unsigned *out, const int *at) {
     asm volatile("" : "+l"(p) :: "memory");
     asm volatile("atom.max.u32 %0, [%1], %2;" : "=r"(v) : "l"(p), "r"(3 * i) : "memory");
     out[i] = v + own[at[i]];
-}""",
-    )
+}""")
     i, at, out = np.arange(32), np.arange(32, dtype=np.int32) % 7, np.zeros(32, np.uint32)
     run(k, 1, 32, [out, at])
     held = 100 * at + i
@@ -156,10 +138,8 @@ extern "C" __global__ void k(unsigned *out, const int *at) {
     assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == 1
 
 
-def test_compare_and_swap_loops_end(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_compare_and_swap_loops_end() -> None:
+    k = kernel("""
 extern "C" __global__ void k(unsigned long long *product, int *tries) {
     unsigned long long old = *product, seen;
     int n = 0;
@@ -169,15 +149,14 @@ extern "C" __global__ void k(unsigned long long *product, int *tries) {
         old = atomicCAS(product, seen, seen * 3 + threadIdx.x % 2);
     } while (old != seen);
     tries[threadIdx.x] = n;
-}""",
-    )
+}""")
     product, tries = np.array([1], np.uint64), np.zeros(10, np.int32)
     run(k, 1, 10, [product, tries])
     assert sorted(tries) == list(range(1, 11))
     assert product[0] >= 3**10
 
 
-def test_copies_to_shared_memory(tmp_path: Path) -> None:
+def test_copies_to_shared_memory() -> None:
     text = """
 extern "C" __global__ void k(const float *in, float *out, int valid) {
     __shared__ __align__(16) float s[128];
@@ -189,14 +168,14 @@ extern "C" __global__ void k(const float *in, float *out, int valid) {
     __syncthreads();
     for (int j = 0; j < 4; j++) out[threadIdx.x + 32 * j] = s[127 - threadIdx.x - 32 * j];
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     data, out = rng.normal(size=128).astype(np.float32), np.zeros(128, np.float32)
     for valid in (32, 5, 0):
         run(k, 1, 32, [data, out, valid])
         assert (out[::-1] == np.where(np.arange(128) < 4 * valid, data, 0)).all()
 
 
-def test_matrix_loads_and_stores_move_fragments(tmp_path: Path) -> None:
+def test_matrix_loads_and_stores_move_fragments() -> None:
     """Lane 4r + c holds elements 2c and 2c + 1 of row r (PTX ISA, ldmatrix); `.trans` swaps them."""
     text = """
 extern "C" __global__ void k(const unsigned short *in, unsigned *plain, unsigned *turned,
@@ -219,7 +198,7 @@ extern "C" __global__ void k(const unsigned short *in, unsigned *plain, unsigned
     __syncthreads();
     for (int j = 0; j < 8; j++) back[lane + 32 * j] = t[lane + 32 * j];
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     matrices = rng.integers(0, 2**16, (4, 8, 8)).astype(np.uint16)
     words = np.zeros((2, 128), np.uint32)
     back = np.zeros_like(matrices)
@@ -230,7 +209,7 @@ extern "C" __global__ void k(const unsigned short *in, unsigned *plain, unsigned
     assert (back == matrices[::-1]).all()
 
 
-def test_an_index_from_memory_moves_the_trace(tmp_path: Path) -> None:
+def test_an_index_from_memory_moves_the_trace() -> None:
     """A gather: addresses depend on data, so the slice has to load it."""
     text = """
 extern "C" __global__ void k(const int *index, const float *in, float *out) {
@@ -239,7 +218,7 @@ extern "C" __global__ void k(const int *index, const float *in, float *out) {
     __syncthreads();
     out[threadIdx.x] = in[s[threadIdx.x ^ 1]];
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     for spread, sectors in ((1, 8), (8, 64)):
         index = (np.arange(64) * spread).astype(np.int32)
         found = analyze(k, 1, 64, [index, np.zeros(512, np.float32), np.zeros(64, np.float32)])
@@ -248,13 +227,13 @@ extern "C" __global__ void k(const int *index, const float *in, float *out) {
 
 
 @pytest.mark.parametrize("threads", [1, 31, 32, 33, 70])
-def test_blocks_that_do_not_fill_their_last_warp(tmp_path: Path, threads: int) -> None:
+def test_blocks_that_do_not_fill_their_last_warp(threads: int) -> None:
     text = """
 extern "C" __global__ void k(int *out) {
     unsigned evens = __ballot_sync(__activemask(), threadIdx.x % 2 == 0);
     out[blockIdx.x * blockDim.x + threadIdx.x] = __popc(evens);
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     out = np.full(3 * threads, -1, np.int32)
     run(k, 3, threads, [out])
     i = np.arange(threads)
@@ -264,7 +243,7 @@ extern "C" __global__ void k(int *out) {
     assert site.requests == site.instructions == 3 * -(-threads // 32)
 
 
-def test_shared_memory_starts_behind_the_system_s_kibibyte(tmp_path: Path) -> None:
+def test_shared_memory_starts_behind_the_system_s_kibibyte() -> None:
     """Seen on an H100: 0x400 whatever alignment an array asks for."""
     text = """
 extern "C" __global__ void k(unsigned *out) {
@@ -274,7 +253,7 @@ extern "C" __global__ void k(unsigned *out) {
     out[0] = (unsigned)__cvta_generic_to_shared(a);
     out[1] = (unsigned)__cvta_generic_to_shared(b);
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     out = np.zeros(2, np.uint32)
     run(k, 1, 32, [out])
     assert sorted(out.tolist()) in ([0x400, 0x4400], [0x400, 0x800 + 0x4000])
@@ -284,7 +263,7 @@ extern "C" __global__ void k(unsigned *out) {
     assert rows.min() == 0
 
 
-def test_shared_atomics_that_the_chip_serves_differently_have_names_of_their_own(tmp_path: Path) -> None:
+def test_shared_atomics_that_the_chip_serves_differently_have_names_of_their_own() -> None:
     """As ptxas compiles each line for sm_90: the comment is the instruction."""
     text = """
 extern "C" __global__ void k(int *out) {
@@ -305,7 +284,7 @@ extern "C" __global__ void k(int *out) {
     atomicAdd(&wide[i], 1ull);                      // a loop
     out[i] += s[i];
 }"""
-    found = analyze(kernel(tmp_path, text), 1, 32, [np.zeros(32, np.int32)])
+    found = analyze(kernel(text), 1, 32, [np.zeros(32, np.int32)])
     atomics = {
         site.line: (site.op, site.wavefronts)
         for site in found.sites
@@ -341,8 +320,8 @@ extern "C" __global__ void k(const float *A, int *out, int width, int zeros) {
 
 
 @pytest.mark.parametrize(("where", "chunk"), [("ca", 4), ("cg", 16)])
-def test_a_copy_knows_its_other_side(tmp_path: Path, where: str, chunk: int) -> None:
-    found = kernel(tmp_path, COPIES.replace("CHUNK", str(chunk)).replace("WHERE", where))
+def test_a_copy_knows_its_other_side(where: str, chunk: int) -> None:
+    found = kernel(COPIES.replace("CHUNK", str(chunk)).replace("WHERE", where))
     a, out = np.zeros(4096, np.float32), np.zeros(32, np.int32)
     trace = analyze(found, 4, 32, [a, out, 1024, 5]).trace
     op = "cp_async" if where == "ca" else "cp_async_cg"
@@ -360,8 +339,8 @@ def test_a_copy_knows_its_other_side(tmp_path: Path, where: str, chunk: int) -> 
     assert others.any() and (trace.partner[others] == -1).all()
 
 
-def test_copies_that_read_elsewhere_are_other_requests(tmp_path: Path) -> None:
-    found = kernel(tmp_path, COPIES.replace("CHUNK", "4").replace("WHERE", "ca"))
+def test_copies_that_read_elsewhere_are_other_requests() -> None:
+    found = kernel(COPIES.replace("CHUNK", "4").replace("WHERE", "ca"))
     a, out = np.zeros(8192, np.float32), np.zeros(32, np.int32)
     for width, ways in ((1024, 4), (1032, 1), (1025, 4)):
         (row,) = (
@@ -381,8 +360,8 @@ extern "C" __global__ void k(float *a, float *b, int n) {
 }"""
 
 
-def test_one_array_given_twice_is_one_array(tmp_path: Path) -> None:
-    k = kernel(tmp_path, TWO_NAMES)
+def test_one_array_given_twice_is_one_array() -> None:
+    k = kernel(TWO_NAMES)
     one = np.zeros(32, np.float32)
     run(k, 1, 32, [one, one, 32])
     assert (one == 2).all()
@@ -391,8 +370,8 @@ def test_one_array_given_twice_is_one_array(tmp_path: Path) -> None:
     assert (apart == 1).all() and (other == 1).all()
 
 
-def test_views_of_one_array_overlap_as_they_do_for_the_caller(tmp_path: Path) -> None:
-    k = kernel(tmp_path, TWO_NAMES)
+def test_views_of_one_array_overlap_as_they_do_for_the_caller() -> None:
+    k = kernel(TWO_NAMES)
     whole = np.zeros(40, np.float32)
     run(k, 1, 32, [whole[8:], whole, 32])
     expected = np.zeros(40, np.float32)
@@ -404,23 +383,20 @@ def test_views_of_one_array_overlap_as_they_do_for_the_caller(tmp_path: Path) ->
     assert (halves == 1).all()
 
 
-def test_an_array_given_twice_lies_at_one_address(tmp_path: Path) -> None:
-    k = kernel(tmp_path, TWO_NAMES)
+def test_an_array_given_twice_lies_at_one_address() -> None:
+    k = kernel(TWO_NAMES)
     one = np.zeros(32, np.float32)
     shared = {site.array for site in analyze(k, 1, 32, [one, one, 32]).sites}
     apart = {site.array for site in analyze(k, 1, 32, [one, one.copy(), 32]).sites}
     assert (len(shared), len(apart)) == (1, 2)
 
 
-def test_a_pointer_to_one_of_two_overlapping_arrays(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_a_pointer_to_one_of_two_overlapping_arrays() -> None:
+    k = kernel("""
 extern "C" __global__ void k(const float *a, const float *b, float *out) {
     const float *p = threadIdx.x & 1 ? a : b;
     out[threadIdx.x] = p[threadIdx.x];
-}""",
-    )
+}""")
     whole, out = np.arange(128, dtype=np.float32), np.zeros(64, np.float32)
     run(k, 1, 64, [whole[64:], whole, out])
     lanes = np.arange(64)
@@ -429,7 +405,7 @@ extern "C" __global__ void k(const float *a, const float *b, float *out) {
         run(k, 1, 64, [whole[65:], whole, out])
 
 
-def test_a_generic_pointer_to_constant_memory_is_told(tmp_path: Path) -> None:
+def test_a_generic_pointer_to_constant_memory_is_told() -> None:
     source = """
 __constant__ float table[64];
 extern "C" __global__ void k(const float *a, float *out, int fixed) {
@@ -437,22 +413,21 @@ extern "C" __global__ void k(const float *a, float *out, int fixed) {
     out[threadIdx.x] = p[threadIdx.x];
 }"""
     a, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
-    found = analyze(kernel(tmp_path, source), 1, 64, [a, out, 1])
+    found = analyze(kernel(source), 1, 64, [a, out, 1])
     assert [site.op for site in found.sites if site.sectors is None] == ["load"]
-    known = kernel(tmp_path, source.replace("fixed ? table : a", "a"))
+    known = kernel(source.replace("fixed ? table : a", "a"))
     assert all(site.sectors is not None for site in analyze(known, 1, 64, [a, out, 1]).sites)
 
 
 @pytest.mark.parametrize("code", ["sass", "ptx"])
-def test_a_kernel_asks_how_much_dynamic_shared_memory_it_has(tmp_path: Path, code: str) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text("""
+def test_a_kernel_asks_how_much_dynamic_shared_memory_it_has(code: str) -> None:
+    text = """
 extern "C" __global__ void k(unsigned *out) {
     unsigned size;
     asm volatile("mov.u32 %0, %%dynamic_smem_size;" : "=r"(size));
     out[0] = size;
-}""")
+}"""
     for size in (0, 4096):
         out = np.zeros(1, np.uint32)
-        run(load(path, code=code)["k"], 1, 1, [out], shared_bytes=size)
+        run(kernels_of(text, code)["k"], 1, 1, [out], shared_bytes=size)
         assert out[0] == size

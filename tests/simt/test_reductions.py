@@ -11,25 +11,10 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError, TensorMap
-from memsim.api.loading import load
 from memsim.api.running import analyze, run
+from tests.simt.cuda import HOPPER, kernels_of
 
 BF16 = ml_dtypes.bfloat16
-HEADER = """
-typedef unsigned long long u64; typedef unsigned u32;
-struct alignas(64) Map { char bytes[128]; };
-__device__ u32 at(const void *p) { return (u32)__cvta_generic_to_shared(p); }
-__device__ u32 of(u32 a, u32 r) {
-    u32 v; asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(v) : "r"(a), "r"(r)); return v; }
-__device__ u32 rank() { u32 r; asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r)); return r; }
-__device__ void meet() { asm volatile("barrier.cluster.arrive.aligned;\\nbarrier.cluster.wait.aligned;" ::: "memory"); }
-__device__ void expect(u32 b, u32 n) {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(b) : "memory");
-    asm volatile("{ .reg .b64 s; mbarrier.arrive.expect_tx.shared.b64 s, [%0], %1; }" :: "r"(b), "r"(n) : "memory"); }
-__device__ void wait(u32 b) {
-    asm volatile("{ .reg .pred p; W: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra W; }" :: "r"(b) : "memory"); }
-__device__ void finish() { asm volatile("cp.async.bulk.commit_group;\\ncp.async.bulk.wait_group 0;" ::: "memory"); }
-"""
 TO_GLOBAL = """
 extern "C" __global__ void NAME(void *out, const int *in, int n) {
     __shared__ __align__(128) int s[64]; s[threadIdx.x] = in[threadIdx.x]; __syncthreads();
@@ -59,7 +44,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) NAME(int *inout) {
     u32 next = (rank() + 1) & 3;
     t[threadIdx.x] = inout[threadIdx.x + 32 * blockIdx.x];
     s[threadIdx.x] = inout[threadIdx.x + 32 * blockIdx.x];
-    if (threadIdx.x == 0) expect(at(&b), 128);
+    if (threadIdx.x == 0) { init(at(&b)); expect(at(&b), 128); }
     meet();
     if (threadIdx.x == 0)
         asm volatile("cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.OPERATION [%0], [%1], %2, [%3];"
@@ -73,7 +58,7 @@ ASYNC = """
 extern "C" __global__ void __cluster_dims__(2, 1, 1) NAME(TYPE *inout) {
     __shared__ __align__(16) TYPE s[64]; __shared__ u64 b;
     s[threadIdx.x] = inout[threadIdx.x + 64 * blockIdx.x];
-    if (threadIdx.x == 0) expect(at(&b), 32 * sizeof(TYPE) * WIDE);
+    if (threadIdx.x == 0) { init(at(&b)); expect(at(&b), 32 * sizeof(TYPE) * WIDE); }
     meet();
     if (threadIdx.x < 32) { TYPE v[4]; for (int i = 0; i < 4; i++) v[i] = inout[threadIdx.x + 32 * i % 64 + 64 * blockIdx.x];
         asm volatile("INSTRUCTION" :: "r"(of(at(s + PLACE), rank() ^ 1)), ARGUMENTS, "r"(of(at(&b), rank() ^ 1)) : "memory"); }
@@ -152,7 +137,7 @@ def asynchronous(name: str, kind: str, instruction: str, wide: int) -> str:
 
 
 def source() -> str:
-    parts = [HEADER]
+    parts = [HOPPER]
     for template, table in ((TO_GLOBAL, BULK), (IN_CLUSTER, SHARED)):
         parts += [template.replace("NAME", name).replace("OPERATION", row[0]) for name, row in table.items()]
     parts += [TENSOR.replace("NAME", f"tensor_{name}").replace("OPERATION", name) for name in TENSORS]
@@ -168,10 +153,8 @@ def source() -> str:
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    path = tmp_path_factory.mktemp("reductions") / "k.cu"
-    path.write_text(source())
-    return load(path, code="sass")
+def kernels() -> Any:
+    return kernels_of(source(), "sass")
 
 
 def numbers(dtype: Any, shape: Any, seed: int) -> np.ndarray:

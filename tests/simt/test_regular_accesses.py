@@ -12,6 +12,7 @@ from memsim.simt import execute_program
 from memsim.simt.engine import Engine
 from memsim.simt.listener import Listener
 from memsim.state.address_spaces import CLEAR, GLOBAL_BASE, WRAP, SpaceLayout
+from tests.simt.cuda import kernels_of
 
 GIB = 1 << 30
 SOURCE = """
@@ -32,10 +33,8 @@ BLOCKS = ROWS * COLUMNS // 64
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    file = tmp_path_factory.mktemp("regular") / "kernels.cu"
-    file.write_text(SOURCE)
-    return memsim.load(file)
+def kernels() -> Any:
+    return kernels_of(SOURCE)
 
 
 def arguments() -> list[Any]:

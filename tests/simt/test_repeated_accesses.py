@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 import memsim
 from memsim.simt import steps
 from memsim.trace import record
+from tests.simt.cuda import kernels_of
 
 #: Reads that repeat, reads whose lanes change, reads at addresses that change, and stores between them.
 LOOP = """
@@ -35,12 +34,10 @@ __global__ void turns(const float *in, float *out, int n) {
 
 @pytest.mark.parametrize("remembered", [record.MOST_REMEMBERED, 0])
 def test_counts_are_those_of_accesses_that_are_each_worked_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, remembered: int
+    monkeypatch: pytest.MonkeyPatch, remembered: int
 ) -> None:
     """Also where the recorder forgets every access at once."""
-    path = tmp_path / "turns.cu"
-    path.write_text(LOOP)
-    kernel = memsim.load(path)["turns"]
+    kernel = kernels_of(LOOP)["turns"]
     launch = 5, (32, 8), [memsim.ArrayArg((256,)), memsim.ArrayArg((256,)), 40]
     repeating: list[str] = []
     monkeypatch.setattr(record, "MOST_REMEMBERED", remembered)

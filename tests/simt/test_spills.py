@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from memsim.analysis import Analysis
-from memsim.api.loading import load
-from memsim.api.module import Module
 from memsim.api.running import analyze, run
 from memsim.isa.spills import load_spilled, store_spilled
 from memsim.kernel import Kernel, SassKernel
@@ -23,9 +19,10 @@ from memsim.state.partial import NEVER_WRITTEN, Partial, merged
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
+from tests.simt.cuda import kernels_of
 from tests.simt.listings import listing
 
-FEW = ("--maxrregcount=24",)
+FEW = "--maxrregcount=24"
 TEXT = """
 extern "C" __global__ void k(const float *x, float *y, int n, int steps) {
     int at[10];
@@ -43,16 +40,8 @@ extern "C" __global__ void k(const int *pick, int *out) {
 }"""
 
 
-def compiled(folder: Path, text: str, options: tuple[str, ...] = ()) -> Kernel:
-    """The machine code of a text. folder: `tmp_path`."""
-    return _compiled(folder.parent, text, options)["k"]
-
-
-@cache
-def _compiled(session: Path, text: str, options: tuple[str, ...]) -> Module:
-    path = session / "spills.cu"
-    path.write_text(text)
-    return load(path, list(options))
+def compiled(text: str, *options: str) -> Kernel:
+    return kernels_of(text, "sass", *options)["k"]
 
 
 def flow_of(kernel: Kernel) -> Dataflow:
@@ -68,8 +57,8 @@ def counts(analysis: Analysis, spilled: bool) -> list[tuple[str, str, int, int]]
     )
 
 
-def test_sums_are_not_needed_where_addresses_are_spilled_too(tmp_path: Path) -> None:
-    few = compiled(tmp_path, TEXT, FEW)
+def test_sums_are_not_needed_where_addresses_are_spilled_too() -> None:
+    few = compiled(TEXT, FEW)
     flow = flow_of(few)
     needed = [flow.ops[index].form.opcode for index in flow.needed()]
     assert {"LDL", "STL"} <= set(needed) and "FFMA" not in needed
@@ -79,7 +68,7 @@ def test_sums_are_not_needed_where_addresses_are_spilled_too(tmp_path: Path) -> 
         return analyze(kernel, 2, 64, ["f32[4096]", "f32[4096]", 64, 5])
 
     assert counts(costs(few), spilled=True)
-    assert counts(costs(few), spilled=False) == counts(costs(compiled(tmp_path, TEXT)), spilled=False)
+    assert counts(costs(few), spilled=False) == counts(costs(compiled(TEXT)), spilled=False)
 
 
 def test_a_word_of_the_stack_that_is_used_again_has_another_value() -> None:
@@ -89,8 +78,8 @@ def test_a_word_of_the_stack_that_is_used_again_has_another_value() -> None:
     assert "FFMA" not in {flow.ops[index].form.opcode for index in flow.needed()}
 
 
-def test_each_word_of_a_spilled_vector_has_a_slot(tmp_path: Path) -> None:
-    spilling = [op for op in flow_of(compiled(tmp_path, TEXT, FEW)).ops if op.spills]
+def test_each_word_of_a_spilled_vector_has_a_slot() -> None:
+    spilling = [op for op in flow_of(compiled(TEXT, FEW)).ops if op.spills]
     assert {op.form.opcode for op in spilling} == {"LDL", "STL"}
     for op in spilling:
         registers = 4 if "128" in op.form.modifiers else 2 if "64" in op.form.modifiers else 1
@@ -106,12 +95,12 @@ def test_a_place_below_the_stack_pointer_is_no_slot() -> None:
     assert below.ops[0].writes == 0
 
 
-def test_an_array_on_the_stack_is_one_place(tmp_path: Path) -> None:
-    flow = flow_of(compiled(tmp_path, ON_THE_STACK))
+def test_an_array_on_the_stack_is_one_place() -> None:
+    flow = flow_of(compiled(ON_THE_STACK))
     assert any(op.form.opcode == "STL" for op in flow.ops) and not any(op.spills for op in flow.ops)
 
 
-def test_results_are_those_without_spills(tmp_path: Path) -> None:
+def test_results_are_those_without_spills() -> None:
     x = np.random.default_rng(1).standard_normal(4096).astype(np.float32)
 
     def result(kernel: Kernel) -> np.ndarray:
@@ -119,8 +108,8 @@ def test_results_are_those_without_spills(tmp_path: Path) -> None:
         run(kernel, 2, 64, [x, y, 64, 5])
         return y
 
-    found = result(compiled(tmp_path, TEXT, FEW))
-    assert found.any() and np.array_equal(found, result(compiled(tmp_path, TEXT)))
+    found = result(compiled(TEXT, FEW))
+    assert found.any() and np.array_equal(found, result(compiled(TEXT)))
 
 
 # --- pieces of words ------------------------------------------------------------------------------

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from memsim.api.loading import load
 from memsim.api.running import analyze, run
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
-from tests.simt.cuda import kernel
+from tests.simt.cuda import kernel, machine_kernel
 
 VIEW = """
 struct View { float *data; int pitch; const int *pick; };
@@ -22,8 +19,8 @@ extern "C" __global__ void k(View v, float *out) {
 }"""
 
 
-def test_arrays_in_a_struct_are_read_and_written_in_place(tmp_path: Path) -> None:
-    k = kernel(tmp_path, VIEW)
+def test_arrays_in_a_struct_are_read_and_written_in_place() -> None:
+    k = kernel(VIEW)
     data, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
     pick = np.arange(64, dtype=np.int32)[::-1].copy()
     run(k, 2, 32, [[data, np.int32(32), pick], out])
@@ -32,8 +29,8 @@ def test_arrays_in_a_struct_are_read_and_written_in_place(tmp_path: Path) -> Non
     assert (pick == np.arange(64)[::-1]).all()
 
 
-def test_arrays_in_a_struct_have_names_and_decide_addresses(tmp_path: Path) -> None:
-    k = kernel(tmp_path, VIEW)
+def test_arrays_in_a_struct_have_names_and_decide_addresses() -> None:
+    k = kernel(VIEW)
     for step, sectors in ((1, 4), (8, 32)):
         pick = np.arange(32, dtype=np.int32) * step
         found = analyze(k, 1, 32, [(ArrayArg((256,)), np.int32(32), pick), ArrayArg((32,))])
@@ -46,7 +43,7 @@ def test_arrays_in_a_struct_have_names_and_decide_addresses(tmp_path: Path) -> N
         }
 
 
-def test_a_store_through_a_struct_is_seen_through_it(tmp_path: Path) -> None:
+def test_a_store_through_a_struct_is_seen_through_it() -> None:
     """A trace runs only what addresses need, and here they need what was stored."""
     text = """
 struct View { int *data; int n; };
@@ -55,7 +52,7 @@ extern "C" __global__ void k(View v, float *out) {
     __syncthreads();
     out[v.data[threadIdx.x ^ 1]] = 1.0f;
 }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     for n, sectors in ((1, 4), (8, 32)):
         found = analyze(k, 1, 32, [[ArrayArg((32,), "int32"), np.int32(n)], ArrayArg((256,))])
         assert [site.sectors for site in found.sites if site.array == "out"] == [sectors]
@@ -71,8 +68,8 @@ FIELDS = np.dtype(
 )
 
 
-def test_a_struct_by_its_fields_and_by_its_parts_is_the_same(tmp_path: Path) -> None:
-    k = kernel(tmp_path, PARAMS)
+def test_a_struct_by_its_fields_and_by_its_parts_is_the_same() -> None:
+    k = kernel(PARAMS)
     values = (0.5, 64, 1.0, 2.0, 3.0, 0.25)
     array = np.array(values, FIELDS)
     parts = [np.float32(0.5), np.int32(64), *np.array([1, 2, 3], np.float32), np.float64(0.25)]
@@ -91,29 +88,26 @@ def test_a_struct_by_its_fields_and_by_its_parts_is_the_same(tmp_path: Path) -> 
         (np.float64(1), "a struct of 32 bytes"),
     ],
 )
-def test_a_struct_that_does_not_fit_is_refused(tmp_path: Path, given: object, message: str) -> None:
+def test_a_struct_that_does_not_fit_is_refused(given: object, message: str) -> None:
     with pytest.raises(MemsimError, match=message):
-        run(kernel(tmp_path, PARAMS), 1, 4, [given, np.zeros(4)])
+        run(kernel(PARAMS), 1, 4, [given, np.zeros(4)])
 
 
-def test_a_view_in_a_struct_begins_where_it_begins(tmp_path: Path) -> None:
-    k = kernel(tmp_path, VIEW)
+def test_a_view_in_a_struct_begins_where_it_begins() -> None:
+    k = kernel(VIEW)
     whole, pick = np.zeros(65, np.float32), np.arange(32, dtype=np.int32)
     for data, sectors in ((whole[:64], 4), (whole[1:], 5)):
         found = analyze(k, 1, 32, [[data, np.int32(32), pick], np.zeros(64, np.float32)])
         assert {site.sectors for site in found.sites if site.array == "v.0"} == {sectors}
 
 
-def test_a_pointer_in_a_struct_may_be_of_any_array(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_a_pointer_in_a_struct_may_be_of_any_array() -> None:
+    k = kernel("""
 struct View { float *data; int pitch; int pad; };
 extern "C" __global__ void k(View v, float *other, int which) {
     float *p = which ? v.data : other;
     p[threadIdx.x] = threadIdx.x;
-}""",
-    )
+}""")
     for which in (0, 1):
         data, other = np.zeros(32, np.float32), np.zeros(32, np.float32)
         run(k, 1, 32, [[data, np.int32(1), np.int32(0)], other, which])
@@ -121,21 +115,20 @@ extern "C" __global__ void k(View v, float *other, int which) {
         assert not (other if which else data).any()
 
 
-def test_a_parameter_is_read_through_a_pointer_to_it(tmp_path: Path) -> None:
+def test_a_parameter_is_read_through_a_pointer_to_it() -> None:
     """By an index that only lanes know, and by a generic address."""
     text = """
 struct Pack { int first[6]; int *out; };
 __device__ __noinline__ int pick(const int *from, int i) { return from[i]; }
 extern "C" __global__ void k(const __grid_constant__ Pack p) {
     p.out[threadIdx.x] = pick(threadIdx.x < 6 ? p.first : p.out, threadIdx.x); }"""
-    path, out = tmp_path / "k.cu", np.arange(100, 132, dtype=np.int32)
-    path.write_text(text)
-    run(load(path, code="sass")["k"], 1, 32, [[*np.arange(6, dtype=np.int32), out]])
+    out = np.arange(100, 132, dtype=np.int32)
+    run(machine_kernel(text), 1, 32, [[*np.arange(6, dtype=np.int32), out]])
     assert (out == [0, 1, 2, 3, 4, 5, *range(106, 132)]).all()
 
 
-def test_a_struct_in_itself_is_refused(tmp_path: Path) -> None:
-    k = kernel(tmp_path, PARAMS)
+def test_a_struct_in_itself_is_refused() -> None:
+    k = kernel(PARAMS)
     shallow: list[object] = [np.float32(1)]
     deep: list[object] = []
     deep.append([deep])
@@ -150,11 +143,11 @@ def test_a_struct_in_itself_is_refused(tmp_path: Path) -> None:
         analyze(k, 1, 32, [[parts], ArrayArg((32,), "float64")])
 
 
-def test_a_half_is_given_as_a_number_of_its_size(tmp_path: Path) -> None:
+def test_a_half_is_given_as_a_number_of_its_size() -> None:
     text = """
 #include <cuda_fp16.h>
 extern "C" __global__ void k(__half a, float *out) { out[threadIdx.x] = __half2float(a) * threadIdx.x; }"""
-    k = kernel(tmp_path, text)
+    k = kernel(text)
     out = np.zeros(32, np.float32)
     run(k, 1, 32, [np.float16(1.5), out])
     assert (out == 1.5 * np.arange(32)).all()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -27,8 +25,8 @@ def fetch(k: Kernel, texture: Texture1D, index: np.ndarray) -> np.ndarray:
     return out
 
 
-def test_texels_by_index_and_zeros_outside(tmp_path: Path) -> None:
-    k = kernel(tmp_path, FETCH)
+def test_texels_by_index_and_zeros_outside() -> None:
+    k = kernel(FETCH)
     array = rng.normal(size=(5, 8)).astype(np.float32)  # 10 texels
     index = np.array([0, 9, 10, -1, 3, 3, 2**31 - 1, -(2**31), 7, 1])
     inside = (index >= 0) & (index < 10)
@@ -36,23 +34,20 @@ def test_texels_by_index_and_zeros_outside(tmp_path: Path) -> None:
     assert np.array_equal(fetch(k, Texture1D(array), index), expected)
 
 
-def test_an_array_that_is_described_is_made(tmp_path: Path) -> None:
-    k = kernel(tmp_path, FETCH)
+def test_an_array_that_is_described_is_made() -> None:
+    k = kernel(FETCH)
     array = ArrayArg((3, 4), fill="iota")
     assert np.array_equal(fetch(k, Texture1D(array), np.arange(3)), array.make())
 
 
-def test_a_guarded_fetch_leaves_the_other_threads_alone(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_a_guarded_fetch_leaves_the_other_threads_alone() -> None:
+    k = kernel("""
 extern "C" __global__ void k(cudaTextureObject_t a, cudaTextureObject_t b, float *out) {
     float x = -1.0f;
     if (threadIdx.x % 3 == 0) x = tex1Dfetch<float4>(a, threadIdx.x).y;
     else if (threadIdx.x % 3 == 1) x = tex1Dfetch<float4>(b, blockIdx.x).w;
     out[blockIdx.x * blockDim.x + threadIdx.x] = x;
-}""",
-    )
+}""")
     a, b = rng.normal(size=(2, 40, 4)).astype(np.float32)
     out = np.zeros((2, 40), np.float32)
     run(k, 2, 40, [Texture1D(a), Texture1D(b), out])
@@ -62,33 +57,27 @@ extern "C" __global__ void k(cudaTextureObject_t a, cudaTextureObject_t b, float
     assert np.array_equal(out, expected)
 
 
-def test_the_texture_keeps_what_was_there_before_the_launch(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_the_texture_keeps_what_was_there_before_the_launch() -> None:
+    k = kernel("""
 extern "C" __global__ void k(cudaTextureObject_t texture, float4 *same) {
     same[threadIdx.x] = make_float4(9, 9, 9, 9);
     float4 before = tex1Dfetch<float4>(texture, threadIdx.x);
     same[threadIdx.x] = make_float4(before.x + 1, before.y, before.z, before.w);
-}""",
-    )
+}""")
     array = np.arange(32, dtype=np.float32).reshape(8, 4)
     expected = array + np.array([1, 0, 0, 0], np.float32)
     run(k, 1, 8, [Texture1D(array), array])
     assert np.array_equal(array, expected)
 
 
-def test_an_address_may_depend_on_a_fetch(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_an_address_may_depend_on_a_fetch() -> None:
+    k = kernel("""
 extern "C" __global__ void k(cudaTextureObject_t texture, const float *data, float *out) {
     __shared__ float s[32];
     s[(int)tex1Dfetch<float4>(texture, threadIdx.x).x] = data[threadIdx.x];
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x];
-}""",
-    )
+}""")
     order = rng.permutation(32)
     texture = np.zeros((32, 4), np.float32)
     texture[:, 0] = order
@@ -98,17 +87,14 @@ extern "C" __global__ void k(cudaTextureObject_t texture, const float *data, flo
     assert found.notes == ("texture fetches (1 requests)",)
 
 
-def test_fetches_are_counted_by_warps_and_make_no_site(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_fetches_are_counted_by_warps_and_make_no_site() -> None:
+    k = kernel("""
 extern "C" __global__ void k(cudaTextureObject_t texture, float *out) {
     float sum = 0;
     for (int i = 0; i < 5; ++i) sum += tex1Dfetch<float4>(texture, threadIdx.x + i).x;
     if (threadIdx.x < 32) sum += tex1Dfetch<float4>(texture, 0).y;
     out[threadIdx.x] = sum;
-}""",
-    )
+}""")
     arguments = [Texture1D(ArrayArg((96, 4))), ArrayArg((70,))]
     for everything in (False, True):
         found = trace(k, 2, 70, arguments, everything=everything)
@@ -120,45 +106,37 @@ extern "C" __global__ void k(cudaTextureObject_t texture, float *out) {
 
 
 @pytest.mark.parametrize("argument", [ArrayArg((8, 4)), 17])
-def test_what_is_no_texture_object(tmp_path: Path, argument: object) -> None:
-    k = kernel(tmp_path, FETCH)
+def test_what_is_no_texture_object(argument: object) -> None:
+    k = kernel(FETCH)
     with pytest.raises(MemsimError, match="a handle that is not a texture object") as caught:
         run(k, 1, 8, [argument, np.zeros(8, np.int32), np.zeros((8, 4), np.float32)])
     assert "Texture1D" in (caught.value.hint or "")
     assert trace(k, 1, 8, [Texture1D(ArrayArg((8, 4))), ArrayArg((8,), "int32", "zeros"), ArrayArg((8, 4))])
 
 
-def test_a_texture_is_no_pointer(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path, "__global__ void k(const float *a, float *b) { b[threadIdx.x] = a[threadIdx.x]; }", "k"
-    )
+def test_a_texture_is_no_pointer() -> None:
+    k = kernel("__global__ void k(const float *a, float *b) { b[threadIdx.x] = a[threadIdx.x]; }", "k")
     with pytest.raises(MemsimError, match="out-of-bounds"):
         trace(k, 1, 8, [Texture1D(ArrayArg((8,))), ArrayArg((8,))])
     with pytest.raises(MemsimError, match="must be a float"):
-        run(kernel(tmp_path, 'extern "C" __global__ void k(float a) {}'), 1, 1, [Texture1D(ArrayArg((8,)))])
+        run(kernel('extern "C" __global__ void k(float a) {}'), 1, 1, [Texture1D(ArrayArg((8,)))])
 
 
-def test_textures_that_differ_between_threads(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_textures_that_differ_between_threads() -> None:
+    k = kernel("""
 extern "C" __global__ void k(cudaTextureObject_t a, cudaTextureObject_t b, float4 *out) {
     out[threadIdx.x] = tex1Dfetch<float4>(threadIdx.x % 2 ? a : b, threadIdx.x);
-}""",
-    )
+}""")
     texture = Texture1D(ArrayArg((8, 4)))
     with pytest.raises(MemsimError, match="a handle that is not a texture object"):
         run(k, 1, 8, [texture, texture, np.zeros((8, 4), np.float32)])
 
 
-def test_other_forms_are_not_executed(tmp_path: Path) -> None:
-    k = kernel(
-        tmp_path,
-        """
+def test_other_forms_are_not_executed() -> None:
+    k = kernel("""
 extern "C" __global__ void k(cudaTextureObject_t a, float *out) {
     out[threadIdx.x] = tex2D<float>(a, threadIdx.x, 0.5f);
-}""",
-    )
+}""")
     arguments = [Texture1D(ArrayArg((8, 4))), np.zeros(8, np.float32)]
     assert trace(k, 1, 8, arguments).notes == ("texture fetches (1 requests)",)
     with pytest.raises(MemsimError, match=r"tex.2d.v4.f32.f32 is not executed by the emulator"):

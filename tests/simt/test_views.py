@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memsim
-from memsim.api.loading import load
 from memsim.api.running import analyze, run
 from memsim.errors import MemsimError
-from memsim.kernel import Kernel
 from memsim.launch import ArrayArg, Pointers, TensorMap
 from tests.simt.cuda import kernel
 
@@ -26,12 +22,6 @@ extern "C" __global__ void k(const float *x, float *y, int xs, int ys, int n) {
 FORMS = pytest.mark.parametrize("code", ["ptx", "sass"])
 
 
-def in_form(tmp_path: Path, text: str, code: str) -> Kernel:
-    path = tmp_path / "k.cu"
-    path.write_text(text)
-    return load(path, code=code)["k"]
-
-
 def sectors_of(array: np.ndarray, first: int) -> int:
     """32-byte sectors that the warps touch which read `array` in order, at byte `first` of its allocation."""
     addresses = [first + index * array.strides[0] for index in range(len(array))]
@@ -41,8 +31,8 @@ def sectors_of(array: np.ndarray, first: int) -> int:
 
 @pytest.mark.some(1)
 @FORMS
-def test_a_view_starts_where_it_starts(tmp_path: Path, code: str) -> None:
-    k = in_form(tmp_path, COPY, code)
+def test_a_view_starts_where_it_starts(code: str) -> None:
+    k = kernel(COPY, code=code)
     whole, out = np.zeros(257, np.float32), np.zeros(256, np.float32)
     for x, sectors in ((whole[:256], 32), (whole[1:], 40), (whole[::-1][:256], 40), (whole[:256][::-1], 32)):
         found = analyze(k, 1, 256, [x, out, x.strides[0] // 4, 1, 256])
@@ -58,7 +48,7 @@ def test_a_view_starts_where_it_starts(tmp_path: Path, code: str) -> None:
     described=st.booleans(),
 )
 def test_sectors_are_those_of_the_addresses(before: int, step: int, count: int, described: bool) -> None:
-    k = _copy()
+    k = kernel(COPY)
     whole = np.arange(600, dtype=np.float32)
     start = before if step > 0 else before + (count - 1) * -step
     view = whole[start:][::step][:count] if step > 0 else whole[: start + 1][::step][:count]
@@ -67,20 +57,9 @@ def test_sectors_are_those_of_the_addresses(before: int, step: int, count: int, 
     assert found.sites[0].sectors == sectors_of(view, 4 * start)
 
 
-_KERNELS: list[Kernel] = []
-
-
-def _copy() -> Kernel:
-    if not _KERNELS:
-        from memsim.compile import compile_cuda
-
-        _KERNELS.append(load(compile_cuda(COPY + "\n"), code="ptx")["k"])
-    return _KERNELS[0]
-
-
 @FORMS
-def test_a_run_reads_and_writes_views_in_place(tmp_path: Path, code: str) -> None:
-    k = in_form(tmp_path, COPY, code)
+def test_a_run_reads_and_writes_views_in_place(code: str) -> None:
+    k = kernel(COPY, code=code)
     whole, out = np.arange(20, dtype=np.float32), np.zeros((8, 3), np.float32)
     run(k, 1, 32, [whole[::-2], out[:, 1], -2, 3, 8])
     assert (out[:, 1] == [19, 17, 15, 13, 11, 9, 7, 5]).all()
@@ -89,8 +68,8 @@ def test_a_run_reads_and_writes_views_in_place(tmp_path: Path, code: str) -> Non
 
 @pytest.mark.some(1)
 @FORMS
-def test_views_of_one_array_share_its_memory(tmp_path: Path, code: str) -> None:
-    k = in_form(tmp_path, COPY, code)
+def test_views_of_one_array_share_its_memory(code: str) -> None:
+    k = kernel(COPY, code=code)
     whole = np.arange(64, dtype=np.float32)
     run(k, 1, 32, [whole[:32], whole[32:], 1, 1, 32])
     assert (whole[32:] == np.arange(32)).all()
@@ -98,8 +77,8 @@ def test_views_of_one_array_share_its_memory(tmp_path: Path, code: str) -> None:
     assert {site.array for site in found.sites} == {"x, y"}
 
 
-def test_as_strided_knows_the_array_below(tmp_path: Path) -> None:
-    k = kernel(tmp_path, COPY)
+def test_as_strided_knows_the_array_below() -> None:
+    k = kernel(COPY)
     x = np.lib.stride_tricks.as_strided(np.zeros(70, np.float32)[7:], (32,), (8,))
     assert analyze(k, 1, 32, [x, np.zeros(32, np.float32), 2, 1, 32]).sites[0].sectors == 9
 
@@ -114,8 +93,8 @@ extern "C" __global__ void k(const float *const *table, float *out, int n) {
 
 @pytest.mark.some(1)
 @FORMS
-def test_a_table_of_pointers(tmp_path: Path, code: str) -> None:
-    k = in_form(tmp_path, GATHER, code)
+def test_a_table_of_pointers(code: str) -> None:
+    k = kernel(GATHER, code=code)
     a, b, out = np.arange(32, dtype=np.float32), np.full(33, 7, np.float32), np.zeros(32, np.float32)
     run(k, 1, 32, [Pointers([a, b[1:], None]), out, 3])
     assert (out == np.where(np.arange(32) % 3 == 0, a, np.where(np.arange(32) % 3 == 1, 7, -1))).all()
@@ -126,12 +105,12 @@ def test_a_table_of_pointers(tmp_path: Path, code: str) -> None:
 
 
 @FORMS
-def test_none_is_a_null_pointer(tmp_path: Path, code: str) -> None:
+def test_none_is_a_null_pointer(code: str) -> None:
     text = """
 extern "C" __global__ void k(const float *x, float *out, int n) {
     out[threadIdx.x] = x ? x[threadIdx.x] : n;
 }"""
-    k, out = in_form(tmp_path, text, code), np.zeros(32, np.float32)
+    k, out = kernel(text, code=code), np.zeros(32, np.float32)
     run(k, 1, 32, [None, out, 5])
     assert (out == 5).all()
     with pytest.raises(MemsimError, match="argument n of k must be an integer"):
@@ -141,16 +120,14 @@ extern "C" __global__ void k(const float *x, float *out, int n) {
 @pytest.mark.parametrize(
     ("dtype", "one"), [("bfloat16", 0x3F80), ("float8_e4m3fn", 0x38), ("float8_e5m2", 0x3C)]
 )
-def test_types_that_numpy_lacks(tmp_path: Path, dtype: str, one: int) -> None:
+def test_types_that_numpy_lacks(dtype: str, one: int) -> None:
     array = ArrayArg((1000,), dtype)
     made = array.make()
     assert array.nbytes == made.nbytes == 1000 * (2 if dtype == "bfloat16" else 1)
     assert 0.5 < float(made.astype(np.float32).max()) <= 1 and float(made.astype(np.float32).min()) < -0.5
     ones = ArrayArg((8,), dtype, "ones").make()
     assert (ones.view(f"u{ones.itemsize}") == one).all()
-    k = kernel(
-        tmp_path, 'extern "C" __global__ void k(const unsigned char *x, int *y) { y[0] = x[1] << 8 | x[0]; }'
-    )
+    k = kernel('extern "C" __global__ void k(const unsigned char *x, int *y) { y[0] = x[1] << 8 | x[0]; }')
     out = np.zeros(1, np.int32)
     run(k, 1, 1, [ones, out])
     assert out[0] == (one if ones.itemsize == 2 else one << 8 | one)
@@ -168,11 +145,11 @@ def test_what_no_array_can_be() -> None:
         ArrayArg((4,), strides=(4, 4))
 
 
-def test_a_tensor_map_is_128_bytes_that_are_not_read(tmp_path: Path) -> None:
+def test_a_tensor_map_is_128_bytes_that_are_not_read() -> None:
     text = """
 struct alignas(64) Map { unsigned long long words[16]; };
 extern "C" __global__ void k(const __grid_constant__ Map map, int *out) { out[0] = 3 + !!map.words[1]; }"""
-    k, out = kernel(tmp_path, text), np.zeros(1, np.int32)
+    k, out = kernel(text), np.zeros(1, np.int32)
     run(k, 1, 1, [TensorMap(ArrayArg((64, 64))), out])
     assert out[0] == 3
     with pytest.raises(MemsimError, match="argument out of k must be an array"):
@@ -186,7 +163,7 @@ def test_the_names_of_arguments_are_at_hand() -> None:
 
 @pytest.mark.some(1)
 @FORMS
-def test_dynamic_shared_memory_that_is_not_known(tmp_path: Path, code: str) -> None:
+def test_dynamic_shared_memory_that_is_not_known(code: str) -> None:
     text = """
 extern __shared__ float tile[];
 extern "C" __global__ void k(float *out) {
@@ -195,7 +172,7 @@ extern "C" __global__ void k(float *out) {
     tile[threadIdx.x * 512] = 1;
     out[threadIdx.x] = tile[threadIdx.x] + more[threadIdx.x ^ 1];
 }"""
-    k, out = in_form(tmp_path, text, code), ArrayArg((32,))
+    k, out = kernel(text, code=code), ArrayArg((32,))
     with pytest.raises(MemsimError, match="out-of-bounds"):
         memsim.analyze(k, 1, 32, [out])
     found = memsim.analyze(k, 1, 32, [out], shared_bytes=None)

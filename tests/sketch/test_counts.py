@@ -15,6 +15,7 @@ from memsim.analysis import Analysis
 from memsim.sketch import Thread
 from memsim.sketch import execute as run
 from tests.model import oracle
+from tests.simt.cuda import kernels_of
 
 
 def counts(analysis: Analysis) -> list[tuple[Any, ...]]:
@@ -80,10 +81,8 @@ def test_the_widest_loads_and_stores_of_an_sgemm() -> None:
     assert [row[:-1] for row in counts(ours)] == sorted(merged.values(), key=repr)
 
 
-def test_matrices_copies_and_atomics_against_machine_code(tmp_path: Any) -> None:
-    source = tmp_path / "mixed.cu"
-    source.write_text(
-        """#include <cuda_fp16.h>
+def test_matrices_copies_and_atomics_against_machine_code() -> None:
+    module = kernels_of("""#include <cuda_fp16.h>
 __device__ unsigned at(const void *p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 extern "C" __global__ void mixed(const float4 *in, float *out)
 {
@@ -107,9 +106,7 @@ extern "C" __global__ void mixed(const float4 *in, float *out)
                  :: "r"(at(&h[t % 32][t / 32 * 8])), "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3]));
     if (t < 40) out[blockIdx.x * 1024 + t * 8] = 1.0f;
 }
-"""
-    )
-    module = memsim.load(source)
+""")
     args = [memsim.ArrayArg((1024, 4)), memsim.ArrayArg((2048,))]
     theirs = memsim.analyze(module["mixed"], 2, 128, args)
 

@@ -9,6 +9,7 @@ import numpy as np
 import memsim
 from memsim.kernels import catalog
 from memsim.trace.trace import Trace
+from tests.simt.cuda import kernels_of
 from tests.traces import make_trace
 
 KERNEL = """\
@@ -27,10 +28,8 @@ extern "C" __global__ void k(float *out) {
 """
 
 
-def test_the_first_thread_of_the_first_block_is_the_owner(tmp_path: Path) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(KERNEL)
-    trace = memsim.analyze(memsim.load(path)["k"], grid=2, block=64, args=[memsim.ArrayArg((128,))]).trace
+def test_the_first_thread_of_the_first_block_is_the_owner() -> None:
+    trace = memsim.analyze(kernels_of(KERNEL)["k"], grid=2, block=64, args=[memsim.ArrayArg((128,))]).trace
     (first,) = [start // 4 for name, _, start, _ in trace.arrays if name == "tile"]
     padded = np.full(first + 256, -1)
     padded[: len(trace.writers)] = trace.writers
@@ -58,11 +57,9 @@ extern "C" __global__ void k(const float4 *in, float *out) {
 """
 
 
-def test_copies_past_the_cache_have_owners_and_what_nobody_copied_has_none(tmp_path: Path) -> None:
-    path = tmp_path / "k.cu"
-    path.write_text(COPY)
+def test_copies_past_the_cache_have_owners_and_what_nobody_copied_has_none() -> None:
     args = [memsim.ArrayArg((256,)), memsim.ArrayArg((64,))]
-    trace = memsim.analyze(memsim.load(path)["k"], grid=1, block=64, args=args).trace
+    trace = memsim.analyze(kernels_of(COPY)["k"], grid=1, block=64, args=args).trace
     assert {site.op for site in trace.sites} == {"cp_async_cg", "load", "store"}
     (first,) = [start // 4 for name, _, start, _ in trace.arrays if name == "tile"]
     owners = trace.writers[first : first + 256].reshape(64, 4)

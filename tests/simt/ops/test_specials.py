@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -43,9 +41,9 @@ def expected(grid: tuple[int, int, int], cluster: tuple[int, int, int], explicit
 
 
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 3, 1), (1, 2, 2), None])
-def test_clusters(cluster: tuple[int, int, int] | None, tmp_path: Path) -> None:
+def test_clusters(cluster: tuple[int, int, int] | None) -> None:
     clusters = f"__cluster_dims__{cluster}" if cluster else ""
     grid = (4, 6, 2)
     out = np.full((48, 11), -1, np.int32)
-    run(kernel(tmp_path, SOURCE.format(clusters=clusters)), grid, 1, [out])
+    run(kernel(SOURCE.format(clusters=clusters)), grid, 1, [out])
     assert (out == expected(grid, cluster or (1, 1, 1), cluster is not None)).all()
