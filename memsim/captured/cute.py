@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from memsim.arrays import allocation, as_argument
-from memsim.captured.host_runtime import POINTER, RUNTIME, HostLaunch, functions
-from memsim.captured.launched import Launched, loaded, snapshot
+from memsim.captured.host_runtime import RUNTIME, HostLaunch, functions
+from memsim.captured.launched import POINTER, Launched, loaded, snapshot, with_arrays
+from memsim.captured.replaced import replaced
 from memsim.captured.tensor_map_bits import decoded
 from memsim.errors import MemsimError
-from memsim.kernel import Kernel
-from memsim.launch import StructFields, TensorMap
+from memsim.launch import TensorMap
 
 GPU = 2  # kDLCUDA of dlpack.h
 #: Execution engines whose host code calls our runtime, by id.
@@ -44,9 +44,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     session = Session(keep)
     start, wrap = ExecutionEngine.__init__, _Tensor.__init__
     call, take = CuTeDSL._func, ExecutionArgs.generate_execution_args
-    load, devices = Compiled._load_cuda_library, Compiled.__dict__["num_devices"]
-    settings = CuTeDSL._get_dsl().envar
-    before = settings._arch, settings.lineinfo
+    load = Compiled._load_cuda_library
 
     def start_with_ours(engine: Any, *args: Any, **kwargs: Any) -> None:
         start(engine, *args, **kwargs)
@@ -80,23 +78,23 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
             )
         return load(compiled)
 
-    ExecutionEngine.__init__, _Tensor.__init__ = start_with_ours, wrap_as_on_a_gpu
-    CuTeDSL._func, ExecutionArgs.generate_execution_args = call_named, take_named
-    Compiled._load_cuda_library, Compiled.num_devices = load_ours, 1
-    settings._arch, settings.lineinfo = _with_features(arch), True
-    listener, RUNTIME.listener, RUNTIME.error = RUNTIME.listener, session.launch, None
+    changes = (
+        (ExecutionEngine, {"__init__": start_with_ours}),
+        (_Tensor, {"__init__": wrap_as_on_a_gpu}),
+        (CuTeDSL, {"_func": call_named}),
+        (ExecutionArgs, {"generate_execution_args": take_named}),
+        (Compiled, {"_load_cuda_library": load_ours, "num_devices": 1}),
+        (CuTeDSL._get_dsl().envar, {"_arch": _with_features(arch), "lineinfo": True}),
+        (RUNTIME, {"listener": session.launch}),
+    )
+    RUNTIME.error = None
     try:
-        yield
+        with replaced(*changes):
+            yield
     except Exception:
         if RUNTIME.error is not None:
             raise RUNTIME.error from None
         raise
-    finally:
-        RUNTIME.listener = listener
-        ExecutionEngine.__init__, _Tensor.__init__ = start, wrap
-        CuTeDSL._func, ExecutionArgs.generate_execution_args = call, take
-        Compiled._load_cuda_library, Compiled.num_devices = load, devices
-        settings._arch, settings.lineinfo = before
 
 
 def _with_features(arch: str) -> str:
@@ -118,7 +116,6 @@ class Session:
         self.keep = keep
         self.arrays: list[Any] = []
         self.names: dict[int, str] = {}
-        self._kernels: dict[tuple[bytes, str], Kernel] = {}
 
     def name(self, address: int, name: str) -> None:
         """Name the tensor at an address.
@@ -135,9 +132,7 @@ class Session:
 
     def launch(self, made: HostLaunch) -> None:
         """Record one launch."""
-        if (made.code, made.name) not in self._kernels:
-            self._kernels[made.code, made.name] = loaded(made.code, made.name, f"CuTe DSL {_release()}")
-        kernel = self._kernels[made.code, made.name]
+        kernel = loaded(made.code, made.name, f"CuTe DSL {_release()}")
         args, names = [], []
         for place, parameter in enumerate(kernel.parameters):
             address = ctypes.c_uint64.from_address(made.parameters + POINTER * place).value
@@ -162,26 +157,16 @@ class Session:
         """
         if len(raw) == TensorMap.nbytes and (tensor := self._tensor_map(raw)):
             return tensor
-        parts: list[Any] = []
-        names: list[str] = []
-        end = 0
-        for start in range(0, len(raw) - POINTER + 1, POINTER):
-            found = self._at(int.from_bytes(raw[start : start + POINTER], "little"))
-            if found is None:
-                continue
-            if start > end:
-                parts.append(np.void(raw[end:start]))
-                names.append("")
-            parts.append(found[0])
-            names.append(found[1])
-            end = start + POINTER
-        if not parts:
+        found = [
+            (start, *there)
+            for start in range(0, len(raw) - POINTER + 1, POINTER)
+            if (there := self._at(int.from_bytes(raw[start : start + POINTER], "little"))) is not None
+        ]
+        if not found:
             return raw, ""
-        first = next(name for name in names if name)
-        if end < len(raw):
-            parts.append(np.void(raw[end:]))
-            names.append("")
-        return StructFields(parts, ["" if name == first else name for name in names]), first
+        first = found[0][2]
+        pointers = ((start, array, "" if name == first else name) for start, array, name in found)
+        return with_arrays(raw, pointers), first
 
     def _tensor_map(self, raw: bytes) -> tuple[TensorMap, str] | None:
         """The tensor map over one of the arrays, and the array's name; None if these bytes are none."""

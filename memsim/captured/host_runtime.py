@@ -16,7 +16,6 @@ from typing import Any
 from memsim.arch import SM_90
 from memsim.sass.fatbin import HEADER, read_fatbins
 
-POINTER = 8
 SUCCESS, NO_DRIVER, UNKNOWN = 0, 35, 999  # cudaError of driver_types.h
 CLUSTER = 4  # cudaLaunchAttributeClusterDimension
 ATTRIBUTE = 72  # bytes of a cudaLaunchAttribute: its kind, and its value from byte 8 on

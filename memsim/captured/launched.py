@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from memsim.launch import Pointers, StructFields, TensorMap, TensorMaps, Texture
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.trace.trace import Trace
+
+POINTER = 8  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +112,23 @@ class Copies:
         return view
 
 
+def with_arrays(raw: bytes, pointers: Iterable[tuple[int, Any, str]]) -> StructFields:
+    """A parameter's bytes with arrays in place of addresses: (offset, array, its name), in order."""
+    parts: list[Any] = []
+    names: list[str] = []
+    end = 0
+    for offset, array, name in (*pointers, (len(raw), None, "")):
+        if offset > end:
+            parts.append(np.void(raw[end:offset]))
+            names.append("")
+        if array is not None:
+            parts.append(array)
+            names.append(name)
+        end = offset + POINTER
+    return StructFields(parts, names)
+
+
+@lru_cache(maxsize=32)
 def loaded(code: bytes, name: str, package: str, ptx: str = "") -> Kernel:
     """The kernel `name` of a cubin made by `package`, with its PTX if known."""
     from memsim.sass.cubin import read_cubin

@@ -18,6 +18,7 @@ import numpy as np
 
 from memsim.arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched, loaded, snapshot
+from memsim.captured.replaced import replaced
 from memsim.compile import assemble_ptx
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, c_strides, dim3, dtype_of
@@ -50,11 +51,8 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
         keep(launched(configuration, arguments, arch))
         return launch(configuration, *arguments) if on_gpu else None
 
-    configured.__call__ = call
-    try:
+    with replaced((configured, {"__call__": call})):
         yield
-    finally:
-        configured.__call__ = launch
 
 
 def launched(configuration: Any, arguments: Sequence[Any], arch: str) -> Launched:

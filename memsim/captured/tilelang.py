@@ -6,8 +6,8 @@ replaced. Nothing is executed, with or without a GPU. Kernels compiled before th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
@@ -17,7 +17,8 @@ import numpy as np
 
 from memsim.arrays import allocation, as_argument
 from memsim.captured.launched import Launched, loaded, snapshot
-from memsim.captured.tensor_map_bits import SWIZZLES
+from memsim.captured.replaced import replaced
+from memsim.captured.tensor_map_bits import SWIZZLES, EncodedMap
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
@@ -88,7 +89,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
         session.clusters = iter(_clusters(adapter.prim_func))
         return forward(adapter, *args, **kwargs)
 
-    replaced = (
+    changes = (
         (driver, session.functions()),
         (backends, {"create_backend_context": resolve_ours}),
         (JITImpl, {"compile": compile_and_note}),
@@ -98,9 +99,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     )
     in_memory.clear()
     try:
-        with ExitStack() as stack:
-            for owner, attributes in replaced:
-                stack.enter_context(_with(owner, attributes))
+        with replaced(*changes):
             yield
     finally:  # what was compiled here cannot be launched later
         session.over = True
@@ -108,19 +107,6 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
         for function in functions:
             function._kernel_cache.clear()
             function._call_form_cache = type(function._call_form_cache)()
-
-
-@contextmanager
-def _with(owner: Any, attributes: Mapping[str, Any]) -> Iterator[None]:
-    """Within the context, `owner` has these attributes."""
-    before = {name: getattr(owner, name) for name in attributes}
-    for name, value in attributes.items():
-        setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(owner, name, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +202,15 @@ class TileLangSession:
         array = self._at(int(address))
         if int(interleave) or any(int(one) != 1 for one in elements):
             raise MemsimError("a tensor map with interleave or element strides is not supported")
-        memory, start = allocation(array)
-        shape = [int(one) for one in reversed(extents)]
-        strides = [*(int(one) for one in reversed(steps)), array.itemsize]
-        view: np.ndarray = np.ndarray(shape, array.dtype, memory, start, strides)
-        return TensorMap(view, tuple(int(one) for one in reversed(box)), SWIZZLES[int(swizzle)])
+        encoded = EncodedMap(
+            address=int(address),
+            dtype=array.dtype.name,
+            extents=tuple(map(int, extents)),
+            steps=tuple(map(int, steps)),
+            box=tuple(map(int, box)),
+            swizzle=SWIZZLES[int(swizzle)],
+        )
+        return encoded.over(*allocation(array))
 
     def _argument(self, value: Any, kind: Any) -> Any:
         if isinstance(value, TensorMap):

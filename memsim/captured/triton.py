@@ -1,4 +1,4 @@
-"""Captures Triton's launches by a driver of our own: `triton.runtime.driver.set_active`.
+"""Captures Triton's launches by a driver of our own.
 
 Every launch is captured, each configuration of an autotuner included. If Triton has a driver of its own, the
 launch is also made. There are no results without a GPU: a kernel then reads memory that no kernel has
@@ -18,6 +18,7 @@ from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched
+from memsim.captured.replaced import replaced
 from memsim.captured.triton_launch import TritonTensor, launched
 from memsim.launch import ArrayArg
 
@@ -32,18 +33,14 @@ def capturing(keep: Keep, arch: str) -> Iterator[None]:
     import triton  # type: ignore[import-not-found,unused-ignore]
     from triton.runtime.jit import JITFunction  # type: ignore[import-not-found,unused-ignore]
 
-    config = triton.runtime.driver
-    before, run = config._active, JITFunction.run
+    config, run = triton.runtime.driver, JITFunction.run
 
     def run_with_arrays(function: Any, *args: Any, **kwargs: Any) -> Any:
         return run(function, *map(_as_tensor, args), **{k: _as_tensor(v) for k, v in kwargs.items()})
 
-    config.set_active(Driver(keep, arch, _own_driver(config)))
-    JITFunction.run = run_with_arrays
-    try:
+    driver = Driver(keep, arch, _own_driver(config))
+    with replaced((config, {"_active": driver}), (JITFunction, {"run": run_with_arrays})):
         yield
-    finally:
-        config._active, JITFunction.run = before, run
 
 
 def _own_driver(config: Any) -> Any:

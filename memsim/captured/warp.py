@@ -24,10 +24,11 @@ from typing import Any
 import numpy as np
 
 from memsim.arrays import allocation
-from memsim.captured.launched import Launched, loaded, snapshot
+from memsim.captured.launched import Launched, loaded, snapshot, with_arrays
+from memsim.captured.replaced import replaced
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import StructFields, dim3
+from memsim.launch import dim3
 
 Keep = Callable[[Launched], None]
 
@@ -35,7 +36,6 @@ Keep = Callable[[Launched], None]
 BLOCK = 256
 #: Limits of a kernel without a grid-stride loop (`native/warp.cu`): threads in x, blocks in y and z.
 LEAN_THREADS, LEAN_BLOCKS = 1 << 24, 65535
-POINTER = 8
 
 
 @contextmanager
@@ -66,17 +66,12 @@ def capturing(keep: Keep, arch: str) -> Iterator[None]:
 
             return call
 
-        originals = {"launch": context.launch, "launch_tiled": context.launch_tiled}
-        hooks = {name: hooked(function, name == "launch_tiled") for name, function in originals.items()}
-        try:
-            for place in (warp, context):
-                for name, hook in hooks.items():
-                    setattr(place, name, hook)
+        hooks = {
+            "launch": hooked(context.launch, tiled=False),
+            "launch_tiled": hooked(context.launch_tiled, tiled=True),
+        }
+        with replaced((warp, hooks), (context, hooks)):
             yield
-        finally:
-            for place in (warp, context):
-                for name, function in originals.items():
-                    setattr(place, name, function)
 
 
 def _keep_one(keep: Keep, modules: Modules, said: dict[str, Any], tiled: bool) -> None:
@@ -136,7 +131,6 @@ class Modules:
     def __init__(self, folder: Path, arch: str) -> None:
         self.folder = folder
         self.chip = int(arch.removeprefix("sm_"))
-        self._kernels: dict[tuple[Path, str], Kernel] = {}
 
     def code(self, kernel: Any, block: int, direction: str) -> tuple[Kernel, int]:
         """(a kernel's machine code, its dynamic shared memory in bytes)."""
@@ -144,9 +138,8 @@ class Modules:
 
         path, described = self._compiled(kernel.module, block)
         name = str(getattr(codegen, f"cuda_kernel_{direction}_name")(kernel))
-        if (path, name) not in self._kernels:
-            self._kernels[path, name] = loaded(path.read_bytes(), name, f"Warp {_release()}")
-        return self._kernels[path, name], int(described.get(f"{name}_smem_bytes", 0))
+        kernel = loaded(path.read_bytes(), name, f"Warp {_release()}")
+        return kernel, int(described.get(f"{name}_smem_bytes", 0))
 
     def _compiled(self, module: Any, block: int) -> tuple[Path, dict[str, Any]]:
         """(the cubin, Warp's metadata); with line information, which changes no instruction."""
@@ -181,23 +174,7 @@ def _argument(kernel: Any, name: str, kind: Any, value: Any, adjoint: bool) -> A
 
     packed = pack_arg(kernel, kind, name, value, _device(value, runtime), adjoint)
     pointers = list(_pointers(kind, type(packed), value, 0, "", name))
-    raw = bytes(packed)
-    if not pointers:
-        return raw
-    parts: list[Any] = []
-    names: list[str] = []
-    end = 0
-    for offset, array, called in pointers:
-        if offset > end:
-            parts.append(np.void(raw[end:offset]))
-            names.append("")
-        parts.append(array)
-        names.append(called)
-        end = offset + POINTER
-    if end < len(raw):
-        parts.append(np.void(raw[end:]))
-        names.append("")
-    return StructFields(parts, names)
+    return with_arrays(bytes(packed), pointers) if pointers else bytes(packed)
 
 
 def _device(value: Any, runtime: Any) -> Any:
