@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from memsim.model import alike as model
 from memsim.trace import record, warp_counts, writers
 from memsim.trace.trace import Trace
 from memsim.validate.predict import accesses_of, predict
+from tests.simt.cuda import kernels_of
 from tests.traces import make_trace, site
 from tests.traces import requests as any_request
 
@@ -47,11 +47,10 @@ extern "C" __global__ void k(float *o, const float *a, const float4 *b, int roun
 alike = partial(model.alike, arch=SM_90)
 
 
-def scattered(folder: Path, blocks: int = 16, rounds: int = 9) -> Analysis:
-    (folder / "k.cu").write_text(SCATTER)
+def scattered(blocks: int = 16, rounds: int = 9) -> Analysis:
     array = memsim.ArrayArg
     args = [array((64 * blocks,)), array((65536,)), array((4096, 4)), rounds]
-    return memsim.analyze(memsim.load(folder / "k.cu")["k"], grid=blocks, block=64, args=args)
+    return memsim.analyze(kernels_of(SCATTER)["k"], grid=blocks, block=64, args=args)
 
 
 def without_notes(analysis: Analysis) -> dict[str, Any]:
@@ -63,12 +62,10 @@ def figures(trace: Trace) -> list[Any]:
     return [predict([access], SM_90) for access in accesses_of(trace)]
 
 
-def test_too_many_requests_are_folded_and_no_count_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = scattered(tmp_path)
+def test_too_many_requests_are_folded_and_no_count_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = scattered()
     monkeypatch.setattr(record, "MOST_ROWS", 64)
-    folded = scattered(tmp_path)
+    folded = scattered()
     assert len(folded.trace.count) < len(whole.trace.count) / 4
     assert without_notes(folded) == without_notes(whole)
     assert figures(folded.trace) == figures(whole.trace)
@@ -76,7 +73,7 @@ def test_too_many_requests_are_folded_and_no_count_is_another(
     (note,) = folded.trace.notes
     assert "all but one of the requests that cost the same" in note
     assert "k.cu:15" in note
-    assert len(scattered(tmp_path, blocks=64).trace.count) < 2 * len(folded.trace.count)
+    assert len(scattered(blocks=64).trace.count) < 2 * len(folded.trace.count)
 
 
 @pytest.mark.slow
@@ -88,12 +85,10 @@ def test_too_many_requests_are_folded_and_no_count_is_another(
         pytest.param(writers, "MOST_SEEN", marks=pytest.mark.slow),
     ],
 )
-def test_what_is_forgotten_is_looked_at_again(
-    where: Any, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = scattered(tmp_path).trace
+def test_what_is_forgotten_is_looked_at_again(where: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = scattered().trace
     monkeypatch.setattr(where, name, 1)
-    short = scattered(tmp_path).trace
+    short = scattered().trace
     for column in ("site", "count", "addresses", "active", "partner", "block", "warp", "writers"):
         assert (getattr(short, column) == getattr(whole, column)).all(), column
     assert short.sites == whole.sites

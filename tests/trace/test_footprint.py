@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from memsim.trace.footprint import READS, WRITES, Footprint, Marks
 from memsim.trace.record import Recorder
 from memsim.trace.requests import SiteRequests
 from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
+from tests.simt.cuda import kernels_of
 
 BLOCKS, THREADS = 3, 4
 SMALL = st.integers(0, 40)
@@ -118,7 +118,7 @@ def test_copied_stretches_of_bytes() -> None:
     assert marks.footprint == Footprint(4, 4)
 
 
-def test_what_a_launch_wrote_itself_is_not_read_from_dram(tmp_path: Path) -> None:
+def test_what_a_launch_wrote_itself_is_not_read_from_dram() -> None:
     source = """
     extern "C" __global__ void k(float *a, float *b) {
         int i = blockIdx.x * 64 + threadIdx.x;
@@ -128,8 +128,7 @@ def test_what_a_launch_wrote_itself_is_not_read_from_dram(tmp_path: Path) -> Non
     }
     """
     a, b = np.zeros(256, np.float32), np.zeros(256, np.float32)
-    (tmp_path / "k.cu").write_text(source)
-    trace = memsim.analyze(memsim.load(tmp_path / "k.cu")["k"], 4, 64, (a, b)).trace
+    trace = memsim.analyze(kernels_of(source)["k"], 4, 64, (a, b)).trace
     assert trace.footprint == Footprint(32, 64)
 
 
