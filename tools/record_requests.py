@@ -24,10 +24,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from memsim.validate.code_profile import read_code_report  # noqa: E402
 from memsim.validate.device import load_cupy, this_device  # noqa: E402
 from memsim.validate.probe.patterns import make_patterns  # noqa: E402
 from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile  # noqa: E402
+from memsim.validate.read_report import read_code_report  # noqa: E402
 from memsim.validate.recording_files import now  # noqa: E402
 
 SOURCE = Path(__file__).with_name("requests.cu")

@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memsim.validate.code_profile import EVERYWHERE, CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.field_types import Chip, Date, Dim3, Natural, Positive, Sha256, Text
-from memsim.validate.profiles import CODE_METRICS
+from memsim.validate.profiles import CODE_METRICS, EVERYWHERE, CodeProfile
 from memsim.validate.recording_files import check_record, read_record, write_record
 
 SCHEMA = 1

@@ -14,7 +14,6 @@ from memsim.analysis import Analysis
 from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.predict import (
     EXECUTED,
     THREADS,
@@ -25,7 +24,7 @@ from memsim.validate.predict import (
     predict,
     unreliable,
 )
-from memsim.validate.profiles import CODE_METRICS, counter_of
+from memsim.validate.profiles import CODE_METRICS, CodeProfile
 from memsim.validate.sass import access_of
 from memsim.validate.verdicts import (
     DIFFERENT,
@@ -132,7 +131,7 @@ def compare_code(profiles: Sequence[CodeProfile], analysis: Analysis) -> CodeCom
     explained = bool(first.figures) and not any(row.differs for row in rows)
     predicted = analysis.totals | _sums(rows, analysis.totals)
     totals = counter_figures(profiles, predicted, explained)
-    known = [figure for figure in totals if counter_of(profiles, figure.metric) is not None]
+    known = [figure for figure in totals if figure.measured is not None]
     return CodeComparison(rows, tuple(known), "; ".join(trace.uncertain))
 
 

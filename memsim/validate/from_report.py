@@ -11,8 +11,9 @@ from pathlib import Path
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.ptx.demangle import demangle
-from memsim.validate.code_profile import CodeProfile, read_code_report
 from memsim.validate.live import command_line, machine_of, opcodes
+from memsim.validate.profiles import CodeProfile
+from memsim.validate.read_report import read_code_report
 
 
 def profiles_in(paths: Sequence[Path], job: Job) -> list[CodeProfile]:

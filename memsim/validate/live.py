@@ -24,11 +24,11 @@ from memsim.model.counters import COUNTERS
 from memsim.ptx.demangle import demangle
 from memsim.ptx.kernel_names import plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device
 from memsim.validate.launch_args import in_words, pack
 from memsim.validate.profiler import Profiler, find_profiler
+from memsim.validate.profiles import CodeProfile
 from memsim.validate.recording_files import now
 from memsim.validate.run_cubin import PLAN, Step
 from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu

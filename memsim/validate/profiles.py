@@ -1,26 +1,17 @@
-"""What ncu's reports hold: metrics of instructions, counters of launches, and the module that reads them.
+"""A launch as measured by ncu: counters of the launch, and metrics of every instruction.
 
-A report is read with `ncu_report`, the module that comes with Nsight Compute, in a separate process, because
-native code may crash a process that has loaded other libraries. ncu's CSV pages are not used: they list an
-instruction under several source lines if a function was inlined.
+Instructions are identified by address; their source lines are in the cubin's listing.
 """
 
 from __future__ import annotations
 
-import importlib
-import json
-import subprocess
-import sys
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.validate.profiler import child_environment, folders_with
-
-MODULE = "ncu_report"
+from memsim.validate.sass import access_of, opcode
 
 # Columns of a row: ncu's names of the metrics of each instruction in the section SourceCounters.
 SOURCE_METRICS = (
@@ -34,26 +25,10 @@ SOURCE_METRICS = (
 )
 # Of the instructions of a recording; no probed instruction accesses local memory.
 CODE_METRICS = (*SOURCE_METRICS, "memory_l2_theoretical_sectors_local")
-PASSES = "profiler__replayer_passes"
-# The counters in a report. The rest describes the chip, or is sampled.
-UNITS = {
-    "gpu__time": "ns",
-    "cycles_": "cycle",
-    "inst_executed": "inst",
-    "t_sectors": "sector",
-    "memory_l": "sectors",
-}
-COUNTERS = (
-    "l1tex__",
-    "idc__requests",
-    "smsp__inst_executed",
-    "inst_executed",
-    "thread_inst_executed",
-    "memory_l",
-    "gpu__time",
-    "sm__inst_executed_pipe",
-    "sm__cycles_active.max",
-)
+EVERYWHERE = CODE_METRICS[:2]  # metrics of every instruction; the others are of memory accesses only
+PADDING = ("NOP", "BRA")  # after the last reachable instruction: a jump to itself, and NOPs
+MOST_INSTRUCTIONS = 1 << 20
+Column = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,112 +39,139 @@ class Counted:
     unit: str
 
 
-class ProfilerRun(Protocol):
-    """A run of the profiler: the number of passes over the kernel, and counters."""
+@dataclass(frozen=True, slots=True)
+class CodeProfile:
+    """One launch as measured by ncu, in several passes over the kernel.
+
+    kernel: the name in the code. grid, block: of the launch, None if not in the report. addresses: offsets
+    from the first instruction, ascending. sass: the instructions as ncu prints them. figures: by the name in
+    `CODE_METRICS`, a column as long as `addresses`; None where ncu has no value. A metric that was not
+    collected has no column; without the section SourceCounters there are none. lines: of the source, 0 if ncu
+    knows none; () unless they were asked for.
+    """
+
+    kernel: str
+    grid: tuple[int, ...] | None
+    block: tuple[int, ...] | None
+    passes: int
+    counters: dict[str, Counted]
+    addresses: tuple[int, ...] = ()
+    sass: tuple[str, ...] = ()
+    figures: Mapping[str, Column] = field(default_factory=dict)
+    lines: tuple[int, ...] = ()
+
+    def figure(self, metric: str, row: int) -> int | None:
+        """The value of a metric for an instruction; None if there is none."""
+        column = self.figures.get(metric)
+        return None if column is None else column[row]
 
     @property
-    def passes(self) -> int: ...
+    def accesses(self) -> set[str | None]:
+        """Kinds of memory access in the code, by their names in `memsim.validate.sass`."""
+        return {access_of(text) for text in self.sass}
 
-    @property
-    def counters(self) -> dict[str, Counted]: ...
+    def starting_at(self, opcodes: Mapping[int, str]) -> CodeProfile | None:
+        """A copy with addresses relative to the kernel's first instruction; None if it is of other code.
+
+        `opcodes`: the code's, without modifiers, by address. ncu lists reachable instructions without the
+        padding after them; a function that the kernel calls may precede the kernel.
+        """
+        padded = [address for address, name in sorted(opcodes.items()) if name not in PADDING]
+        needed = padded[-1] if padded else 0
+        names = {address: _base(text) for address, text in zip(self.addresses, self.sass, strict=True)}
+        for start in self.addresses:
+            if all(
+                names.get(start + address) == name for address, name in opcodes.items() if address <= needed
+            ):
+                rows = [row for row, address in enumerate(self.addresses) if address - start in opcodes]
+                return self._cut(rows, start)
+        return None
+
+    def _cut(self, rows: Sequence[int], start: int) -> CodeProfile:
+        return replace(
+            self,
+            addresses=tuple(self.addresses[row] - start for row in rows),
+            sass=tuple(self.sass[row] for row in rows),
+            figures={name: tuple(column[row] for row in rows) for name, column in self.figures.items()},
+            lines=tuple(self.lines[row] for row in rows) if self.lines else (),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values in columns: addresses as differences; metrics of accesses only where they
+        have values.
+        """
+        rows = [row for row in range(len(self.sass)) if self._is_access(row)]
+        return {
+            "kernel": self.kernel,
+            "grid": None if self.grid is None else list(self.grid),
+            "block": None if self.block is None else list(self.block),
+            "passes": self.passes,
+            "counters": {name: [counted.value, counted.unit] for name, counted in self.counters.items()},
+            "distances": _runs([b - a for a, b in zip((0, *self.addresses), self.addresses, strict=False)]),
+            "sass": list(self.sass),
+            "collected": list(self.figures),
+            "instructions": {name: _runs(self.figures[name]) for name in EVERYWHERE if name in self.figures},
+            "accesses": {
+                "rows": rows,
+                **{
+                    name: [column[row] for row in rows]
+                    for name, column in self.figures.items()
+                    if name not in EVERYWHERE and any(value is not None for value in column)
+                },
+            },
+            **({"lines": list(self.lines)} if self.lines else {}),
+        }
+
+    def _is_access(self, row: int) -> bool:
+        return any(self.figure(name, row) is not None for name in CODE_METRICS[len(EVERYWHERE) :])
+
+    @staticmethod
+    def from_dict(record: dict[str, Any]) -> CodeProfile:
+        """The inverse of `to_dict`."""
+        rows = record["accesses"]["rows"]
+        figures: dict[str, Column] = {}
+        for name in record["collected"]:
+            if name in EVERYWHERE:
+                figures[name] = tuple(_unrolled(record["instructions"][name]))
+            else:
+                found = dict(zip(rows, record["accesses"].get(name, ()), strict=False))
+                figures[name] = tuple(found.get(row) for row in range(len(record["sass"])))
+        return CodeProfile(
+            kernel=record["kernel"],
+            grid=None if record["grid"] is None else tuple(record["grid"]),
+            block=None if record["block"] is None else tuple(record["block"]),
+            passes=record["passes"],
+            counters={name: Counted(*pair) for name, pair in record["counters"].items()},
+            addresses=tuple(accumulate(_unrolled(record["distances"]))),
+            sass=tuple(record["sass"]),
+            figures=figures,
+            lines=tuple(record.get("lines", ())),
+        )
 
 
-def counter_of(profiles: Iterable[ProfilerRun], metric: str) -> int | float | None:
-    """A counter's value; None if it was not collected. If several runs have it, the first one's."""
-    return next((one.counters[metric].value for one in profiles if metric in one.counters), None)
+def _base(text: str) -> str:
+    return opcode(text).partition(".")[0]
 
 
-def counted_together(profiles: Iterable[ProfilerRun], metrics: Set[str]) -> dict[str, int | float] | None:
-    """These counters if they were collected in the same pass over the kernel, else None."""
-    for profile in profiles:
-        if profile.passes == 1 and metrics <= set(profile.counters):
-            return {metric: profile.counters[metric].value for metric in metrics}
-    return None
+def _runs(values: Sequence[int | None]) -> list[int | None]:
+    """Run-length encoding: 16 16 16 4 as 3 16 1 4."""
+    runs: list[int | None] = []
+    for value in values:
+        if runs and runs[-1] == value:
+            runs[-2] += 1  # type: ignore[operator]
+        else:
+            runs += [1, value]
+    return runs
 
 
-def records_of(path: Path, reader: str, *more: str) -> list[dict[str, Any]]:
-    """The output of `python -m READER REPORT RESULT MORE...` for a report file.
+def _unrolled(runs: Sequence[Any]) -> list[Any]:
+    """The inverse of `_runs`.
 
     Raises:
-        MemsimError: `ncu_report` is not found or does not load, or it cannot read the file.
+        MemsimError: more instructions than a kernel can have.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "profiles.json"
-        command = [sys.executable, "-m", reader, str(path), str(result), *more]
-        environment = child_environment()
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode or not result.is_file():
-            said = done.stderr.strip().splitlines()
-            raise MemsimError(
-                f"{MODULE} of Nsight Compute cannot read ncu's report (exit code {done.returncode})"
-                + (f": {said[-1]}" if said else ""),
-                hint="pip install ncu-report, or put extras/python of Nsight Compute on PYTHONPATH",
-            )
-        records: list[dict[str, Any]] = json.loads(result.read_text("utf-8"))
-        return records
-
-
-def write_records(arguments: Sequence[str], record_of: Callable[[Any], dict[str, Any]]) -> int:
-    """Read the report `arguments[0]` and write a record of each of its launches to `arguments[1]`."""
-    report = load_reader().load_report(arguments[0])
-    records = []
-    for i in range(report.num_ranges()):
-        scope = report.range_by_idx(i)
-        records += [record_of(scope.action_by_idx(number)) for number in range(scope.num_actions())]
-    Path(arguments[1]).write_text(json.dumps(records), "utf-8")
-    return 0
-
-
-def load_reader() -> Any:
-    """NVIDIA's module `ncu_report`, from the path or from an installation of Nsight Compute.
-
-    Raises:
-        ImportError: it is not found, or it does not load in this Python.
-    """
-    sys.path.extend(str(folder) for folder in folders_with(f"{MODULE}.py"))
-    return importlib.import_module(MODULE)
-
-
-def passes_of(action: Any) -> int:
-    """The number of passes over the kernel in which a launch was measured."""
-    return int(action.metric_by_name(PASSES).as_double())
-
-
-def counters_of(action: Any, also: Sequence[str] = ()) -> dict[str, Counted]:
-    """The counters of a whole launch, by ncu's names: those that memsim predicts, and `also`."""
-    counters = {}
-    for name in sorted(action.metric_names()):
-        is_sum = "." not in name or name.endswith((".sum", "_active.max"))
-        if name in also or (name.startswith(COUNTERS) and is_sum):
-            counters[name] = Counted(whole(action.metric_by_name(name).as_double()), unit_of(name))
-    return counters
-
-
-def unit_of(name: str) -> str:
-    """The unit of a counter as in ncu; "" for plain counts.
-
-    Derived from the name: `ncu_report` of Nsight Compute 2025.3 may crash when asked for a unit.
-    """
-    return next((unit for part, unit in UNITS.items() if part in name), "")
-
-
-def instances_of(action: Any) -> dict[str, dict[int, int]]:
-    """`CODE_METRICS` of a launch by instruction address; empty if not collected."""
-    names = set(action.metric_names())
-    return {
-        name: dict(_instances(action.metric_by_name(name))) if name in names else {} for name in CODE_METRICS
-    }
-
-
-def _instances(metric: Any) -> Iterator[tuple[int, int]]:
-    """(address of the instruction, value)."""
-    if not metric.has_correlation_ids():
-        return
-    addresses = metric.correlation_ids()
-    for i in range(metric.num_instances()):
-        yield int(addresses.as_uint64(i)), int(metric.as_double(i))
-
-
-def whole(value: float) -> int | float:
-    """Counts are integers, which ncu stores as floats."""
-    return int(value) if float(value).is_integer() else value
+    each = runs[::2]
+    is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
+    if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
+        raise MemsimError("not a recording: it has more instructions than a kernel can have")
+    return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.validate.code_profile import CodeProfile, read_code_report
 from memsim.validate.profiler import REPORT_SUFFIX, Profiler, profile
+from memsim.validate.profiles import CodeProfile
+from memsim.validate.read_report import read_code_report
 
 ANSWER = "answer.json"
 Progress = Callable[[float], None] | None

@@ -18,11 +18,11 @@ conflicts are arbitration, and for the wavefronts there is no rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from memsim.validate.live import ARBITRATION, ONE_PASS
-from memsim.validate.profiles import ProfilerRun, counted_together, counter_of
+from memsim.validate.profiles import CodeProfile
 
 #: Wavefronts of the products' operands.
 PRODUCTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"
@@ -59,7 +59,7 @@ class MetricComparison:
 
 
 def counter_figures(
-    profiles: Sequence[ProfilerRun],
+    profiles: Sequence[CodeProfile],
     predicted: Mapping[str, int | None],
     explained: bool,
 ) -> Iterator[MetricComparison]:
@@ -69,16 +69,29 @@ def counter_figures(
     """
     one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
     for metric, expected in predicted.items():
-        measured = counter_of(profiles, metric)
+        measured = _counter(profiles, metric)
         surplus = 0
         if expected is not None and metric in one_pass:
-            together = counted_together(profiles, set(one_pass[metric]))
+            together = _counted_together(profiles, set(one_pass[metric]))
             measured = together[metric] if together else measured
             surpluses = _arbitration(together, predicted) if together and explained else {}
             surplus = surpluses.get(metric, 0)
             if surpluses and metric not in surpluses:
                 expected = None
         yield MetricComparison(metric, expected, measured, surplus)
+
+
+def _counter(profiles: Iterable[CodeProfile], metric: str) -> int | float | None:
+    """A counter's value; None if it was not collected. If several runs have it, the first one's."""
+    return next((one.counters[metric].value for one in profiles if metric in one.counters), None)
+
+
+def _counted_together(profiles: Iterable[CodeProfile], metrics: Set[str]) -> dict[str, int | float] | None:
+    """These counters if they were collected in the same pass over the kernel, else None."""
+    for profile in profiles:
+        if profile.passes == 1 and metrics <= set(profile.counters):
+            return {metric: profile.counters[metric].value for metric in metrics}
+    return None
 
 
 def _arbitration(together: Mapping[str, int | float], predicted: Mapping[str, int | None]) -> dict[str, int]:

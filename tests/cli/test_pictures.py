@@ -12,10 +12,9 @@ import pytest
 
 from memsim.cli import report as report_verb
 from memsim.kernels import catalog
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device
-from memsim.validate.profiles import Counted
+from memsim.validate.profiles import CodeProfile, Counted
 from memsim.views.heatmap.page import heatmap_page
 from memsim.views.report import report_page
 from tests.cli.conftest import Done

@@ -13,7 +13,6 @@ import pytest
 from memsim.api import loading
 from memsim.job import Job
 from memsim.launch import ArrayArg, Launch
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.code_recording import (
     CodeLaunchRecord,
     CodeOrigin,
@@ -22,6 +21,7 @@ from memsim.validate.code_recording import (
 )
 from memsim.validate.code_recordings import new_code_path
 from memsim.validate.live import ONE_PASS, recorded_name
+from memsim.validate.profiles import CodeProfile
 from tests.cli.conftest import Done
 from tests.validate.conftest import H200, recorded
 from tests.validate.profiles import profiled

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memsim.validate.code_profile import CodeProfile
-from memsim.validate.profiles import PASSES
+from memsim.validate.read_report import PASSES, CodeProfile
 
 DATA = Path(__file__).parent / "data" / "two_transposes.json"
 
@@ -109,7 +108,7 @@ def load_report(path: str) -> Report:
 
 
 class ProfileAction(Action):
-    """A launch as `memsim.validate.code_profile` has it."""
+    """A launch as a `CodeProfile` has it."""
 
     def __init__(self, profile: CodeProfile, start: int = 0x7F00_0000_0000) -> None:
         metrics: dict[str, Any] = {name: (one.value, one.unit) for name, one in profile.counters.items()}

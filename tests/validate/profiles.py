@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.job import Job
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.compare_instructions import accesses_by_address
 from memsim.validate.live import machine_of
 from memsim.validate.predict import predict
-from memsim.validate.profiles import CODE_METRICS, Counted
+from memsim.validate.profiles import CODE_METRICS, CodeProfile, Counted
 
 PADDING = ("NOP", "BRA")
 

@@ -1,4 +1,4 @@
-"""Profiles and recordings of machine code: read, whole, as the schema says, and never overwritten."""
+"""Recordings of machine code: whole, as the schema says, and never overwritten."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
-from memsim.validate.code_profile import CodeProfile, code_profile_of, read_code_report
 from memsim.validate.code_recording import CodeRecording, RecordingFile, load_code_recording
 from memsim.validate.code_recordings import code_paths, new_code_path, newest_code, newest_code_of_each
 from memsim.validate.live import machine_of, opcodes
 from memsim.validate.profiles import SOURCE_METRICS
 from tests.few import few
 from tests.schema import validate
-from tests.validate import fakes
 from tests.validate.conftest import H200, TRACES
 from tests.validate.profiles import profiled
-from tests.validate.test_report import reader
 
 ATOMICS = (
     "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"  # with arbitration they can take two passes
@@ -53,34 +50,6 @@ def test_every_recording_that_ships_is_whole(path: Path) -> None:
     assert not any(profile.figures for profile in others)
     assert all(profile.passes == 1 or ATOMICS in profile.counters for profile in others)
     assert len(text) < 200_000
-
-
-def test_a_profile_of_a_report() -> None:
-    naive, xor = (code_profile_of(action) for action in fakes.load_report("").scope.actions)
-    assert (naive.kernel, naive.passes, naive.addresses[:3]) == ("transpose_naive", 12, (0, 16, 32))
-    assert naive.grid is None and len(naive.sass) == 38
-    load = next(row for row, text in enumerate(naive.sass) if "LDG" in text)
-    assert naive.figure("inst_executed", load) == naive.figure("memory_l1_tag_requests_global", load)
-    assert naive.figure("memory_l1_wavefronts_shared", load) is None
-    assert naive.accesses >= {"global load", "shared load", "shared store", "global store"}
-    for profile in (naive, xor):
-        assert CodeProfile.from_dict(json.loads(json.dumps(profile.to_dict()))) == profile
-
-
-def test_a_process_of_its_own_reads_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader(tmp_path, "from tests.validate.fakes import load_profiles as load_report\n", monkeypatch)
-    whole, alone = profiled(LAUNCH), profiled(LAUNCH, ["l1tex__data_bank_conflicts_type_arbitration.sum"])
-    path = tmp_path / "run.ncu-rep"
-    path.write_text(json.dumps([whole.to_dict(), alone.to_dict()]))
-    found = read_code_report(path)
-    assert [replace(one, counters={}) for one in found] == [
-        replace(one, counters={}) for one in (whole, alone)
-    ]
-    assert [
-        one.counters.items() >= made.counters.items() for one, made in zip(found, (whole, alone), strict=True)
-    ]
-    with pytest.raises(MemsimError, match="no such report"):
-        read_code_report(tmp_path / "other.ncu-rep")
 
 
 def test_code_is_known_by_its_instructions() -> None:

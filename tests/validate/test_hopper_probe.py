@@ -19,7 +19,6 @@ from memsim.compile import compile_cubin
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from memsim.validate import under_ncu
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.hopper import run_hopper as measure
 from memsim.validate.hopper.hopper_launches import CODE, PLAN, SHARED_BYTES, TABLES, encode
@@ -27,7 +26,7 @@ from memsim.validate.hopper.hopper_recording import HopperLaunch, HopperRecordin
 from memsim.validate.hopper.judge_hopper import judge_hopper
 from memsim.validate.hopper.run_hopper import run_hopper
 from memsim.validate.profiler import Profiler
-from memsim.validate.profiles import Counted
+from memsim.validate.profiles import CodeProfile, Counted
 from tests.validate.conftest import TRACES
 
 RULES = {

@@ -11,7 +11,6 @@ import pytest
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
 from memsim.kernels import catalog, compiled
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.compare_instructions import (
     ARBITRATION,
     DIFFERS,
@@ -23,7 +22,7 @@ from memsim.validate.compare_instructions import (
     compare_code,
 )
 from memsim.validate.live import ARBITRATION as CONTENDED
-from memsim.validate.profiles import SOURCE_METRICS, Counted
+from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, Counted
 from memsim.validate.replay import replay
 from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED
 from tests.validate.conftest import recorded

@@ -21,12 +21,12 @@ from memsim.job import Job
 from memsim.kernels import catalog, compiled
 from memsim.launch import ArrayArg, Launch, Pointers, TensorMap
 from memsim.validate import live, run_cubin, under_ncu
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.compare_instructions import DIFFERS, compare_code
 from memsim.validate.device import Device
 from memsim.validate.launch_args import in_words, pack, unpack
 from memsim.validate.live import machine_of
 from memsim.validate.profiler import Profiler
+from memsim.validate.profiles import CodeProfile
 from tests.validate.fake_gpu import (
     CubinFunction,
     CUDARuntimeError,

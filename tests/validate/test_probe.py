@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import memsim
 from memsim.errors import MemsimError
 from memsim.validate import under_ncu
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.predict import accesses_of
 from memsim.validate.probe import run_probe as measure
@@ -25,7 +24,7 @@ from memsim.validate.probe.patterns import ROOM, make_patterns, side_by_side
 from memsim.validate.probe.probe_recording import ProbeRecording, load_probe, newest_probe
 from memsim.validate.probe.run_probe import METRICS, run_probe
 from memsim.validate.profiler import Profiler
-from memsim.validate.profiles import SOURCE_METRICS, Counted
+from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, Counted
 from tests.validate.conftest import H100, TRACES
 
 GPUS = (H100, "nvidia-h200")

@@ -11,9 +11,9 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.validate import profiler
-from memsim.validate import profiles as report
-from memsim.validate.code_profile import LINES, CodeProfile, code_profile_of, read_code_report
-from memsim.validate.profiles import records_of, unit_of
+from memsim.validate import read_report as report
+from memsim.validate.profiles import CodeProfile
+from memsim.validate.read_report import LINES, code_profile_of, read_code_report, unit_of
 from memsim.validate.sass import access_of
 from tests.validate import fakes
 
@@ -26,14 +26,15 @@ def profiles() -> list[CodeProfile]:
 
 def test_every_instruction_has_its_line_and_figures() -> None:
     naive, xor = profiles()
-    assert (naive.kernel, naive.passes) == ("transpose_naive", 12)
+    assert (naive.kernel, naive.passes, naive.addresses[:3]) == ("transpose_naive", 12, (0, 16, 32))
+    assert naive.grid is None and len(naive.sass) == 38
+    assert naive.accesses >= {"global load", "shared load", "shared store", "global store"}
     accesses = [access_of(sass) for sass in naive.sass]
-    assert [access for access in accesses if access] == [
-        "global load",
-        "shared store",
-        "shared load",
-        "global store",
-    ]
+    expected = ["global load", "shared store", "shared load", "global store"]
+    assert [access for access in accesses if access] == expected
+    load = accesses.index("global load")
+    assert naive.figure("inst_executed", load) == naive.figure("memory_l1_tag_requests_global", load)
+    assert naive.figure("memory_l1_wavefronts_shared", load) is None
     load = accesses.index("shared load")
     assert naive.lines[load] == 22
     executed = naive.figure("inst_executed", load)
@@ -74,6 +75,8 @@ def test_a_process_of_its_own_reads_the_report(tmp_path: Path, monkeypatch: pyte
     path = tmp_path / "report"
     path.touch()
     assert read_code_report(path, lines=True) == profiles()
+    with pytest.raises(MemsimError, match="no such report"):
+        read_code_report(tmp_path / "other.ncu-rep")
 
 
 @pytest.mark.parametrize(
@@ -88,8 +91,10 @@ def test_a_reader_that_fails_is_one_error(
     code: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reader(tmp_path, code, monkeypatch)
+    path = tmp_path / "report"
+    path.touch()
     with pytest.raises(MemsimError, match=says) as caught:
-        records_of(tmp_path / "report", "memsim.validate.code_profile")
+        read_code_report(path)
     assert "extras/python" in str(caught.value)
 
 

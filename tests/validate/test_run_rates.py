@@ -11,10 +11,9 @@ import pytest
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.live import NotMeasured
-from memsim.validate.profiles import Counted
+from memsim.validate.profiles import CodeProfile, Counted
 from memsim.validate.rates import run_loops
 from memsim.validate.rates.rates_recording import RateRecording, load_rates
 from memsim.validate.rates.run_loops import (

@@ -13,10 +13,9 @@ import pytest
 from memsim.cli import main
 from memsim.job import Job
 from memsim.validate import live
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device
 from memsim.validate.profiler import Profiler
-from memsim.validate.profiles import Counted
+from memsim.validate.profiles import CodeProfile, Counted
 from tests.suggest.kernels import transpose
 from tests.validate.profiles import profiled
 

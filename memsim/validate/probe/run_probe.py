@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.device import Device, this_device
 from memsim.validate.probe.instructions import (
     ACTIVE_BIT,
@@ -26,7 +25,7 @@ from memsim.validate.probe.instructions import (
 from memsim.validate.probe.patterns import make_patterns, side_by_side
 from memsim.validate.probe.probe_recording import Probed, ProbeRecording
 from memsim.validate.profiler import Profiler, find_profiler
-from memsim.validate.profiles import SOURCE_METRICS
+from memsim.validate.profiles import SOURCE_METRICS, CodeProfile
 from memsim.validate.recording_files import now
 from memsim.validate.sass import access_of, never_runs
 from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu

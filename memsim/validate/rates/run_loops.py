@@ -24,8 +24,8 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import ArrayArg, Launch
 from memsim.model.pipes import pipe_use
-from memsim.validate.code_profile import CodeProfile
 from memsim.validate.live import NotMeasured, count
+from memsim.validate.profiles import CodeProfile
 from memsim.validate.rates.loops import LOOPS, ROUNDS, TYPES, source
 from memsim.validate.rates.rates_recording import STREAM, RateLaunch, RateRecording
 from memsim.validate.rates.streams import ARCH, BLOCK, STREAMS, kernel_name, streams_source, words
