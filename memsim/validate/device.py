@@ -11,6 +11,7 @@ from msgspec import Meta
 from memsim.arch import ARCHS
 from memsim.errors import MemsimError
 from memsim.validate.field_types import Text
+from memsim.validate.standalone import driver_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ def this_device() -> Device:
     return Device(
         gpu=name.decode() if isinstance(name, bytes) else name,
         compute_capability=f"{properties['major']}.{properties['minor']}",
-        driver=_driver_version(),
+        driver=driver_version(),
         cuda=f"{cuda // 1000}.{cuda % 1000 // 10}",
         cupy=cupy.__version__,
     )
@@ -105,16 +106,3 @@ def _without_gpu(problem: str) -> MemsimError:
             hint="check CUDA_VISIBLE_DEVICES, or omit --live to compare with a recording",
         )
     return MemsimError(f"the GPU does not respond: {problem}", hint="see nvidia-smi")
-
-
-def _driver_version() -> str:
-    """From nvidia-smi; "unknown" without it."""
-    import shutil
-    import subprocess
-
-    smi = shutil.which("nvidia-smi")
-    if smi is None:
-        return "unknown"
-    query = [smi, "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
-    done = subprocess.run(query, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 and done.stdout.strip() else "unknown"

@@ -9,8 +9,8 @@ from typing import Any
 from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError
 from memsim.launch import TensorMap, c_strides, dtype_of
+from memsim.validate.standalone import Refused, load_driver
 
-DRIVER = "libcuda.so.1"
 #: Element types in the order of `CUtensorMapDataType`; those that follow flush or round.
 TYPES = (
     *("uint8", "uint16", "uint32", "int32", "uint64", "int64"),
@@ -25,9 +25,9 @@ def driver() -> Any:
         MemsimError: it cannot be loaded.
     """
     try:
-        return ctypes.CDLL(DRIVER)
-    except OSError as error:
-        raise MemsimError(f"NVIDIA's driver cannot be loaded: {error}") from None
+        return load_driver()
+    except Refused as error:
+        raise MemsimError(str(error)) from None
 
 
 def encoded(library: Any, one: TensorMap, address: int) -> bytes:

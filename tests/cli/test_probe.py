@@ -12,8 +12,8 @@ import pytest
 
 from memsim.validate.clock.clock_programs import exported
 from memsim.validate.clock.run_clock import run_clock
-from memsim.validate.clock.standalone import Gpu
 from memsim.validate.probe.probe_recording import newest_probe
+from memsim.validate.standalone import Gpu
 from tests.cli.conftest import Done
 from tests.validate.conftest import H100, TRACES
 from tests.validate.fake_driver import FakeDriver

@@ -13,7 +13,7 @@ import numpy as np
 from memsim.model import shared_access
 from memsim.validate.clock.clock_programs import ACCESSES, PIPES, data
 from memsim.validate.clock.judge_clock import cycles_of_a_pipe
-from memsim.validate.clock.standalone import text_of
+from memsim.validate.standalone import text_of
 
 #: What a measurement takes that no instruction does.
 ONCE = 531

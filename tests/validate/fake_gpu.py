@@ -227,7 +227,7 @@ class FakeGpu:
         monkeypatch.setitem(sys.modules, "cupy.cuda", cupy.cuda)
         monkeypatch.setitem(sys.modules, "cupyx", ModuleType("cupyx"))
         monkeypatch.setitem(sys.modules, "cupyx.profiler", profiler)
-        monkeypatch.setattr(device, "_driver_version", lambda: "580.159.04")
+        monkeypatch.setattr(device, "driver_version", lambda: "580.159.04")
         monkeypatch.setattr(device_memory, "address_of", lambda array: int(array.ctypes.data))
         monkeypatch.setattr(device_memory, "driver", FakeDriver)
         self.cupy = cupy

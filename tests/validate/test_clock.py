@@ -19,8 +19,8 @@ from memsim.validate.clock.clock_programs import ACCESSES, PIPES, data, exported
 from memsim.validate.clock.clock_recording import ClockRecording, clock_recording, load_clock, newest_clock
 from memsim.validate.clock.judge_clock import cycles_of_a_wavefront, cycles_to_registers, judge_clock
 from memsim.validate.clock.run_clock import run_clock
-from memsim.validate.clock.standalone import Gpu, text_of, words_of
 from memsim.validate.rules_file import write_clock_rules
+from memsim.validate.standalone import Gpu, text_of, words_of
 from tests.validate.conftest import H100, H200, TRACES
 from tests.validate.fake_driver import FakeDriver
 

@@ -32,7 +32,7 @@ def fake_cupy(monkeypatch: pytest.MonkeyPatch, major: int = 9, minor: int = 0, f
         )
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(device, "_driver_version", lambda: "580.159.04")
+    monkeypatch.setattr(device, "driver_version", lambda: "580.159.04")
 
 
 def test_a_device_and_its_names(monkeypatch: pytest.MonkeyPatch) -> None:

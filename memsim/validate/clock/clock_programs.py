@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import memsim
-from memsim.validate.clock import standalone
+from memsim.validate import standalone
 from memsim.validate.probe.instructions import INSTRUCTIONS, TILE_BYTES, ProbedInstruction
 from memsim.validate.probe.patterns import make_patterns
 from memsim.validate.rates.loops import CHAINS, LOOPS, Loop

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memsim.errors import MemsimError
-from memsim.validate.clock import clock_programs, standalone
+from memsim.validate import standalone
+from memsim.validate.clock import clock_programs
 from memsim.validate.clock.clock_recording import ClockRecording, clock_recording
 
 

@@ -118,7 +118,8 @@ def driver_version() -> str:
     """The driver's version by nvidia-smi; "unknown" without it."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
     try:
-        return subprocess.run(query, stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+        said = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+        return said.stdout.decode().strip() or "unknown"
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
