@@ -19,43 +19,64 @@ from memsim.targets.project_check import read_baseline
 
 @click.command()
 @project_options
-def baseline(config: Path | None, jobs: int | None, no_cache: bool) -> None:
+@click.pass_context
+def baseline(ctx: click.Context, /, config: Path | None, jobs: int | None, no_cache: bool) -> None:
     """Writes the counts of all targets of a project to one file.
 
     Commit the file: its diff shows what a change to a kernel does to each access. memsim check
     compares with it and fails where a count has risen.
+
+    Exit code: 0 if every target was analyzed; 2 if one was not. Such a target keeps the entry that the
+    file already has.
     """
     project = open_project(config)
     entries: dict[str, Entry] = {}
-    doubts: list[str] = []
+    failed: list[str] = []
+    remarks: list[str] = []
     with progress_bar("memsim baseline") as report:
-        for measured in analyze_all(project.targets, open_cache(no_cache), jobs):
-            target = measured.target
-            analysis = measured.result()
-            entries[target.name] = entry_of(analysis, target.given)
-            if analysis.trace.origin is not None and analysis.trace.origin.doubt:
-                doubts.append(f"note: {target.name}: {analysis.trace.origin.doubt}")
+        for number, measured in enumerate(analyze_all(project.targets, open_cache(no_cache), jobs), 1):
+            target, analysis = measured.target, measured.analysis
+            if analysis is None:
+                failed.append(target.name)
+                remarks.append(f"error: {target.name}: {measured.error}")
+            else:
+                entries[target.name] = entry_of(analysis, target.given)
+                if analysis.trace.origin is not None and analysis.trace.origin.doubt:
+                    remarks.append(f"note: {target.name}: {analysis.trace.origin.doubt}")
             if report is not None:
-                report(len(entries) / len(project.targets))
-    for doubt in doubts:
-        say(doubt, err=True)
+                report(number / len(project.targets))
+    for remark in remarks:
+        say(remark, err=True)
     before = _before(project.baseline)
+    kept = {name: before[name] for name in failed if before and name in before}
+    if failed and (before is None or not entries):
+        why = (
+            "it cannot be read, so their entries would be lost"
+            if before is None
+            else "no target was analyzed"
+        )
+        say(f"{project.baseline.name}: not written, for {why}")
+        ctx.exit(2)
+    entries |= kept
     write_text(project.baseline, render(entries), "the baseline")
     accesses = sum(len(entry.sites) for entry in entries.values())
     changed = _changed(before, entries)
     kernels = f"{len(entries)} kernel{'s' * (len(entries) != 1)}"
     say(f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}")
+    for name in failed:
+        say(f"NOT ANALYZED: {name}, {'whose entry is as before' if name in kept else 'which has no entry'}")
+    ctx.exit(2 if failed else 0)
 
 
-def _before(path: Path) -> dict[str, Entry]:
-    """The entries that are there; none if they cannot be read, for they are about to be replaced."""
+def _before(path: Path) -> dict[str, Entry] | None:
+    """The entries that are there, none if there is no file; None if it cannot be read."""
     try:
         return read_baseline(path) or {}
     except MemsimError:
-        return {}
+        return None
 
 
-def _changed(before: Mapping[str, Entry], now: Mapping[str, Entry]) -> str:
+def _changed(before: Mapping[str, Entry] | None, now: Mapping[str, Entry]) -> str:
     """Which kernels have other counts than before."""
     if not before:
         return "there was none before"
