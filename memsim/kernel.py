@@ -42,10 +42,10 @@ class PtxKernel:
     @cached_property
     def origin(self) -> Origin:
         """What was loaded."""
-        from memsim.compile import compiler_of
+        from memsim.compile.nvrtc import release_of
         from memsim.trace.trace import Origin
 
-        compiler = compiler_of(self.module.text) or ""
+        compiler = release_of(self.module.text) or ""
         digest = sha256(self.module.text.encode("utf-8", "surrogateescape")).hexdigest()
         return Origin("PTX", self.module.target, f"NVVM {compiler}" if compiler else "", digest)
 
@@ -197,7 +197,7 @@ class Kernel:
     @cached_property
     def argument_types(self) -> tuple[str, ...]:
         """The parameters' C types in the source (`const float *`); empty if unknown."""
-        from memsim.source import parameter_types
+        from memsim.source.declared import parameter_types
 
         count = len(self.parameters)
         found = (parameter_types(text, self.name, self.title) for text in self.sources.values())
@@ -206,7 +206,7 @@ class Kernel:
     @cached_property
     def argument_names(self) -> tuple[str, ...]:
         """The parameters' names in the source if known, else `arg0`, `arg1`, ..."""
-        from memsim.source import parameter_names
+        from memsim.source.declared import parameter_names
 
         count = len(self.parameters)
         if len(self.names) == count:

@@ -11,7 +11,8 @@ import pytest
 from PIL import Image
 
 from docs import pictures
-from memsim.compile import compile_cuda, compiler_of
+from memsim.compile.cuda_source import compile_cuda
+from memsim.compile.nvrtc import release_of
 from memsim.errors import MemsimError
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +87,6 @@ def test_the_ptx_of_the_patterns_is_that_of_their_source() -> None:
         made = compile_cuda(PATTERNS / "patterns.cu", name="patterns.cu")
     except MemsimError as absent:
         pytest.skip(absent.message)
-    if compiler_of(made) != compiler_of(ptx):
-        pytest.skip(f"another release of NVRTC: {compiler_of(made)}")
+    if release_of(made) != release_of(ptx):
+        pytest.skip(f"another release of NVRTC: {release_of(made)}")
     assert made == ptx

@@ -22,8 +22,9 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from memsim.compile import build, compile_cubin
+from memsim.compile import build
 from memsim.compile.build import MISSING, NOT_COMPILED
+from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.prepare import prepare
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.kernels import Spec, compiled
 from memsim.kernels.shipped import Made, Shipped, digest, write_shipped
 from memsim.sass.disassemble import disassemble

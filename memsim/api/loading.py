@@ -141,8 +141,8 @@ def _from_source(
 
     `name` is what it is called, `text` what it is taken to hold.
     """
-    from memsim.compile import compile_cuda
     from memsim.compile.compile_cache import compiled_source
+    from memsim.compile.cuda_source import compile_cuda
     from memsim.ptx.parser import parse
     from memsim.sass.machine_code import read_module
 

@@ -19,7 +19,7 @@ import numpy as np
 from memsim.arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.captured.replaced import replaced
-from memsim.compile import assemble_ptx
+from memsim.compile.assemble import assemble_ptx
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, c_strides, dim3, dtype_of
 

@@ -47,7 +47,7 @@ def compiled_source(
     compiler: Any,
     instances: Sequence[str] = (),
 ) -> Compiled:
-    """As `memsim.compile.compile_cubin`; only files are cached, not texts."""
+    """As `memsim.compile.cuda_source.compile_cubin`; only files are cached, not texts."""
 
     def make() -> Compiled:
         return compile_cubin(source, options, arch, name, compiler, instances)
@@ -64,7 +64,7 @@ def compiled_source(
 
 
 def assembled(ptx: str, arch: str, name: str) -> Compiled | None:
-    """As `memsim.compile.assemble_ptx`."""
+    """As `memsim.compile.assemble.assemble_ptx`."""
     tool = find_tool("ptxas", wheels_first=False)
     if tool is None:
         return assemble_ptx(ptx, arch, name)

@@ -175,7 +175,7 @@ class Spec:
         Raises:
             MemsimError: NVRTC is not installed, or the source does not compile.
         """
-        from memsim.compile import compile_cuda
+        from memsim.compile.cuda_source import compile_cuda
 
         return compile_cuda(self.source, self.options, name=self.file)
 
@@ -211,7 +211,7 @@ class Spec:
         shipped = self._shipped()
         if shipped is not None:
             return read_module(shipped.code, shipped.listing, str(self.compiled_path), shipped.made.compiler)
-        from memsim.compile import compile_cubin
+        from memsim.compile.cuda_source import compile_cubin
 
         done = self._recompiled(lambda: compile_cubin(self.source, self.options, name=self.file))
         return read_module(done.code, None, self.file, done.compiler, done.names)

@@ -11,7 +11,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.layout import Layout
-from memsim.source import ELEMENT_BYTES
+from memsim.source.expressions import ELEMENT_BYTES
 
 LayoutLike: TypeAlias = Layout | str | int | Sequence[int]
 

@@ -14,7 +14,8 @@ from difflib import unified_diff
 from itertools import pairwise
 from math import prod
 
-from memsim.source import constants, definition, value_of
+from memsim.source.declared import definition
+from memsim.source.values import constants, value_of
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.uses import Span, Writing
 

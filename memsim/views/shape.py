@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.source import ArrayShape, array_shape, template_constants
+from memsim.source.declared import ArrayShape, array_shape, template_constants
 from memsim.trace.trace import Trace
 
 

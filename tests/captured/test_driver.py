@@ -12,7 +12,7 @@ import pytest
 import memsim
 from memsim.captured.launched import Launched
 from memsim.captured.session import PACKAGES
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
 

@@ -17,7 +17,7 @@ from memsim.captured.launch_document import schema
 from memsim.captured.launched import Launched, snapshot
 from memsim.captured.read_launch import read_launch
 from memsim.captured.write_launch import write_launch
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, compiled
@@ -70,8 +70,8 @@ def test_without_a_compiler_it_is_refused(copied: Spec, monkeypatch: pytest.Monk
     def absent(*arguments: object, **options: object) -> None:
         raise MemsimError("NVRTC, NVIDIA's compiler library, is not installed", hint="pip install it")
 
-    monkeypatch.setattr("memsim.compile.compile_cubin", absent)
-    monkeypatch.setattr("memsim.compile.compile_cuda", absent)
+    monkeypatch.setattr("memsim.compile.cuda_source.compile_cubin", absent)
+    monkeypatch.setattr("memsim.compile.cuda_source.compile_cuda", absent)
     assert copied.analyze((64, 64)).sites  # what ships needs no compiler
     copied.source.write_text(copied.source.read_text("utf-8") + "\n// a remark\n", "utf-8")
     for wanted in (copied.kernel, copied.ptx):

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from memsim.compile import compile_cuda, compiler_of
+from memsim.compile.cuda_source import compile_cuda
+from memsim.compile.nvrtc import release_of
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
 from tests.few import few
@@ -41,7 +42,7 @@ def test_regenerated_ptx_is_the_shipped_ptx(name: str) -> None:
 @pytest.mark.parametrize("name", compiled())
 def test_shipped_ptx_loads_on_drivers_since_cuda_12(name: str) -> None:
     ptx = compiled()[name].ptx()
-    assert compiler_of(ptx) == RELEASE
+    assert release_of(ptx) == RELEASE
     assert "\n.version 8.0\n" in ptx
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memsim.captured import session
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.launch import ArrayArg
 from tests.cli.conftest import Done
 

@@ -270,7 +270,7 @@ def test_arguments_that_are_missing_are_said_by_their_c_types(file: Path, memsim
 
 @pytest.mark.parametrize("verb", ["analyze", "list"])
 def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
-    from memsim.compile import compile_cubin
+    from memsim.compile.cuda_source import compile_cubin
 
     (file.parent / "one.cubin").write_bytes(compile_cubin(OTHER).code)
     (file.parent / "two.cubin").write_bytes(compile_cubin(OTHER + OTHER.replace("other", "more")).code)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import memsim
-from memsim.compile import compile_cubin, compile_cuda, compiler_of
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.nvrtc import release_of
 from memsim.errors import MemsimError
 
 SCALE = """\
@@ -60,10 +61,10 @@ def test_another_standard_replaces_the_default() -> None:
 
 
 def test_the_ptx_names_its_compiler() -> None:
-    release = compiler_of(compile_cuda(GOOD))
+    release = release_of(compile_cuda(GOOD))
     assert release is not None
     assert release.split(".")[0].isdecimal()
-    assert compiler_of(".version 8.0\n.target sm_90\n") is None
+    assert release_of(".version 8.0\n.target sm_90\n") is None
 
 
 def test_a_file_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,13 +226,13 @@ def fake_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nvrtc_refuses_goes_to_nvcc(fake_nvcc: None) -> None:
     ptx = compile_cuda(REFUSED, name="mine/host.cu")
-    assert compiler_of(ptx) == "99.0.1"
+    assert release_of(ptx) == "99.0.1"
     assert '.file\t1 "mine/host.cu"' in ptx
 
 
 def test_what_nvrtc_takes_does_not_go_to_nvcc(fake_nvcc: None) -> None:
     for text in (GOOD, HOST):
-        assert compiler_of(compile_cuda(text)) != "99.0.1"
+        assert release_of(compile_cuda(text)) != "99.0.1"
 
 
 def test_of_two_refusals_that_of_the_device_code_is_told(fake_nvcc: None) -> None:

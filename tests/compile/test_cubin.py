@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile import Compiled, compile_cubin, compile_cuda
 from memsim.compile import nvrtc as nvrtc_module
+from memsim.compile.cuda_source import Compiled, compile_cubin, compile_cuda
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from memsim.sass.disassemble import disassemble

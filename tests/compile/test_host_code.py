@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.compile.host_code import set_aside
 from memsim.compile.nvcc import find_nvcc
 from memsim.errors import MemsimError
@@ -87,7 +87,7 @@ def test_what_nvrtc_takes_as_it_is_is_not_touched(no_nvcc: None) -> None:
 
 def test_tree_sitter_is_imported_only_where_host_code_stands_in_the_way() -> None:
     code = (
-        "import sys, memsim\nfrom memsim.compile import compile_cubin\n"
+        "import sys, memsim\nfrom memsim.compile.cuda_source import compile_cubin\n"
         "compile_cubin('__global__ void k() {}\\n')\nprint('tree_sitter' in sys.modules)\n"
         "compile_cubin('#include <vector>\\n__global__ void k() {}\\n')\n"
         "print('tree_sitter' in sys.modules)\n"

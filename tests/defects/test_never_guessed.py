@@ -13,7 +13,7 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.isa.op import PREDICATE, SLOTS
 from memsim.isa.readers import Binder

@@ -14,7 +14,8 @@ import pytest
 from memsim.api.kernel_file import KernelFile, _module_once
 from memsim.api.module import Module
 from memsim.arch import Arch
-from memsim.compile import compile_cache, compile_cubin, compile_cuda
+from memsim.compile import compile_cache
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memsim.compile import compile_cuda
+from memsim.compile.cuda_source import compile_cuda
 from memsim.targets.project import read_project
 from tests.guard.conftest import TARGET, TILE, Folder
 

@@ -10,7 +10,7 @@ import pytest
 
 import memsim
 from memsim.cli import main
-from memsim.compile import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from tests.guard.conftest import Folder
 
 HEADER = "#define PAD 0\n"

@@ -10,7 +10,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from memsim.compile import compile_cuda
+from memsim.compile.cuda_source import compile_cuda
 
 HERE = Path(__file__).parent
 _FOLDERS = re.compile(r'(\.file\s+\d+\s+")[^"]*/')

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile import compile_cubin, find_tool
+from memsim.compile.cuda_source import compile_cubin
+from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
 from memsim.sass import binary
 from memsim.sass.binary import cubins_in

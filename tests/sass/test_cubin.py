@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.isa.executable import Pointer
 from memsim.sass.cubin import read_cubin

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.sass import disassemble as module
 from memsim.sass.disassemble import disassemble, version

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.compile import assemble_ptx, compile_cubin, compile_cuda
+from memsim.compile.assemble import assemble_ptx
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
 

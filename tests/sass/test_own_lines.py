@@ -8,7 +8,7 @@ import pytest
 
 from memsim.api.loading import from_cubin
 from memsim.api.running import analyze
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from memsim.sass.disassemble import disassemble

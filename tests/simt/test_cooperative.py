@@ -12,7 +12,7 @@ import pytest
 from memsim import MemsimError
 from memsim.api.loading import load
 from memsim.api.running import analyze, run
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.launch import ArrayArg
 from tests.simt.cuda import kernels_of
 

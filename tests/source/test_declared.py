@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source import (
-    ArrayShape,
-    array_shape,
-    declarations,
-    parameter_names,
-    template_constants,
-)
+from memsim.source.declared import ArrayShape, array_shape, declarations, parameter_names, template_constants
 from memsim.source.kernels import kernels
 
 CODE = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.source.elements import element
 

@@ -15,7 +15,7 @@ import pytest
 
 import memsim
 from memsim import ArrayArg, TensorMap
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from memsim.validate import under_ncu

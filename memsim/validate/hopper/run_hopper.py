@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.validate.device import this_device
 from memsim.validate.hopper.hopper_launches import CODE, PLAN, TABLES

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import SiteCounts
 from memsim.arch.units import LINE, SECTOR, WARP, WORD
-from memsim.source import ArrayShape
+from memsim.source.declared import ArrayShape
 from memsim.trace.trace import ArrayLayout
 
 if TYPE_CHECKING:
