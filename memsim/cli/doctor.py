@@ -10,7 +10,7 @@ import click
 
 import memsim
 from memsim.doctor import Tool, examine
-from memsim.views.screen import open_console
+from memsim.views.screen import Screen
 
 
 @click.command()
@@ -32,15 +32,13 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
 
 
 def _write(parts: tuple[Tool, ...], missing: list[Tool]) -> None:
-    from rich.text import Text
-
-    console, _ = open_console(sys.stdout)
+    screen = Screen(sys.stdout)
     names = " and ".join(part.name for part in missing)
     answer = f"cannot count without {names}" if missing else "ready to count"
-    console.print(Text(f"memsim {memsim.__version__}: {answer}", style="bold"))
-    console.print()
+    screen.say(f"memsim {memsim.__version__}: {answer}", "bold")
+    screen.say()
     width = max(len(part.name) for part in parts)
     for part in parts:
         mark, style = ("+", "") if part.found else ("-", "red" if part.required else "yellow")
         told = part.found or f"not found; for {part.needed_for}: {part.hint}"
-        console.print(Text(f"{mark} {part.name.ljust(width)}  {told}", style=style))
+        screen.say(f"{mark} {part.name.ljust(width)}  {told}", style)

@@ -1,27 +1,34 @@
-"""What terminals are given: a console that cuts nothing, and coloured cells.
-
-A stream in, a rich console out; and cells with the colours of `memsim.views.colours`.
-"""
+"""What terminals are given: lines that are cut nowhere, tables that fit, and coloured cells."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.views.colours import ink_on
 from memsim.views.plain import plain_console
-from memsim.views.tables import UNLIMITED, room_of
+from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
 
-def open_console(stream: TextIO, **options: Any) -> tuple[Console, int]:
-    """A console that cuts nothing, and how many columns a reader can see; `options` are rich's."""
-    console = plain_console(stream, **options)
-    room = room_of(console)
-    console.width = UNLIMITED
-    return console, room
+class Screen:
+    """A stream that reports are printed on. room: how many columns its reader can see."""
+
+    def __init__(self, stream: TextIO, **options: Any) -> None:
+        """`options` are those of rich's consoles."""
+        self._console = plain_console(stream, **options)
+        self.room = room_of(self._console)
+        self._console.width = UNLIMITED
+
+    def say(self, text: str | Text = "", style: str = "") -> None:
+        """Prints a line; nothing in it is markup."""
+        self._console.print(text, style=style, soft_wrap=True)
+
+    def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
+        """Prints a table at most as wide as the reader's terminal, if that is possible."""
+        self._console.print(fitted(columns, rows, self.room))
 
 
 def cell(text: str, colour: str, width: int) -> Text:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.views.analyze.costs import cost, heading
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from memsim.views.screen import Screen
+from memsim.views.tables import Column, Row
 
 Sort = Literal["cost", "waste", "line"]
 SORTS: tuple[Sort, ...] = ("cost", "waste", "line")
@@ -70,25 +67,22 @@ def write(
     colours: None where it is a terminal. sass: below each row its machine instructions. metrics: totals under
     the names of ncu's metrics, too. sort: the first row costs most, wastes most, or has the lowest line.
     """
-    from rich.text import Text
-
-    console, room = open_console(stream, force_terminal=colours)
-
-    console.print(Text(analysis.verdict, style="bold"))
+    screen = Screen(stream, force_terminal=colours)
+    screen.say(analysis.verdict, "bold")
     if analysis.bound.has_instructions:
-        console.print(Text(f"Bound: {analysis.bound.verdict}"))
-    console.print()
+        screen.say(f"Bound: {analysis.bound.verdict}")
+    screen.say()
     for space in COLUMNS:
         rows = [row for row, site in enumerate(analysis.sites) if site.space == space]
         if rows:
-            console.print(heading([analysis.sites[row] for row in rows], _only_file(analysis)))
-            console.print(_table(analysis, _sorted(rows, analysis, sort), room, sass))
-            console.print()
+            screen.say(heading([analysis.sites[row] for row in rows], _only_file(analysis)))
+            _write_table(screen, analysis, _sorted(rows, analysis, sort), sass)
+            screen.say()
     if metrics:
-        console.print(_total_table(analysis, room))
-        console.print()
+        screen.table((Column("ncu metric"), Column("predicted", right=True)), _total_rows(analysis))
+        screen.say()
     for line in _footer(analysis):
-        console.print(line)
+        screen.say(line)
 
 
 def _only_file(analysis: Analysis) -> str:
@@ -105,7 +99,7 @@ def _sorted(rows: Sequence[int], analysis: Analysis, sort: Sort) -> Sequence[int
     return rows if sort == "line" else sorted(rows, key=keys[sort], reverse=True)  # type: ignore[arg-type]
 
 
-def _table(analysis: Analysis, rows: Sequence[int], room: int, sass: bool) -> Table:
+def _write_table(screen: Screen, analysis: Analysis, rows: Sequence[int], sass: bool) -> None:
     """A row for each access to one memory space; of a single file the lines' numbers are enough."""
     sites = [analysis.sites[row] for row in rows]
     files = file_names(site.file for site in analysis.sites)
@@ -122,7 +116,7 @@ def _table(analysis: Analysis, rows: Sequence[int], room: int, sass: bool) -> Ta
                 Row((f"{instruction.address:#06x}", INDENT + instruction.text, "", "", *numbers), "dim")
             )
     where_column = Column("line" if one_file else "where", right=one_file)
-    return fitted((where_column, *WHERE, *COLUMNS[sites[0].space]), made, room)
+    screen.table((where_column, *WHERE, *COLUMNS[sites[0].space]), made)
 
 
 def _numbers(site: SiteCounts, total: int) -> tuple[str, ...]:
@@ -152,11 +146,11 @@ def _style(site: SiteCounts) -> str:
     return "yellow" if site.sectors != site.ideal_sectors or site.unresolved is not None else ""
 
 
-def _total_table(analysis: Analysis, room: int) -> Table:
+def _total_rows(analysis: Analysis) -> Iterator[Row]:
     shown = [(metric, number(total, "not known")) for metric, total in analysis.totals.items() if total != 0]
     if len(shown) < len(analysis.totals):
         shown.append((f"{'the others' if shown else 'all'} ({len(analysis.totals) - len(shown)})", "0"))
-    return fitted((Column("ncu metric"), Column("predicted", right=True)), map(Row, shown), room)
+    return map(Row, shown)
 
 
 def _footer(analysis: Analysis) -> Iterator[str]:

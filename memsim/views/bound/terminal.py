@@ -8,33 +8,32 @@ from typing import Any, TextIO
 
 from memsim.analysis import Analysis
 from memsim.bound import Bound, dram_bytes, percent
-from memsim.views.labels import number
-from memsim.views.screen import open_console
+from memsim.views.labels import count, number
+from memsim.views.screen import Screen
+from memsim.views.tables import Column, Row
 
+COLUMNS = (
+    Column("unit"),
+    Column("counted as ncu's"),
+    *(Column(name, right=True) for name in ("count", "cycles", "of the bound")),
+)
 LEFT_OUT = "Not modelled: latencies, arbitration between warps, sectors that DRAM delivers more than once."
 
 
 def write(analysis: Analysis, stream: TextIO) -> None:
     """Prints the bounds on `stream`."""
-    from rich.table import Table
-
-    bound = analysis.bound
-    console, _ = open_console(stream)
-    console.print(f"{analysis.trace.kernel}: {bound.verdict}", style="bold")
+    bound, screen = analysis.bound, Screen(stream)
+    screen.say(f"{analysis.trace.kernel}: {bound.verdict}", "bold")
     if bound.units:
-        console.print()
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-        table.add_column("unit")
-        table.add_column("counted as ncu's")
-        for title in ("count", "cycles", "of the bound"):
-            table.add_column(title, justify="right")
-        for unit in bound.units:
-            share = percent(unit.cycles / bound.cycles)
-            table.add_row(unit.name, unit.metric, number(unit.count, "-"), f"{unit.cycles:,}", share)
-        console.print(table)
-    console.print()
+        screen.say()
+        rows = [
+            (u.name, u.metric, number(u.count, "-"), f"{u.cycles:,}", percent(u.cycles / bound.cycles))
+            for u in bound.units
+        ]
+        screen.table(COLUMNS, map(Row, rows))
+    screen.say()
     for line in _footer(analysis):
-        console.print(line)
+        screen.say(line)
 
 
 def _footer(analysis: Analysis) -> Iterator[str]:
@@ -88,7 +87,7 @@ def occupancy_lines(analysis: Analysis) -> Iterator[str]:
     limits = ", ".join(f"{name} {number(limit, 'any')}" for name, limit in held.limits.items())
     needs = held.needs
     yield (
-        f"Resident: {_count(held.blocks, 'block')} of {_count(held.warps, 'warp')} on a multiprocessor, "
+        f"Resident: {count(held.blocks, 'block')} of {count(held.warps, 'warp')} on a multiprocessor, "
         f"{percent(held.share)} of its warps; limited by {' and '.join(held.limited_by)} ({limits}). "
         f"A thread has {needs.registers} registers, a block {needs.shared_bytes:,} B of shared memory."
     )
@@ -96,7 +95,7 @@ def occupancy_lines(analysis: Analysis) -> Iterator[str]:
     if waves is not None:
         last = waves.waves % 1
         tail = f"; the last is {percent(last)} full" if waves.waves > 1 and last else ""
-        busiest = f"The busiest multiprocessor gets {_count(waves.most, 'block')}."
+        busiest = f"The busiest multiprocessor gets {count(waves.most, 'block')}."
         yield f"Waves: {waves.waves:.2f}{tail}. {busiest}"
 
 
@@ -108,13 +107,9 @@ def _cliffs(bound: Bound) -> Iterator[str]:
     for less, blocks in bound.cliffs:
         registers = held.needs.registers - less.registers
         bytes_ = held.needs.shared_bytes - less.shared_bytes
-        what = f"{_count(registers, 'fewer register')}" if registers else f"{bytes_:,} B less shared memory"
+        what = f"{count(registers, 'fewer register')}" if registers else f"{bytes_:,} B less shared memory"
         ways.append(f"{what}: {blocks} resident blocks instead of {held.blocks}")
     yield f"Next: {'; '.join(ways)}."
-
-
-def _count(number_of: int, what: str) -> str:
-    return f"{number_of:,} {what}{'s' * (number_of != 1)}"
 
 
 def to_dict(analysis: Analysis) -> dict[str, Any]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from shlex import quote
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from memsim.guard.outcome import Finding, Outcome
 from memsim.views.check.findings import Locate, limit, now, place, title, was
 from memsim.views.check.verdict_line import write_passed
 from memsim.views.labels import access
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from memsim.views.screen import Screen
+from memsim.views.tables import Column, Row
 
 COLUMNS = (
     Column(""),
@@ -34,24 +31,20 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "
     if outcome.is_clean:
         write_passed(outcome.verdict, stream)
         return
-    from rich.text import Text
-
-    console, room = open_console(stream)
+    screen = Screen(stream)
     for problem in outcome.problems:
         who = f"{problem.kernel}: " if problem.kernel else ""
-        console.print(Text(f"error: {who}{problem.error}", style="red"))
-        console.print()
+        screen.say(f"error: {who}{problem.error}", "red")
+        screen.say()
     for findings in _groups(outcome.findings):
-        first = findings[0]
-        style = "bold red" if first.breaks else "bold green"
-        console.print(Text(title(first), style=style))
-        console.print(table(findings, locate, room))
-        for line in filter(None, (*remarks(findings, locate), _hint(findings))):
-            console.print(Text(f"{INDENT}{line}"))
-        console.print()
-    console.print(Text(outcome.verdict, style="bold green" if outcome.exit_code == 0 else "bold red"))
+        _write_group(screen, findings, locate)
+        hint = _hint(findings)
+        if hint:
+            screen.say(f"{INDENT}{hint}")
+        screen.say()
+    screen.say(outcome.verdict, "bold green" if outcome.exit_code == 0 else "bold red")
     if explanation:
-        console.print(Text(explanation))
+        screen.say(explanation)
 
 
 def text(findings: Sequence[Finding], locate: Locate) -> str:
@@ -59,17 +52,14 @@ def text(findings: Sequence[Finding], locate: Locate) -> str:
     from io import StringIO
 
     stream = StringIO()
-    console, room = open_console(stream)
+    screen = Screen(stream, force_terminal=False)
     for group in _groups(findings):
-        console.print(title(group[0]))
-        console.print(table(group, locate, room))
-        for line in remarks(group, locate):
-            console.print(f"{INDENT}{line}")
+        _write_group(screen, group, locate)
     return stream.getvalue()
 
 
-def table(findings: Iterable[Finding], locate: Locate, room: int) -> Table:
-    """A row for each figure."""
+def _write_group(screen: Screen, findings: Sequence[Finding], locate: Locate) -> None:
+    """A title, a row for each figure, and what there is to say beside the numbers."""
     rows = []
     for finding in findings:
         site = finding.site
@@ -78,17 +68,11 @@ def table(findings: Iterable[Finding], locate: Locate, room: int) -> Table:
         for figure in figures:
             rows.append(Row((*shown, *figure)))
             shown = [""] * len(shown)
-    return fitted(COLUMNS, rows, room)
-
-
-def remarks(findings: Iterable[Finding], locate: Locate) -> list[str]:
-    """What there is to say beside the numbers: reasons, and the lanes to blame."""
-    return [
-        f"{place(finding, locate)}: {remark}"
-        for finding in findings
-        for remark in (finding.reason, finding.lanes)
-        if remark
-    ]
+    screen.say(title(findings[0]), "bold red" if findings[0].breaks else "bold green")
+    screen.table(COLUMNS, rows)
+    for finding in findings:
+        for remark in filter(None, (finding.reason, finding.lanes)):
+            screen.say(f"{INDENT}{place(finding, locate)}: {remark}")
 
 
 def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:

@@ -12,6 +12,4 @@ def write_passed(verdict: str, stream: TextIO) -> None:
     if not coloured(stream):
         stream.write(plain(f"{verdict}\n"))
         return
-    from rich.text import Text
-
-    plain_console(stream).print(Text(verdict, style="bold green"), soft_wrap=True)
+    plain_console(stream).print(verdict, style="bold green", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from memsim.guard.comparison import Comparison, Comparisons
 from memsim.views.compare.compared_rows import (
@@ -15,11 +15,8 @@ from memsim.views.compare.compared_rows import (
     total_rows,
 )
 from memsim.views.labels import count
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from memsim.views.screen import Screen
+from memsim.views.tables import Column, Row
 
 COLUMNS = (
     Column("change"),
@@ -36,40 +33,38 @@ STYLES = {"worse": "red", "new": "yellow", "vanished": "yellow", "improved": "gr
 
 def write(comparisons: Comparisons, stream: TextIO) -> None:
     """Prints the comparison on `stream`; the first line is the answer."""
-    from rich.text import Text
-
-    console, room = open_console(stream)
-    console.print(Text(comparisons.verdict, style="bold"))
+    screen = Screen(stream)
+    screen.say(comparisons.verdict, "bold")
+    alone = len(comparisons.pairs) == 1
     for pair in comparisons.pairs:
-        alone = len(comparisons.pairs) == 1
         if not alone:
-            console.print(Text(f"\n{pair.verdict}" if pair.differs else pair.verdict, style="bold"))
+            screen.say(f"\n{pair.verdict}" if pair.differs else pair.verdict, "bold")
         if pair.differs or alone:
-            _write_pair(pair, console, room)
+            _write_pair(pair, screen)
 
 
-def _write_pair(pair: Comparison, console: Console, room: int) -> None:
+def _write_pair(pair: Comparison, screen: Screen) -> None:
     for launch in launches_of(pair):
-        console.print(launch)
-    console.print()
+        screen.say(launch)
+    screen.say()
     files = files_of(pair)
     where = Column("where" if files is None else "line")
     if files is not None:
-        console.print(f"Files: {files}")
-        console.print()
+        screen.say(f"Files: {files}")
+        screen.say()
     rows = []
     for line in pair.lines:
         style = STYLES.get(line.change.kind, "") if line.change else "dim"
         for number, (change, place, _, *rest) in enumerate(rows_of(line)):
             named = ("", "") if number else (place if files is None else lines_of(line), code_now(line))
             rows.append(Row((change, *named, *rest), style))
-    console.print(fitted((COLUMNS[0], where, *COLUMNS[2:]), rows, room))
-    console.print()
+    screen.table((COLUMNS[0], where, *COLUMNS[2:]), rows)
+    screen.say()
     columns = [Column(name, right=number > 0) for number, name in enumerate(TOTALS)]
     totals = list(total_rows(pair))
     differing = [Row(cells) for cells in totals if cells[-1]]
     if differing:
-        console.print(fitted(columns, differing, room))
-        console.print()
+        screen.table(columns, differing)
+        screen.say()
     same = len(totals) - len(differing)
-    console.print(f"{count(same, 'other total')} of ncu's {'is' if same == 1 else 'are'} equal.")
+    screen.say(f"{count(same, 'other total')} of ncu's {'is' if same == 1 else 'are'} equal.")

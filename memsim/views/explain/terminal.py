@@ -11,10 +11,9 @@ from memsim.views.explain.cells import lane_cells
 from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.explain.sentences import collision_line, line_name, sentences
 from memsim.views.labels import access, count, dim3, lane_names, number, ranges
-from memsim.views.screen import cell, open_console
+from memsim.views.screen import Screen, cell
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
 CELL = 2
@@ -24,24 +23,22 @@ BYTES_A_MARK = 2
 
 def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
     """Prints the request."""
-    from rich.text import Text
-
-    console, _ = open_console(stream, soft_wrap=True)
+    screen = Screen(stream)
     origin, row = request.origin, request.origin.row
     answer, *story = sentences(request)
-    console.print(Text(answer, style="bold"))
-    console.print(f"site {origin.site}: {row.file}:{row.line}: {access(row)} {row.array}".rstrip())
-    console.print(f"    {row.source}")
-    console.print()
+    screen.say(answer, "bold")
+    screen.say(f"site {origin.site}: {row.file}:{row.line}: {access(row)} {row.array}".rstrip())
+    screen.say(f"    {row.source}")
+    screen.say()
     for sentence in story:
-        console.print(sentence)
-    console.print(_how_often(request))
-    console.print()
+        screen.say(sentence)
+    screen.say(_how_often(request))
+    screen.say()
     if isinstance(request, SharedRequest):
-        _write_lanes(console, request)
-        _write_conflicts(console, request)
+        _write_lanes(screen, request)
+        _write_conflicts(screen, request)
     else:
-        _write_sectors(console, request)
+        _write_sectors(screen, request)
 
 
 def _how_often(request: SharedRequest | GlobalRequest) -> str:
@@ -52,7 +49,7 @@ def _how_often(request: SharedRequest | GlobalRequest) -> str:
     return f"The worst of the site's {kinds}; {origin.times:,} of {made} have this pattern."
 
 
-def _write_lanes(console: Console, request: SharedRequest) -> None:
+def _write_lanes(screen: Screen, request: SharedRequest) -> None:
     """A row for each lane, a cell for each bank with the number of the wavefront."""
     from rich.text import Text
 
@@ -60,10 +57,10 @@ def _write_lanes(console: Console, request: SharedRequest) -> None:
     threads = [dim3(thread) for thread in request.origin.threads]
     wide = max(len("thread"), *map(len, threads))
     ticks = "".join(f"{'' if bank % 4 else bank:>{CELL}}" for bank in range(BANKS))
-    console.print(Text(f"lane  {'thread'.ljust(wide)}  {ticks}  group  wavefront", style="bold"))
+    screen.say(f"lane  {'thread'.ljust(wide)}  {ticks}  group  wavefront", "bold")
     for lane in range(BANKS):
         if lane and lane % request.lanes == 0:
-            console.print(f"      {' ' * wide}  {'-' * BANKS * CELL}")
+            screen.say(f"      {' ' * wide}  {'-' * BANKS * CELL}")
         line = Text(f"{lane:4}  {threads[lane].ljust(wide)}  ")
         for bank in range(BANKS):
             one = cells.get((lane, bank))
@@ -78,35 +75,35 @@ def _write_lanes(console: Console, request: SharedRequest) -> None:
             line += Text(f"  {request.group[lane]:5}  {request.wavefront[lane]:9}{mark}")
         else:
             line += Text("   idle")
-        console.print(line)
-    console.print()
+        screen.say(line)
+    screen.say()
     wavefronts = int(request.wavefront.max())
     for wavefront in range(1, min(wavefronts, MOST_LINES) + 1):
         served = [lane for lane in range(BANKS) if request.wavefront[lane] == wavefront]
-        console.print(f"wavefront {wavefront}: {lane_names(served)} (group {request.group[served[0]]})")
+        screen.say(f"wavefront {wavefront}: {lane_names(served)} (group {request.group[served[0]]})")
     if wavefronts > MOST_LINES:
-        console.print(f"and {wavefronts - MOST_LINES} more")
+        screen.say(f"and {wavefronts - MOST_LINES} more")
     if request.conflicts:
-        console.print("The order among colliding words was not measured; shown here by lowest lane.")
-    console.print()
+        screen.say("The order among colliding words was not measured; shown here by lowest lane.")
+    screen.say()
 
 
-def _write_conflicts(console: Console, request: SharedRequest) -> None:
+def _write_conflicts(screen: Screen, request: SharedRequest) -> None:
     """The words that collide, and the conflict graph."""
     collisions = request.collisions()
     if not collisions and not request.read_together():
-        console.print("Conflict graph of the lanes: no edges; no two lanes conflict.")
+        screen.say("Conflict graph of the lanes: no edges; no two lanes conflict.")
         return
     if collisions:
-        console.print("Words that collide:")
+        screen.say("Words that collide:")
     for meeting in collisions[:MOST_LINES]:
-        console.print(f"  group {meeting.group}, {collision_line(request.origin, meeting)}")
+        screen.say(f"  group {meeting.group}, {collision_line(request.origin, meeting)}")
     if len(collisions) > MOST_LINES:
-        console.print(f"  and {len(collisions) - MOST_LINES} more")
+        screen.say(f"  and {len(collisions) - MOST_LINES} more")
     if collisions:
-        console.print()
+        screen.say()
     for line in _graph(request):
-        console.print(line)
+        screen.say(line)
 
 
 def _graph(request: SharedRequest) -> Iterator[str]:
@@ -128,7 +125,7 @@ def _graph(request: SharedRequest) -> Iterator[str]:
         yield f"  no conflict: {lane_names(idle)}"
 
 
-def _write_sectors(console: Console, request: GlobalRequest) -> None:
+def _write_sectors(screen: Screen, request: GlobalRequest) -> None:
     """A row for each 128-byte line: a mark for each two bytes, and the lanes of each sector."""
     from rich.text import Text
 
@@ -138,7 +135,7 @@ def _write_sectors(console: Console, request: GlobalRequest) -> None:
     heading = "  ".join(
         f"{f'bytes {start}-{start + SECTOR - 1}':{marks}}" for start in range(0, LINE, SECTOR)
     )
-    console.print(Text(f"{'line'.ljust(wide)}  {heading}  lanes of each sector", style="bold"))
+    screen.say(f"{'line'.ljust(wide)}  {heading}  lanes of each sector", "bold")
     for line, name in enumerate(names):
         text = Text(f"{name.ljust(wide)}  ")
         lanes = []
@@ -146,8 +143,8 @@ def _write_sectors(console: Console, request: GlobalRequest) -> None:
             text += _sector(request, line, sector) + Text("  ")
             if request.touched[line, sector]:
                 lanes.append(ranges(request.lanes_of_sector(line, sector)))
-        console.print(text + Text(" | ".join(lanes)))
-    console.print("# used   - moved but unused   . not moved")
+        screen.say(text + Text(" | ".join(lanes)))
+    screen.say("# used   - moved but unused   . not moved")
 
 
 def _sector(request: GlobalRequest, line: int, sector: int) -> Text:

@@ -16,11 +16,10 @@ from memsim.views.colours import colour_of_trouble
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
 from memsim.views.labels import access
-from memsim.views.screen import cell, open_console
+from memsim.views.screen import Screen, cell
 from memsim.views.tables import cut
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
 CELL, NARROW_CELL = 3, 2  # columns of text; what a number leaves of them stays without colour
@@ -37,35 +36,34 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
     """
     from rich.text import Text
 
-    console, room = open_console(stream, soft_wrap=True)
+    screen = Screen(stream)
     panels = heat_panels(analyses)
     texts = [_left(row) for panel in panels for row in panel]
     widths = [max(map(len, column)) for column in zip(LEFT, *texts, strict=True)]
     beside = sum(widths) + 6 + 2 + sum(map(len, RIGHT)) + 12
-    wide = beside + BANKS * NARROW_CELL <= room
-    cell_width = CELL if (beside if wide else widths[0] + 10) + BANKS * CELL <= room else NARROW_CELL
+    wide = beside + BANKS * NARROW_CELL <= screen.room
+    cell_width = CELL if (beside if wide else widths[0] + 10) + BANKS * CELL <= screen.room else NARROW_CELL
     most = max((int(row.use.ways.max()) for panel in panels for row in panel if row.use), default=0)
     banks = BANKS
     if len(str(most)) == cell_width:  # the numbers would touch
         cell_width, banks = CELL, BANKS // 2
     for analysis, panel in zip(analyses, panels, strict=True):
-        console.print(Text(analysis.verdict, style="bold"))
-        console.print()
+        screen.say(analysis.verdict, "bold")
+        screen.say()
         if panel:
-            _draw(console, panel, widths, room, wide, cell_width, banks)
+            _draw(screen, panel, widths, wide, cell_width, banks)
         else:
-            console.print(f"{heat.NOTHING}\n")
+            screen.say(f"{heat.NOTHING}\n")
     legend = Text("")
     for step in range(6):
         legend += cell(str(2**step), colour_of_trouble(2**step), CELL)
-    console.print(legend + Text(f"  {heat.SCALE}; ! marks a bank conflict"))
+    screen.say(legend + Text(f"  {heat.SCALE}; ! marks a bank conflict"))
 
 
 def _draw(
-    console: Console,
+    screen: Screen,
     panel: Sequence[HeatRow],
     widths: Sequence[int],
-    room: int,
     wide: bool,
     cell_width: int,
     banks: int,
@@ -75,26 +73,24 @@ def _draw(
 
     shown, beside = (len(LEFT), len(RIGHT)) if wide else (1, 1)
     ticks = Text("".join(f"{'' if bank % 4 else bank:>{cell_width}}" for bank in range(BANKS)))
-    _print_lines(console, LEFT[:shown], widths, ticks, RIGHT[:beside], banks * cell_width, bold=True)
+    _print_lines(screen, LEFT[:shown], widths, ticks, RIGHT[:beside], banks * cell_width, bold=True)
     indent = " " * (widths[0] + 2)
     for row in panel:
         texts = _left(row)
         right = _right(row)[:beside]
         cells = _cells(row, cell_width)
         bold = bool(row.site.conflicts)
-        _print_lines(console, texts[:shown], widths, cells, right, banks * cell_width, bold)
+        _print_lines(screen, texts[:shown], widths, cells, right, banks * cell_width, bold)
         if wide:
             before = " " * (sum(widths) + 6)
-            console.print(
-                Text(before + cut(row.site.source, max(room - len(before), NARROWEST)), style="dim")
-            )
-    console.print()
+            screen.say(before + cut(row.site.source, max(screen.room - len(before), NARROWEST)), "dim")
+    screen.say()
     for row in () if wide else panel:
         number, where, what = _left(row)
-        console.print(f"{number.ljust(widths[0])}  {where}  {what}  {RIGHT[1]}: {row.wavefronts}")
-        console.print(Text(indent + cut(row.site.source, max(room - len(indent), NARROWEST)), style="dim"))
+        screen.say(f"{number.ljust(widths[0])}  {where}  {what}  {RIGHT[1]}: {row.wavefronts}")
+        screen.say(indent + cut(row.site.source, max(screen.room - len(indent), NARROWEST)), "dim")
     if not wide:
-        console.print()
+        screen.say()
 
 
 def _left(row: HeatRow) -> tuple[str, str, str]:
@@ -107,7 +103,7 @@ def _right(row: HeatRow) -> tuple[str, str]:
 
 
 def _print_lines(
-    console: Console,
+    screen: Screen,
     left: Sequence[str],
     widths: Sequence[int],
     cells: Text,
@@ -122,7 +118,7 @@ def _print_lines(
     before = "".join(f"{text.ljust(width)}  " for text, width in zip(left, widths))
     after = "".join(f"  {text.rjust(len(RIGHT[0]))}" for text in right)
     for start in range(0, len(cells), width):
-        console.print(Text(before, style=style) + cells[start : start + width] + Text(after, style=style))
+        screen.say(Text(before, style=style) + cells[start : start + width] + Text(after, style=style))
         before, after = " " * len(before), ""
 
 

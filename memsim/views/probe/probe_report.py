@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
+from memsim.views.screen import Screen
+from memsim.views.tables import Column, Row
 
 SCHEMA = 1
 
@@ -28,15 +28,13 @@ class ProbeReport:
 
     def write(self, stream: TextIO) -> None:
         """As text."""
-        from rich.text import Text
-
-        console, room = open_console(stream)
-        console.print(Text(self.headline, style="bold"))
-        console.print()
-        console.print(fitted(self.columns, self.rows, room))
-        console.print()
+        screen = Screen(stream)
+        screen.say(self.headline, "bold")
+        screen.say()
+        screen.table(self.columns, self.rows)
+        screen.say()
         for note in self.notes:
-            console.print(note)
+            screen.say(note)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from memsim.sweep.results import VariantResult, cost_name, frontier, groups
 from memsim.views.labels import count, number
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, Row, fitted
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from memsim.views.screen import Screen
+from memsim.views.tables import Column, Row
 
 MARK = "*"
 NAMED = 3  # variants that are named with a reason
@@ -27,22 +24,17 @@ COUNTS = {
 
 def write(results: Sequence[VariantResult], stream: TextIO) -> None:
     """Prints the answer and the table, and why variants could not be analyzed."""
-    from rich.text import Text
-
-    console, room = open_console(stream, soft_wrap=True)
-    best = frontier(results)
-    console.print(headline(results, best), style="bold")
-    console.print()
-    console.print(_table(results, best, room))
+    screen, best = Screen(stream), frontier(results)
+    screen.say(headline(results, best), "bold")
+    screen.say()
+    _write_table(screen, results, best)
     for line in _errors(results):
-        console.print(Text(line, style="yellow"))
+        screen.say(line, "yellow")
     if not best:
         return
-    console.print()
+    screen.say()
     same = "" if len(groups(results)) == 1 else " of the same work"
-    console.print(
-        f"{MARK} no other variant{same} has fewer {cost_name(results)} with as little shared memory"
-    )
+    screen.say(f"{MARK} no other variant{same} has fewer {cost_name(results)} with as little shared memory")
 
 
 def headline(results: Sequence[VariantResult], best: Sequence[int]) -> str:
@@ -75,7 +67,7 @@ def _errors(results: Sequence[VariantResult]) -> Iterator[str]:
         yield f"{'; '.join(values[:NAMED])}{more}: {error}"
 
 
-def _table(results: Sequence[VariantResult], best: Sequence[int], room: int) -> Table:
+def _write_table(screen: Screen, results: Sequence[VariantResult], best: Sequence[int]) -> None:
     """A row for each variant; columns in which nothing is known are left out."""
     shown = [name for name in COUNTS if any(getattr(one.counts, name) is not None for one in results)]
     columns = [Column(""), *map(Column, results[0].values), *(COUNTS[name] for name in shown)]
@@ -84,4 +76,4 @@ def _table(results: Sequence[VariantResult], best: Sequence[int], room: int) -> 
         mark, style = (MARK, "bold") if i in marked else ("", "")
         counts = [number(getattr(result.counts, name), "-") for name in shown]
         rows.append(Row((mark, *result.values.values(), *counts), style))
-    return fitted(columns, rows, room)
+    screen.table(columns, rows)

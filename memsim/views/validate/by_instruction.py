@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from memsim.validate.compare_instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
 from memsim.validate.verdicts import DIFFERENT, UNMODELLED, VERDICTS
-from memsim.views.screen import open_console
-from memsim.views.tables import Column, fitted
-from memsim.views.validate.figures import COLUMNS, figure_row, figure_to_dict, total_table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from memsim.views.screen import Screen
+from memsim.views.tables import Column, Row
+from memsim.views.validate.figures import COLUMNS, figure_row, figure_to_dict, total_rows
 
 SCHEMA = 1
 FORM = "machine code"
@@ -70,29 +67,26 @@ def write(
     subject: ComparedKernel, comparison: CodeComparison, stream: TextIO, everything: bool = False
 ) -> None:
     """Prints the counters, and the instructions that differ or have no rule; `everything`: all of them."""
-    from rich.text import Text
-
-    console, room = open_console(stream)
-    console.print(Text(headline(subject, comparison), style="bold"))
+    screen = Screen(stream)
+    screen.say(headline(subject, comparison), "bold")
     if comparison.totals:
-        console.print()
-        console.print(total_table(comparison.totals, room))
+        screen.say()
+        screen.table((Column("ncu metric"), *COLUMNS), total_rows(comparison.totals))
     shown = [row for row in comparison.rows if everything or _is_worth_a_look(row)]
     if shown:
-        console.print()
-        console.print(_row_table(shown, everything, room))
-    console.print()
+        screen.say()
+        names = Column("instruction"), Column("figure of the Source page")
+        screen.table((*names, *COLUMNS), _instruction_rows(shown, everything))
+    screen.say()
     if len(shown) < len(comparison.rows):
         others = "the others" if shown else "the memory instructions"
-        console.print(
-            f"Equal: {others} ({len(comparison.rows) - len(shown):,}); --instructions shows them all."
-        )
+        screen.say(f"Equal: {others} ({len(comparison.rows) - len(shown):,}); --instructions shows them all.")
     if comparison.uncertain:
-        console.print(f"Not certain: {comparison.uncertain}")
+        screen.say(f"Not certain: {comparison.uncertain}")
     for reason in comparison.reasons:
-        console.print(f"Not predicted: {reason}")
+        screen.say(f"Not predicted: {reason}")
     for note in subject.notes:
-        console.print(note)
+        screen.say(note)
 
 
 def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, Any]:
@@ -123,7 +117,7 @@ def _is_worth_a_look(row: InstructionRow) -> bool:
     return any(figure.verdict in (DIFFERENT, UNMODELLED) for figure in row.figures)
 
 
-def _row_table(rows: Sequence[InstructionRow], everything: bool, room: int) -> Table:
+def _instruction_rows(rows: Sequence[InstructionRow], everything: bool) -> list[Row]:
     """A row for each figure of each instruction; the instruction is named once."""
     made = []
     for row in rows:
@@ -132,4 +126,4 @@ def _row_table(rows: Sequence[InstructionRow], everything: bool, room: int) -> T
             if everything or row.differs or figure.verdict == UNMODELLED:
                 made.append(figure_row((name, figure.metric), figure))
                 name = ""
-    return fitted((Column("instruction"), Column("figure of the Source page"), *COLUMNS), made, room)
+    return made

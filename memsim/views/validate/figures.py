@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
-from memsim.views.tables import Column, Row, fitted
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from memsim.views.tables import Column, Row
 
 STYLES = {EXACT: "", NOISE: "cyan", UNMODELLED: "dim", DIFFERENT: "red"}
 COLUMNS = (
@@ -27,13 +24,13 @@ def figure_to_dict(figure: MetricComparison) -> dict[str, Any]:
     return {**asdict(figure), "verdict": figure.verdict}
 
 
-def total_table(totals: Sequence[MetricComparison], room: int) -> Table:
+def total_rows(totals: Sequence[MetricComparison]) -> list[Row]:
     """A row for each counter of the launch; those that are 0 share one."""
     zeros = [figure for figure in totals if figure.verdict == EXACT and not figure.measured]
     rows = [figure_row((figure.metric,), figure) for figure in totals if figure not in zeros]
     if zeros:
         rows.append(figure_row((f"the others ({len(zeros)})",), MetricComparison("", 0, 0)))
-    return fitted((Column("ncu metric"), *COLUMNS), rows, room)
+    return rows
 
 
 def figure_row(names: tuple[str, ...], figure: MetricComparison) -> Row:
