@@ -9,16 +9,18 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import analysis_of, asks_what_there_is, echo_offers, job_of, target_options
+from memsim.cli.options import JSON
+from memsim.cli.output import echo_json
 from memsim.errors import MemsimError
 from memsim.targets.target import is_file
 from memsim.trace.trace_source import SUFFIX, can_be_written, is_trace
-from memsim.views.analyze import json, terminal
+from memsim.views.analyze import terminal
 from memsim.views.analyze.next_command import next_command
 
 
 @click.command()
 @target_options
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@JSON
 @click.option("--sass", is_flag=True, help="Show the machine instructions below each source line.")
 @click.option("--metrics", is_flag=True, help="Also print the totals under ncu's metric names.")
 @click.option(
@@ -109,7 +111,7 @@ def analyze(
     if save_trace is not None:
         analysis.trace.save(save_trace)
     if as_json:
-        click.echo(json.render(analysis, sass=sass))
+        echo_json(analysis.to_dict(sass=sass))
     else:
         terminal.write(analysis, sys.stdout, sass=sass, metrics=metrics, sort=sort)
         suggestion = next_command(analysis, target, options=is_file(target))

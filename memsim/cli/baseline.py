@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from memsim.cli.options import project_options
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
-from memsim.cli.project import open_cache, open_project, project_options
+from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.baseline import Entry, entry_of, render

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import click
 
 from memsim.cli.launch_options import analyzed, target_options
+from memsim.cli.options import JSON
+from memsim.cli.output import echo_json
 from memsim.views.bound import terminal
 
 
 @click.command()
 @target_options
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@JSON
 @click.pass_context
 def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> None:
     """Computes a lower bound on the cycles of a launch, per hardware unit, and the limiting unit.
@@ -31,6 +32,6 @@ def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> N
     """
     analysis = analyzed(ctx, target)
     if as_json:
-        click.echo(json.dumps(terminal.to_dict(analysis), indent=2))
+        echo_json(terminal.to_dict(analysis))
     else:
         terminal.write(analysis, sys.stdout)

@@ -10,6 +10,7 @@ from memsim.captured.launched import Launched
 from memsim.captured.script import run_script
 from memsim.captured.write_launch import write_launch
 from memsim.errors import MemsimError
+from memsim.views.labels import dim3
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -54,8 +55,5 @@ def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -
 
 
 def _line(path: Path, launched: Launched) -> str:
-    shape = ", ".join(
-        f"{name} ({','.join(map(str, dims))})"
-        for name, dims in (("grid", launched.grid), ("block", launched.block))
-    )
+    shape = f"grid {dim3(launched.grid)}, block {dim3(launched.block)}"
     return f"{path}  {shape}{f'  {launched.note}' if launched.note else ''}"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from memsim.cli.project import open_cache, project_options
+from memsim.cli.options import file_option, project_options
+from memsim.cli.project import open_cache
 
 #: Formats: each is a module of `memsim.views.check`.
 FORMATS = ("github", "sarif", "junit", "json", "markdown")
@@ -16,13 +17,7 @@ FORMATS = ("github", "sarif", "junit", "json", "markdown")
 @click.command()
 @click.argument("target", nargs=-1)
 @click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write the chosen format to FILE; the terminal gets text.",
-)
+@file_option("--output", "-o", help="Write the chosen format to FILE; the terminal gets text.")
 @project_options
 @click.pass_context
 def check(

@@ -15,15 +15,15 @@ import click
 from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.arch import Arch, get_arch
-from memsim.cli.launch_options import ARCH, launch_options, said, spell
-from memsim.cli.project import open_cache, project_options
+from memsim.cli.launch_options import LAUNCH, launch_option, said, spell
+from memsim.cli.options import project_options, taking
+from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_json
 from memsim.guard.comparison import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
 from memsim.targets.analyze_targets import analyze_all
 from memsim.targets.locator import repository_root
-from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.revision import files_at, is_revision, targets_at, with_headers_of
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
 from memsim.trace.trace import Trace
@@ -52,7 +52,7 @@ class Operands:
     def sides(self, name: str) -> Side | dict[str, Side]:
         """A side, or the sides of all targets of a project by name."""
         if name == PRESENT:
-            return self.analyzed(self.project().targets)
+            return self.analyzed(open_project(self.config).targets)
         if is_trace(name):
             return side_of(name, analyze_trace(Trace.load(name), self.arch))
         if Path(name).suffix == ".json":
@@ -79,7 +79,7 @@ class Operands:
             here = Path.cwd().resolve().relative_to(repository.resolve())
             job = self.launched(name, inside, tree / here)
             return self.single(name, with_headers_of(job, Path.cwd(), repository, tree))
-        targets = {target.name: target for target in targets_at(self.project(), repository, tree)}
+        targets = {target.name: target for target in targets_at(open_project(self.config), repository, tree)}
         if not inside:
             return self.analyzed(tuple(targets.values()))
         if inside not in targets:
@@ -101,13 +101,10 @@ class Operands:
         spelt = partial(spell, self.ctx)
         return read_job(target, {**given, "name": name}, folder=folder, where="--arg", spell=spelt)
 
-    def project(self) -> Project:
-        return read_project(self.config or find_project(Path.cwd()))
-
     def known_targets(self) -> Mapping[str, Job]:
         """The files that the project guards, by name; none if there is no project here."""
         try:
-            project = self.project()
+            project = open_project(self.config)
         except MemsimError:
             if self.config is not None:
                 raise
@@ -125,8 +122,7 @@ class Operands:
 @click.argument("a")
 @click.argument("b")
 @click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
-@launch_options
-@ARCH
+@taking(*map(launch_option, LAUNCH))
 @project_options
 @click.pass_context
 def compare_(

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 
 import click
 
 import memsim
+from memsim.cli.options import JSON
+from memsim.cli.output import echo_json
 from memsim.doctor import Tool, examine
 from memsim.views.screen import Screen
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@JSON
 @click.pass_context
 def doctor(ctx: click.Context, /, as_json: bool) -> None:
     """Shows which tools, libraries and devices memsim finds, and what the missing ones are needed for.
@@ -24,8 +25,7 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
     parts = examine()
     missing = [part for part in parts if part.required and not part.found]
     if as_json:
-        found = {"memsim": memsim.__version__, "parts": [asdict(part) for part in parts]}
-        click.echo(json.dumps(found, indent=2))
+        echo_json({"memsim": memsim.__version__, "parts": [asdict(part) for part in parts]})
     else:
         _write(parts, missing)
     ctx.exit(1 if missing else 0)

@@ -10,10 +10,10 @@ import click
 
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analyzed, target_options
-from memsim.cli.output import PAGE, output_option, save_figure, say
-from memsim.files import write_text
+from memsim.cli.options import PICTURE
+from memsim.cli.output import save_picture, say
 from memsim.views.explain import terminal
-from memsim.views.explain.choose import sites_on_line, worst_site
+from memsim.views.explain.choose import chosen
 from memsim.views.explain.data import take_apart
 from memsim.views.labels import access
 from memsim.views.suggest.advice import what_would_help
@@ -29,7 +29,7 @@ from memsim.views.suggest.advice import what_would_help
 @click.option(
     "--site", type=click.IntRange(0), metavar="N", help="Explain the access with this number in the heatmap."
 )
-@output_option("a .png, .svg, .pdf or .html. Default: print to the terminal.")
+@PICTURE
 @click.pass_context
 def explain(
     ctx: click.Context,
@@ -59,14 +59,9 @@ def explain(
     if line is not None and site is not None:
         raise click.UsageError("--line and --site both select the access; give only one", ctx)
     analysis = analyzed(ctx, target)
-    number, others = _choose(analysis, line, site)
-    if output is not None and output.suffix == PAGE:
-        from memsim.views.report.page import request_page
-
-        write_text(output, request_page(analysis, number), "the page")
-        return
+    number, *others = chosen(analysis, line, site)
     if output is not None:
-        save_figure(output, lambda: analysis.plot.lanes(number))
+        save_picture(output, lambda: _page(analysis, number), lambda: analysis.plot.lanes(number))
         return
     terminal.write(take_apart(analysis, number), sys.stdout)
     for line in what_would_help(analysis, number):
@@ -75,9 +70,7 @@ def explain(
         say(f"Also on this line: --site {other}, {access(analysis.sites[other])}")
 
 
-def _choose(analysis: Analysis, line: str | None, site: int | None) -> tuple[int, list[int]]:
-    """The row to explain, and the others on the same line."""
-    if line is not None:
-        first, *others = sites_on_line(analysis, line)
-        return first, others
-    return worst_site(analysis) if site is None else site, []
+def _page(analysis: Analysis, number: int) -> str:
+    from memsim.views.report.page import request_page
+
+    return request_page(analysis, number)

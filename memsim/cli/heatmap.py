@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from memsim.analysis import Analysis
 from memsim.cli.launch_options import analyzed, target_options
-from memsim.cli.output import PAGE, output_option, save_figure
-from memsim.files import write_text
+from memsim.cli.options import PICTURE
+from memsim.cli.output import save_picture
 from memsim.views.heatmap import terminal
 
 
 @click.command()
 @target_options
 @click.option("--compare", metavar="OTHER", help="A second TARGET, drawn with the first on the same scales.")
-@output_option("a .png, .svg, .pdf or .html. Default: print to the terminal.")
+@PICTURE
 @click.pass_context
 def heatmap(
     ctx: click.Context, /, target: str, compare: str | None, output: Path | None, **launch: Any
@@ -40,9 +42,11 @@ def heatmap(
         analyses.append(analyzed(ctx, compare, beside=True))
     if output is None:
         terminal.write(analyses, sys.stdout)
-    elif output.suffix == PAGE:
-        from memsim.views.heatmap.page import heatmap_page
-
-        write_text(output, heatmap_page(analyses), "the page")
     else:
-        save_figure(output, lambda: analyses[0].plot.heatmap(*analyses[1:]))
+        save_picture(output, lambda: _page(analyses), lambda: analyses[0].plot.heatmap(*analyses[1:]))
+
+
+def _page(analyses: Sequence[Analysis]) -> str:
+    from memsim.views.heatmap.page import heatmap_page
+
+    return heatmap_page(analyses)

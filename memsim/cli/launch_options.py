@@ -7,10 +7,9 @@ that would change nothing is refused.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -18,9 +17,10 @@ from click.core import ParameterSource
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import loading
 from memsim.arch import ARCHS
+from memsim.cli.options import NO_CACHE, Option, taking
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
-from memsim.cli.project import no_cache_option, open_cache
+from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
@@ -28,8 +28,6 @@ from memsim.kernels import catalog
 from memsim.source.expressions import Number, evaluate
 from memsim.targets.cache import notes_of, trace_of
 from memsim.targets.target import BINARY, TARGET, check_keys, kind_of, may_be_named, read_job, vary
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -49,89 +47,85 @@ def named_value(text: str) -> tuple[str, Number]:
     return name, number
 
 
-OPTIONS = (
-    click.option("--size", metavar="M,N,K", help="Problem size of a catalogue kernel."),
-    click.option("--kernel", metavar="NAME", help="Kernel to analyze, if the file has several."),
-    click.option("--grid", type=integers, metavar="X[,Y[,Z]]", help="Grid size in blocks."),
-    click.option("--block", type=integers, metavar="X[,Y[,Z]]", help="Block size in threads."),
-    click.option(
-        "--arg",
-        multiple=True,
-        metavar="VALUE",
-        help="A kernel argument; repeat it for each parameter, in order.",
-    ),
-    click.option(
-        "--let",
-        type=named_value,
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="Value of a name that the launch in a CUDA file uses, such as --let M=1024. Repeatable.",
-    ),
-    click.option(
-        "-D",
-        "define",
-        multiple=True,
-        metavar="NAME[=VALUE]",
-        help="Define a macro for the compiler. Repeatable.",
-    ),
-    click.option("-I", "include", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable."),
-    click.option(
-        "--code",
-        type=click.Choice(loading.FORMS),
-        help="Analyze machine code (sass), or PTX, which only approximates it. Default: sass if available.",
-    ),
-    click.option(
-        "--compiler",
-        type=click.Choice(("nvrtc", "nvcc")),
-        help="Compiler for a CUDA file. Default: NVRTC, then nvcc.",
-    ),
-    click.option(
-        "--shared-bytes", type=click.IntRange(0), default=0, help="Dynamic shared memory per block in bytes."
-    ),
-    click.option(
-        "--cluster",
-        type=integers,
-        metavar="X[,Y[,Z]]",
-        help="Blocks of a cluster, if the launch chooses it. Default: as compiled.",
-    ),
-    click.option("--blocks", type=click.IntRange(1), help="Replay only this many blocks of the grid."),
-    click.option(
-        "--max-steps",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Give up on a launch after this many instructions.",
-    ),
-    click.option(
-        "--allow-out-of-bounds",
-        is_flag=True,
-        help="Count loads outside every array instead of failing; their values are unknown.",
-    ),
-)
-ARCH = click.option(
-    "--arch",
-    metavar="CHIP",
-    help=f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}. "
-    "Default: the one the code was compiled for; sm_90 for source code.",
-)
-# What `read_job` calls what these options say.
-KEYS = {
-    **{name: name for name in ("size", "kernel", "grid", "block", "let", "code", "compiler", "shared_bytes")},
-    "cluster": "cluster",
-    **{name: name for name in ("blocks", "max_steps", "allow_out_of_bounds", "arch")},
-    **{"arg": "args", "define": "options", "include": "options"},
+#: What says how a TARGET is launched: the parameters, and what click needs to know of each.
+LAUNCH: dict[str, dict[str, Any]] = {
+    "size": {"metavar": "M,N,K", "help": "Problem size of a catalogue kernel."},
+    "kernel": {"metavar": "NAME", "help": "Kernel to analyze, if the file has several."},
+    "grid": {"type": integers, "metavar": "X[,Y[,Z]]", "help": "Grid size in blocks."},
+    "block": {"type": integers, "metavar": "X[,Y[,Z]]", "help": "Block size in threads."},
+    "arg": {
+        "multiple": True,
+        "metavar": "VALUE",
+        "help": "A kernel argument; repeat it for each parameter, in order.",
+    },
+    "let": {
+        "type": named_value,
+        "multiple": True,
+        "metavar": "NAME=VALUE",
+        "help": "Value of a name that the launch in a CUDA file uses, such as --let M=1024. Repeatable.",
+    },
+    "define": {
+        "multiple": True,
+        "metavar": "NAME[=VALUE]",
+        "help": "Define a macro for the compiler, or set a parameter of a Python function. Repeatable.",
+    },
+    "include": {"multiple": True, "metavar": "DIR", "help": "Add a folder of headers. Repeatable."},
+    "code": {
+        "type": click.Choice(loading.FORMS),
+        "metavar": f"[{'|'.join(loading.FORMS)}]",
+        "help": "Analyze machine code (sass) or PTX, which only approximates it. Default: sass if available.",
+    },
+    "compiler": {
+        "type": click.Choice(("nvrtc", "nvcc")),
+        "metavar": "[nvrtc|nvcc]",
+        "help": "Compiler for a CUDA file. Default: NVRTC, then nvcc.",
+    },
+    "shared_bytes": {
+        "type": click.IntRange(0),
+        "default": 0,
+        "metavar": "N",
+        "help": "Dynamic shared memory per block in bytes.",
+    },
+    "cluster": {
+        "type": integers,
+        "metavar": "X[,Y[,Z]]",
+        "help": "Blocks of a cluster, if the launch chooses it. Default: as compiled.",
+    },
+    "blocks": {
+        "type": click.IntRange(1),
+        "metavar": "N",
+        "help": "Replay only this many blocks of the grid.",
+    },
+    "max_steps": {
+        "type": click.IntRange(1),
+        "metavar": "N",
+        "help": "Give up on a launch after this many instructions.",
+    },
+    "allow_out_of_bounds": {
+        "is_flag": True,
+        "help": "Count loads outside every array instead of failing; their values are unknown.",
+    },
+    "arch": {
+        "metavar": "CHIP",
+        "help": f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}. "
+        "Default: the one the code was compiled for; sm_90 for source code.",
+    },
 }
+LETTERS = {"define": "-D", "include": "-I"}
+#: What `read_job` calls what these options say.
+KEYS = {**{name: name for name in LAUNCH}, "arg": "args", "define": "options", "include": "options"}
 
 
-def launch_options(command: Command) -> Command:
-    """The options that say how TARGET is launched."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
+def launch_option(name: str, *, as_text: bool = False) -> Option:
+    """The option for a parameter of a launch. as_text: unread, as the text may stand for several values."""
+    how = LAUNCH[name]
+    if as_text:
+        how = {what: value for what, value in how.items() if what not in ("type", "default")}
+    return click.option(LETTERS.get(name, f"--{name.replace('_', '-')}"), name, **how)
 
 
-def target_options(command: Command) -> Command:
-    """The argument TARGET, the options that say how it is launched, `--arch` and `--no-cache`."""
-    return click.argument("target")(launch_options(ARCH(no_cache_option(command))))
+#: The argument TARGET, the options that say how it is launched, and `--no-cache`.
+target_options = taking(click.argument("target"), *map(launch_option, LAUNCH), NO_CACHE)
 
 
 def said(ctx: click.Context) -> dict[str, Any]:

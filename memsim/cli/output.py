@@ -1,40 +1,32 @@
-"""The option `-o FILE` of verbs that make pictures and pages, drawing them, and printing a line."""
+"""Printing a line or a record, and writing a picture or a page."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from memsim.files import write_text
 from memsim.views.plain import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 PAGE = ".html"
 
 
-def output_option(what: str, required: bool = False) -> Callable[[Command], Command]:
-    """`-o FILE`; `what` says which kinds."""
-    return click.option(
-        "--output",
-        "-o",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        required=required,
-        help=f"Write to FILE, {what}",
-    )
-
-
-def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
-    """Draws a figure and writes it; nothing is drawn for a kind of file that is not known.
+def save_picture(path: Path, page: Callable[[], str], draw: Callable[[], Figure]) -> None:
+    """Writes a page, or a figure, by the file's suffix; nothing is drawn for a kind that is not known.
 
     Raises:
         MemsimError: an unknown suffix, matplotlib is not installed, or the file cannot be written.
     """
+    if path.suffix == PAGE:
+        write_text(path, page(), "the page")
+        return
     from memsim.views.canvas import check_suffix, save
 
     check_suffix(path)
@@ -44,3 +36,8 @@ def save_figure(path: Path, draw: Callable[[], Figure]) -> None:
 def say(text: object, *, err: bool = False) -> None:
     """Prints a text that may have names and source of others in it."""
     click.echo(plain(str(text)), err=err)
+
+
+def echo_json(document: Any) -> None:
+    """Prints a record as indented JSON."""
+    click.echo(json.dumps(document, indent=2))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
-from memsim.cli.output import say
+from memsim.cli.options import file_option
+from memsim.cli.output import echo_json, say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.data import data_folder
@@ -43,11 +43,8 @@ FAILED = 1
     "--hopper", is_flag=True, help="Probe wgmma, TMA copies, shared memory of clusters and mbarriers."
 )
 @click.option("--clock", is_flag=True, help="Measure by cycles instead of counters: no profiler is needed.")
-@click.option(
-    "--export",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write a Python program that measures by cycles, and needs only NVIDIA's driver.",
+@file_option(
+    "--export", help="Write a Python program that measures by cycles, and needs only NVIDIA's driver."
 )
 @recording_options
 @click.pass_context
@@ -104,7 +101,7 @@ def probe(
         run = _rates if rates else _hopper if hopper else _clock if clock else _rules
         shown = run(folder, live, record, gpu)
     if as_json:
-        click.echo(json.dumps(shown.to_dict(), indent=2))
+        echo_json(shown.to_dict())
     else:
         shown.write(sys.stdout)
     ctx.exit(0 if shown.holds else FAILED)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import click
 
+from memsim.cli.options import JSON, taking
 from memsim.data import data_folder
 
-Command = TypeVar("Command", bound=Callable[..., object])
-
-OPTIONS = (
+recording_options = taking(
     click.option("--live", is_flag=True, help="Measure on this machine's GPU."),
     click.option("--record", is_flag=True, help="Save the --live measurement as a new recording."),
     click.option(
@@ -20,7 +17,7 @@ OPTIONS = (
         metavar="NAME",
         help="Use only recordings made on this GPU (a folder name in the recordings).",
     ),
-    click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+    JSON,
     click.option(
         "--traces",
         type=click.Path(path_type=Path, file_okay=False),
@@ -28,13 +25,6 @@ OPTIONS = (
         help="Folder to read and write recordings. Default: the recordings that ship with memsim.",
     ),
 )
-
-
-def recording_options(command: Command) -> Command:
-    """--live, --record, --gpu, --json and --traces."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 def folder_of_recordings(

@@ -9,7 +9,8 @@ import click
 
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyzed, job_of, target_options
-from memsim.cli.output import PAGE, output_option
+from memsim.cli.options import file_option
+from memsim.cli.output import PAGE
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -25,7 +26,7 @@ from memsim.views.report import Recorded, report_page
     metavar="OTHER",
     help="A second TARGET: the page also shows what is different, TARGET before and OTHER after.",
 )
-@output_option("an .html file.", required=True)
+@file_option("--output", "-o", required=True, help="Write to FILE, an .html file.")
 @click.pass_context
 def report(ctx: click.Context, /, target: str, compare: str | None, output: Path, **launch: Any) -> None:
     """Writes an HTML report on a launch.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,8 @@ import click
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.cli.launch_options import job_of, target_options
+from memsim.cli.options import JSON
+from memsim.cli.output import echo_json
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
@@ -46,7 +47,7 @@ from memsim.views.suggest.verified import holds, render, to_dict
     "--verify", is_flag=True, help="Measure both versions on this machine's GPU with Nsight Compute."
 )
 @click.option("--apply", is_flag=True, help="Write the change to the .cu file if the results stay the same.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@JSON
 @click.pass_context
 def suggest(
     ctx: click.Context,
@@ -83,8 +84,7 @@ def suggest(
     found = find(_analysis(target, job, open_cache(launch.get("no_cache", False))), job, arrays, take)
     measured = _measured(found.taken, found.analysis, job) if verify and found.taken is not None else None
     if as_json:
-        said = found.to_dict() if measured is None else {**found.to_dict(), "verified": to_dict(measured)}
-        click.echo(json.dumps(said, indent=2))
+        echo_json(found.to_dict() | ({} if measured is None else {"verified": to_dict(measured)}))
     else:
         click.echo(terminal.render(found))
         if measured is not None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from memsim.cli.launch_options import spell
-from memsim.cli.output import save_figure
+from memsim.cli.launch_options import LAUNCH, launch_option, spell
+from memsim.cli.options import JOBS, file_option, taking
 from memsim.cli.progress import progress_bar
 from memsim.errors import MemsimError
 from memsim.sweep.analyze_variants import sweep as run_sweep
@@ -17,39 +17,16 @@ from memsim.sweep.result_files import kept_in
 from memsim.sweep.variants import variants
 from memsim.views.sweep import terminal
 
-TEXTS = ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes", "blocks", "arch")
+#: What says how a launch is made that is the same for all variants, and not said here.
+SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
 
 
 @click.command()
 @click.argument("target")
-@click.option("--size", metavar="M,N,K", help="Problem size of a catalogue kernel.")
-@click.option("--kernel", metavar="NAME", help="Kernel to analyze, if the file has several.")
-@click.option("--grid", metavar="X[,Y[,Z]]", help="Grid size in blocks.")
-@click.option("--block", metavar="X[,Y[,Z]]", help="Block size in threads.")
-@click.option(
-    "--arg", multiple=True, metavar="VALUE", help="A kernel argument; repeat it for each parameter, in order."
-)
-@click.option(
-    "-D", "define", multiple=True, metavar="NAME=VALUE", help="Define a macro, or set a function's parameter."
-)
-@click.option("-I", "include", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable.")
-@click.option("--code", metavar="FORM", help="sass or ptx.")
-@click.option("--compiler", metavar="NAME", help="nvrtc or nvcc.")
-@click.option("--shared-bytes", metavar="N", help="Dynamic shared memory per block in bytes.")
-@click.option("--blocks", metavar="N", help="Replay only this many blocks of the grid.")
-@click.option("--arch", help="Architecture to compile for, whose rules apply. Default: sm_90.")
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of processes. Default: one per CPU core.",
-)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
+@taking(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
+@JOBS
+@file_option(
+    *("--output", "-o"),
     help="Save the results as .csv or .parquet; variants already in the file are not analyzed again.",
 )
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
@@ -60,12 +37,7 @@ TEXTS = ("size", "kernel", "grid", "block", "code", "compiler", "shared_bytes", 
     metavar="N",
     help="Split each launch into N parts by blocks, so that several processes share it.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Plot the Pareto frontier as .png, .svg or .pdf.",
-)
+@file_option("--plot", help="Plot the Pareto frontier as .png, .svg or .pdf.")
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -105,10 +77,10 @@ def sweep(
     if output is not None:
         kept_in(output, ())  # a suffix, or pyarrow, is missing before anything is analyzed
     if plot is not None:
-        from memsim.views.canvas import check_suffix
+        from memsim.views.canvas import check_suffix, save
 
         check_suffix(plot)
-    said = {key: text for key in TEXTS if (text := texts.get(key)) is not None}
+    said: dict[str, Any] = {key: text for key, text in texts.items() if text is not None}
     if arg:
         said["args"] = list(arg)
     options = [*(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)]
@@ -119,6 +91,6 @@ def sweep(
     if plot is not None:
         from memsim.views.sweep.figure import frontier_figure
 
-        save_figure(plot, lambda: frontier_figure(results))
+        save(frontier_figure(results), plot)
     if all(result.counts.error for result in results):
         raise MemsimError("no variant could be analyzed", hint=results[0].counts.error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,8 +13,9 @@ import click
 
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
-from memsim.cli.launch_options import job_of, launch_options, said, spell
-from memsim.cli.output import say
+from memsim.cli.launch_options import LAUNCH, job_of, launch_option, said, spell
+from memsim.cli.options import file_option, taking
+from memsim.cli.output import echo_json, say
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.errors import MemsimError
@@ -59,15 +59,12 @@ class Found:
 @click.option(
     "--instructions", "whole", is_flag=True, help="Show every instruction, including those that agree."
 )
-@click.option(
-    "--ncu-rep",
-    "reports",
+@file_option(
+    *("--ncu-rep", "reports"),
     multiple=True,
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
     help="Compare with this Nsight Compute report. Repeatable, to add counters another report lacks.",
 )
-@launch_options
+@taking(*(launch_option(name) for name in LAUNCH if name != "arch"))
 @recording_options
 @click.pass_context
 def validate(
@@ -245,7 +242,7 @@ def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
         say(f"error: {error}", err=True)
     if as_json:
         records = [by_instruction.to_dict(*pair) for pair in found.compared]
-        click.echo(json.dumps(records if everything else records[0], indent=2))
+        echo_json(records if everything else records[0])
     elif not everything:
         for subject, comparison in found.compared:
             by_instruction.write(subject, comparison, sys.stdout, whole)

@@ -9,7 +9,7 @@ from io import StringIO
 
 from memsim.analysis import Analysis
 from memsim.views.explain import terminal as terminal_request
-from memsim.views.explain.choose import sites_on_line, worst_site
+from memsim.views.explain.choose import chosen
 from memsim.views.explain.data import take_apart
 from memsim.views.heatmap import terminal as terminal_heatmap
 from memsim.views.labels import access
@@ -50,9 +50,7 @@ def explain(analysis: Analysis, line: int | str | None, site: int | None) -> Sho
     Raises:
         MemsimError: no such access, or it could not be analyzed.
     """
-    number, others = worst_site(analysis) if site is None else site, list[int]()
-    if line is not None:
-        number, *others = sites_on_line(analysis, str(line))
+    number, *others = chosen(analysis, None if line is None else str(line), site)
     stream = StringIO()
     terminal_request.write(take_apart(analysis, number), stream)
     for other in others:

@@ -50,6 +50,17 @@ def worst_site(analysis: Analysis) -> int:
     return rows[0]
 
 
+def chosen(analysis: Analysis, line: str | None, site: int | None) -> list[int]:
+    """The row to explain, of that line or number, or the worst; then the others on the line.
+
+    Raises:
+        MemsimError: as `worst_site` and `sites_on_line`.
+    """
+    if line is not None:
+        return sites_on_line(analysis, line)
+    return [worst_site(analysis) if site is None else site]
+
+
 def sites_on_line(analysis: Analysis, place: str) -> list[int]:
     """The rows on a line, the worst first. `place` is `42`, or `FILE:42` where several files have the line.
 
