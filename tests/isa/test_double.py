@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.isa.registry import Unsupported
 from tests.isa.harness import DOUBLES, check, compute, near, words
 from tests.isa.oracle import F64, decode, fused, is_nan, one, unsigned
 
@@ -102,11 +101,3 @@ def test_which_operand_maximum_picks(how: str) -> None:
     different = [lane for lane in zip(A, [*B[:48], *A[:48]]) if lane[0] != lane[1]]
     a, b = (list(values) for values in zip(*different))
     check(f"DSETP.{how}.AND P0, P1, R2, R4, PT", oracle, **halves(a, b))
-
-
-@pytest.mark.parametrize(
-    "text", ["DADD.FTZ R0, R2, R4", "DSETP.LT P0, PT, R2, R4, PT", "DMNMX.X R0, R2, R4, PT"]
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(Unsupported):
-        compute(text, {})

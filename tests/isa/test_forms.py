@@ -77,6 +77,62 @@ def test_a_form_builds(text: str) -> None:
         assert form.name not in REFUSED
 
 
+#: Forms that no opcode has, or none that is executed.
+UNKNOWN = """
+I2F.X R0, R1
+F2I.SAT R0, R1
+F2F.SAT.F32.F64 R0, R2
+F2FP.F16.F32.PACK_BA R0, R1, R2
+F2FP.SATFINITE.E4M3.F32.PACK_AB_MERGE_C R0, R1, R2, R3
+F2IP.U8.F32.NTZ R0, RZ, R1, R2
+DADD.FTZ R0, R2, R4
+DSETP.LT P0, PT, R2, R4, PT
+DMNMX.X R0, R2, R4, PT
+HADD2.X R0, R1, R2
+HADD2.BF16_V2.FTZ R0, R1, R2
+HMNMX2.SAT R0, R1, R2, PT
+VHMNMX.FTZ R0, R1, R2, R3, PT
+HSETP2.LT P0, PT, R1, R2, PT
+IADD3.SAT R0, R1, R2, R3
+IMAD.WIDE.SAT R0, R2, R3, R4
+LEA.X R0, R1, R2, 0x1, P0
+VIMNMX.S8x4 R0, R1, R2, PT
+ISETP.LT.NAND P0, PT, R1, R2, PT
+IDP.8A.S8.S8 R0, R1, R2, R3
+SHFL.ROTATE PT, R0, R1, 0x1, 0x1f
+VOTE.MOST R0, PT, PT
+REDUX.MUL UR4, R1
+R2UR.AND P0, UR4, R1
+PRMT.X R0, R1, R2, R3
+LOP3.LUT.SAT R0, R1, R2, R3, 0xc0, P0
+SHF.L.U16 R0, R1, R2, R3
+HMMA.16816.F32.E4M3 R0, R8, R16, R24
+HMMA.SP.16832.F32 R0, R8, R16, R24, R25, 0x0
+IMMA.16864.S4.S4 R0, R8.ROW, R16.COL, R24
+DMMA.16x8x32 R0, R8, R16, R24
+MOVM.8.MT88 R0, R1
+LDG.E.96 R4, desc[UR4][R2.64]
+STS.FOO [R2], R4
+LDGSTS.E.256 [R2], desc[UR4][R4.64]
+LDSM.8.M88 R4, [R2]
+ATOMG.E.MUL.STRONG.GPU PT, R4, desc[UR4][R2.64], R8
+REDG.E.MIN.F32.STRONG.GPU desc[UR4][R2.64], R8
+REDG.E.MIN.F32x2.FTZ.RN.STRONG.GPU desc[UR4][R2.64], R8
+FADD.FOO R0, R1, R2
+MUFU.SINH R0, R1
+FSETP.XX.AND P0, PT, R1, R2, PT
+FCHK.X P0, R1, R2
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", UNKNOWN, ids=lambda text: text.split()[0])
+def test_an_unknown_form_is_refused(text: str) -> None:
+    form, record, *_ = _decoded(text)
+    assert record.build is not None
+    with pytest.raises(Unsupported):
+        record.build(form, Binder({}))
+
+
 EXPANDED = [f"{name}.S32 R1, R2, R3, R4, R5" for name in sorted(expanded.EXPANDED)] + [
     *("FDIV R1, R2, R3", "FSQRT R1, R2", "DDIV R2, R4, R6", "DSQRT R2, R4")
 ]

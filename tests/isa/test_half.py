@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from memsim.isa.registry import Unsupported
 from tests.isa.harness import HALVES, check, compute, near, pair_of, words
 from tests.isa.oracle import BF16, F16, F32, Format, decode, encode, flush, fused, is_nan, one
 
@@ -147,18 +146,3 @@ def test_two_numbers_in_an_instruction() -> None:
         R1=pair_of(finite, finite[::-1]),
         R2=pair_of(finite[7:] + finite[:7], finite),
     )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "HADD2.X R0, R1, R2",
-        "HADD2.BF16_V2.FTZ R0, R1, R2",
-        "HMNMX2.SAT R0, R1, R2, PT",
-        "VHMNMX.FTZ R0, R1, R2, R3, PT",
-        "HSETP2.LT P0, PT, R1, R2, PT",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(Unsupported):
-        compute(text, {})

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsim.isa.registry import Unsupported
 from tests.isa.harness import WORDS, check, compute, words
 from tests.isa.oracle import pieces, signed, unsigned
 
@@ -244,19 +243,3 @@ def test_sums_of_a_block_and_a_thread(block: list[int], thread: list[int], other
             total = unsigned(block[i] + thread[j]) + other[j]
             assert unsigned(int(words_found[i, j])) == unsigned(total)
             assert bool(carries[i, j]) == (total >> 32 == 1)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "IADD3.SAT R0, R1, R2, R3",
-        "IMAD.WIDE.SAT R0, R2, R3, R4",
-        "LEA.X R0, R1, R2, 0x1, P0",
-        "VIMNMX.S8x4 R0, R1, R2, PT",
-        "ISETP.LT.NAND P0, PT, R1, R2, PT",
-        "IDP.8A.S8.S8 R0, R1, R2, R3",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(Unsupported):
-        compute(text, {})

@@ -7,7 +7,6 @@ import random
 import numpy as np
 import pytest
 
-from memsim.isa.registry import Unsupported
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -209,17 +208,3 @@ def test_one_lane_is_elected() -> None:
 def test_what_is_not_known_stays_so() -> None:
     with pytest.raises(Poisoned):
         compute("SHFL.BFLY PT, R0, R1, 0x1, 0x1f", {"R1": Poison("unknown", None)}, lanes())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SHFL.ROTATE PT, R0, R1, 0x1, 0x1f",
-        "VOTE.MOST R0, PT, PT",
-        "REDUX.MUL UR4, R1",
-        "R2UR.AND P0, UR4, R1",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises((Unsupported, ValueError)):
-        compute(text, {"R1": 1}, lanes())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.isa.registry import Unsupported
 from memsim.state.partial import NEVER_WRITTEN, Partial
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools
@@ -158,13 +157,3 @@ def test_counting_bits() -> None:
 
     check("BMSK R0, R1, R2", mask, R1=AMOUNTS, R2=A)
     check("BMSK.W R0, R1, R2", lambda s, n: mask(s % 32, n % 32), R1=AMOUNTS, R2=A)
-
-
-@pytest.mark.parametrize(
-    "text", ["PRMT.X R0, R1, R2, R3", "LOP3 R0, R1, R2, R3, 0xc0, P0", "SHF.L.U16 R0, R1, R2, R3"]
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    if text.startswith("LOP3"):
-        text = text.replace("LOP3", "LOP3.LUT.SAT")
-    with pytest.raises(Unsupported):
-        compute(text, {})

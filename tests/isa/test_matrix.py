@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.isa.registry import Unsupported
 from memsim.state.registers import from_array, ints, to_array
 from tests.isa.harness import Lanes, compute, words
 from tests.isa.oracle import F16, F32, decode, encode, pieces, rounded, signed
@@ -95,18 +94,3 @@ def test_several_warps_and_blocks() -> None:
     found = compute("HMMA.16816.F32 R0, R32, R64, RZ", twice, Lanes(64))
     for x, y in zip(alone, found):
         assert y.shape == (2, 64) and (y == np.tile(x, 2)).all()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "HMMA.16816.F32.E4M3 R0, R8, R16, R24",
-        "HMMA.SP.16832.F32 R0, R8, R16, R24, R25, 0x0",
-        "IMMA.16864.S4.S4 R0, R8.ROW, R16.COL, R24",
-        "DMMA.16x8x32 R0, R8, R16, R24",
-        "MOVM.8.MT88 R0, R1",
-    ],
-)
-def test_unknown_forms_are_refused(text: str) -> None:
-    with pytest.raises(Unsupported):
-        compute(text, {}, Lanes(32))
