@@ -7,6 +7,7 @@ Nothing here is numpy, and nothing is taken from memsim.
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -43,6 +44,13 @@ F32 = Format(8, 23, 0x7FC00000)
 F64 = Format(11, 52, 0x7FF8 << 48)
 
 Number = Fraction | float
+
+#: Modifiers of rounding, as `rounded` calls the modes.
+MODES = {"": "rn", ".RM": "rm", ".RP": "rp", ".RZ": "rz"}
+ORDER = {
+    **{"LT": operator.lt, "LE": operator.le, "GT": operator.gt},
+    **{"GE": operator.ge, "EQ": operator.eq, "NE": operator.ne},
+}
 
 
 def decode(bits: int, form: Format) -> tuple[int, Number]:

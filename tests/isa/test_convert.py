@@ -13,6 +13,7 @@ from tests.isa.oracle import (
     F16,
     F32,
     F64,
+    MODES,
     Format,
     decode,
     encode,
@@ -34,7 +35,6 @@ NUMBERS = (
 )
 INTEGERS = [*words(96, 64), 0x1000001, 0x1000003, 0x7FFFFFBF, 0xFFFFFF7F]
 WIDE = words(48, 65, DOUBLES, 64) + near(48, 66, one(F64), 52) + near(32, 67, one(F64) + (31 << 52), 52)
-MODES = {"": "rn", ".RM": "rm", ".RP": "rp", ".RZ": "rz"}
 
 
 def nan_of(form: Format):  # type: ignore[no-untyped-def]

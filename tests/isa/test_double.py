@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.isa.harness import DOUBLES, check, compute, near, words
-from tests.isa.oracle import F64, decode, fused, is_nan, one, unsigned
+from tests.isa.oracle import F64, MODES, ORDER, decode, fused, is_nan, one, unsigned
 
 ONE = one(F64)
 A, B, C = (words(48, seed, DOUBLES, 64) + near(48, seed, ONE, 52) for seed in range(30, 33))
-MODES = {"": "rn", ".RM": "rm", ".RP": "rp", ".RZ": "rz"}
 
 
 def halves(*numbers: list[int]) -> dict[str, list[int]]:
@@ -63,15 +62,6 @@ def test_nan_comes_out_of_nan() -> None:
 
 @pytest.mark.parametrize("how", ["LT", "LE", "GT", "GE", "EQ", "NE", "LTU", "GTU", "NEU", "NUM", "NAN"])
 def test_comparisons(how: str) -> None:
-    order = {
-        "LT": lambda a, b: a < b,
-        "LE": lambda a, b: a <= b,
-        "GT": lambda a, b: a > b,
-        "GE": lambda a, b: a >= b,
-        "EQ": lambda a, b: a == b,
-        "NE": lambda a, b: a != b,
-    }
-
     def oracle(*of_lane: int) -> tuple[bool, bool]:
         a, b = (low | (high << 32) for low, high in zip(of_lane[::2], of_lane[1::2]))
         unordered = is_nan(a, F64) or is_nan(b, F64)
@@ -81,7 +71,7 @@ def test_comparisons(how: str) -> None:
             found = (
                 how.endswith("U")
                 if unordered
-                else order[how.removesuffix("U")](decode(a, F64)[1], decode(b, F64)[1])
+                else ORDER[how.removesuffix("U")](decode(a, F64)[1], decode(b, F64)[1])
             )
         return found, not found
 

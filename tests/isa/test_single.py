@@ -8,13 +8,12 @@ import struct
 import pytest
 
 from tests.isa.harness import SINGLES, check, compute, near, words
-from tests.isa.oracle import F16, F32, decode, encode, flush, fused, is_nan, one, signed
+from tests.isa.oracle import F16, F32, MODES, ORDER, decode, encode, flush, fused, is_nan, one, signed
 
 ONE = one(F32)
 EDGES = [words(64, seed, SINGLES) for seed in range(20, 23)]
 CLOSE = [near(64, seed, ONE, 23) for seed in range(23, 26)]
 A, B, C = (edge + close for edge, close in zip(EDGES, CLOSE))
-MODES = {"": "rn", ".RM": "rm", ".RP": "rp", ".RZ": "rz"}
 
 
 def nan(a: int, b: int) -> bool:
@@ -105,16 +104,6 @@ def test_minimum_and_maximum() -> None:
         return found if is_nan(found, F32) else found | ((a ^ b) & F32.sign)
 
     check("FMNMX.XORSIGN R0, |R1|, |R2|, PT", signs, nan, R1=A, R2=B)
-
-
-ORDER = {
-    "LT": lambda a, b: a < b,
-    "LE": lambda a, b: a <= b,
-    "GT": lambda a, b: a > b,
-    "GE": lambda a, b: a >= b,
-    "EQ": lambda a, b: a == b,
-    "NE": lambda a, b: a != b,
-}
 
 
 @pytest.mark.parametrize("how", [*ORDER, *(f"{name}U" for name in ORDER), "NUM", "NAN"])
