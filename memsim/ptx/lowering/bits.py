@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memsim.isa.op import Immediate
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, negated
-from memsim.ptx.lowering.integers import ONES, halves, integer_kind, source, targets, typed
+from memsim.ptx.lowering.integers import ONES, expanded, halves, integer_kind, targets
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
@@ -18,16 +18,6 @@ def lower_permute(asm: Assembler, instruction: PtxInstruction) -> None:
     to, a, b, selector = instruction.operands
     name = ".".join(("PRMT", *(one.upper() for one in mode)))
     asm.emit(name, asm.target(to), asm.word(a), asm.word(selector), asm.word(b))
-
-
-@lowers("bfe", "bfi")
-def lower_field(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    to, *sources = instruction.operands
-    wide_ones = len(sources) - 2
-    reads = [source(asm, one, kind) for one in sources[:wide_ones]]
-    reads += [asm.word(one) for one in sources[wide_ones:]]
-    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), *reads)
 
 
 @lowers("szext", "bmsk")
@@ -44,18 +34,11 @@ def lower_mask(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.emit(f"SGXT{wraps}{sign}", asm.target(to), asm.word(a), asm.word(b))
 
 
-@lowers("popc", "clz")
-def lower_count(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    to, a = instruction.operands
-    asm.emit(f"I{instruction.opcode.upper()}{typed(kind)}", asm.target(to), source(asm, a, kind))
-
-
 @lowers("bfind")
 def lower_find(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction, "shiftamt")
     to, a = instruction.operands
-    asm.emit(f"IBFIND{typed(kind)}", asm.target(to), source(asm, a, kind))
+    expanded(asm, "IBFIND", asm.target(to), (a,), kind)
     if "shiftamt" in instruction.modifiers:
         found = asm.temporary_predicate()
         asm.emit("ISETP.GE.AND", found, PT, asm.target(to), RZ, PT)

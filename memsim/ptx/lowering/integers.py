@@ -7,6 +7,9 @@ Semantics: PTX ISA.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from memsim.isa.expanded import EXPANDED
 from memsim.isa.op import Immediate, Operand, Predicate, Register
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler, high, negated
@@ -28,6 +31,19 @@ def integer_kind(instruction: PtxInstruction, *allowed: str) -> str:
 def typed(kind: str) -> str:
     """A type in the spelling of `memsim.isa.expanded`."""
     return f".{'U' if kind[0] == 'b' else kind[0].upper()}{kind[1:]}"
+
+
+def expanded(asm: Assembler, name: str, to: Register, sources: Sequence[ptx.Operand], kind: str) -> None:
+    """An opcode of `memsim.isa.expanded`, which says which sources have the type and which are words."""
+    kinds = zip(sources, EXPANDED[name].sources, strict=True)
+    reads = [source(asm, one, kind) if of == "T" else asm.word(one) for one, of in kinds]
+    asm.emit(name + typed(kind), to, *reads)
+
+
+@lowers("div", "rem", "shl", "shr", "bfe", "bfi", "popc", "clz")
+def lower_expanded(asm: Assembler, instruction: PtxInstruction) -> None:
+    to, *sources = instruction.operands
+    expanded(asm, f"I{instruction.opcode.upper()}", asm.target(to), sources, integer_kind(instruction))
 
 
 def source(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
@@ -155,8 +171,7 @@ def lower_multiply(asm: Assembler, instruction: PtxInstruction) -> None:
 
 def half(asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, kind: str, which: str) -> None:
     """The low or high half of a product."""
-    name = "IMULLO" if which == "lo" else "IMULHI"
-    asm.emit(name + typed(kind), to, source(asm, a, kind), source(asm, b, kind))
+    expanded(asm, "IMULLO" if which == "lo" else "IMULHI", to, (a, b), kind)
 
 
 def wide(
@@ -184,14 +199,6 @@ def lower_multiply_24(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.emit("IMAD", asm.target(to), *low, asm.word(c[0]) if c else RZ)
 
 
-@lowers("div", "rem")
-def lower_divide(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    name = "IDIV" if instruction.opcode == "div" else "IREM"
-    sources = (source(asm, operand, kind) for operand in instruction.operands[1:3])
-    asm.emit(name + typed(kind), asm.target(instruction.operands[0]), *sources)
-
-
 # --- sign, min and max, absolute difference -----------------------------------------------------
 
 
@@ -211,8 +218,7 @@ def lower_min_max(asm: Assembler, instruction: PtxInstruction) -> None:
         return
     if relu:
         raise NotLowered(instruction.name)
-    name = ("IMIN" if smaller else "IMAX") + typed(kind)
-    asm.emit(name, asm.target(to), source(asm, a, kind), source(asm, b, kind))
+    expanded(asm, "IMIN" if smaller else "IMAX", asm.target(to), (a, b), kind)
 
 
 def packed(asm: Assembler, instruction: PtxInstruction, name: str, *more: Operand) -> None:
@@ -245,7 +251,7 @@ def lower_distance(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
     to, a, b, c = instruction.operands
     apart = asm.temporary(bits_of(kind) // 32 or 1)
-    asm.emit("IDISTANCE" + typed(kind), apart, source(asm, a, kind), source(asm, b, kind))
+    expanded(asm, "IDISTANCE", apart, (a, b), kind)
     width = ".64" if bits_of(kind) == 64 else ""
     asm.emit(f"IADD3{width}", asm.target(to), apart, source(asm, c, kind), RZ)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memsim.isa.op import Immediate, Predicate
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler
-from memsim.ptx.lowering.integers import halves, integer_kind, source, targets, typed
+from memsim.ptx.lowering.integers import halves, integer_kind, targets
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.slots import NotLowered, bits_of
 from memsim.ptx.program import PtxInstruction
@@ -52,14 +52,6 @@ def lower_table(asm: Assembler, instruction: PtxInstruction) -> None:
     if instruction.modifiers != ("b32",) or not isinstance(table, ptx.PtxImmediate):
         raise NotLowered(instruction.name)
     asm.emit("LOP3.LUT", asm.target(to), *(asm.word(one) for one in (a, b, c, table)))
-
-
-@lowers("shl", "shr")
-def lower_shift(asm: Assembler, instruction: PtxInstruction) -> None:
-    kind = integer_kind(instruction)
-    to, a, by = instruction.operands
-    name = ("ISHL" if instruction.opcode == "shl" else "ISHR") + typed(kind)
-    asm.emit(name, asm.target(to), source(asm, a, kind), asm.word(by))
 
 
 @lowers("shf")
