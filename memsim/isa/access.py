@@ -15,7 +15,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.op import Address, Form, Op, Operand, Predicate, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported
+from memsim.isa.registry import Unsupported, checked, known, require
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
@@ -106,9 +106,9 @@ def shape_of(form: Form) -> tuple[type, int, int]:
     Raises:
         Unsupported: a modifier that may affect the address.
     """
+    known(form, *HINTS, *_ELEMENTS)
     sized = [name for name in form.modifiers if name in _ELEMENTS]
-    if len(sized) > 1 or any(name not in HINTS and name not in _ELEMENTS for name in form.modifiers):
-        raise Unsupported(form.name)
+    require(len(sized) <= 1)
     element, count = _ELEMENTS[sized[0]] if sized else (np.int32, 1)
     return element, count, np.dtype(element).itemsize * count
 
@@ -139,18 +139,17 @@ def address_of(form: Form) -> tuple[int, Address]:
     for place, operand in enumerate(form.operands):
         if isinstance(operand, Address):
             return place, operand
-    raise Unsupported(form.name)
+    raise Unsupported
 
 
 def effective(form: Form, operand: Operand, binder: Binder, wide: bool) -> Callable[[list[Any]], Int]:
     """Computes `[base + uniform + offset]` in 64 bits (`wide`) or 32."""
-    if not isinstance(operand, Address):
-        raise Unsupported(form.name)
-    base, uniform, offset, scale = operand.base, operand.uniform, operand.offset, operand.scale
+    at = checked(operand, Address)
+    base, uniform, offset, scale = at.base, at.uniform, at.offset, at.scale
     terms: list[Callable[[list[Any]], Int]] = []
     if wide:
         if base is not None and base.slot is not None:
-            is_pair = operand.pair or uniform is None
+            is_pair = at.pair or uniform is None
             terms.append(binder.pair(base) if is_pair else binder.unsigned_word(base))
         if uniform is not None and uniform.slot is not None:
             terms.append(binder.pair(uniform))

@@ -21,7 +21,7 @@ from memsim.isa.access import (
 )
 from memsim.isa.op import Address, Effect, Form, Immediate, Op, Predicate
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import known, opcode, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert, to_bools
 from memsim.state.registers import plus, times, to_array
@@ -35,12 +35,10 @@ def build_copy(form: Form, binder: Binder) -> Run:
     `.ZFILL`: the low bits of the global address are the number of bytes at the end that are zero-filled
     instead of read.
     """
-    if any(name not in HINTS | {"BYPASS", "64", "128", "ACCESS", "ZFILL"} for name in form.modifiers):
-        raise Unsupported(form.name)
+    known(form, *HINTS, "BYPASS", "64", "128", "ACCESS", "ZFILL")
     addresses = [operand for operand in form.operands if isinstance(operand, Address)]
     predicates = [operand for operand in form.operands if isinstance(operand, Predicate)]
-    if len(addresses) != 2 or len(addresses) + len(predicates) != len(form.operands) or len(predicates) > 1:
-        raise Unsupported(form.name)
+    require(len(predicates) <= 1 and len(addresses) + len(predicates) == len(form.operands))
     to, of = addresses
     into = effective(form, to, binder, False)
     origin = effective(form, of, binder, True)

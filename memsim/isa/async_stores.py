@@ -20,7 +20,7 @@ from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements,
 from memsim.isa.memory import storing
 from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import checked, opcode, require
 from memsim.state.address_spaces import SHARED_WINDOW
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert
@@ -36,12 +36,10 @@ def _data(form: Form) -> Register:
         Unsupported: there is none.
     """
     place, address = address_of(form)
-    source = form.operands[-1]
-    if place != 0 or len(form.operands) != 2 or not isinstance(source, Register) or address.base is None:
-        raise Unsupported(form.name)
-    if address.offset or address.uniform is not None or address.base.slot is None:
-        raise Unsupported(form.name)
-    return source
+    require(place == 0 and len(form.operands) == 2)
+    require(address.base is not None and address.base.slot is not None)
+    require(not address.offset and address.uniform is None)
+    return checked(form.operands[1], Register)
 
 
 def _widths(form: Form) -> dict[int, int]:
@@ -70,8 +68,7 @@ def build_async_store(form: Form, binder: Binder) -> Any:
 @async_opcode("REDAS", "async_reduction")
 def build_async_reduction(form: Form, binder: Binder) -> Any:
     operation, shape = atomic_shape(form)
-    if operation is None or operation in ("exch", "cas"):
-        raise Unsupported(form.name)
+    require(operation not in ("", "exch", "cas"))
     change, source = change_of(form, operation, shape), _data(form)
 
     def move(machine: Any, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:

@@ -17,7 +17,7 @@ from memsim.isa.access import HINTS, MemoryMachine
 from memsim.isa.float_formats import of_bits, to_bits
 from memsim.isa.op import Form, Immediate, Operand, Register
 from memsim.isa.pairs import joined
-from memsim.isa.registry import Unsupported
+from memsim.isa.registry import Unsupported, known, require
 from memsim.isa.single import flushed
 from memsim.isa.words import packed
 from memsim.state.order import higher, lower
@@ -68,19 +68,15 @@ WORDS = (_KINDS["32"], _KINDS["S32"])
 _ATOMIC_HINTS = HINTS | {"FTZ", "RN", "POPC", "SPIN"}
 
 
-def atomic_shape(form: Form) -> tuple[str | None, AtomicOperand]:
-    """(operation, operand shape).
+def atomic_shape(form: Form) -> tuple[str, AtomicOperand]:
+    """(operation, operand shape); "" if it names none.
 
     Raises:
         Unsupported: an unknown modifier.
     """
-    operation = next((_OPERATIONS[name] for name in form.modifiers if name in _OPERATIONS), None)
+    known(form, *_ATOMIC_HINTS, *_OPERATIONS, *_KINDS)
+    operation = next((_OPERATIONS[name] for name in form.modifiers if name in _OPERATIONS), "")
     kinds = [name for name in form.modifiers if name in _KINDS]
-    if any(
-        name not in _ATOMIC_HINTS and name not in _OPERATIONS and name not in _KINDS
-        for name in form.modifiers
-    ):
-        raise Unsupported(form.name)
     shape = _KINDS[kinds[-1]] if kinds else _KINDS["32"]
     if {"S32", "64"} <= set(kinds):
         shape = _KINDS["S64"]
@@ -113,17 +109,14 @@ def change_of(form: Form, operation: str, shape: AtomicOperand) -> Change | None
         Unsupported: the operation is not supported for such elements.
     """
     if shape.float:
-        if (shape.float, operation) not in HALF_CHANGES:
-            raise Unsupported(form.name)
+        require((shape.float, operation) in HALF_CHANGES)
         return HALF_CHANGES[shape.float, operation]
     if shape.element is np.float32 and operation == "add" and "FTZ" in form.modifiers:
         return flushing_sum
     if shape.registers == 4 and operation in ("cas", "exch"):
         return None
-    if np.dtype(shape.element).kind == "f" and operation != "add":
-        raise Unsupported(form.name)
-    if shape.count > 1 and operation != "add":
-        raise Unsupported(form.name)
+    require(np.dtype(shape.element).kind != "f" or operation == "add")
+    require(shape.count <= 1 or operation == "add")
     return None
 
 
@@ -139,7 +132,7 @@ def operand_elements(machine: MemoryMachine, operand: Operand, shape: AtomicOper
     if isinstance(operand, Immediate):
         return [np.array([[operand.value]]).astype(element)]
     if not isinstance(operand, Register):
-        raise Unsupported(f"operand {operand}")
+        raise Unsupported
     if operand.slot is None:
         return [np.zeros((1, 1), element)] * shape.count
     words = [machine.slots[operand.slot + i] for i in range(shape.registers)]

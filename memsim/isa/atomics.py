@@ -21,7 +21,7 @@ from memsim.isa.atomic_updates import (
 )
 from memsim.isa.op import Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import Unsupported, opcode, require
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert, to_bools
@@ -63,8 +63,7 @@ def build_atomic(form: Form, binder: Binder) -> Run:
     counts_up = "POPC" in form.modifiers
     spins = "CAST" in form.modifiers  # part of a loop: it may have to be retried
     operation = "add" if counts_up and named == "inc" else named
-    if operation is None:
-        raise Unsupported(form.name)
+    require(operation)
     change = change_of(form, operation, shape)
     target = results[0].slot if returns and results else None
     answer = predicates[0].slot if returns and predicates else None

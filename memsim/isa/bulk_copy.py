@@ -37,7 +37,7 @@ from memsim.isa.bulk_issue import (
 )
 from memsim.isa.op import Form, Op
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Touches, Unsupported, opcode
+from memsim.isa.registry import Touches, opcode, require
 from memsim.state.space_bytes import SpaceBytes
 
 
@@ -58,8 +58,7 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
     ways, rest = form.modifiers[:2], form.modifiers[2:]
     if ways in (("G", "S"), ("S", "S")) and not rest:
         return from_shared(form, binder, _touches(form), move)
-    if ways != ("S", "G") or set(rest) - {"MULTICAST"}:
-        raise Unsupported(form.name)
+    require(ways == ("S", "G") and set(rest) <= {"MULTICAST"})
     to, of, count = (slot_of(form, place) for place in range(3))
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:

@@ -17,7 +17,7 @@ from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.op import Address, Form, Op, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Touches, Unsupported
+from memsim.isa.registry import Touches, Unsupported, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import to_array, unsigned
 from memsim.state.space_bytes import SpaceBytes
@@ -37,8 +37,7 @@ def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
     """
     sizes = [re.fullmatch(r"([1-5])D", name) for name in form.modifiers]
     found = [int(match[1]) for match in sizes if match]
-    if len(found) != 1 or set(form.modifiers) - {f"{found[0]}D", "MULTICAST"} - also:
-        raise Unsupported(form.name)
+    require(len(found) == 1 and set(form.modifiers) <= {f"{found[0]}D", "MULTICAST", *also})
     return found[0]
 
 
@@ -50,10 +49,9 @@ def slot_of(form: Form, place: int) -> int:
     """
     operand = form.operands[place]
     register = operand.uniform if isinstance(operand, Address) else operand
-    if isinstance(operand, Address) and (operand.base is not None or operand.offset):
-        raise Unsupported(form.name)
+    require(not isinstance(operand, Address) or (operand.base is None and not operand.offset))
     if not isinstance(register, Register) or register.slot is None:
-        raise Unsupported(form.name)
+        raise Unsupported
     return register.slot
 
 

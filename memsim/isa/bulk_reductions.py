@@ -23,7 +23,7 @@ from memsim.isa.bulk_copy import from_shared
 from memsim.isa.bulk_issue import UNIT, behind
 from memsim.isa.op import Form, Op
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Touches, Unsupported, opcode
+from memsim.isa.registry import Touches, Unsupported, opcode, require
 from memsim.isa.tensor_copy import box_places, coordinates_from, to_tensor
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
@@ -83,8 +83,7 @@ def named(form: Form) -> tuple[str, str]:
     operations = [name for name in form.modifiers if name in OPERATIONS]
     kinds = [name for name in form.modifiers if name in _ELEMENTS]
     rest = set(form.modifiers[2:]) - OPERATIONS - _ELEMENTS.keys() - {"RN", "FTZ"}
-    if len(operations) != 1 or len(kinds) > 1 or rest:
-        raise Unsupported(form.name)
+    require(len(operations) == 1 and len(kinds) <= 1 and not rest)
     return operations[0], kinds[0] if kinds else "U32"
 
 
@@ -129,12 +128,11 @@ def reduce(
     ),
 )
 def build_bulk_reduction(form: Form, binder: Binder) -> Any:
-    if form.modifiers[:2] not in (("G", "S"), ("S", "S")):
-        raise Unsupported(form.name)
+    require(form.modifiers[:2] in (("G", "S"), ("S", "S")))
     operation, name = named(form)
     how = combine(name, operation)
     if how is None:
-        raise Unsupported(form.name)
+        raise Unsupported
     touches = TO_GLOBAL if form.modifiers[0] == "G" else TO_SHARED
     return from_shared(form, binder, touches, partial(reduce, how))
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.registry import Compute, opcode, require
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import bounds, to_array
@@ -105,8 +105,7 @@ def build_isetp(form: Form, binder: Binder) -> Compute:
     how, *rest = form.modifiers
     given = set(rest)
     name = next((name for name in rest if name in COMBINE), "")
-    if how not in {*_COMPARE, "F", "T"} or not name or given - {"U32", "S64", "EX", *COMBINE}:
-        raise Unsupported(form.name)
+    require(how in {*_COMPARE, "F", "T"} and name and given <= {"U32", "S64", "EX", *COMBINE})
     combine = COMBINE[name]
     a, b, joined, *lower = form.operands[2:]
     read = binder.unsigned_word if "U32" in given else binder.pair if "S64" in given else binder.word

@@ -9,7 +9,7 @@ import numpy as np
 from memsim.isa.access import MemoryMachine, Run, load_widths, shape_of, slots_of
 from memsim.isa.op import Constant, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import checked, opcode, require
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import fit, from_array, plus, unsigned
@@ -30,9 +30,8 @@ def constant_effect(form: Form) -> Effect:
 @opcode("LDCU", "ULDC", widths=load_widths, effect=constant_effect)
 def build_constant_load(form: Form, binder: Binder) -> Any:
     element, count, width = shape_of(form)
-    target, source = form.operands[:2]
-    if not isinstance(source, Constant) or not isinstance(target, Register) or len(form.operands) != 2:
-        raise Unsupported(form.name)
+    require(len(form.operands) == 2)
+    target, source = checked(form.operands[0], Register), checked(form.operands[1], Constant)
     if is_indexed(form):
         return indexed_constant(form, binder, target, source, element, count, width)
     size = np.dtype(element).itemsize

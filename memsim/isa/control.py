@@ -9,7 +9,7 @@ from __future__ import annotations
 from memsim.isa.mbarrier import is_wait
 from memsim.isa.op import Barrier, Effect, Flow, Form, Op
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Compute, Unsupported, control, opcode, silent
+from memsim.isa.registry import Compute, control, known, opcode, require, silent
 
 #: Functions of the driver, whose code no file has.
 DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
@@ -64,16 +64,14 @@ def is_fence_of_system(op: Op) -> bool:
 @opcode("USETMAXREG", results="P?")
 def build_set_registers(form: Form, binder: Binder) -> Compute:
     """A warp releases registers, or waits until more are available: here they always are."""
-    if form.modifiers not in (("TRY_ALLOC", "CTAPOOL"), ("DEALLOC", "CTAPOOL")):
-        raise Unsupported(form.name)
+    require(form.modifiers in (("TRY_ALLOC", "CTAPOOL"), ("DEALLOC", "CTAPOOL")))
     return lambda r: True
 
 
 @opcode("BMOV", results="R?", effect=Effect.LANES)
 def build_move_barrier(form: Form, binder: Binder) -> Compute:
     """Moves a convergence barrier's lanes to a register or back."""
-    if set(form.modifiers) - {"32", "64", "CLEAR", "PQUAD"}:
-        raise Unsupported(form.name)
+    known(form, "32", "64", "CLEAR", "PQUAD")
     source = form.operands[1]
     if isinstance(source, Barrier):
         slot = source.slot

@@ -11,7 +11,7 @@ from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byt
 from memsim.isa.op import Form, Register
 from memsim.isa.pairs import from_double, halved
 from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, Unsupported, checked, known, opcode, require
 from memsim.isa.single import MODES, flushed, mode_of
 from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array, unsigned
@@ -152,12 +152,8 @@ def build_pack(form: Form, binder: Binder) -> Compute:
     if given - {"RZ"} == {"TF32", "F32", "PACK_B"} and len(form.operands) == 2:
         only = binder.single(form.operands[1])
         return lambda r: to_tf32(only(r), mode)
-    if (
-        not given & {"F16", "BF16"}
-        or given - {"F16", "BF16", "F32", "PACK_AB", "RZ", "RELU"}
-        or "F32" not in given
-    ):
-        raise Unsupported(form.name)
+    require("F32" in given and given & {"F16", "BF16"})
+    known(form, "F16", "BF16", "F32", "PACK_AB", "RZ", "RELU")
     reads = sources(binder.single, form, 2)
 
     def compute(r: Registers) -> Int:
@@ -179,24 +175,21 @@ def pack_bytes(form: Form, binder: Binder) -> Compute:
         return lambda r: packed(
             [half_bits(numbers_of(byte.astype(np.uint8), name)) for byte in fields(word(r), False, 8)[:2]], 16
         )
-    kept = operands[-1]
-    if "SATFINITE" not in given or not isinstance(kept, Register) or kept.slot is not None:
-        raise Unsupported(form.name)
+    require("SATFINITE" in given and checked(operands[-1], Register).slot is None)
     if given == {"SATFINITE", name, "F32", "PACK_AB_MERGE_C"}:
         high, low = (binder.single(operand) for operand in operands[:2])
         return lambda r: packed([to_byte(value(r), name) for value in (low, high)], 8)
     if given == {"SATFINITE", name, "F16", "UNPACK_B_MERGE_C"}:
         halves = binder.halves(operands[0])
         return lambda r: packed([to_byte(half, name) for half in halves(r)], 8)
-    raise Unsupported(form.name)
+    raise Unsupported
 
 
 @opcode("F2IP")
 def build_pack_integers(form: Form, binder: Binder) -> Compute:
     """Two float32 as 8-bit integers, the first operand in the upper byte; the third operand is ignored."""
     given = known(form, "U8", "S8", "F32", "NTZ", *_INTEGRAL)
-    if getattr(form.operands[3], "slot", 0) is not None:
-        raise Unsupported(form.name)
+    require(getattr(form.operands[3], "slot", 0) is None)
     least, most = (-128, 127) if "S8" in given else (0, 255)
     rounded, (high, low) = integral(form), sources(binder.single, form, 2)
 
@@ -209,9 +202,9 @@ def build_pack_integers(form: Form, binder: Binder) -> Compute:
 
 @opcode("I2I")
 def build_int_to_int(form: Form, binder: Binder) -> Compute:
+    known(form, *_INTEGERS, "SAT")
     named = [name for name in form.modifiers if name in _INTEGERS]
-    if len(named) != 2 or set(form.modifiers) - {*_INTEGERS, "SAT"} or "64" in named[0] + named[1]:
-        raise Unsupported(form.name)
+    require(len(named) == 2 and "64" not in named[0] + named[1])
     (to_signed, to_bits), (signed, bits) = _INTEGERS[named[0]], _INTEGERS[named[1]]
     read = binder.word(form.operands[1])
     saturate = "SAT" in form.modifiers

@@ -10,7 +10,7 @@ import numpy as np
 from memsim.isa.op import Form
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.registry import Compute, known, opcode
 from memsim.isa.single import MODES, comparison, mode_of
 from memsim.state import exact
 from memsim.state.fma import fma64
@@ -33,8 +33,7 @@ _NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
 
 @opcode("DADD", "DMUL", "DFMA", widths=pairs)
 def build_arithmetic(form: Form, binder: Binder) -> Compute:
-    if set(form.modifiers) - set(MODES):
-        raise Unsupported(form.name)
+    known(form, *MODES)
     name, operation = _NEAREST[form.opcode]
     mode = mode_of(form)
     reads = sources(binder.double, form, 3 if form.opcode == "DFMA" else 2)
@@ -78,8 +77,7 @@ def _mixed(form: Form) -> dict[int, int]:
 
 @opcode("DMNMX", widths=_mixed)
 def build_min_max(form: Form, binder: Binder) -> Compute:
-    if form.modifiers:
-        raise Unsupported(form.name)
+    known(form)
     a, b = (binder.double(operand) for operand in form.operands[1:3])
     smaller = binder.predicate(form.operands[3])
 

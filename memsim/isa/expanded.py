@@ -19,7 +19,7 @@ from memsim.isa.minima import pick_lesser
 from memsim.isa.op import Form, Immediate, Operand
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, IntReader
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.registry import Compute, opcode, require
 from memsim.isa.words import readings
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import (
@@ -55,8 +55,7 @@ EXPANDED: dict[str, Expanded] = {}
 
 def type_of(form: Form) -> tuple[bool, int]:
     """(signed, bits) of the form's only modifier."""
-    if len(form.modifiers) != 1 or form.modifiers[0] not in TYPES:
-        raise Unsupported(form.name)
+    require(len(form.modifiers) == 1 and form.modifiers[0] in TYPES)
     return TYPES[form.modifiers[0]]
 
 
@@ -80,8 +79,7 @@ def reader(binder: Binder, operand: Operand, bits: int) -> IntReader:
 def _build(form: Form, binder: Binder) -> Compute:
     made = EXPANDED[form.opcode]
     signed, bits = type_of(form)
-    if len(form.operands) <= len(made.sources):
-        raise Unsupported(form.name)
+    require(len(form.operands) > len(made.sources))
     kinds = zip(form.operands[1:], made.sources)
     sources = [reader(binder, operand, bits if kind == "T" else 32) for operand, kind in kinds]
     work = made.work

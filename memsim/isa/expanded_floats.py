@@ -16,7 +16,7 @@ from memsim.isa.functions import FUNCTIONS
 from memsim.isa.op import Form
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, sources
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, known, opcode
 from memsim.isa.single import ROUNDING, finish, mode_of, wide
 from memsim.state.rounding import Array
 
@@ -35,8 +35,7 @@ def build_single(form: Form, binder: Binder) -> Compute:
 
 @opcode("DDIV", "DRCP", "DSQRT", "DRSQ", widths=pairs)
 def build_double(form: Form, binder: Binder) -> Compute:
-    if form.modifiers:
-        raise Unsupported(form.name)
+    known(form)
     work = _WORK[form.opcode[1:]]
     values = sources(binder.double, form, 2 if form.opcode == "DDIV" else 1)
 

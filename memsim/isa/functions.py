@@ -17,7 +17,7 @@ from memsim.isa.float_formats import to_bits
 from memsim.isa.op import Form, Immediate, Op, Operand, Register
 from memsim.isa.pairs import from_double, joined, to_double
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.registry import Compute, checked, opcode, require
 from memsim.isa.single import flushed
 from memsim.state.registers import from_array
 from memsim.state.rounding import Array
@@ -74,13 +74,11 @@ def build_function(form: Form, binder: Binder) -> Compute:
     name, *rest = form.modifiers
     if name in ("RCP64H", "RSQ64H") and not rest:
         return high_of_double(form, binder)
-    if name not in FUNCTIONS:
-        raise Unsupported(form.name)
+    require(name in FUNCTIONS)
     function = FUNCTIONS[name]
     if rest in (["F16"], ["BF16"]) and name in ("EX2", "TANH"):
         return of_half(form, binder, function)
-    if set(rest) - {"FTZ"}:
-        raise Unsupported(form.name)
+    require(set(rest) <= {"FTZ"})
     a = binder.single(form.operands[1])
     if name == "TANH":  # the only one that reads and returns subnormal numbers
         return lambda r: function(a(r).astype(np.float64)).astype(np.float32)
@@ -89,10 +87,9 @@ def build_function(form: Form, binder: Binder) -> Compute:
 
 def of_half(form: Form, binder: Binder, function: Callable[[Array], Array]) -> Compute:
     """A function of a 16-bit float; the upper half of the result is 0."""
-    operand = form.operands[1]
+    operand = checked(form.operands[1], Register)
     bf16 = "BF16" in form.modifiers
-    if not isinstance(operand, Register) or operand.part not in ("", "H0", "H1"):
-        raise Unsupported(form.name)
+    require(operand.part in ("", "H0", "H1"))
     read = binder.halves(replace(operand, part=""), bf16)
     which = int(operand.part == "H1")
 

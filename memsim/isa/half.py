@@ -15,7 +15,7 @@ from memsim.isa.comparisons import COMBINE
 from memsim.isa.float_formats import NAN, to_bits
 from memsim.isa.op import Form, Operand, Predicate
 from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, known, opcode, require
 from memsim.isa.single import ordering, pick, signed, with_signs
 from memsim.isa.words import packed
 from memsim.state.predicates import from_bools, to_bools
@@ -63,8 +63,7 @@ _ARITHMETIC: dict[str, tuple[Callable[..., Array], int]] = {
 @opcode(*_ARITHMETIC)
 def build_arithmetic(form: Form, binder: Binder) -> Compute:
     given = known(form, "MMA", "BF16_V2", "F32", "SAT", "RELU", "FTZ")
-    if given >= {"BF16_V2", "FTZ"}:
-        raise Unsupported(form.name)
+    require(not given >= {"BF16_V2", "FTZ"})
     operation, count = _ARITHMETIC[form.opcode]
     bf16, reads = "BF16_V2" in given, numbers(form, binder, given, count)
 
@@ -95,8 +94,7 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
     """Of two numbers, or with VHMNMX of three."""
     count = 3 if form.opcode == "VHMNMX" else 2
     given = known(form, "BF16_V2", "NAN", *(("FTZ", "XORSIGN") if count == 2 else ()))
-    if given >= {"BF16_V2", "FTZ"}:
-        raise Unsupported(form.name)
+    require(not given >= {"BF16_V2", "FTZ"})
     bf16, reads = "BF16_V2" in given, numbers(form, binder, given, count)
     signs = [binder.halves(signed(operand), bf16) for operand in form.operands[1:3]]
     smaller = binder.predicate(form.operands[1 + count])
@@ -118,9 +116,8 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
 def build_setp(form: Form, binder: Binder) -> Compute:
     bf16 = "BF16_V2" in form.modifiers
     how, *rest = (name for name in form.modifiers if name not in ("BF16_V2", "FTZ"))
-    combine = next((COMBINE[name] for name in rest if name in COMBINE), None)
-    if combine is None or len(rest) != 1:
-        raise Unsupported(form.name)
+    require(len(rest) == 1 and rest[0] in COMBINE)
+    combine = COMBINE[rest[0]]
     order = ordering(how, form)
     a, b = (binder.halves(operand, bf16) for operand in form.operands[2:4])
     joined = binder.predicate(form.operands[4])

@@ -15,7 +15,7 @@ import numpy as np
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, Unsupported, known, opcode, require
 from memsim.isa.words import fields, packed, word_opcode
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
@@ -61,13 +61,12 @@ def _sum_widths(form: Form) -> dict[int, int]:
 @opcode("IADD", "UIADD", widths=_sum_widths)
 def build_iadd(form: Form, binder: Binder) -> Compute:
     """With 64 bits, from sm_120 on."""
-    if form.modifiers != ("64",) or len(form.operands) != 3:
-        raise Unsupported(form.name)
+    require(form.modifiers == ("64",) and len(form.operands) == 3)
     for source in form.operands[1:]:
         if isinstance(source, Immediate) and not (
             isinstance(source.value, int) and -(1 << 31) <= source.value < 1 << 31
         ):
-            raise Unsupported(form.name)  # whether such a number is sign-extended is unknown
+            raise Unsupported  # whether such a number is sign-extended is unknown
     a, b = (binder.pair(source) for source in form.operands[1:])
     return lambda r: halved(plus(a(r), b(r)))
 
@@ -79,12 +78,10 @@ def build_iadd3(form: Form, binder: Binder) -> Compute:
     carries, operands = split_operands(form)
     addends, carried = operands[:3], operands[3:]
     if "64" in given:
-        if extended or carries or carried or len(addends) != 3:
-            raise Unsupported(form.name)
+        require(not extended and not carries and not carried and len(addends) == 3)
         pairs = [binder.pair(source) for source in addends]
         return lambda r: halved(plus(plus(pairs[0](r), pairs[1](r)), pairs[2](r)))
-    if len(addends) != 3 or any(isinstance(source, Predicate) for source in addends):
-        raise Unsupported(form.name)
+    require(len(addends) == 3 and not any(isinstance(source, Predicate) for source in addends))
     if not carries and not carried:
         a, b, c = (binder.word(source) for source in addends)
         return lambda r: fit(plus(plus(a(r), b(r)), c(r)), 32)
@@ -158,14 +155,12 @@ def build_imad(form: Form, binder: Binder) -> Compute:
     given = known(form, "MOV", "U32", "SHL", "IADD", "X", "WIDE", "HI")
     carries, operands = split_operands(form)
     a, b, c, *carried = operands
-    if isinstance(c, Predicate):
-        raise Unsupported(form.name)
+    require(not isinstance(c, Predicate))
     signed = "U32" not in given
     carry_in = [binder.predicate(operand) for operand in carried]
     if "WIDE" in given or "HI" in given:
         return wide_product(form, binder, signed, carries, carry_in)
-    if carries:
-        raise Unsupported(form.name)
+    require(not carries)
     if isinstance(a, Register) and a.slot is None and not carry_in and not a.inverted:
         only = binder.word(c)  # IMAD.MOV: a move
         return lambda r: fit(only(r), 32)
@@ -220,8 +215,7 @@ def build_lea(form: Form, binder: Binder) -> Compute:
         return high_lea(form, binder, carries, operands)
     a, b, shift, *carried = operands
     amount = binder.literal(shift) & 31
-    if carried and "X" in given:
-        raise Unsupported(form.name)
+    require(not carried or "X" not in given)
     x, y = binder.word(a), binder.word(b)
     if not carries:
         return lambda r: fit(plus(times(x(r), 1 << amount), y(r)), 32)
@@ -240,8 +234,7 @@ def high_lea(form: Form, binder: Binder, carries: list[Operand], operands: list[
     carried = [operand for operand in operands if isinstance(operand, Predicate)]
     words = [operand for operand in operands if not isinstance(operand, Predicate)]
     extends = "SX32" in form.modifiers
-    if len(words) != (3 if extends else 4) or len(carries) > 1:
-        raise Unsupported(form.name)
+    require(len(words) == (3 if extends else 4) and len(carries) <= 1)
     amount = binder.literal(words[-1]) & 31
     low, added = binder.word(words[0]), binder.word(words[1])
     whole = carry_word(binder, words[1], "X" in form.modifiers)

@@ -14,7 +14,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.op import Effect, Form, Predicate, Register
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, checked, known, opcode, require
 from memsim.state.partial import Partial
 from memsim.state.parts import Part
 from memsim.state.poison import poisoned
@@ -66,8 +66,7 @@ def mask_word(bits: np.ndarray) -> np.ndarray:
 
 def only(form: Form, *modes: str) -> str:
     """The form's single modifier, which must be one of `modes`."""
-    if len(form.modifiers) != 1 or form.modifiers[0] not in modes:
-        raise Unsupported(form.name)
+    require(len(form.modifiers) == 1 and form.modifiers[0] in modes)
     return form.modifiers[0]
 
 
@@ -78,9 +77,7 @@ def only(form: Form, *modes: str) -> str:
 def build_shuffle(form: Form, binder: Binder) -> Compute:
     mode = only(form, "IDX", "UP", "DOWN", "BFLY")
     value, b, c = form.operands[2:5]
-    if not isinstance(value, Register):
-        raise Unsupported(form.name)
-    slot = value.slot
+    slot = checked(value, Register).slot
     by, clamp = binder.word(b), binder.word(c)
 
     def compute(r: Registers, warps: Warps) -> Any:
@@ -220,8 +217,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, int]] = {
 def build_redux(form: Form, binder: Binder) -> Compute:
     given = known(form, *_REDUCTIONS, "S32", "U32")
     names = given & set(_REDUCTIONS)
-    if len(names) > 1:
-        raise Unsupported(form.name)
+    require(len(names) <= 1)
     reduce, neutral = _REDUCTIONS[next(iter(names), "AND")]
     read = binder.word(form.operands[1])
     signed = "S32" in given

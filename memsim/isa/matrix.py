@@ -18,7 +18,7 @@ from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.op import Effect, Form, Register
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.registry import Compute, Unsupported, checked, opcode, require
 from memsim.isa.words import packed
 from memsim.state.fma import fma64
 from memsim.state.registers import fit, from_array, ints, to_array
@@ -47,19 +47,16 @@ class FragmentLayout:
 
     def __init__(self, form: Form) -> None:
         shape, *types = form.modifiers or ("",)
-        if shape not in _SHAPES[form.opcode] or set(types) - _TYPES[form.opcode]:
-            raise Unsupported(form.name)
+        require(shape in _SHAPES[form.opcode] and set(types) <= _TYPES[form.opcode])
         self.rows, self.k = _SHAPES[form.opcode][shape]
         self.saturates = "SAT" in types
         types = [name for name in types if name != "SAT"]
         if form.opcode == "HMMA":
-            if not 1 <= len(types) <= 2 or types[0] not in ("F16", "F32"):
-                raise Unsupported(form.name)
+            require(1 <= len(types) <= 2 and types[0] in ("F16", "F32"))
             self.result, self.a = types[0], types[1] if len(types) > 1 else "F16"
             self.b = self.a
         elif form.opcode == "IMMA":
-            if len(types) != 2:
-                raise Unsupported(form.name)
+            require(len(types) == 2)
             self.result, (self.a, self.b) = "S32", types
         else:
             self.result = self.a = self.b = "F64"
@@ -88,8 +85,7 @@ def registers(numbers: int, name: str) -> int:
 @opcode("HMMA", "IMMA", "DMMA", widths=_widths, effect=Effect.LANES)
 def build_product(form: Form, binder: Binder) -> Compute:
     layout = FragmentLayout(form)
-    if len(form.operands) != 4:
-        raise Unsupported(form.name)
+    require(len(form.operands) == 4)
     places = (layout.place_a, layout.place_b, layout.place_c)
     readers = [
         elements(form, operand, place[0].shape[1], name)
@@ -183,9 +179,9 @@ def double_product(a: Array, b: Array, c: Array) -> Array:
 
 def elements(form: Form, operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
     """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
-    if not isinstance(operand, Register) or operand.negated or operand.part not in ("", "ROW", "COL"):
-        raise Unsupported(form.name)
-    slot = operand.slot
+    register = checked(operand, Register)
+    require(not register.negated and register.part in ("", "ROW", "COL"))
+    slot = register.slot
 
     def read(r: Registers, warps: Warps) -> Array:
         words = [0 if slot is None else ints(r[slot + i], 32) for i in range(registers(count, name))]
@@ -240,8 +236,7 @@ def matrix(values: Array, place: Place, shape: tuple[int, int]) -> Array:
 @opcode("MOVM", effect=Effect.LANES)
 def build_transpose(form: Form, binder: Binder) -> Compute:
     """Transposes an 8 x 8 matrix of 16-bit elements, two in each lane."""
-    if form.modifiers != ("16", "MT88"):
-        raise Unsupported(form.name)
+    require(form.modifiers == ("16", "MT88"))
     read = binder.word(form.operands[1])
 
     def compute(r: Registers, warps: Warps) -> Any:

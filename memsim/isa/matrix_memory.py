@@ -11,7 +11,7 @@ import numpy as np
 from memsim.isa.access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
 from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import checked, known, opcode
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import fit, from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
@@ -54,10 +54,7 @@ def matrix_pieces(
 @opcode("LDSM", widths=_ldsm_widths, touches=(("ldmatrix", "shared"),))
 def build_load_matrix(form: Form, binder: Binder) -> Run:
     count, transposed = _matrix_shape(form)
-    target = form.operands[0]
-    if not isinstance(target, Register):
-        raise Unsupported(form.name)
-    slots = slots_of(target, count)
+    slots = slots_of(checked(form.operands[0], Register), count)
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for matrix, slot in enumerate(slots):
@@ -81,9 +78,7 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
 @opcode("STSM", results="", widths=_stsm_widths, touches=(("stmatrix", "shared"),))
 def build_store_matrix(form: Form, binder: Binder) -> Run:
     count, transposed = _matrix_shape(form)
-    source = form.operands[1]
-    if not isinstance(source, Register):
-        raise Unsupported(form.name)
+    source = checked(form.operands[1], Register)
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for matrix in range(count):
@@ -101,6 +96,5 @@ def build_store_matrix(form: Form, binder: Binder) -> Run:
 
 
 def _matrix_shape(form: Form) -> tuple[int, bool]:
-    if set(form.modifiers) - {"16", "M88", "MT88", "2", "4"}:
-        raise Unsupported(form.name)
+    known(form, "16", "M88", "MT88", "2", "4")
     return _matrix_count(form), "MT88" in form.modifiers

@@ -34,7 +34,7 @@ from memsim.errors import MemsimError
 from memsim.isa.access import MemoryMachine, address_of, effective
 from memsim.isa.op import Effect, Flow, Form, Op, Predicate
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import opcode, require
 from memsim.isa.written_operands import targets_of
 from memsim.state.mbarriers import Mbarriers, upper_word
 from memsim.state.parts import Part
@@ -95,9 +95,9 @@ def build_mbarrier(form: Form, binder: Binder) -> Any:
 @opcode("ARRIVES", results="", effect=Effect.MEMORY, steers=True)
 def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
     """Copies of the lane complete when they are issued, which is one legal order: so does the arrival."""
+    counts: dict[tuple[str, ...], tuple[int, int]]
     counts = {("LDGSTSBAR", "64", "TRANSCNT"): (0, -1), ("LDGSTSBAR", "64", "ARVCNT"): (1, 0)}
-    if form.modifiers not in counts:
-        raise Unsupported(form.name)
+    require(form.modifiers in counts)
     arrivals, bytes = counts[form.modifiers]
     place = effective(form, address_of(form)[1], binder, False)
 

@@ -27,7 +27,7 @@ from memsim.isa.access import (
 )
 from memsim.isa.op import Effect, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import Unsupported, checked, opcode, require
 from memsim.isa.spills import load_spilled, store_spilled
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
@@ -57,11 +57,9 @@ def load_opcode(name: str, space: str) -> Callable[[Any], Any]:
 @load_opcode("LD", "generic")
 def build_load(form: Form, binder: Binder) -> Run:
     element, count, width = shape_of(form)
-    target = form.operands[0]
     place, _ = address_of(form)
-    if not isinstance(target, Register) or place != 1 or len(form.operands) != 2:
-        raise Unsupported(form.name)
-    slots = slots_of(target, count)
+    require(place == 1 and len(form.operands) == 2)
+    slots = slots_of(checked(form.operands[0], Register), count)
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
@@ -111,12 +109,8 @@ def store_opcode(name: str, space: str) -> Callable[[Any], Any]:
 def build_store(form: Form, binder: Binder) -> Run:
     element, count, width = shape_of(form)
     place, _ = address_of(form)
-    if place != 0 or len(form.operands) != 2:
-        raise Unsupported(form.name)
-    source = form.operands[1]
-    if not isinstance(source, Register):
-        raise Unsupported(form.name)
-    slots = slots_of(source, count)
+    require(place == 0 and len(form.operands) == 2)
+    slots = slots_of(checked(form.operands[1], Register), count)
     is_spill = form.opcode == "STL" and np.dtype(element).itemsize < 4
     move = storing(slots, element, is_spill)
     return framed(form, binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
@@ -155,8 +149,7 @@ def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) 
 def build_query_space(form: Form, binder: Binder) -> Any:
     """Whether a generic address is in shared (`.S`), local (`.L`) or global (`.G`) memory."""
     kinds = [name for name in form.modifiers if name in ("S", "L", "G")]
-    if len(kinds) != 1 or not isinstance(form.operands[0], Predicate):
-        raise Unsupported(form.name)
+    require(len(kinds) == 1 and isinstance(form.operands[0], Predicate))
     read = effective(form, address_of(form)[1], binder, True)
 
     def compute(r: list[Any], warps: Any) -> Any:

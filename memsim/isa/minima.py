@@ -14,7 +14,7 @@ from memsim.isa.comparisons import compare
 from memsim.isa.integer import split_operands
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, known, opcode, require
 from memsim.isa.words import fields, packed, readings
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
@@ -52,8 +52,7 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
     smaller = binder.predicate(operands[count])
     adds, relu = form.opcode == "VIADDMNMX", "RELU" in given
     signed, bits = not given & {"U32", "U16x2"}, 16 if given & {"S16x2", "U16x2"} else 32
-    if written and bits == 32:
-        raise Unsupported(form.name)
+    require(bits == 16 or not written)
 
     def compute(r: Registers) -> Any:
         least = smaller(r)

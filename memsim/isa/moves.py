@@ -14,7 +14,7 @@ from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, IntReader, Registers
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, checked, known, opcode, require
 from memsim.state.partial import or_zero
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned
@@ -57,8 +57,7 @@ def build_permute(form: Form, binder: Binder) -> Compute:
     given = known(form, *_PICKS)
     a, selector, c = form.operands[1:4]
     x, s, y = kept_word(binder, a), binder.word(selector), kept_word(binder, c)
-    if len(given) > 1:
-        raise Unsupported(form.name)
+    require(len(given) <= 1)
     named = _PICKS[next(iter(given))] if given else None
 
     def compute(r: Registers) -> Int:
@@ -149,8 +148,7 @@ def build_move(form: Form, binder: Binder) -> Compute:
 @opcode("RPCMOV")
 def build_move_of_return_address(form: Form, binder: Binder) -> Compute:
     """To or from a half of Rpc, which compilers also use as two more registers."""
-    if form.modifiers != ("32",):
-        raise Unsupported(form.name)
+    require(form.modifiers == ("32",))
     return binder.word(form.operands[1])
 
 
@@ -195,9 +193,7 @@ def _predicates_written(form: Form) -> list[int]:
 def build_register_to_predicates(form: Form, binder: Binder) -> Compute:
     known(form)
     _, source, mask = form.operands
-    if not isinstance(source, Register):
-        raise Unsupported(form.name)
-    read = binder.word(Register(source.slot))
+    read = binder.word(Register(checked(source, Register).slot))
     shift = 8 * part_number(source)
     numbers = named_by(binder.literal(mask))
 

@@ -44,7 +44,7 @@ def sources(read: Callable[[Operand], Reader], form: Form, count: int) -> list[R
     """
     found = [read(operand) for operand in form.operands[1 : 1 + count]]
     if len(found) < count:
-        raise Unsupported(form.name)
+        raise Unsupported
     return found
 
 

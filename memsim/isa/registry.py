@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from memsim.isa.op import Effect, Flow, Form
 
+Kind = TypeVar("Kind")
 #: Computes an instruction's results from the register file: one value for each slot that it writes.
 Compute = Callable[..., Any]
 Builder = Callable[..., Any]
@@ -21,7 +22,28 @@ Touches = tuple[tuple[str, str], ...]
 
 
 class Unsupported(Exception):
-    """This form of the instruction is not supported."""
+    """This form of an instruction is not supported."""
+
+
+def require(condition: object) -> None:
+    """What a supported form fulfils.
+
+    Raises:
+        Unsupported: it does not.
+    """
+    if not condition:
+        raise Unsupported
+
+
+def checked(operand: object, kind: type[Kind]) -> Kind:
+    """An operand that is of this kind in a supported form.
+
+    Raises:
+        Unsupported: it is not.
+    """
+    if not isinstance(operand, kind):
+        raise Unsupported
+    return operand
 
 
 def known(form: Form, *modifiers: str) -> frozenset[str]:
@@ -31,8 +53,7 @@ def known(form: Form, *modifiers: str) -> frozenset[str]:
         Unsupported: one that is not among `modifiers`.
     """
     found = frozenset(form.modifiers)
-    if not found <= set(modifiers):
-        raise Unsupported(form.name)
+    require(found <= set(modifiers))
     return found
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from memsim.isa.comparisons import COMBINE, Combined
 from memsim.isa.op import Constant, Form, Operand, Predicate, Register
 from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, Unsupported, known, opcode, require
 from memsim.state.fma import fma32
 from memsim.state.order import higher, lower, saturated
 from memsim.state.parts import Part
@@ -79,8 +79,7 @@ def wide(operation: Callable[..., Array], mode: str) -> Callable[..., Array]:
 def build_add(form: Form, binder: Binder) -> Compute:
     known(form, *ROUNDING)
     mode = mode_of(form)
-    if isinstance(form.operands[1], Predicate):
-        raise Unsupported(form.name)
+    require(not isinstance(form.operands[1], Predicate))
     values = sources(binder.single, form, 2)
     operation = np.add if mode == "rn" else wide(lambda a, b: odd_sum(a, b, mode), mode)
     add = finish(form, operation, *values)
@@ -164,7 +163,7 @@ def ordering(name: str, form: Form) -> Callable[[Array, Array], Array]:
     if name.endswith("U") and name[:-1] in _ORDERED:
         ordered = _ORDERED[name[:-1]]
         return lambda a, b: ordered(a, b) | np.isnan(a) | np.isnan(b)
-    raise Unsupported(form.name)
+    raise Unsupported
 
 
 def comparison(
@@ -172,9 +171,8 @@ def comparison(
 ) -> Callable[[Registers], tuple[bool | Part, bool | Part]]:
     """Common part of FSETP and DSETP: a comparison combined with a predicate, and optionally its inverse."""
     how, *rest = form.modifiers
-    name = next((name for name in rest if name in COMBINE), None)
-    if name is None or set(rest) - {"FTZ", name}:
-        raise Unsupported(form.name)
+    name = next((name for name in rest if name in COMBINE), "")
+    require(name and set(rest) <= {"FTZ", name})
     order, combine = ordering(how, form), COMBINE[name]
     a, b, joined = form.operands[2:5]
     x, y, other = read(a), read(b), binder.predicate(joined)
@@ -219,8 +217,7 @@ def build_check(form: Form, binder: Binder) -> Compute:
 
     Measured on an H200 for all pairs of exponents and eight pairs of mantissas.
     """
-    if form.modifiers not in ((), ("DIVIDE",)):
-        raise Unsupported(form.name)
+    require(form.modifiers in ((), ("DIVIDE",)))
     a, b = (binder.single(operand) for operand in form.operands[1:3])
 
     def compute(r: Registers) -> bool | Part:

@@ -9,7 +9,7 @@ import numpy as np
 
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, opcode
+from memsim.isa.registry import Compute, opcode, require
 from memsim.isa.words import fields, packed, readings, word_opcode
 from memsim.state.registers import fit, from_array, plus
 from memsim.state.sums import Int
@@ -20,8 +20,7 @@ def build_dot_product(form: Form, binder: Binder) -> Compute:
     kind, *rest = form.modifiers
     start = 2 if "HI" in rest else 0
     named = [name for name in rest if name not in ("LO", "HI")]
-    if kind not in ("4A", "2A") or len(named) != 2 or set(named) - {"S8", "U8", "S16", "U16"}:
-        raise Unsupported(form.name)
+    require(kind in ("4A", "2A") and len(named) == 2 and set(named) <= {"S8", "U8", "S16", "U16"})
     left, right = named
     a, b, c = sources(binder.word, form, 3)
 

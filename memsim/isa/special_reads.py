@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from memsim.isa.lanes import Warps
-from memsim.isa.op import Effect, Form, Special
+from memsim.isa.op import Effect, Form, Label, Special
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, known, opcode
+from memsim.isa.registry import Compute, Unsupported, checked, known, opcode
 from memsim.state.poison import Poison, Poisoned
 
 
@@ -20,9 +20,7 @@ def _special_widths(form: Form) -> dict[int, int]:
 def build_special(form: Form, binder: Binder) -> Compute:
     known(form, "32", "64")
     source = form.operands[1]
-    if not isinstance(source, Special):
-        raise Unsupported(form.name)
-    name = source.name
+    name = checked(source, Special).name
     wide = form.opcode == "CS2R" and "32" not in form.modifiers
 
     def compute(r: Registers, warps: Warps) -> Any:
@@ -37,8 +35,8 @@ def build_special(form: Form, binder: Binder) -> Compute:
 @opcode("LEPC", widths=lambda form: {0: 2})
 def build_program_counter(form: Form, binder: Binder) -> Compute:
     known(form)
-    address = getattr(form.operands[1], "address", None) if len(form.operands) > 1 else None
+    address = checked(form.operands[1], Label).address
     if address is None:
-        raise Unsupported(form.name)
+        raise Unsupported
     pair = halved(address)
     return lambda r: pair

@@ -13,7 +13,7 @@ import numpy as np
 from memsim.isa.access import slots_of
 from memsim.isa.op import Form, Immediate, Register, Special
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import checked, opcode, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import to_array
 
@@ -25,13 +25,11 @@ def _widths(form: Form) -> dict[int, int]:
 @opcode("TLD", results="RR", widths=_widths, touches=(("load", "texture"),))
 def build_fetch(form: Form, binder: Binder) -> Any:
     operands = form.operands
-    if form.modifiers != ("LZ",) or len(operands) not in (6, 7):
-        raise Unsupported(form.name)
+    require(form.modifiers == ("LZ",) and len(operands) in (6, 7))
     index, handle, zero, dimensions = operands[2:6]
     mask = operands[6].value if len(operands) == 7 and isinstance(operands[6], Immediate) else 0xF
-    known = isinstance(dimensions, Special) and dimensions.name == "1D" and isinstance(zero, Immediate)
-    if not known or not isinstance(handle, Register) or handle.slot is None:
-        raise Unsupported(form.name)
+    require(dimensions == Special("1D") and isinstance(zero, Immediate))
+    require(checked(handle, Register).slot is not None)
     channels = [channel for channel in range(4) if int(mask) >> channel & 1]
     at, which = binder.word(index), binder.pair(handle)
     slots = [slot for target in operands[:2] if isinstance(target, Register) for slot in slots_of(target, 2)]

@@ -23,7 +23,7 @@ from memsim.isa.float_formats import bits_of_type, numbers_of
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
 from memsim.isa.op import UNIFORM, Form, Op, Predicate, Register, Special
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode
+from memsim.isa.registry import Unsupported, checked, opcode, require
 from memsim.state.descriptors import Descriptor, descriptor_of
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import to_bools
@@ -64,12 +64,11 @@ def shape_of(form: Form) -> MmaShape:
     sizes = re.fullmatch(r"64x(\d+)x(\d+)", form.modifiers[0] if form.modifiers else "")
     names = form.modifiers[1:]
     if sizes is None or set(names) - _KNOWN:
-        raise Unsupported(form.name)
+        raise Unsupported
     types = [name for name in names if name in _NAMED] or ["F16"]
     bits = bits_of_type(types[0])
     columns, k = int(sizes[1]), int(sizes[2])
-    if bits * k != 256:
-        raise Unsupported(form.name)
+    require(bits * k == 256)
     result = "S32" if form.opcode == "IGMMA" else names[0]
     registers = columns // 4 if result == "F16" else columns // 2
     return MmaShape(columns, k, types[0], types[-1], result, bits, registers, "SAT" in names)
@@ -107,13 +106,12 @@ def _of_memory(form: Form) -> bool:
 @opcode("HGMMA", "QGMMA", "IGMMA", widths=_widths, touches=(("wgmma", "shared"),), also_read=_read)
 def build_group_product(form: Form, binder: Binder) -> Any:
     shape = shape_of(form)
-    if _described(form) is None:
-        raise Unsupported(form.name)
+    require(_described(form) is not None)
     rows = shape.columns + (64 if _of_memory(form) else 0)
     width = rows * shape.k * shape.bits // 8 // 32
-    target = form.operands[0]
-    if not isinstance(target, Register) or target.slot is None:
-        raise Unsupported(form.name)
+    target = checked(form.operands[0], Register)
+    if target.slot is None:
+        raise Unsupported
     written_slots = range(target.slot, target.slot + shape.registers)
     product: Product | str
     try:
@@ -154,8 +152,7 @@ class Product:
         assert described is not None
         _, said = described
         behind = form.operands[2 if _of_memory(form) else 3 :]
-        if said - {"tnspA", "tnspB", "negA", "negB"} or not behind:
-            raise Unsupported(form.name)
+        require(said <= {"tnspA", "tnspB", "negA", "negB"} and behind)
         self.form, self.shape, self.binder, self.said = form, shape, binder, said
         self.slots = _read(form)
         numbers = shape.columns // 2

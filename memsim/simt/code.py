@@ -73,7 +73,8 @@ class Code:
         try:
             self._bind_control(op)
         except (Unsupported, IndexError, ValueError) as error:
-            raise MemsimError(f"{op.name} has an unsupported form: {error}", **place_in_source(op)) from None
+            why = str(error) or op.text
+            raise MemsimError(f"{op.name} has an unsupported form: {why}", **place_in_source(op)) from None
 
     def live(self, pc: int) -> int:
         """Slots that are live at a place."""
@@ -129,7 +130,7 @@ class Code:
         guard = self.binder.guard(op.guard)
         try:
             if record.build is None:
-                raise Unsupported(op.name)
+                raise Unsupported
             made = record.build(op.form, self.binder)
         except (Unsupported, Poisoned, IndexError, ValueError):  # a form with too few operands
             return self._unexecuted(op, guard)

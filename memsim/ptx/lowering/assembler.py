@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from memsim.isa.op import Barrier, Constant, Form, Immediate, Operand, Predicate, Register, Special
+from memsim.isa.registry import Unsupported, checked, require
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.slots import NotLowered, Slots, bits_of
+from memsim.ptx.lowering.slots import Slots, bits_of
 from memsim.ptx.program import Function, PtxInstruction
 
 RZ, PT = Register(None), Predicate(None)
@@ -91,9 +92,8 @@ class Assembler(Slots):
 
     def target(self, operand: ptx.Operand) -> Register:
         """A destination register; the first of a pair."""
-        if not isinstance(operand, ptx.PtxRegister):
-            raise NotLowered(self.source.name)
-        return RZ if operand.name == "_" else Register(self.slot(operand.name))
+        name = checked(operand, ptx.PtxRegister).name
+        return RZ if name == "_" else Register(self.slot(name))
 
     def target_predicate(self, operand: ptx.Operand) -> Predicate:
         """A destination predicate."""
@@ -107,10 +107,10 @@ class Assembler(Slots):
             return Predicate(None, self.function.cluster is None)
         if isinstance(operand, ptx.PtxImmediate):
             return Predicate(None, not operand.value)
-        inner = operand.register if isinstance(operand, ptx.Negated) else operand
-        if not isinstance(inner, ptx.PtxRegister) or self.kind(inner) != "pred":
-            raise NotLowered(self.source.name)
-        return Predicate(self.slot(inner.name), isinstance(operand, ptx.Negated))
+        is_negated = isinstance(operand, ptx.Negated)
+        inner = checked(operand.register if isinstance(operand, ptx.Negated) else operand, ptx.PtxRegister)
+        require(self.kind(inner) == "pred")
+        return Predicate(self.slot(inner.name), is_negated)
 
     def word(self, operand: ptx.Operand, kind: str = "b32") -> Operand:
         """A source of up to 32 bits; a signed one of 8 or 16 bits is sign-extended."""
@@ -130,7 +130,7 @@ class Assembler(Slots):
             return self.special(operand.name)
         if isinstance(operand, ptx.PtxSymbol):
             return self.low_address(operand)
-        raise NotLowered(self.source.name)
+        raise Unsupported
 
     def register(self, operand: ptx.Operand, kind: str = "b32") -> Register:
         """A source of up to 32 bits, in a register."""
@@ -208,15 +208,13 @@ class Assembler(Slots):
 
     def place(self, name: str) -> tuple[str, int]:
         """(state space, address) of a symbol."""
-        if name not in self.places:
-            raise NotLowered(f"the address of {name}")
+        require(name in self.places)
         return self.places[name]
 
     def low_address(self, symbol: ptx.PtxSymbol) -> Operand:
         """A symbol's address; for global memory its low word."""
         space, address = self.place(symbol.name)
-        if space == "call":
-            raise NotLowered(f"the address of {symbol.name}")
+        require(space != "call")
         if space != "global":
             return Immediate(address + symbol.offset)
         pair = self.temporary(2)
@@ -261,8 +259,7 @@ def _signed(value: int, bits: int) -> int:
 
 def _immediate(value: int | float, kind: str, bits: int) -> Immediate:
     if isinstance(value, float):
-        if kind == "f64":
-            raise NotLowered("a float64 in one word")
+        require(kind != "f64")
         return Immediate(value)
     if kind[0] == "u" and bits < 32:
         return Immediate(value & ((1 << bits) - 1))

@@ -6,11 +6,12 @@ Copies complete when they are issued, which is one legal order. Bulk copies are 
 from __future__ import annotations
 
 from memsim.isa.op import Predicate
+from memsim.isa.registry import checked, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import SPACES, address, check_hints, space_of
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas")
@@ -28,22 +29,18 @@ _KINDS = {
 @lowers("atom", "red")
 def lower_atomic(asm: Assembler, instruction: PtxInstruction) -> None:
     """An `atom` whose result is never read becomes a reduction, as compilers do it."""
-    if instruction.modifiers[0] == "async":
-        raise NotLowered(instruction.name)
+    require(instruction.modifiers[0] != "async")
     check_hints(instruction, *_OPERATIONS)
     operands = list(instruction.operands)
     operation = next((name for name in instruction.modifiers if name in _OPERATIONS), "")
     to = operands.pop(0) if instruction.opcode == "atom" else None
     kind, space = instruction.modifiers[-1], space_of(instruction)
-    if space not in SPACES or not operation:
-        raise NotLowered(instruction.name)
+    require(space in SPACES and operation)
     name = f".{operation.upper()}"
     if kind == "f32":
         name += ".F32.FTZ.RN" if space == "global" else ".F32"
-    elif kind in _KINDS:
-        name += _KINDS[kind]
     else:
-        raise NotLowered(instruction.name)
+        name += _KINDS[kind]
     where, *values = operands
     data = [asm.registers(one, 64) if bits_of(kind) == 64 else asm.register(one) for one in values[:2]]
     at = address(asm, where, space)
@@ -65,20 +62,17 @@ def lower_atomic(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_copy(asm: Assembler, instruction: PtxInstruction) -> None:
     """`cp.async`. Copies complete when they are issued, which is one legal order, so waits emit nothing."""
     names = instruction.modifiers
-    if names[:1] != ("async",) or "bulk" in names:
-        raise NotLowered(instruction.name)
+    require(names[:1] == ("async",) and "bulk" not in names)
     if names[1] in ("commit_group", "wait_group", "wait_all") or "mbarrier" in names[1]:
         return
     policy = any(name.endswith("cache_hint") for name in names)
     to, source, amount, *rest = instruction.operands
-    if names[1] not in ("ca", "cg") or not isinstance(amount, ptx.PtxImmediate):
-        raise NotLowered(instruction.name)
-    width = {4: "", 8: ".64", 16: ".128"}.get(int(amount.value))
-    if width is None:
-        raise NotLowered(instruction.name)
+    require(names[1] in ("ca", "cg"))
+    size = int(checked(amount, ptx.PtxImmediate).value)
+    width = {4: "", 8: ".64", 16: ".128"}[size]
     reads = []
     if rest and not policy:
-        reads = [whole_or_nothing(asm, rest[0], int(amount.value))]
+        reads = [whole_or_nothing(asm, rest[0], size)]
     bypass = ".BYPASS" if names[1] == "cg" else ""
     into, of = address(asm, to, "shared"), address(asm, source, "global")
     asm.emit(f"LDGSTS.E{bypass}{width}", into, of, *reads)
@@ -90,8 +84,7 @@ def whole_or_nothing(asm: Assembler, size: ptx.Operand, whole: int) -> Predicate
         ignored = asm.predicate(size)
         return Predicate(ignored.slot, not ignored.negated)
     if isinstance(size, ptx.PtxImmediate):
-        if size.value not in (0, whole):
-            raise NotLowered(asm.source.name)
+        require(size.value in (0, whole))
         return Predicate(None, size.value == 0)
     reads = asm.temporary_predicate()
     asm.emit("ISETP.NE.AND", reads, PT, asm.word(size), RZ, PT)

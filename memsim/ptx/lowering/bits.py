@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from memsim.isa.op import Immediate
+from memsim.isa.registry import require
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, negated
 from memsim.ptx.lowering.integers import ONES, expanded, halves, integer_kind, targets
 from memsim.ptx.lowering.lowered_opcodes import lowers
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
 
 @lowers("prmt")
 def lower_permute(asm: Assembler, instruction: PtxInstruction) -> None:
     kind, *mode = instruction.modifiers
-    if kind != "b32" or set(mode) - {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"}:
-        raise NotLowered(instruction.name)
+    require(kind == "b32" and set(mode) <= {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"})
     to, a, b, selector = instruction.operands
     name = ".".join(("PRMT", *(one.upper() for one in mode)))
     asm.emit(name, asm.target(to), asm.word(a), asm.word(selector), asm.word(b))
@@ -24,8 +24,7 @@ def lower_permute(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_mask(asm: Assembler, instruction: PtxInstruction) -> None:
     how, kind = instruction.modifiers
     to, a, b = instruction.operands
-    if how not in ("wrap", "clamp") or kind not in ("s32", "u32", "b32"):
-        raise NotLowered(instruction.name)
+    require(how in ("wrap", "clamp") and kind in ("s32", "u32", "b32"))
     wraps = ".W" if how == "wrap" else ".C" if instruction.opcode == "bmsk" else ""
     if instruction.opcode == "bmsk":
         asm.emit(f"BMSK{wraps}", asm.target(to), asm.word(a), asm.word(b))

@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 from memsim.isa.op import Immediate, Predicate
+from memsim.isa.registry import Unsupported, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler
 from memsim.ptx.lowering.floats import HALVES, in_register, read
 from memsim.ptx.lowering.integers import ONES, halves, number, targets
 from memsim.ptx.lowering.lowered_opcodes import is_float, lowers
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
 _RELATIONS = {name: name.upper() for name in ("eq", "ne", "lt", "le", "gt", "ge")}
@@ -26,9 +27,7 @@ _ORDERS = {
 def compare_floats(asm: Assembler, to: Predicate, other: Predicate, rest: tuple[str, ...], kind: str) -> None:
     """A floating-point comparison combined with a predicate, and optionally its inverse."""
     instruction = asm.source
-    how = _ORDERS.get(instruction.modifiers[0])
-    if how is None:
-        raise NotLowered(instruction.name)
+    how = _ORDERS[instruction.modifiers[0]]
     join = joined(instruction, rest, kind)
     a, b, *added = instruction.operands[1:]
     which = asm.predicate(added[0]) if added else PT
@@ -36,14 +35,13 @@ def compare_floats(asm: Assembler, to: Predicate, other: Predicate, rest: tuple[
     flush = ".FTZ" if "ftz" in rest else ""
     if kind in HALVES:
         twofold = kind.endswith("x2")
-        if flush or (other != PT and not twofold):
-            raise NotLowered(instruction.name)
+        require(not flush and (other == PT or twofold))
         name = f"HSETP2{HALVES[kind]}.{how}.{join}"
         asm.emit(name, to, other, *(in_register(asm, one) for one in reads), which)
     elif kind in ("f32", "f64"):
         asm.emit(f"{'F' if kind == 'f32' else 'D'}SETP.{how}{flush}.{join}", to, other, *reads, which)
     else:
-        raise NotLowered(instruction.name)
+        raise Unsupported
 
 
 @lowers("setp")
@@ -63,9 +61,7 @@ def compare(asm: Assembler, to: Predicate, other: Predicate, rest: tuple[str, ..
     relation = instruction.modifiers[0]
     a, b, *added = instruction.operands[1:]
     join = joined(instruction, rest, kind)
-    how = _RELATIONS.get(relation) or _UNSIGNED.get(relation)
-    if how is None or (relation in _UNSIGNED and kind[0] == "s"):
-        raise NotLowered(instruction.name)
+    how = (_RELATIONS if kind[0] == "s" else {**_RELATIONS, **_UNSIGNED})[relation]
     which = asm.predicate(added[0]) if added else PT
     sign = "" if kind[0] == "s" else ".U32"
     if bits_of(kind) <= 32:
@@ -81,8 +77,7 @@ def joined(instruction: PtxInstruction, rest: tuple[str, ...], kind: str) -> str
     """How a comparison is combined with a predicate: from the modifiers after the relation."""
     names = [name for name in rest if name in JOINS]
     count = len(instruction.operands) - 3
-    if len(names) != count or count > 1 or set(rest) - {*JOINS, kind, "ftz"}:
-        raise NotLowered(instruction.name)
+    require(len(names) == count and count <= 1 and set(rest) <= {*JOINS, kind, "ftz"})
     return names[0].upper() if names else "AND"
 
 
@@ -90,9 +85,8 @@ def joined(instruction: PtxInstruction, rest: tuple[str, ...], kind: str) -> str
 def lower_set(asm: Assembler, instruction: PtxInstruction) -> None:
     to_kind, kind = instruction.modifiers[-2:]
     rest = (*instruction.modifiers[1:-2], kind)
-    yes = {"f32": Immediate(1.0), "u32": ONES, "s32": ONES}.get(to_kind)
-    if yes is None or kind.endswith("x2"):
-        raise NotLowered(instruction.name)
+    yes = {"f32": Immediate(1.0), "u32": ONES, "s32": ONES}[to_kind]
+    require(not kind.endswith("x2"))
     holds = asm.temporary_predicate()
     compare(asm, holds, PT, rest, kind)
     asm.emit("SEL", asm.target(instruction.operands[0]), yes, RZ, holds)
@@ -124,5 +118,5 @@ def lower_select_by_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     elif by == "f32":
         asm.emit(f"FSETP.GE{'.FTZ' if flush else ''}.AND", holds, PT, asm.word(c), RZ, PT)
     else:
-        raise NotLowered(instruction.name)
+        raise Unsupported
     choose(asm, to, a, b, holds, kind)

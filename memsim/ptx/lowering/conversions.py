@@ -6,11 +6,12 @@ Saturation of 64-bit integers and 8-bit floats are not lowered.
 from __future__ import annotations
 
 from memsim.isa.op import Immediate, Register
+from memsim.isa.registry import Unsupported, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler, high
 from memsim.ptx.lowering.floats import MODES, read
 from memsim.ptx.lowering.lowered_opcodes import lowers
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
 _INTEGERS = {f"{sign}{bits}" for sign in "us" for bits in (8, 16, 32, 64)}
@@ -25,8 +26,7 @@ def lower_convert(asm: Assembler, instruction: PtxInstruction) -> None:
     rounding = [name for name in given if name in MODES or name in _INTEGRAL or name == "rna"]
     rest = set(given) - set(rounding)
     mode = rounding[0] if rounding else ""
-    if len(rounding) > 1:
-        raise NotLowered(instruction.name)
+    require(len(rounding) <= 1)
     to, *sources = instruction.operands
     if target in ("f16x2", "bf16x2"):
         lower_pack(asm, instruction, mode, rest)
@@ -39,7 +39,7 @@ def lower_convert(asm: Assembler, instruction: PtxInstruction) -> None:
     elif target in _FLOATS and source in _FLOATS:
         floats(asm, to, sources[0], target, source, mode, rest)
     else:
-        raise NotLowered(instruction.name)
+        raise Unsupported
 
 
 def _flush(rest: set[str], source: str) -> str:
@@ -50,8 +50,7 @@ def integers(
     asm: Assembler, to: ptx.Operand, a: ptx.Operand, target: str, source: str, rest: set[str]
 ) -> None:
     """Read with the source's width and sign, truncate to the target's width, extend to the register's."""
-    if rest - {"sat"}:
-        raise NotLowered(asm.source.name)
+    require(rest <= {"sat"})
     if rest:
         clamp(asm, to, a, target, source)
         return
@@ -143,11 +142,9 @@ def floats(
     """Between floating-point types, or to an integral value of the same type."""
     value = read(asm, a, source)
     flush = _flush(rest, source)
-    if rest - {"ftz", "sat"} or mode == "rna":
-        raise NotLowered(asm.source.name)
+    require(rest <= {"ftz", "sat"} and mode != "rna")
     if "sat" in rest:
-        if (target, source) != ("f32", "f32") or mode:
-            raise NotLowered(asm.source.name)
+        require((target, source) == ("f32", "f32") and not mode)
         asm.emit(f"FADD.SAT{flush}", asm.target(to), value, Register(None, negated=True))
     elif target == source and mode in _INTEGRAL:
         asm.emit(f"FRND.{_FLOATS[target]}{_INTEGRAL[mode]}{flush}", asm.target(to), value)
@@ -156,7 +153,7 @@ def floats(
         or (flush and target != "f32" and mode not in ("", "rn"))
         or ("ftz" in rest and target == "f32" and source == "f64")
     ):
-        raise NotLowered(asm.source.name)
+        raise Unsupported
     else:
         asm.emit(
             f"F2F.{_FLOATS[target]}.{_FLOATS[source]}{MODES.get(mode, '')}{flush}", asm.target(to), value
@@ -166,8 +163,7 @@ def floats(
 def lower_pack(asm: Assembler, instruction: PtxInstruction, mode: str, rest: set[str]) -> None:
     """Two float32 packed into one register, the first in the upper half."""
     target, source = instruction.modifiers[-2:]
-    if source != "f32" or mode not in ("rn", "rz") or rest - {"relu"} or len(instruction.operands) != 3:
-        raise NotLowered(instruction.name)
+    require(source == "f32" and mode in ("rn", "rz") and rest <= {"relu"} and len(instruction.operands) == 3)
     to, a, b = instruction.operands
     name = f"F2FP.{'RELU.' if rest else ''}{target[:-2].upper()}.F32.PACK_AB{MODES[mode]}"
     asm.emit(name, asm.target(to), read(asm, a, source), read(asm, b, source))

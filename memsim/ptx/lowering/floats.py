@@ -8,11 +8,11 @@ quotient.
 from __future__ import annotations
 
 from memsim.isa.op import Immediate, Operand, Predicate, Register
+from memsim.isa.registry import Unsupported, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler, negated
 from memsim.ptx.lowering.integers import halves, targets
 from memsim.ptx.lowering.lowered_opcodes import lowers
-from memsim.ptx.lowering.slots import NotLowered
 from memsim.ptx.program import PtxInstruction
 
 MODES = {"rn": "", "rz": ".RZ", "rm": ".RM", "rp": ".RP"}
@@ -33,22 +33,18 @@ def read(asm: Assembler, operand: ptx.Operand, kind: str) -> Operand:
 def flags(instruction: PtxInstruction, **names: str) -> str:
     """The modifiers between opcode and type in machine spelling."""
     given = instruction.modifiers[:-1]
-    if set(given) - set(names):
-        raise NotLowered(instruction.name)
+    require(set(given) <= set(names))
     return "".join(names[name] for name in dict.fromkeys(given))
 
 
 @lowers("add", "sub", "mul", "fma", "mad", floats=True)
 def lower_arithmetic(asm: Assembler, instruction: PtxInstruction) -> None:
     """Add, multiply and fused multiply-add."""
-    kind, name = instruction.modifiers[-1], _OPCODES.get(instruction.opcode)
-    if name is None:
-        raise NotLowered(instruction.name)
+    kind, name = instruction.modifiers[-1], _OPCODES[instruction.opcode]
     to, *sources = instruction.operands
     reads = [read(asm, operand, kind) for operand in sources]
     if instruction.opcode == "sub":
-        if isinstance(reads[1], Immediate) and not isinstance(reads[1].value, float):
-            raise NotLowered(instruction.name)
+        require(not isinstance(reads[1], Immediate) or isinstance(reads[1].value, float))
         reads[1] = negated(reads[1])
     if kind in HALVES:
         given = flags(instruction, rn="", ftz=".FTZ", sat=".SAT", relu=".RELU") + HALVES[kind]
@@ -59,7 +55,7 @@ def lower_arithmetic(asm: Assembler, instruction: PtxInstruction) -> None:
         opcode = "FFMA" if name == "FMA" else f"F{name}"
         asm.emit(f"{opcode}{flags(instruction, **MODES, ftz='.FTZ', sat='.SAT')}", asm.target(to), *reads)
     else:
-        raise NotLowered(instruction.name)
+        raise Unsupported
 
 
 def in_register(asm: Assembler, operand: Operand) -> Operand:
@@ -76,13 +72,11 @@ def lower_function(asm: Assembler, instruction: PtxInstruction) -> None:
     kind, opcode = instruction.modifiers[-1], instruction.opcode
     to, a = instruction.operands
     if opcode == "tanh":
-        if instruction.modifiers != ("approx", "f32"):
-            raise NotLowered(instruction.name)
+        require(instruction.modifiers == ("approx", "f32"))
         asm.emit("MUFU.TANH", asm.target(to), read(asm, a, kind))
         return
     always = opcode not in ("rcp", "sqrt")
-    if kind not in ("f32", "f64") or (always and "approx" not in instruction.modifiers):
-        raise NotLowered(instruction.name)
+    require(kind in ("f32", "f64") and (not always or "approx" in instruction.modifiers))
     name = f"{'F' if kind == 'f32' else 'D'}{'RSQ' if opcode == 'rsqrt' else opcode.upper()}"
     given = flags(instruction, **MODES, approx=".APPROX" if kind == "f32" else "", ftz=".FTZ")
     asm.emit(name + given, asm.target(to), read(asm, a, kind))
@@ -92,8 +86,7 @@ def lower_function(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_divide(asm: Assembler, instruction: PtxInstruction) -> None:
     """Division; an approximate one gives the nearest float."""
     kind = instruction.modifiers[-1]
-    if kind not in ("f32", "f64"):
-        raise NotLowered(instruction.name)
+    require(kind in ("f32", "f64"))
     given = flags(instruction, **MODES, ftz=".FTZ", approx=".APPROX", full=".APPROX")
     to, a, b = instruction.operands
     name = "FDIV" if kind == "f32" else "DDIV"
@@ -110,8 +103,7 @@ def lower_sign(asm: Assembler, instruction: PtxInstruction) -> None:
         changed = Register(source.slot, negated=turns, absolute=not turns)
         asm.emit("FADD.FTZ", asm.target(to), changed, negated(RZ))
         return
-    if set(instruction.modifiers[:-1]) or kind == "f8":
-        raise NotLowered(instruction.name)
+    require(not set(instruction.modifiers[:-1]) and kind != "f8")
     bits = {"f16": 0x8000, "bf16": 0x8000, "f16x2": 0x80008000, "bf16x2": 0x80008000}.get(kind, 1 << 31)
     mask, table = (bits, 0x3C) if turns else (bits ^ 0xFFFFFFFF, 0xC0)
     words, outs = halves(asm, a, kind), targets(asm, to, kind)
@@ -135,8 +127,7 @@ def lower_min_max(asm: Assembler, instruction: PtxInstruction) -> None:
     """The minimum or maximum of two."""
     kind, which = instruction.modifiers[-1], Predicate(None, instruction.opcode != "min")
     to, *sources = instruction.operands
-    if len(sources) != 2:
-        raise NotLowered(instruction.name)
+    require(len(sources) == 2)
     reads = [read(asm, one, kind) for one in sources]
     if kind == "f64" and len(instruction.modifiers) == 1:
         asm.emit("DMNMX", asm.target(to), *reads, which)
@@ -146,4 +137,4 @@ def lower_min_max(asm: Assembler, instruction: PtxInstruction) -> None:
         given = flags(instruction, ftz=".FTZ", NaN=".NAN") + HALVES[kind]
         asm.emit(f"HMNMX2{given}", asm.target(to), *(in_register(asm, one) for one in reads), which)
     else:
-        raise NotLowered(instruction.name)
+        raise Unsupported

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 from memsim.isa.expanded import EXPANDED
 from memsim.isa.op import Immediate, Operand, Predicate, Register
+from memsim.isa.registry import require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler, high, negated
 from memsim.ptx.lowering.lowered_opcodes import lowers
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
 ONES = Immediate(-1)
@@ -23,8 +24,7 @@ ONES = Immediate(-1)
 def integer_kind(instruction: PtxInstruction, *allowed: str) -> str:
     """The type; raises for modifiers other than the type and those allowed."""
     *given, kind = instruction.modifiers or ("",)
-    if kind[:1] not in "bus" or kind[1:] not in ("16", "32", "64") or set(given) - set(allowed):
-        raise NotLowered(instruction.name)
+    require(kind[:1] in "bus" and kind[1:] in ("16", "32", "64") and not set(given) - set(allowed))
     return kind
 
 
@@ -145,8 +145,7 @@ def lower_multiply(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction, "lo", "hi", "wide", "cc")
     to, a, b, *c = instruction.operands
     adds = instruction.opcode != "mul"
-    if len(c) != adds or names[0] not in ("lo", "hi", "wide"):
-        raise NotLowered(instruction.name)
+    require(len(c) == adds and names[0] in ("lo", "hi", "wide"))
     if instruction.opcode == "madc" or "cc" in names:
         product = asm.temporary(bits_of(kind) // 32)
         half(asm, product, a, b, kind, names[0])
@@ -189,8 +188,7 @@ def wide(
 @lowers("mul24", "mad24")
 def lower_multiply_24(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction, "lo")
-    if bits_of(kind) != 32 or "lo" not in instruction.modifiers:
-        raise NotLowered(instruction.name)
+    require(bits_of(kind) == 32 and "lo" in instruction.modifiers)
     to, a, b, *c = instruction.operands
     low = [asm.temporary(), asm.temporary()]
     for part, operand in zip(low, (a, b)):
@@ -216,15 +214,13 @@ def lower_min_max(asm: Assembler, instruction: PtxInstruction) -> None:
         sign = "" if kind == "s32" else ".U32"
         asm.emit(f"VIMNMX{sign}{relu}", asm.target(to), asm.word(a), asm.word(b), which)
         return
-    if relu:
-        raise NotLowered(instruction.name)
+    require(not relu)
     expanded(asm, "IMIN" if smaller else "IMAX", asm.target(to), (a, b), kind)
 
 
 def packed(asm: Assembler, instruction: PtxInstruction, name: str, *more: Operand) -> None:
     """Two 16-bit numbers in a word."""
-    if set(instruction.modifiers[:-1]) - {"relu"}:
-        raise NotLowered(instruction.name)
+    require(set(instruction.modifiers[:-1]) <= {"relu"})
     to, a, b = instruction.operands
     asm.emit(name, asm.target(to), asm.register(a), asm.register(b), *more)
 
@@ -260,8 +256,7 @@ def lower_distance(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_dot_product(asm: Assembler, instruction: PtxInstruction) -> None:
     *which, left, right = instruction.modifiers
     four = instruction.opcode == "dp4a"
-    if {left, right} - {"s32", "u32"} or tuple(which) not in ([()] if four else [("lo",), ("hi",)]):
-        raise NotLowered(instruction.name)
+    require({left, right} <= {"s32", "u32"} and tuple(which) in ([()] if four else [("lo",), ("hi",)]))
     name = "IDP.4A" if four else f"IDP.2A.{which[0].upper()}"
     name += f".{left[0].upper()}{8 if four else 16}.{right[0].upper()}8"
     to, *sources = instruction.operands

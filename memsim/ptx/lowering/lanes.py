@@ -7,11 +7,11 @@ already.
 from __future__ import annotations
 
 from memsim.isa.op import Immediate, Label, Operand
+from memsim.isa.registry import Unsupported, checked, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import address
-from memsim.ptx.lowering.slots import NotLowered
 from memsim.ptx.program import PtxInstruction
 
 
@@ -34,21 +34,18 @@ def gather(asm: Assembler, mask: ptx.Operand, name: str = "WARPSYNC.COLLECTIVE")
 
 def check_sync(instruction: PtxInstruction) -> None:
     """Does it have a mask? Forms without one were removed with sm_70."""
-    if "sync" not in instruction.modifiers:
-        raise NotLowered(instruction.name)
+    require("sync" in instruction.modifiers)
 
 
 @lowers("shfl")
 def lower_shuffle(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
-    mode = {"up": "UP", "down": "DOWN", "bfly": "BFLY", "idx": "IDX"}.get(instruction.modifiers[1])
+    mode = {"up": "UP", "down": "DOWN", "bfly": "BFLY", "idx": "IDX"}[instruction.modifiers[1]]
     to, a, b, c, mask = instruction.operands
-    if mode is None or instruction.modifiers[-1] != "b32":
-        raise NotLowered(instruction.name)
+    require(instruction.modifiers[-1] == "b32")
     gather(asm, mask)
     value, answer = (to.first, to.second) if isinstance(to, ptx.PtxPair) else (to, None)
     holds = PT if answer is None else asm.target_predicate(answer)
-    assert not isinstance(value, ptx.Vector)
     asm.emit(f"SHFL.{mode}", holds, asm.target(value), asm.register(a), asm.word(b), asm.word(c))
 
 
@@ -64,7 +61,7 @@ def lower_vote(asm: Assembler, instruction: PtxInstruction) -> None:
         name = {"all": "ALL", "any": "ANY", "uni": "EQ"}[mode]
         asm.emit(f"VOTE.{name}", asm.target_predicate(to), asm.predicate(asked))
     else:
-        raise NotLowered(instruction.name)
+        raise Unsupported
 
 
 @lowers("activemask")
@@ -81,7 +78,6 @@ def lower_match(asm: Assembler, instruction: PtxInstruction) -> None:
     source = asm.pair(a) if kind == "b64" else asm.word(a)
     name = f"MATCH.{mode.upper()}{'.U64' if kind == 'b64' else ''}"
     if isinstance(to, ptx.PtxPair):
-        assert not isinstance(to.first, ptx.Vector)
         asm.emit(name, asm.target_predicate(to.second), asm.target(to.first), source)
     else:
         asm.emit(name, asm.target(to), source)
@@ -91,9 +87,8 @@ def lower_match(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_reduce(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     _, operation, kind = instruction.modifiers
-    name = {"add": "SUM", "min": "MIN", "max": "MAX", "and": "AND", "or": "OR", "xor": "XOR"}.get(operation)
-    if name is None or kind not in ("b32", "u32", "s32"):
-        raise NotLowered(instruction.name)
+    name = {"add": "SUM", "min": "MIN", "max": "MAX", "and": "AND", "or": "OR", "xor": "XOR"}[operation]
+    require(kind in ("b32", "u32", "s32"))
     to, a, mask = instruction.operands
     gather(asm, mask)
     asm.emit(f"REDUX.{name}{'.S32' if kind == 's32' else ''}", asm.target(to), asm.word(a))
@@ -103,10 +98,9 @@ def lower_reduce(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_elect(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     to, mask = instruction.operands
-    if not isinstance(to, ptx.PtxPair) or isinstance(to.first, ptx.Vector):
-        raise NotLowered(instruction.name)
+    both = checked(to, ptx.PtxPair)
     gather(asm, mask)
-    asm.emit("ELECT", asm.target_predicate(to.second), asm.target(to.first), PT)
+    asm.emit("ELECT", asm.target_predicate(both.second), asm.target(both.first), PT)
 
 
 # --- control --------------------------------------------------------------------------------
@@ -114,17 +108,15 @@ def lower_elect(asm: Assembler, instruction: PtxInstruction) -> None:
 
 @lowers("bra")
 def lower_branch(asm: Assembler, instruction: PtxInstruction) -> None:
-    target = instruction.operands[-1]
-    assert isinstance(target, ptx.PtxSymbol)
-    asm.emit("BRA", Label(target.name, None), label=target.name)
+    target = checked(instruction.operands[-1], ptx.PtxSymbol).name
+    asm.emit("BRA", Label(target, None), label=target)
 
 
 @lowers("brx")
 def lower_indexed_branch(asm: Assembler, instruction: PtxInstruction) -> None:
     """A comparison and a branch for each target; an index out of range traps."""
     index, table = instruction.operands
-    assert isinstance(table, ptx.PtxSymbol)
-    guard, labels = asm.guard, asm.function.tables[table.name]
+    guard, labels = asm.guard, asm.function.tables[checked(table, ptx.PtxSymbol).name]
     join = PT if guard is None else guard
     for number, label in enumerate(labels):
         here = asm.temporary_predicate()
@@ -152,10 +144,8 @@ def lower_trap(asm: Assembler, instruction: PtxInstruction) -> None:
 @lowers("call")
 def lower_call(asm: Assembler, instruction: PtxInstruction) -> None:
     """A failed CUDA C++ assertion ends the launch, as on a GPU; no other call is executed."""
-    target = instruction.operands[0]
-    assert isinstance(target, ptx.CallTarget)
-    if not isinstance(target.target, ptx.PtxSymbol) or target.target.name != "__assertfail":
-        raise NotLowered(instruction.name)
+    target = checked(instruction.operands[0], ptx.CallTarget)
+    require(checked(target.target, ptx.PtxSymbol).name == "__assertfail")
     asm.emit("BPT.TRAP")
 
 
@@ -186,7 +176,7 @@ def lower_barrier(asm: Assembler, instruction: PtxInstruction) -> None:
         else:
             asm.emit("B2R.RESULT", RZ, asm.target_predicate(to))
     else:
-        raise NotLowered(instruction.name)
+        raise Unsupported
 
 
 @lowers("mbarrier")
@@ -194,10 +184,8 @@ def lower_object(asm: Assembler, instruction: PtxInstruction) -> None:
     """An mbarrier: waits succeed, and nothing else of its state is known."""
     waits = instruction.modifiers[0] in ("try_wait", "test_wait")
     first = instruction.operands[0]
-    place = next((one for one in instruction.operands if isinstance(one, ptx.PtxAddress)), None)
-    if place is None:
-        raise NotLowered(instruction.name)
-    at = address(asm, place, "shared")
+    places = [one for one in instruction.operands if isinstance(one, ptx.PtxAddress)]
+    at = address(asm, places[0], "shared")
     if waits:
         asm.emit("SYNCS.PHASECHK", asm.target_predicate(first), at)
     elif isinstance(first, ptx.PtxRegister):

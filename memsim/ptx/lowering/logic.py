@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from memsim.isa.op import Immediate, Predicate
+from memsim.isa.registry import require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler
 from memsim.ptx.lowering.integers import halves, integer_kind, targets
 from memsim.ptx.lowering.lowered_opcodes import lowers
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
 _AND, _OR, _XOR, _NOT = 0xC0, 0xFC, 0x3C, 0x0F
@@ -38,8 +39,7 @@ def logic(asm: Assembler, to: Predicate, a: Predicate, b: Predicate, table: int)
 @lowers("cnot")
 def lower_logical_not(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = integer_kind(instruction)
-    if bits_of(kind) != 32:
-        raise NotLowered(instruction.name)
+    require(bits_of(kind) == 32)
     to, a = instruction.operands
     zero = asm.temporary_predicate()
     asm.emit("ISETP.EQ.AND", zero, PT, asm.word(a), RZ, PT)
@@ -49,16 +49,14 @@ def lower_logical_not(asm: Assembler, instruction: PtxInstruction) -> None:
 @lowers("lop3")
 def lower_table(asm: Assembler, instruction: PtxInstruction) -> None:
     to, a, b, c, table = instruction.operands
-    if instruction.modifiers != ("b32",) or not isinstance(table, ptx.PtxImmediate):
-        raise NotLowered(instruction.name)
+    require(instruction.modifiers == ("b32",) and isinstance(table, ptx.PtxImmediate))
     asm.emit("LOP3.LUT", asm.target(to), *(asm.word(one) for one in (a, b, c, table)))
 
 
 @lowers("shf")
 def lower_funnel(asm: Assembler, instruction: PtxInstruction) -> None:
     way, how, kind = instruction.modifiers
-    if kind != "b32" or how not in ("wrap", "clamp") or way not in ("l", "r"):
-        raise NotLowered(instruction.name)
+    require(kind == "b32" and how in ("wrap", "clamp") and way in ("l", "r"))
     to, low, upper, by = instruction.operands
     wraps = ".W" if how == "wrap" else ""
     name = f"SHF.L{wraps}.U32.HI" if way == "l" else f"SHF.R{wraps}.U32"

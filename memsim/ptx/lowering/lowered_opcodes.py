@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from memsim.isa.registry import Unsupported
 from memsim.ptx.lowering.assembler import Assembler
-from memsim.ptx.lowering.slots import NotLowered
 from memsim.ptx.program import PtxInstruction
 
-#: Raised for an instruction that is not lowered, or whose operands no assembler would accept.
-REFUSED = (NotLowered, ValueError, IndexError, KeyError, AttributeError, TypeError, AssertionError)
+#: Raised for an instruction that is not lowered: by `require`, by a table without it, or because its operands
+#: are none that an assembler would accept.
+REFUSED = (Unsupported, ValueError, IndexError, KeyError, AttributeError, TypeError, AssertionError)
 
 Lower = Callable[[Assembler, PtxInstruction], None]
 #: (PTX opcode, whether its type is a float) -> the function that emits its machine instructions.
@@ -38,10 +39,10 @@ def lower_one(asm: Assembler, instruction: PtxInstruction) -> None:
     """Emit the machine instructions of one PTX instruction.
 
     Raises:
-        NotLowered, or another of `REFUSED`: none are known.
+        Unsupported, or another of `REFUSED`: none are known.
     """
     kind = instruction.modifiers[-1] if instruction.modifiers else ""
     lower = LOWER.get((instruction.opcode, is_float(kind))) or LOWER.get((instruction.opcode, False))
     if lower is None:
-        raise NotLowered(instruction.name)
+        raise Unsupported
     lower(asm, instruction)

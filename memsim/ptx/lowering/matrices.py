@@ -7,21 +7,19 @@ other than `tex1Dfetch<float4>` are not lowered.
 from __future__ import annotations
 
 from memsim.isa.op import Immediate, Register, Special
+from memsim.isa.registry import checked, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import RZ, Assembler
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import address, gathered, items_of, space_of, spread
-from memsim.ptx.lowering.slots import NotLowered
 from memsim.ptx.program import PtxInstruction
 
 
 @lowers("ldmatrix", "stmatrix")
 def lower_matrix_access(asm: Assembler, instruction: PtxInstruction) -> None:
     names = instruction.modifiers
-    counts = {"x1": "", "x2": ".2", "x4": ".4"}
-    count = next((counts[name] for name in names if name in counts), None)
-    if count is None or names[-1] != "b16" or "m8n8" not in names or space_of(instruction) != "shared":
-        raise NotLowered(instruction.name)
+    (count,) = (number for name, number in {"x1": "", "x2": ".2", "x4": ".4"}.items() if name in names)
+    require(names[-1] == "b16" and "m8n8" in names and space_of(instruction) == "shared")
     loads = instruction.opcode == "ldmatrix"
     register, where = instruction.operands if loads else reversed(instruction.operands)
     items = items_of(register)
@@ -40,12 +38,10 @@ def lower_matrix_access(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_product(asm: Assembler, instruction: PtxInstruction) -> None:
     """`mma.sync` of 16-bit floats and TF32."""
     names = [name for name in instruction.modifiers if name not in ("sync", "aligned", "row", "col")]
-    shape = {"m16n8k16": "16816", "m16n8k8": "1688", "m16n8k4": "1684"}.get(names[0])
-    if shape is None or len(names) != 5 or "row" not in instruction.modifiers:
-        raise NotLowered(instruction.name)
+    shape = {"m16n8k16": "16816", "m16n8k8": "1688", "m16n8k4": "1684"}[names[0]]
+    require(len(names) == 5 and "row" in instruction.modifiers)
     _, result, a, b, added = names
-    if result != added or a != b or result not in ("f32", "f16") or a not in ("f16", "bf16", "tf32"):
-        raise NotLowered(instruction.name)
+    require(result == added and a == b and result in ("f32", "f16") and a in ("f16", "bf16", "tf32"))
     to, *sources = instruction.operands
     rows = [gathered(asm, items_of(one), "b32", 32) for one in sources]
     target = asm.consecutive(items_of(to), 1)
@@ -59,11 +55,10 @@ def lower_product(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_fetch(asm: Assembler, instruction: PtxInstruction) -> None:
     """`tex1Dfetch<float4>`."""
     to, where = instruction.operands
-    known = instruction.modifiers == ("1d", "v4", "f32", "s32") and isinstance(where, ptx.TextureAddress)
-    if not known or not isinstance(where, ptx.TextureAddress) or len(where.handles) != 1:
-        raise NotLowered(instruction.name)
-    index = items_of(where.coordinates)[0]
-    handle = asm.pair(where.handles[0])
+    texture = checked(where, ptx.TextureAddress)
+    require(instruction.modifiers == ("1d", "v4", "f32", "s32") and len(texture.handles) == 1)
+    index = items_of(texture.coordinates)[0]
+    handle = asm.pair(texture.handles[0])
     upper, lower = asm.temporary(2), asm.temporary(2)
     asm.emit("TLD.LZ", upper, lower, asm.register(index), handle, Immediate(0), Special("1D"))
     assert upper.slot is not None and lower.slot is not None

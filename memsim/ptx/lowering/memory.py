@@ -7,12 +7,13 @@ machine code; `.param` variables of calls become registers. Distributed shared m
 from __future__ import annotations
 
 from memsim.isa.op import Address, Constant, Immediate, Register
+from memsim.isa.registry import Unsupported, checked, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import CONSTANTS, PARAMETERS, RZ, Assembler, following, high
 from memsim.ptx.lowering.conversions import fill_pair
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.moves import pack_word, part
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
 SPACES = {"global": "G", "shared": "S", "local": "L", "generic": ""}
@@ -29,8 +30,7 @@ def space_of(instruction: PtxInstruction) -> str:
     for name in instruction.modifiers:
         space, _, scope = name.partition("::")
         if space in ("global", "shared", "local", "const", "param"):
-            if scope == "cluster":
-                raise NotLowered(instruction.name)
+            require(scope != "cluster")
             return space
     return "generic"
 
@@ -39,27 +39,24 @@ def check_hints(instruction: PtxInstruction, *known: str) -> None:
     """Raise if a modifier other than `known` may change address or data."""
     for name in instruction.modifiers[:-1]:
         space = name.split("::")[0]
-        if name not in HINTS and name not in known and space not in ("L1", "L2", *SPACES, "const", "param"):
-            raise NotLowered(instruction.name)
+        require(name in HINTS or name in known or space in ("L1", "L2", *SPACES, "const", "param"))
 
 
 def address(asm: Assembler, operand: ptx.Operand, space: str) -> Address:
     """`[base + offset]`; global and generic addresses have 64 bits."""
-    if not isinstance(operand, ptx.PtxAddress):
-        raise NotLowered(asm.source.name)
-    base, offset = operand.base, operand.offset
+    at = checked(operand, ptx.PtxAddress)
+    base, offset = at.base, at.offset
     wide = space in ("global", "generic")
     if isinstance(base, ptx.PtxImmediate):
         return Address(None, None, int(base.value) + offset)
     if isinstance(base, ptx.PtxSymbol):
-        found, at = asm.place(base.name)
+        found, start = asm.place(base.name)
         if wide:
             pair = asm.temporary(2)
-            if found != "global":
-                raise NotLowered(asm.source.name)
+            require(found == "global")
             asm.load_address(pair, ptx.PtxSymbol(base.name))
             return Address(pair, None, base.offset + offset, pair=True)
-        return Address(None, None, at + base.offset + offset)
+        return Address(None, None, start + base.offset + offset)
     if wide and asm.words(base.name) == 1:
         pair = asm.temporary(2)
         asm.move_pair(pair, base)
@@ -78,8 +75,7 @@ def elements(instruction: PtxInstruction, operand: ptx.Operand) -> tuple[list[pt
     count = next((_VECTORS[name] for name in instruction.modifiers if name in _VECTORS), 1)
     kind = instruction.modifiers[-1]
     bits = bits_of(kind)
-    if len(items) != count or count * bits > 128:
-        raise NotLowered(instruction.name)
+    require(len(items) == count and count * bits <= 128)
     return items, kind, bits
 
 
@@ -100,9 +96,7 @@ def lower_load(asm: Assembler, instruction: PtxInstruction) -> None:
     items, kind, bits = elements(instruction, to)
     space = space_of(instruction)
     if space in ("param", "const"):
-        if not isinstance(where, ptx.PtxAddress):
-            raise NotLowered(instruction.name)
-        load_constants(asm, where, space, items, kind, bits)
+        load_constants(asm, checked(where, ptx.PtxAddress), space, items, kind, bits)
         return
     name = f"LD{SPACES[space]}{'' if space in ('shared', 'local') else '.E'}"
     total, at = bits * len(items), address(asm, where, space)
@@ -191,18 +185,17 @@ def lower_store(asm: Assembler, instruction: PtxInstruction) -> None:
     items, kind, bits = elements(instruction, what)
     space = space_of(instruction)
     if space == "param":
-        base = where.base if isinstance(where, ptx.PtxAddress) else None
-        if not isinstance(base, ptx.PtxSymbol) or asm.place(base.name)[0] != "call":
-            raise NotLowered(instruction.name)
-        assert isinstance(where, ptx.PtxAddress)
-        call_value(asm, True, asm.place(base.name)[1] + base.offset + where.offset, items, kind, bits)
+        to = checked(where, ptx.PtxAddress)
+        base = checked(to.base, ptx.PtxSymbol)
+        found, at = asm.place(base.name)
+        require(found == "call")
+        call_value(asm, True, at + base.offset + to.offset, items, kind, bits)
         return
-    if space == "const":
-        raise NotLowered(instruction.name)
-    at = address(asm, where, space)
+    require(space != "const")
+    target = address(asm, where, space)
     data = gathered(asm, items, kind, bits)
     name = f"ST{SPACES[space]}{'' if space in ('shared', 'local') else '.E'}"
-    asm.emit(name + size_of("u", bits * len(items)), at, data)
+    asm.emit(name + size_of("u", bits * len(items)), target, data)
 
 
 def gathered(asm: Assembler, items: list[ptx.Operand], kind: str, bits: int) -> Register:
@@ -221,7 +214,7 @@ def gathered(asm: Assembler, items: list[ptx.Operand], kind: str, bits: int) -> 
         for i, item in enumerate(items):
             asm.emit("MOV", following(row, i), asm.word(item, kind))
     elif bits > 32:
-        raise NotLowered(asm.source.name)
+        raise Unsupported
     elif bits * len(items) == 16:  # two bytes
         asm.emit("PRMT", row, asm.word(items[0]), Immediate(0x0040), asm.word(items[1]))
     else:

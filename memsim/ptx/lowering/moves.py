@@ -6,11 +6,12 @@ A generic address of shared, local or constant memory lies in that space's windo
 from __future__ import annotations
 
 from memsim.isa.op import Address, Immediate, Register
+from memsim.isa.registry import checked, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import PT, RZ, Assembler, following, high
 from memsim.ptx.lowering.logic import logic
 from memsim.ptx.lowering.lowered_opcodes import lowers
-from memsim.ptx.lowering.slots import NotLowered, bits_of
+from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 
@@ -20,8 +21,7 @@ _WINDOWS = {"global": 0, "shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "const"
 @lowers("mov")
 def lower_move(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
-    if len(instruction.modifiers) != 1:
-        raise NotLowered(instruction.name)
+    require(len(instruction.modifiers) == 1)
     to, a = instruction.operands
     if kind == "pred":
         logic(asm, asm.target_predicate(to), asm.predicate(a), PT, 0xF0)
@@ -41,8 +41,7 @@ def lower_move(asm: Assembler, instruction: PtxInstruction) -> None:
 def element_bits(asm: Assembler, vector: ptx.Vector, bits: int) -> int:
     """Bits of each element."""
     size = bits // len(vector.items)
-    if bits not in (32, 64, 128) or size not in (8, 16, 32, 64):
-        raise NotLowered(asm.source.name)
+    require(bits in (32, 64, 128) and size in (8, 16, 32, 64))
     return size
 
 
@@ -99,9 +98,8 @@ def pack_word(asm: Assembler, word: Register, items: list[ptx.Operand]) -> None:
 def lower_generic(asm: Assembler, instruction: PtxInstruction) -> None:
     """A generic address of shared, local or constant memory lies in that space's window."""
     *back, space, kind = instruction.modifiers
-    window = _WINDOWS.get(space.split("::")[0])
-    if window is None or back not in ([], ["to"]) or kind != "u64":
-        raise NotLowered(instruction.name)
+    window = _WINDOWS[space.split("::")[0]]
+    require(back in ([], ["to"]) and kind == "u64")
     to, a = instruction.operands
     if window == 0:
         asm.move_pair(asm.target(to), a)
@@ -114,8 +112,6 @@ def lower_generic(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_space_query(asm: Assembler, instruction: PtxInstruction) -> None:
     space = instruction.modifiers[0].split("::")[0]
     to, a = instruction.operands
-    letter = {"global": "G", "shared": "S", "local": "L"}.get(space)
-    pair = asm.pair(a)
-    if letter is None or not isinstance(pair, Register):
-        raise NotLowered(instruction.name)
+    letter = {"global": "G", "shared": "S", "local": "L"}[space]
+    pair = checked(asm.pair(a), Register)
     asm.emit(f"QSPC.E.{letter}", asm.target_predicate(to), RZ, Address(pair, None, 0, pair=True))

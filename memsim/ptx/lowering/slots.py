@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memsim.isa.op import SLOTS, Barrier, Predicate, Register
+from memsim.isa.registry import require
 from memsim.ptx import program as ptx
 from memsim.ptx.program import Function
 from memsim.ptx.used_registers import uses
@@ -17,17 +18,12 @@ from memsim.ptx.used_registers import uses
 FIRST_SLOT = SLOTS + 2
 
 
-class NotLowered(Exception):
-    """No machine instruction is known for this form of a PTX instruction."""
-
-
 def bits_of(kind: str) -> int:
     """Bits of a PTX type: 32 for `f32` and `f16x2`."""
     if kind.endswith("x2"):
         return 32
     digits = kind.lstrip("bsufe")
-    if not digits.isdigit():
-        raise NotLowered(kind)
+    require(digits.isdigit())
     return int(digits)
 
 

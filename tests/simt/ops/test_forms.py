@@ -92,7 +92,7 @@ def assembled(instruction: PtxInstruction) -> Assembler:
     """The machine instructions of one PTX instruction.
 
     Raises:
-        Malformed or NotLowered: there are none.
+        Unsupported, or another of `REFUSED`: there are none.
     """
     assembler = Assembler(MODULE.functions["k"], {})
     assembler.begin(instruction)
