@@ -24,7 +24,6 @@ from memsim.launch import (
     TensorMaps,
     Texture1D,
     dtype_of,
-    owner,
 )
 
 OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture1D, str, bytes, bytearray)
@@ -158,6 +157,15 @@ def _by_dlpack(value: Any) -> np.ndarray:
 
 
 # --- memory
+
+
+def owner(array: np.ndarray) -> np.ndarray:
+    """The array that a view is a part of; the array itself if it is not a view."""
+    found, base = array, array.base
+    while base is not None:
+        found = base if isinstance(base, np.ndarray) else found
+        base = getattr(base, "base", None)  # as_strided inserts an object between a view and its array
+    return found
 
 
 def allocation(array: np.ndarray) -> tuple[np.ndarray, int]:

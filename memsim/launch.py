@@ -225,15 +225,6 @@ def c_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     return tuple(reversed(steps))
 
 
-def owner(array: np.ndarray) -> np.ndarray:
-    """The array that a view is a part of; the array itself if it is not a view."""
-    found, base = array, array.base
-    while base is not None:
-        found = base if isinstance(base, np.ndarray) else found
-        base = getattr(base, "base", None)  # as_strided inserts an object between a view and its array
-    return found
-
-
 class StructFields(tuple[Any, ...]):
     """The parts of a struct with their names: an array is `p.x` in reports, or `p` if its name is empty."""
 
@@ -245,31 +236,35 @@ class StructFields(tuple[Any, ...]):
         return made
 
 
-@dataclass(frozen=True)
-class Pointers:
-    """A table of pointers in global memory to `arrays`; None is a null pointer."""
+class ArrayTable:
+    """A table in global memory whose entries refer to `arrays`; None is a null pointer."""
 
     arrays: Sequence[np.ndarray | ArrayArg | None]
+    #: numpy's name for the type of an entry.
+    dtype: ClassVar[str]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of entries."""
+        return (len(self.arrays),)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the table, in bytes."""
+        return np.dtype(self.dtype).itemsize * len(self.arrays)
+
+
+@dataclass(frozen=True)
+class Pointers(ArrayTable):
+    """A table of pointers to `arrays`."""
+
+    arrays: Sequence[np.ndarray | ArrayArg | None]
+    dtype: ClassVar[str] = "uint64"
 
     def __post_init__(self) -> None:
         for array in self.arrays:
             if array is not None and not isinstance(array, (np.ndarray, ArrayArg)):
                 raise MemsimError(f"a pointer in a table points to an array, not to {array!r}")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of pointers."""
-        return (len(self.arrays),)
-
-    @property
-    def dtype(self) -> str:
-        """The element type of the table."""
-        return "uint64"
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the table, in bytes."""
-        return 8 * len(self.arrays)
 
 
 @dataclass(frozen=True)
@@ -299,14 +294,15 @@ class TensorMap:
 
 
 @dataclass(frozen=True)
-class TensorMaps:
-    """A table of tensor maps in global memory, for a parameter `const CUtensorMap *`.
+class TensorMaps(ArrayTable):
+    """A table of tensor maps, for a parameter `const CUtensorMap *`.
 
     Raises:
         MemsimError: an element is not a `TensorMap`.
     """
 
     maps: Sequence[TensorMap]
+    dtype: ClassVar[str] = f"V{TensorMap.nbytes}"
 
     def __post_init__(self) -> None:
         for one in self.maps:
@@ -314,28 +310,9 @@ class TensorMaps:
                 raise MemsimError(f"a table of tensor maps holds tensor maps, not {shown(one)}")
 
     @property
-    def arrays(self) -> tuple[np.ndarray | ArrayArg, ...]:
+    def arrays(self) -> tuple[np.ndarray | ArrayArg, ...]:  # type: ignore[override]
         """Their arrays."""
         return tuple(one.array for one in self.maps)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of maps."""
-        return (len(self.maps),)
-
-    @property
-    def dtype(self) -> str:
-        """The element type of the table, of 128 bytes."""
-        return "V128"
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the table, in bytes."""
-        return TensorMap.nbytes * len(self.maps)
-
-
-#: Arguments in global memory that refer to other arrays, `arrays`.
-TABLES = (Pointers, TensorMaps)
 
 
 def _dtype_name(dtype: object) -> str:

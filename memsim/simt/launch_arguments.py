@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.launch import TABLES, ArrayArg, StructFields, TensorMap, Texture1D, shown
+from memsim.launch import ArrayArg, ArrayTable, StructFields, TensorMap, Texture1D, shown
 from memsim.ptx.demangle import demangle
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ VALUES = "biufcV"  # kinds of numpy scalars that can be passed as bytes
 
 def is_array(argument: Any) -> bool:
     """Is the argument memory to which the kernel gets a pointer?"""
-    return isinstance(argument, (np.ndarray, ArrayArg, *TABLES)) and getattr(argument, "shape", ()) != ()
+    return isinstance(argument, (np.ndarray, ArrayArg, ArrayTable)) and getattr(argument, "shape", ()) != ()
 
 
 def is_parts(argument: Any) -> bool:
@@ -83,14 +83,14 @@ def _part_name(name: str, parts: Sequence[Any], place: int) -> str:
 
 def _with_pointees(name: str, array: Any) -> Iterator[tuple[str, Any]]:
     yield name, array
-    if isinstance(array, TABLES):
+    if isinstance(array, ArrayTable):
         yield from ((f"{name}[{i}]", one) for i, one in enumerate(array.arrays) if one is not None)
 
 
 def next_address(array: Any, addresses: Iterator[int]) -> int:
     """An array's address, from the `addresses` of all that `arrays_of` lists; skips those after a table."""
     address = next(addresses)
-    for one in array.arrays if isinstance(array, TABLES) else ():
+    for one in array.arrays if isinstance(array, ArrayTable) else ():
         if one is not None:
             next(addresses)
     return address

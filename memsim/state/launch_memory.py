@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.launch import GLOBAL_ALIGN, TABLES, ArrayArg, Pointers, Texture1D, owner
+from memsim.arrays import owner
+from memsim.launch import GLOBAL_ALIGN, ArrayArg, ArrayTable, Pointers, Texture1D
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
@@ -169,7 +170,7 @@ class Memory:
             self._global = SpaceBytes(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
             self._global.poison = self._spoiled.pop("global", None)
             for address, array in self._arguments:
-                if not isinstance(array, TABLES):
+                if not isinstance(array, ArrayTable):
                     made = array.make() if isinstance(array, ArrayArg) else array
                     self._copy_in(address, owner(made), made)
             for address, content in self.contents:

@@ -19,7 +19,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
-from memsim.launch import TABLES, Texture1D
+from memsim.launch import ArrayTable, Texture1D
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.targets.parameters import arrays_of, parameter_bytes
 from memsim.validate.device import load_cupy
@@ -92,7 +92,7 @@ def launch(
     memory = DeviceMemory(cupy)
     given = list(arrays_of([*args], [*args.values()]))
     addresses = [memory.address(value) for _, value in given]
-    arrays = {name: memory.place(value)[0] for name, value in given if not isinstance(value, TABLES)}
+    arrays = {name: memory.place(value)[0] for name, value in given if not isinstance(value, ArrayTable)}
     textured = {name: cupy.asarray(made(value.array)) for name, value in args.items() if _is_texture(value)}
     textures = [texture_over(cupy, array) for array in textured.values()]
     for name in spec.family.outputs if spec else ():
