@@ -8,29 +8,30 @@ busy all the time. Latencies, arbitration between warps, and repeated DRAM trans
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from memsim.arch import ASSUMED, SM_90, Arch
 from memsim.launch import Launch
+from memsim.least_work import (
+    NO_SECTORS,
+    CountedRow,
+    L2Sectors,
+    dram_bytes,
+    executed_forms,
+    least_l2_sectors,
+    least_wavefronts,
+    tag_lookups,
+)
 from memsim.model.occupancy import Needs, Occupancy, next_cliffs, occupancy
-from memsim.model.operations import Operation
 from memsim.model.pipes import EXECUTED, PipeUse, pipe_use
-from memsim.trace.footprint import READS, WRITES, Footprint
+from memsim.trace.footprint import Footprint
 from memsim.trace.trace import Trace
 
-#: 32-byte sectors per wavefront of the L1 data stage.
-SECTORS_OF_A_WAVEFRONT = 4
 #: Maximum number of lines whose tags the L1 cache looks up per cycle; one of the same set.
 TAGS_A_CYCLE = 4
-#: Global operations that read and write in the L2 cache.
-READ_AND_WRITE = READS & WRITES
-#: Global operations that use this stage; copies to shared memory do not.
-THROUGH_THE_DATA_STAGE = ("load", "store")
-
 _PIPES = {
     "issue": ("instruction issue", EXECUTED),
     "alu": ("ALU pipe", "sm__inst_executed_pipe_alu.sum"),
@@ -56,39 +57,6 @@ UNITS = (*_PIPES, *_STAGES)
 WORTH_A_WORD = 0.25
 
 
-class CountedRow(Protocol):
-    """Counts of a row of an analysis, as far as known."""
-
-    @property
-    def op(self) -> str: ...
-    @property
-    def space(self) -> str: ...
-    @property
-    def operation(self) -> Operation: ...
-    @property
-    def requests(self) -> int | None: ...
-    @property
-    def wavefronts(self) -> int | None: ...
-    @property
-    def wavefronts_of_conflicts(self) -> int: ...
-    @property
-    def ideal_sectors(self) -> int | None: ...
-    @property
-    def lines(self) -> int | None: ...
-    @property
-    def unresolved(self) -> str | None: ...
-
-
-class L2Sectors(NamedTuple):
-    """Sectors between multiprocessors and the L2 cache."""
-
-    read: int
-    written: int
-
-
-NO_SECTORS = L2Sectors(0, 0)
-
-
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One kind of unit. count: of ncu's `metric`; None if unknown.
@@ -107,11 +75,10 @@ class Unit:
 class Waves:
     """How the blocks of a launch are distributed over multiprocessors.
 
-    resident: blocks per multiprocessor. most: blocks of the multiprocessor with most of them. waves: how
-    often all of them are filled, including a partial last wave.
+    most: blocks of the multiprocessor with most of them. waves: how often all of them are filled, including a
+    partial last wave.
     """
 
-    resident: int
     most: int
     waves: float
 
@@ -277,28 +244,6 @@ def units_of(
     return tuple(sorted((unit for unit in units if unit.cycles), key=lambda unit: -unit.cycles))
 
 
-def least_wavefronts(trace: Trace, rows: Sequence[CountedRow]) -> int:
-    """The fewest wavefronts of the L1 data stage.
-
-    Those of shared memory, one for each shuffle (loop `shfl`), and for loads and stores one per request, or
-    as many as its distinct bytes fill.
-    """
-    shared = sum(row.wavefronts or 0 for row in rows)
-    forms = executed_forms(trace)
-    shuffles = sum(times for form, times in forms.items() if form.split(".")[0] == "SHFL")
-    moved = sum(
-        max(row.requests or 0, ceil((row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT))
-        for row in rows
-        if row.space == "global" and row.op in THROUGH_THE_DATA_STAGE
-    )
-    return shared + shuffles + moved
-
-
-def tag_lookups(rows: Sequence[CountedRow]) -> int:
-    """Look-ups of the L1 tag stage, one per 128-byte line."""
-    return sum(row.lines or 0 for row in rows if row.op in THROUGH_THE_DATA_STAGE and row.space == "global")
-
-
 def _l2_cycles(sectors: L2Sectors, multiprocessors: int, chip: Arch) -> float:
     """Cycles in which that many multiprocessors can transfer sectors; 0 if the rates are unknown."""
     rates = chip.memory
@@ -308,41 +253,6 @@ def _l2_cycles(sectors: L2Sectors, multiprocessors: int, chip: Arch) -> float:
         sectors.read / min(rates.l2_read, rates.l2_read_of_one * multiprocessors),
         sectors.written / min(rates.l2_written, rates.l2_written_of_one * multiprocessors),
     )
-
-
-def dram_bytes(footprint: Footprint | None, chip: Arch) -> int:
-    """The fewest bytes transferred from and to DRAM: everything read, and what is written and does not fit
-    into the L2 cache.
-
-    The cache is empty before the launch, as under ncu. What a launch writes may stay there; sectors fetched
-    only to be partly written, or repeatedly, are not counted.
-    """
-    if footprint is None:
-        return 0
-    written = max(0, chip.sector_bytes * footprint.written - chip.sheet.l2)
-    return chip.sector_bytes * footprint.read + written
-
-
-def least_l2_sectors(footprint: Footprint | None, rows: Sequence[CountedRow]) -> L2Sectors:
-    """The fewest sectors that the multiprocessors read from and write to the L2 cache.
-
-    Each distinct one once: the L1 cache may hold what is read again, and stores to one sector may be joined.
-    An atomic operation reads in the L2 cache itself; with one, what is read is unknown.
-    """
-    if footprint is None:
-        return NO_SECTORS
-    is_read_there = any(row.op in READ_AND_WRITE for row in rows)
-    return L2Sectors(0 if is_read_there else footprint.read, footprint.written)
-
-
-def executed_forms(trace: Trace) -> Mapping[str, int]:
-    """Opcode with modifiers -> number of warps that executed it; empty if unknown."""
-    found: Counter[str] = Counter()
-    if len(trace.executed):
-        for (_, text, _, _), times in zip(trace.listing, trace.executed.tolist(), strict=True):
-            words = (word for word in text.split() if not word.startswith("@"))
-            found[next(words, "")] += times
-    return found
 
 
 def percent(share: float) -> str:
@@ -392,4 +302,4 @@ def _most_blocks(launch: Launch, chip: Arch) -> int:
 
 
 def _waves(launch: Launch, resident: int, chip: Arch) -> Waves:
-    return Waves(resident, _most_blocks(launch, chip), launch.blocks / (resident * chip.multiprocessors))
+    return Waves(_most_blocks(launch, chip), launch.blocks / (resident * chip.multiprocessors))

@@ -16,11 +16,12 @@ import memsim
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import ARCHS, SM_90, get_arch
-from memsim.bound import DRAM, DRAM_BY_SHEET, L1_DATA, executed_forms, percent
+from memsim.bound import DRAM, DRAM_BY_SHEET, L1_DATA, percent
 from memsim.cli import cli
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
+from memsim.least_work import executed_forms
 from memsim.trace.trace import Trace
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.views.bound import terminal

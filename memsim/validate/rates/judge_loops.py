@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from memsim.arch import SM_90, Arch
-from memsim.bound import L2Sectors, units_of
+from memsim.bound import units_of
 from memsim.launch import Launch
+from memsim.least_work import L2Sectors
 from memsim.model.pipes import pipe_use
 from memsim.validate.rates.rates_recording import STREAM, RateLaunch, RateRecording
 from memsim.validate.rates.run_loops import CLOCK, CYCLES, WAVEFRONTS

@@ -12,7 +12,10 @@ import numpy as np
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import SM_90
-from memsim.bound import (
+from memsim.job import Job
+from memsim.kernels import catalog
+from memsim.launch import ArrayArg, Launch
+from memsim.least_work import (
     L2Sectors,
     dram_bytes,
     executed_forms,
@@ -20,9 +23,6 @@ from memsim.bound import (
     least_wavefronts,
     tag_lookups,
 )
-from memsim.job import Job
-from memsim.kernels import catalog
-from memsim.launch import ArrayArg, Launch
 from memsim.model.pipes import pipe_use
 from memsim.validate.live import NotMeasured, count
 from memsim.validate.profiles import CodeProfile

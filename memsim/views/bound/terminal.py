@@ -7,7 +7,8 @@ from math import ceil
 from typing import Any, TextIO
 
 from memsim.analysis import Analysis
-from memsim.bound import Bound, dram_bytes, percent
+from memsim.bound import Bound, percent
+from memsim.least_work import dram_bytes
 from memsim.views.labels import count, number
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
