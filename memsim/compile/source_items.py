@@ -98,8 +98,9 @@ class ItemReader:
 
     def _of(self, node: Node) -> Item:
         inner = _inner(node)
-        text = self.tree.text(node)
-        item = Item(self.file, node.start_byte, node.end_byte, uses=_words(text))
+        start, end = node.start_byte, self._end(node)
+        text = self.tree.content[start:end].decode("utf-8", "replace")
+        item = Item(self.file, start, end, uses=_words(text))
         named = _CLASS.match(text) or _TYPEDEF.match(text)
         if text.strip() == ";":
             item.always = True
@@ -160,6 +161,14 @@ class ItemReader:
             self._mark(item, text)
             item.names = frozenset(re.findall(r"([A-Za-z_]\w*)\s*\(", text))
         return item
+
+    def _end(self, node: Node) -> int:
+        """Where a node ends: of one that ends in a branch of a cut group, with the other branches."""
+        end = node.end_byte
+        for cut in self.tree.cuts:
+            if cut.start < end < cut.end and not self.tree.masked[end : cut.end].strip():
+                return cut.end
+        return end
 
     def _of_macro(self, name: str, start: int, end: int) -> Item:
         text = self.tree.content[start:end].decode("utf-8", "replace")

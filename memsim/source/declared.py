@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.syntax import one_branch
 from memsim.source.values import constants, split, value_of
 
 
@@ -31,7 +32,7 @@ def parameter_types(text: str, kernel: str, instance: str = "") -> tuple[str, ..
 
 def _parameters(text: str, kernel: str) -> list[str]:
     """The declarations of a kernel's parameters."""
-    code = without_comments(text)
+    code = one_branch(text)
     for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
         name, start = match.group(1), match.end()
         while re.fullmatch(r"__\w+__", name):  # __launch_bounds__(128), __cluster_dims__(2)

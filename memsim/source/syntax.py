@@ -2,18 +2,20 @@
 
 Macro calls on a line of their own without a semicolon (`DEFINE_KERNEL(add, +)`) are not C++ before
 preprocessing; they are hidden from the parser and returned beside the tree. There is no preprocessing: both
-branches of an `#if` are in the tree.
+branches of an `#if` are in the tree, unless it cuts a declaration or a block (`memsim.source.branches`).
+Attributes of kernels that the parser does not know (`__cluster_dims__(2)`) are hidden, too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memsim.errors import MemsimError
+from memsim.source.branches import Cut, cuts
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -48,6 +50,8 @@ _DIRECTIVE = re.compile(rb"[ \t]*#[ \t]*(\w+)")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)\n]*\))?((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _GOES_ON = re.compile(rb"\s*(?:[{;,.<>=+\-*:?\d\"']|/[^/*])")
 _CALL = re.compile(rb"^[ \t]*(?P<name>[A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
+_ATTRIBUTE = re.compile(rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\(")
+_SPECIFIER = b"inline"
 _KEYWORDS = frozenset(b"if for while switch return sizeof catch do else asm static_assert defined".split())
 
 
@@ -62,12 +66,15 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """The bytes of a source, the root of their tree, and the macro calls that were hidden from the parser."""
+    """The bytes of a source, the root of their tree, and what was hidden from the parser: calls of macros,
+    and branches of groups that cut something.
+    """
 
     content: bytes
     masked: bytes
     root: Node
     calls: tuple[Call, ...]
+    cuts: tuple[Cut, ...] = ()
 
     def text(self, node: Node) -> str:
         """The text of a node."""
@@ -79,10 +86,54 @@ def parse(text: str) -> Tree:
     """The tree of a source. Code that cannot be parsed is an `ERROR` node; nothing is raised."""
     content = text.encode("utf-8")
     calls = tuple(_standalone_calls(content))
-    masked = bytearray(content)
-    for call in calls:
-        masked[call.start : call.end] = blank(content[call.start : call.end])
-    return Tree(content, bytes(masked), _parser().parse(bytes(masked)).root_node, calls)
+    masked = _without_attributes(_blanked(content, ((call.start, call.end) for call in calls)))
+    root = _parser().parse(masked).root_node
+    if root.has_error:
+        code = _PIECES.sub(lambda piece: blank(piece[0]), masked)
+        found = tuple(cuts(code, directives(masked)))
+        quiet = _blanked(masked, (place for cut in found for place in cut.hidden))
+        other = _parser().parse(quiet).root_node if found else root
+        if _unparsed(other) < _unparsed(root):
+            return Tree(content, quiet, other, calls, found)
+    return Tree(content, masked, root, calls)
+
+
+@lru_cache(maxsize=64)
+def one_branch(text: str) -> str:
+    """The code of a source: comments, strings and directives are blank, and of each group of branches that
+    cuts something all but the first.
+    """
+    content = text.encode("utf-8")
+    code = _PIECES.sub(lambda piece: blank(piece[0]), content)
+    hidden = (place for cut in cuts(code, directives(content)) for place in cut.hidden)
+    return _blanked(code, hidden).decode("utf-8")
+
+
+def _without_attributes(content: bytes) -> bytes:
+    """The content with a specifier in place of each attribute of a kernel that the parser does not know."""
+    if not _ATTRIBUTE.search(content):
+        return content
+    code = _PIECES.sub(lambda piece: blank(piece[0]), content)
+    left = bytearray(content)
+    for found in _ATTRIBUTE.finditer(code):
+        start, end = found.start(), _closing(code, found.end()) or found.end()
+        left[start:end] = _SPECIFIER + blank(content[start + len(_SPECIFIER) : end])
+    return bytes(left)
+
+
+def _blanked(content: bytes, places: Iterable[tuple[int, int]]) -> bytes:
+    """The content with these bytes [start, end) blank."""
+    left = bytearray(content)
+    for start, end in places:
+        left[start:end] = blank(content[start:end])
+    return bytes(left)
+
+
+def _unparsed(node: Node) -> int:
+    """How many bytes are in the outermost nodes that could not be parsed; a missing token is one."""
+    if node.type == "ERROR" or node.is_missing:
+        return max(1, node.end_byte - node.start_byte)
+    return sum(map(_unparsed, node.children)) if node.has_error else 0
 
 
 def blank(content: bytes) -> bytes:
