@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from memsim.isa.op import Place
 from memsim.ptx import declarations
 from memsim.ptx.lexer import NAME, Cursor
 from memsim.ptx.operand_parser import call_target, operands, register
-from memsim.ptx.program import Operand, PtxInstruction, PtxRegister, PtxSymbol, PtxVariable, SourceLine
+from memsim.ptx.program import Operand, PtxInstruction, PtxRegister, PtxSymbol, PtxVariable
 from memsim.ptx.scope import Scope
 from memsim.ptx.sourcelines import SourceLines
 
@@ -55,7 +56,7 @@ class BodyParser:
         self.lines = lines
         self.body = Body()
         self.jumps: list[_Jump] = []
-        self.source: SourceLine | None = None
+        self.source: Place | None = None
 
     def parse(self, scope: Scope) -> Body:
         """Parse `{ ... }`; `scope` is the function's scope, with its parameters."""

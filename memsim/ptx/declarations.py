@@ -36,7 +36,7 @@ def registers(cursor: Cursor, scope: Scope) -> dict[str, str]:
     return declared
 
 
-def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, PtxVariable]:
+def variables(cursor: Cursor, scope: Scope) -> dict[str, PtxVariable]:
     """`.shared .align 4 .b8 tile[4096];` and other variables, by unique name."""
     space = cursor.take()[1:]
     align = _attributes(cursor)
@@ -58,7 +58,7 @@ def variables(cursor: Cursor, scope: Scope, extern: bool = False) -> dict[str, P
                     data, symbols = initial_value(cursor, scope, type, shape)
             width = SIZES[type]
             size = prod(length or 0 for length in shape) * width
-            declared[unique] = PtxVariable(unique, space, type, align or width, size, extern, data, symbols)
+            declared[unique] = PtxVariable(unique, space, type, align or width, size, data, symbols)
         if not cursor.accept(","):
             break
     cursor.expect(";", "after the variable")

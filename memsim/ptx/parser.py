@@ -49,37 +49,29 @@ class _ModuleParser:
     def parse(self) -> PtxModule:
         cursor = self.cursor
         cursor.expect(".version", "at the start of a PTX file")
-        version = cursor.take_kind("number", "a version such as 8.4")
+        cursor.take_kind("number", "a version such as 8.4")
         cursor.expect(".target", "after the version")
         target = cursor.take_kind("name", "a target such as sm_90")
         while cursor.accept(","):
             cursor.take_kind("name", "a target option")
-        # The ISA's default is 32, but no target since sm_90 has 32-bit addresses.
-        address_size = cursor.take_integer("32 or 64") if cursor.accept(".address_size") else 64
+        if cursor.accept(".address_size"):
+            cursor.take_integer("32 or 64")
         while cursor.peek_kind() != "end":
             self._statement()
+        source = self.source
         return PtxModule(
-            self.source.path,
-            version,
-            target,
-            address_size,
-            self.lines.files,
-            self.functions,
-            self.variables,
-            self.source.original,
+            source.path, target, self.lines.files, self.functions, self.variables, source.original
         )
 
     def _statement(self) -> None:
         cursor = self.cursor
-        linkage = set()
         while cursor.peek() in _LINKAGE:
-            linkage.add(cursor.take())
+            cursor.take()
         token = cursor.peek()
         if token in (".entry", ".func"):
             self._function()
         elif token in declarations.SPACES:
-            declared = declarations.variables(cursor, self.scope, ".extern" in linkage)
-            self.variables.update(declared)
+            self.variables.update(declarations.variables(cursor, self.scope))
         elif token == ".file":
             self._file()
         elif token == ".section":

@@ -6,17 +6,7 @@ import struct
 from dataclasses import dataclass, field
 
 from memsim.isa.executable import Parameter as Parameter
-
-
-@dataclass(frozen=True, slots=True)
-class SourceLine:
-    """A line of the CUDA source, from `.loc`; `inlined_at` is the call site into which it was inlined."""
-
-    file: str
-    line: int
-    column: int
-    function: str | None = None
-    inlined_at: SourceLine | None = None
+from memsim.isa.op import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +129,7 @@ class PtxInstruction:
     `opcode` is the part before the first dot (`ld`), `modifiers` the rest in order
     (`("global", "nc", "v4", "f32")`); `::` qualifiers stay whole (`"L2::128B"`,
     `"shared::cta"`). `guard` is the predicate register of `@%p1` (`negated` for `@!%p1`).
-    `line` and `column` are 1-based positions in the PTX text; `source` is the CUDA line.
+    `line` and `column` are 1-based positions in the PTX text; `source` is the line of the CUDA source.
     """
 
     opcode: str
@@ -147,7 +137,7 @@ class PtxInstruction:
     operands: tuple[Operand, ...]
     guard: PtxRegister | None = None
     negated: bool = False
-    source: SourceLine | None = None
+    source: Place | None = None
     line: int = 0
     column: int = 0
 
@@ -171,7 +161,6 @@ class PtxVariable:
     type: str
     align: int
     size: int
-    extern: bool = False
     init: bytes | None = None
     init_symbols: tuple[tuple[int, str, int], ...] = ()
 
@@ -208,9 +197,7 @@ class PtxModule:
     """A PTX file. `functions` holds entries and device functions with a body, in file order."""
 
     path: str
-    version: str
     target: str
-    address_size: int
     files: dict[int, str]
     functions: dict[str, Function]
     variables: dict[str, PtxVariable]

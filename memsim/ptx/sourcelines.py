@@ -1,27 +1,24 @@
-"""CUDA source lines of instructions: `.file`, `.loc` and the names in `.debug_str`.
+"""CUDA source lines of instructions: `.file` and `.loc`.
 
 Code that was inlined from a header of the CUDA toolkit (`y[i] = x` of `__half2` is a function in
 `cuda_fp16.hpp`) is attributed to the line that called it, because users cannot change such a header. Other
 debug information is ignored.
 
-Forms: PTX ISA, "Debugging Directives". `.file` and `.debug_str` may come after the code that uses them, so
-they are read first.
+Forms: PTX ISA, "Debugging Directives". `.file` may come after the code that uses it, so it is read first.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from memsim.ptx.lexer import NAME, Cursor, PtxText, literal
-from memsim.ptx.program import SourceLine
+from memsim.isa.op import Place
+from memsim.ptx.lexer import NAME, Cursor, PtxText
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"')
-_DEBUG_STRINGS = re.compile(r"\.section\s+\.debug_str\s*\{([^}]*)\}")
-_BYTE = r"(?:0[xX][0-9a-fA-F]+|[1-9]\d*|0[0-7]*)(?!\w)"
-_LABEL = re.compile(rf"({NAME})\s*:|\.b8\s+({_BYTE}(?:\s*,\s*{_BYTE})*)", re.ASCII)
 _LOC = re.compile(
     rf"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?"
-    rf"(?:\s*,\s*function_name\s+({NAME})(?:\s*\+\s*(\d+))?\s*,"
+    rf"(?:\s*,\s*function_name\s+{NAME}(?:\s*\+\s*\d+)?\s*,"
     r"\s*inlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?)?"
 )
 
@@ -38,10 +35,10 @@ class SourceLines:
     def __init__(self, source: PtxText) -> None:
         text = source.text
         self.files = {int(number): _unescape(path) for number, path in _FILE.findall(text)}
-        self.strings, self.labels = _debug_strings(text)
-        self.latest: dict[tuple[int, int, int], SourceLine | None] = {}
+        #: By file, line and column: the line itself, and the one that it is attributed to.
+        self.latest: dict[tuple[int, int, int], tuple[Place, Place] | None] = {}
 
-    def loc(self, cursor: Cursor) -> SourceLine | None:
+    def loc(self, cursor: Cursor) -> Place | None:
         """Consume a `.loc`. Line 0 means no source line: None.
 
         A function inlined into an inlined one names the call by file, line and column; the latest `.loc` of
@@ -54,57 +51,27 @@ class SourceLines:
                 cursor.take()
             raise cursor.expected("file number, line and column")
         cursor.position = match.end()
-        number, line, column, label, addend, *call = match.groups()
-        place = int(number), int(line), int(column or 0)
-        if not place[1]:
-            self.latest[place] = None
+        number, line, column, *call = (int(one or 0) for one in match.groups())
+        at = number, line, column
+        if not line:
+            self.latest[at] = None
             return None
-        function, inlined_at = None, None
-        if label:
-            at = int(call[0]), int(call[1]), int(call[2] or 0)
-            function = self._string(label, int(addend or 0))
-            inlined_at = self.latest.get(at) or self._line(at)
-        found = self._line(place, function, inlined_at)
-        self.latest[place] = found
-        return _outside_the_toolkit(found)
+        found = shown = self._place(*at)
+        if match[4]:
+            caller = call[0], call[1], call[2]
+            outer, outer_shown = self.latest.get(caller) or 2 * (self._place(*caller),)
+            found = replace(found, callers=((outer.file, outer.line), *outer.callers))
+            shown = outer_shown if is_of_toolkit(found.file) else found
+        self.latest[at] = found, shown
+        return shown
 
-    def _line(
-        self,
-        place: tuple[int, int, int],
-        function: str | None = None,
-        inlined_at: SourceLine | None = None,
-    ) -> SourceLine:
-        number, line, column = place
-        return SourceLine(self.files.get(number, f"<file {number}>"), line, column, function, inlined_at)
-
-    def _string(self, label: str, addend: int) -> str | None:
-        if label not in self.labels:
-            return None
-        start = self.labels[label] + addend
-        return self.strings[start:].partition(b"\0")[0].decode(errors="replace")
+    def _place(self, number: int, line: int, column: int) -> Place:
+        return Place(self.files.get(number, f"<file {number}>"), line, column)
 
 
 def is_of_toolkit(file: str) -> bool:
     """Whether a path is that of a CUDA toolkit header."""
     return _TOOLKIT.search(file.replace("\\", "/")) is not None
-
-
-def _outside_the_toolkit(line: SourceLine) -> SourceLine:
-    while line.inlined_at is not None and is_of_toolkit(line.file):
-        line = line.inlined_at
-    return line
-
-
-def _debug_strings(text: str) -> tuple[bytes, dict[str, int]]:
-    """The bytes of `.section .debug_str`, and the offset of each label in them."""
-    strings, labels = bytearray(), {}
-    for section in _DEBUG_STRINGS.findall(text):
-        for label, values in _LABEL.findall(section):
-            if label:
-                labels[label] = len(strings)
-            else:
-                strings.extend(int(literal(value.strip())) & 0xFF for value in values.split(","))
-    return bytes(strings), labels
 
 
 def _unescape(path: str) -> str:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
+from memsim.isa.op import Place
 from memsim.launch import Launch
-from memsim.ptx.program import SourceLine
 from memsim.sketch.addresses import AccessingThreads, byte_addresses
 from memsim.sketch.array import SketchArray
 from memsim.sketch.element import Element, ElementAccess, running
@@ -182,7 +182,7 @@ class Sketch:
         key = place, op, array.space, width, array.name
         if key not in self.sites:
             name = self.names.setdefault(place.path, shown_path(place.path))
-            source = SourceLine(name, place.line, 0)
+            source = Place(name, place.line, 0)
             statement = Statement(line_of(place.path, place.line), source)
             self.sites[key] = PlainSite(len(self.sites), statement, op, array.space, width)
         return self.sites[key]

@@ -13,9 +13,9 @@ from memsim import model
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
+from memsim.isa.op import Place
 from memsim.launch import Launch
 from memsim.model import GlobalCost, SharedCost
-from memsim.ptx.program import SourceLine
 from memsim.sketch.execute import SketchChunk
 from memsim.sketch.place import caller, line_of, shown_path, text_of
 from memsim.state.predicates import from_bools
@@ -123,7 +123,7 @@ def _analyzed(
     place = caller()
     file = shown_path(place.path)
     text = line_of(place.path, place.line)
-    site = PlainSite(0, Statement(text, SourceLine(file, place.line, 0)), op, space, width)
+    site = PlainSite(0, Statement(text, Place(file, place.line, 0)), op, space, width)
     recorder = Recorder()
     recorder.start_chunk(SketchChunk(np.arange(len(lanes)), WARP))
     if len(lanes):

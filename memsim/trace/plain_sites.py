@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from memsim.ptx.program import SourceLine
+from memsim.isa.op import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Statement:
     """
 
     text: str
-    source: SourceLine | None = None
+    source: Place | None = None
     address: int = -1
 
     @property

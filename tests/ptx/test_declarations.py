@@ -49,14 +49,12 @@ SHAPES = [
 @pytest.mark.parametrize(("text", "expected"), SHAPES, ids=[text for text, _ in SHAPES])
 def test_shape(text: str, expected: tuple[str, str, int, int]) -> None:
     found = variable(text)
-    assert (found.name, found.extern) == ("x", False)
+    assert found.name == "x"
     assert (found.space, found.type, found.align, found.size) == expected
 
 
 def test_dynamic_shared_memory_has_no_size() -> None:
-    assert variable(".extern .shared .align 16 .b8 x[];") == PtxVariable(
-        "x", "shared", "b8", 16, 0, extern=True
-    )
+    assert variable(".extern .shared .align 16 .b8 x[];") == PtxVariable("x", "shared", "b8", 16, 0)
 
 
 VALUES = [

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from memsim.isa.op import Place
 from memsim.ptx.parser import parse
-from memsim.ptx.program import SourceLine
 from tests.ptx.snippets import HEADER, kernel, module
 
 
 def test_header() -> None:
     found = parse(".version 8.4\n.target sm_90a, texmode_independent, debug\n.address_size 64\n", "x.ptx")
-    assert (found.path, found.version, found.target, found.address_size) == ("x.ptx", "8.4", "sm_90a", 64)
-    assert parse(".version 7.0 .target sm_70 .address_size 32").address_size == 32
-    assert parse(".version 7.0 .target sm_70").address_size == 64
+    assert (found.path, found.target) == ("x.ptx", "sm_90a")
+    assert parse(".version 7.0 .target sm_70 .address_size 32").target == "sm_70"
+    assert parse(".version 7.0 .target sm_70").target == "sm_70"
 
 
 def test_text_and_path_are_kept() -> None:
@@ -103,19 +103,18 @@ $Linfo1: .b8 104,0
 
 def test_source_lines() -> None:
     a, b = "dir/kernel.cu", 'C:\\cuda\\header "x".cuh'
-    k40, k41 = SourceLine(a, 40, 3), SourceLine(a, 41, 3)
-    f40, f41 = SourceLine(a, 5, 2, "_Z1fv", k40), SourceLine(a, 5, 2, "_Z1fv", k41)
+    k40 = Place(a, 40, 3)
     assert [i.source for i in module(LINES).functions["k"].instructions] == [
         None,
         k40,
         k40,
-        SourceLine(b, 7, 1),
+        Place(b, 7, 1),
         None,
-        f40,
-        SourceLine(b, 9, 2, "g", f40),
-        SourceLine(b, 9, 2, "h", f41),
-        SourceLine(b, 9, 3, None, SourceLine(a, 99, 1)),
-        SourceLine("<file 3>", 1, 1),
+        Place(a, 5, 2, ((a, 40),)),
+        Place(b, 9, 2, ((a, 5), (a, 40))),
+        Place(b, 9, 2, ((a, 5), (a, 41))),
+        Place(b, 9, 3, ((a, 99),)),
+        Place("<file 3>", 1, 1),
     ]
 
 
@@ -156,7 +155,7 @@ def test_what_is_inlined_from_the_toolkit_is_the_caller_s(header: str, belongs_t
 
 def test_source_line_does_not_pass_into_the_next_function() -> None:
     found = module(".entry a { .loc 1 2 3 ret; } .entry b { ret; }").functions
-    assert [f.instructions[0].source for f in found.values()] == [SourceLine("<file 1>", 2, 3), None]
+    assert [f.instructions[0].source for f in found.values()] == [Place("<file 1>", 2, 3), None]
 
 
 @pytest.mark.parametrize("body", ["", "{}", "{ { } } ", "L: M:"])

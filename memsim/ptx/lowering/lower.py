@@ -26,7 +26,7 @@ from memsim.ptx import program as ptx
 from memsim.ptx.lowering.assembler import CONSTANTS, PARAMETER_BASE, Assembler, Emitted
 from memsim.ptx.lowering.assembly import Assembly
 from memsim.ptx.lowering.symbols import places_of
-from memsim.ptx.program import Function, PtxInstruction, PtxModule, SourceLine
+from memsim.ptx.program import Function, PtxInstruction, PtxModule
 from memsim.ptx.used_registers import defs
 from memsim.state.address_spaces import SHARED_BASE
 
@@ -66,8 +66,7 @@ def lower(module: PtxModule, function: Function) -> Executable:
 
 
 def _program(asm: Assembler, assembly: Assembly) -> Program:
-    lines: dict[SourceLine, Place] = {}
-    ops = [_op(asm, assembly, index, one, lines) for index, one in enumerate(asm.emitted)]
+    ops = [_op(asm, assembly, index, one) for index, one in enumerate(asm.emitted)]
     return Program(
         name=asm.function.name,
         ops=tuple(ops),
@@ -79,9 +78,7 @@ def _program(asm: Assembler, assembly: Assembly) -> Program:
     )
 
 
-def _op(
-    asm: Assembler, assembly: Assembly, index: int, emitted: Emitted, lines: dict[SourceLine, Place]
-) -> Op:
+def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted) -> Op:
     form, guard, instruction = emitted.form, emitted.guard, emitted.source
     record = RECORDS.get(form.opcode) or not_executed(asm, instruction)
     reads, writes, addresses = slots_of_form(form, record)
@@ -95,7 +92,8 @@ def _op(
         form=form,
         guard=guard,
         text=_text(instruction),
-        source=_place(instruction, lines),
+        # Without line information it is the line of the PTX itself.
+        source=instruction.source or Place("", instruction.line, instruction.column),
         effect=record.effect_of(form),
         reads=reads,
         writes=writes,
@@ -112,20 +110,6 @@ def _text(instruction: PtxInstruction) -> str:
     numbers = [str(one.value) for one in instruction.operands if isinstance(one, ptx.PtxImmediate)]
     is_barrier = instruction.opcode in ("bar", "barrier")
     return " ".join((instruction.name, ", ".join(numbers))) if is_barrier and numbers else instruction.name
-
-
-def _place(instruction: PtxInstruction, lines: dict[SourceLine, Place]) -> Place:
-    """The source line; if the PTX has no line information, the line of the PTX itself."""
-    line = instruction.source
-    if line is None:
-        return Place("", instruction.line, instruction.column)
-    if line not in lines:
-        callers, outer = [], line.inlined_at
-        while outer is not None:
-            callers.append((outer.file, outer.line))
-            outer = outer.inlined_at
-        lines[line] = Place(line.file, line.line, line.column, tuple(callers))
-    return lines[line]
 
 
 def not_executed(asm: Assembler, instruction: PtxInstruction) -> OpcodeRecord:
