@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memsim.errors import MemsimError
-from memsim.isa.executable import Dims, Pointer, Variable
+from memsim.isa.executable import Dims, Parameter, Pointer, Variable
 from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section, damaged, read_elf, text_at
-from memsim.sass.image import Cubin, Image, ImageParameter
+from memsim.sass.image import Cubin, Image
 
 OBJECT, FUNCTION = 1, 2  # types of symbols
 ENTRY = 0x10  # in a symbol's `other`: a kernel, not a device function
@@ -206,7 +206,7 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
     info = named.get(f".nv.info.{name}")
     records = list(_records(info)) if info else []
     last = {record.attribute: record for record in records}
-    parameters = tuple(sorted(map(_parameter, _of(records, KPARAM_INFO, KPARAM_INFO_V2)), key=_index))
+    parameters = dict(_parameter(one) for one in records if one.attribute in (KPARAM_INFO, KPARAM_INFO_V2))
     banks = [
         (int(bank[1]), section)
         for section in elf.sections
@@ -225,7 +225,7 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
     bounded = [stack for stack in stacks if stack < UNBOUNDED]
     return Image(
         name=name,
-        parameters=parameters,
+        parameters=tuple(parameters[index] for index in sorted(parameters)),
         parameter_base=base,
         parameter_size=size,
         static_shared=static,
@@ -254,18 +254,13 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
     )
 
 
-def _of(records: list[_Record], *attributes: int) -> list[_Record]:
-    return [record for record in records if record.attribute in attributes]
-
-
-def _index(parameter: ImageParameter) -> int:
-    return parameter.index
-
-
-def _parameter(record: _Record) -> ImageParameter:
+def _parameter(record: _Record) -> tuple[int, Parameter]:
+    """(index, parameter); of its type only the size is known."""
     _, place, kind = record.words(3)
+    index, offset = place & 0xFFFF, place >> 16
     size = kind >> 18 if record.attribute == KPARAM_INFO else kind & 0xFFFF
-    return ImageParameter(place & 0xFFFF, place >> 16, size)
+    bits = f"b{8 * size}" if size in (1, 2, 4, 8) else "b8"
+    return index, Parameter(f"param_{index}", bits, size, size, offset)
 
 
 def _parameter_bank(last: dict[int, _Record], bank: bytes) -> tuple[int, int]:

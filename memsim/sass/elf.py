@@ -70,7 +70,6 @@ class Elf:
     """`relocations`: by the index of the section that they patch."""
 
     abi: int
-    version: int
     flags: int
     sections: tuple[Section, ...]
     symbols: tuple[ElfSymbol, ...]
@@ -93,7 +92,7 @@ def read_elf(data: bytes) -> Elf:
     if data[4:6] != b"\x02\x01":
         raise MemsimError("this is not a cubin: not a 64-bit little-endian ELF file")
     abi = _unpack("<B", data, 8)[0]
-    _, machine, version = _unpack("<HHI", data, 16)
+    _, machine = _unpack("<HH", data, 16)
     if machine != MACHINE:
         raise MemsimError(f"this is not a cubin: ELF for machine {machine}; NVIDIA's is {MACHINE}")
     (flags,) = _unpack("<I", data, 48)
@@ -106,7 +105,7 @@ def read_elf(data: bytes) -> Elf:
             target = _at(sections, section.info)
             found = _relocations(section, target, symbols, sections)
             relocations[target.index] = (*relocations.get(target.index, ()), *found)
-    return Elf(abi, version, flags, sections, symbols, relocations)
+    return Elf(abi, flags, sections, symbols, relocations)
 
 
 def damaged(what: str) -> MemsimError:

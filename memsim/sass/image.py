@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memsim.isa.executable import Dims, Pointer, Variable
+from memsim.isa.executable import Dims, Parameter, Pointer, Variable
 from memsim.sass.elf import Relocation
-
-
-@dataclass(frozen=True, slots=True)
-class ImageParameter:
-    """`offset` counts from the kernel's `parameter_base`; both are in bytes."""
-
-    index: int
-    offset: int
-    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +13,7 @@ class Image:
     """One kernel of a cubin. Sizes are in bytes.
 
     Attributes:
-        parameters: sorted by index.
+        parameters: in order; of their types only the sizes are known.
         parameter_base: offset of the parameters in constant bank 0.
         static_shared: including the part that the chip reserves.
         reserved_shared: 0x400 from sm_90 on, where a program's first array has this address, else 0.
@@ -38,7 +29,7 @@ class Image:
     """
 
     name: str
-    parameters: tuple[ImageParameter, ...]
+    parameters: tuple[Parameter, ...]
     parameter_base: int
     parameter_size: int
     static_shared: int

@@ -203,13 +203,8 @@ def _types_in_ptx(ptx: str | None) -> dict[str, tuple[Parameter, ...]]:
 
 
 def _parameters(image: Image, declared: tuple[Parameter, ...] | None) -> tuple[Parameter, ...]:
-    """Parameters with a type: declared in PTX, or bits of their size."""
+    """The parameters, with name and type as declared in PTX if the sizes are the same."""
     sizes = [parameter.size for parameter in image.parameters]
     if declared is not None and [parameter.size for parameter in declared] == sizes:
         return tuple(replace(one, offset=p.offset) for one, p in zip(declared, image.parameters))
-    return tuple(
-        Parameter(
-            f"param_{p.index}", f"b{8 * p.size}" if p.size in (1, 2, 4, 8) else "b8", p.size, p.size, p.offset
-        )
-        for p in image.parameters
-    )
+    return image.parameters

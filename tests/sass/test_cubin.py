@@ -10,10 +10,10 @@ import pytest
 
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.isa.executable import Pointer
+from memsim.isa.executable import Parameter, Pointer
 from memsim.sass.cubin import read_cubin
 from memsim.sass.elf import Relocation
-from memsim.sass.image import Cubin, ImageParameter
+from memsim.sass.image import Cubin
 
 SOURCE = """\
 __constant__ float table[64] = {1, 2, 3};
@@ -70,13 +70,13 @@ def test_the_chip_and_the_compiler(cubin: Cubin) -> None:
 def test_parameters(cubin: Cubin) -> None:
     first, second, third = (cubin.kernels[name] for name in ("first", "second", "third"))
     assert first.parameters == (
-        ImageParameter(0, 0, 8),
-        ImageParameter(1, 8, 4),
-        ImageParameter(2, 12, 1),
-        ImageParameter(3, 16, 8),
+        Parameter("param_0", "b64", 8, 8, 0),
+        Parameter("param_1", "b32", 4, 4, 8),
+        Parameter("param_2", "b8", 1, 1, 12),
+        Parameter("param_3", "b64", 8, 8, 16),
     )
     assert (first.parameter_base, first.parameter_size) == (0x210, 24)
-    assert second.parameters == (ImageParameter(0, 0, 40), ImageParameter(1, 40, 8))
+    assert [(p.offset, p.size) for p in second.parameters] == [(0, 40), (40, 8)]
     assert (third.parameters, third.parameter_base, third.parameter_size) == ((), 0x210, 0)
     assert len(first.constants[0]) == 0x210 + 24 and not any(first.constants[0])
 
@@ -152,7 +152,7 @@ extern "C" __global__ void large(int *p, Large b) { *p = b.a[*p]; }
     assert [parameter.offset for parameter in first.parameters] == [0, 8, 12, 16]
     assert first.static_shared - first.reserved_shared == 128 * 4 + 17 * 8
     assert {"buffer", "counter", "pointer"} <= {each.symbol for each in first.pointers.get(4, ())}
-    assert read.kernels["large"].parameters[1] == ImageParameter(1, 8, 5408)
+    assert read.kernels["large"].parameters[1] == Parameter("param_1", "b8", 5408, 5408, 8)
     assert read.kernels["second"].local_bytes == 160
 
 
