@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.op import Place
 from memsim.launch import Launch
 from memsim.sketch.addresses import AccessingThreads, byte_addresses
 from memsim.sketch.array import SketchArray
@@ -32,7 +31,7 @@ from memsim.sketch.thread import Thread, checked_mask, coordinates
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
 from memsim.state.registers import Sum, from_array
-from memsim.trace.plain_sites import CopySource, PlainSite, Statement
+from memsim.trace.plain_sites import CopySource, Place, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import ArrayLayout, Origin, Trace
 

@@ -13,14 +13,13 @@ from memsim import model
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
-from memsim.isa.op import Place
 from memsim.launch import Launch
 from memsim.model import GlobalCost, SharedCost
 from memsim.sketch.execute import SketchChunk
 from memsim.sketch.place import caller, line_of, shown_path, text_of
 from memsim.state.predicates import from_bools
 from memsim.state.registers import from_array
-from memsim.trace.plain_sites import CopySource, PlainSite, Statement
+from memsim.trace.plain_sites import CopySource, Place, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Origin, Trace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from memsim.isa.op import Place
+from memsim.isa.op import Place as Place
 
 
 @dataclass(frozen=True, slots=True)
