@@ -13,6 +13,7 @@ from memsim.validate.device import slug
 from memsim.validate.rates.judge_loops import Rated, judge_rates
 from memsim.validate.rates.rates_recording import STREAM, RateLaunch, newest_rates
 from memsim.validate.rates.run_loops import CLOCK, CYCLES
+from memsim.views.markdown_text import table
 from memsim.views.probe.rates import report
 
 #: The GPU whose order the tables have.
@@ -32,8 +33,7 @@ def _table(head: str, found: Iterable[Rated]) -> str:
     columns = [
         f"{what}, {name}" for name in short for what in ("bound", "cycles", "of the bound", "counters equal")
     ]
-    lines = [[head, "bound by", *columns], ["---", "---", *["---:"] * len(columns)], *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return table([head, "bound by", *columns], rows, "ll" + "r" * len(columns)) + "\n"
 
 
 def _cells(rated: Rated | None) -> list[str]:
@@ -46,10 +46,10 @@ def _cells(rated: Rated | None) -> list[str]:
 
 def rates_table() -> str:
     """Loops of one instruction, and streams."""
-    table = _table("loop", (rated for rated in _judged() if not rated.launch.is_of_catalogue))
+    loops = _table("loop", (rated for rated in _judged() if not rated.launch.is_of_catalogue))
     recordings = [newest_rates(data_folder("traces"), slug(board.product)) for board in SM_90.boards]
     said = [f"- {report(recording, judge_rates(recording)).headline}" for recording in recordings]
-    return "\n".join([table, "These, and the catalogue below:", "", *said, ""])
+    return "\n".join([loops, "These, and the catalogue below:", "", *said, ""])
 
 
 def catalogue_table() -> str:
@@ -72,9 +72,9 @@ def _judged(gpu: str = FIRST) -> list[Rated]:
 def memory_table() -> str:
     """The rates of each product's memory, and what was attained of them."""
     columns = [_memory_column(board) for board in SM_90.boards]
-    rows = ["| " + " | ".join([what, *(column[what] for column in columns)]) + " |" for what in columns[0]]
-    titles = " | ".join(["rate", *(board.product for board in SM_90.boards)])
-    return "\n".join([f"| {titles} |", "|---|" + "---:|" * len(columns), *rows, ""])
+    rows = [[what, *(column[what] for column in columns)] for what in columns[0]]
+    products = [board.product for board in SM_90.boards]
+    return table(["rate", *products], rows, "l" + "r" * len(products)) + "\n"
 
 
 def _memory_column(board: MemoryRates) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from memsim.validate.code_recordings import newest_code_of_each
 from memsim.validate.compare_instructions import CodeComparison
 from memsim.validate.replay import replay
 from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
+from memsim.views.markdown_text import table
 
 TRACES = data_folder("traces")
 FOREIGN = Path(__file__).parent / "validation" / "foreign.json"
@@ -57,19 +58,20 @@ def totals_table() -> str:
     for recording, comparison in found:
         default = recording.extents == tuple(catalog()[recording.name].family.sizes.values())
         groups.setdefault((recording.device.gpu, "default" if default else "ragged"), []).append(comparison)
-    lines = _heading("GPU", "size", "launches", "instructions", *KINDS)
+    made_rows = []
     for (gpu, size), launches in sorted(groups.items()):
         count = Counter(figure.verdict for launch in launches for figure in launch.figures)
         rows = sum(len(launch.rows) for launch in launches)
-        cells = (f"{len(launches):,}", f"{rows:,}", *(f"{count[kind]:,}" for kind in KINDS))
-        lines.append(_row((gpu, size, *cells)))
+        numbers = len(launches), rows, *(count[kind] for kind in KINDS)
+        made_rows.append([gpu, size, *(f"{number:,}" for number in numbers)])
     made = {
         f"{recording.device.gpu}: driver {recording.device.driver}, CUDA {recording.device.cuda}, "
         f"Nsight Compute {recording.ncu}, {recording.date[:10]}; machine code made by "
         f"{recording.code.compiler}"
         for recording, _ in found
     }
-    return "\n".join([*lines, "", *(f"- {text}" for text in sorted(made))]) + "\n"
+    shown = table(("GPU", "size", "launches", "instructions", *KINDS), made_rows, "llrrrrrr")
+    return "\n".join([shown, "", *(f"- {text}" for text in sorted(made))]) + "\n"
 
 
 def kernel_table() -> str:
@@ -78,18 +80,18 @@ def kernel_table() -> str:
     by_kernel: dict[str, list[CodeComparison]] = {}
     for recording, comparison in found:
         by_kernel.setdefault(recording.name, []).append(comparison)
-    lines = _heading("kernel", "launches", "instructions", "their figures", "counters", "largest arbitration")
+    lines = []
     for kernel, launches in sorted(by_kernel.items()):
         figures = [figure for launch in launches for row in launch.rows for figure in row.figures]
         totals = [figure for launch in launches for figure in launch.totals]
         rows = sum(len(launch.rows) for launch in launches)
         most = max(figure.arbitration for figure in totals)
         shown = f"{most:,}" if most else ""
-        cells = (f"`{kernel}`", str(len(launches)), f"{rows:,}", _counts(figures), _counts(totals), shown)
-        lines.append(_row(cells))
-    if changed:
-        lines += ["", f"Changed since they were recorded, and not compared: {', '.join(changed)}."]
-    return "\n".join(lines) + "\n"
+        counted = _counts(figures), _counts(totals)
+        lines.append((f"`{kernel}`", str(len(launches)), f"{rows:,}", *counted, shown))
+    headings = ("kernel", "launches", "instructions", "their figures", "counters", "largest arbitration")
+    note = f"\nChanged since they were recorded, and not compared: {', '.join(changed)}.\n" if changed else ""
+    return f"{table(headings, lines, 'lrrllr')}\n{note}"
 
 
 def read(file: Path) -> dict[str, Any]:
@@ -131,7 +133,7 @@ def held_out_summary() -> str:
     first, now = (Counter(kernel[when] for kernel in kernels) for when in ("first", "outcome"))
     doubted = sum(kernel["uncertain"] and kernel["outcome"] in ("equal", "arbitration") for kernel in kernels)
     rows = [
-        _row((says, f"{first[outcome]:,}", f"{now[outcome]:,}"))
+        (says, f"{first[outcome]:,}", f"{now[outcome]:,}")
         for outcome, says in OUTCOMES.items()
         if first[outcome] or now[outcome] or outcome == "wrong"
     ]
@@ -141,8 +143,7 @@ def held_out_summary() -> str:
     lines = [
         _extent(made),
         "",
-        *_heading("", "first contact", f"after the repairs of {made['repaired']}"),
-        *rows,
+        table(("", "first contact", f"after the repairs of {made['repaired']}"), rows, "lrr"),
         "",
         f"{doubted:,} of those that are equal were reported as not certain.",
         "",
@@ -186,22 +187,17 @@ def foreign_table(file: Path = FOREIGN) -> str:
     by_project: dict[str, list[dict[str, Any]]] = {}
     for kernel in read(file)["kernels"]:
         by_project.setdefault(kernel["project"], []).append(kernel)
-    lines = _heading("kernel", "outcome", "what differs", "why")
+    rows = []
     for project, kernels in sorted(by_project.items(), key=_fold):
         kernels.sort(key=lambda kernel: str(kernel["name"]))
         equal = [f"`{_cell(kernel['name'])}`" for kernel in kernels if kernel["outcome"] == "equal"]
         whole = f"{len(equal)} of {len(kernels)} equal"
-        lines.append(_row((f"**{project}**" + (f": {', '.join(equal)}" if equal else ""), whole, "", "")))
+        rows.append([f"**{project}**" + (f": {', '.join(equal)}" if equal else ""), whole, "", ""])
         for kernel in kernels:
             if kernel["outcome"] != "equal":
-                cells = (
-                    f"`{kernel['name']}`",
-                    kernel["outcome"],
-                    "<br>".join(kernel["differs"]),
-                    kernel["why"],
-                )
-                lines.append(_row(map(_cell, cells)))
-    return "\n".join(lines) + "\n"
+                said = f"`{kernel['name']}`", kernel["outcome"], "<br>".join(kernel["differs"]), kernel["why"]
+                rows.append([*map(_cell, said)])
+    return table(("kernel", "outcome", "what differs", "why"), rows, "llll") + "\n"
 
 
 def held_out_table() -> str:
@@ -216,14 +212,6 @@ def _cell(text: str) -> str:
 def _counts(figures: Sequence[MetricComparison]) -> str:
     count = Counter(figure.verdict for figure in figures)
     return ", ".join(f"{count[kind]:,} {kind}" for kind in KINDS if count[kind])
-
-
-def _heading(*cells: str) -> list[str]:
-    return [_row(cells), _row("---" for _ in cells)]
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 PARTS: dict[str, Callable[[], str]] = {

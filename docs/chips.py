@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, Arch, get_arch
 from memsim.arch.chip import Rule
+from memsim.views.markdown_text import table
 
 #: How well rules are supported, the best first.
 BASES = (MEASURED, BY_CLOCK, PUBLISHED, ASSUMED)
+WORTH = ("measured", "by clock", "published", "assumed as on sm_90")
 
 
 def _accesses(chip: Arch, basis: str) -> str:
@@ -22,25 +24,18 @@ def _accesses(chip: Arch, basis: str) -> str:
 
 def matrix() -> str:
     """Chips, and how many kinds of access are of which worth."""
-    rows = [
-        "| `--arch` | such as | measured | by clock | published | assumed as on sm_90 | rates for bounds |",
-        "|---|---|---:|---:|---:|---:|---|",
-    ]
+    rows = []
     for chip in map(get_arch, ARCHS):
         counts = [sum(len(rule.widths) for rule in chip.rules if rule.basis == basis) for basis in BASES]
         rates = "as on sm_90: an estimate" if chip.rates == ASSUMED else chip.rates
-        figures = " | ".join(map(str, counts))
-        rows.append(f"| `{chip.name}` | {chip.chip} | {figures} | {rates} |")
-    return "\n".join([*rows, ""])
+        rows.append([f"`{chip.name}`", chip.chip, *map(str, counts), rates])
+    return table(("`--arch`", "such as", *WORTH, "rates for bounds"), rows, "llrrrrl") + "\n"
 
 
 def rules() -> str:
     """Which accesses those are."""
-    rows = ["| `--arch` | measured | by clock | published | assumed as on sm_90 |", "|---|---|---|---|---|"]
-    for chip in map(get_arch, ARCHS):
-        cells = " | ".join(_accesses(chip, basis) for basis in BASES)
-        rows.append(f"| `{chip.name}` | {cells} |")
-    return "\n".join([*rows, ""])
+    rows = [[f"`{chip.name}`", *(_accesses(chip, basis) for basis in BASES)] for chip in map(get_arch, ARCHS)]
+    return table(("`--arch`", *WORTH), rows, "lllll") + "\n"
 
 
 def sources() -> str:

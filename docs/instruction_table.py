@@ -9,6 +9,7 @@ from memsim.arch import SM_90
 from memsim.isa.op import Effect, Flow, Form
 from memsim.isa.reach import written_by
 from memsim.isa.registry import RECORDS, OpcodeRecord, Touches
+from memsim.views.markdown_text import table
 
 #: Modifiers that say what an opcode touches: the forms that the table shows.
 FORMS = {"UBLKCP": ("S.G", "G.S", "S.S"), "UBLKRED": ("G.S", "S.S"), "CCTL": ("RML2",)}
@@ -39,8 +40,7 @@ def instruction_table() -> str:
         ("no effect", _names(r for r in records if r.effect is Effect.NONE) + ", other `CCTL`", "", ""),
         (NOT_EXECUTED, "any other", "all spaces: a row, not analyzed", "its registers, all memory"),
     ]
-    lines = ["| memsim | opcodes | accesses | what becomes unknown |", "|---|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+    return table(("memsim", "opcodes", "accesses", "what becomes unknown"), rows, "llll") + "\n"
 
 
 def _is_of_ptx(record: OpcodeRecord) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from memsim.analysis import SiteCounts
 from memsim.kernels import Dispatcher, Spec, by_article
+from memsim.views.markdown_text import table
 from studies.counted import shipped
 
 COLUMNS = (
@@ -18,7 +19,6 @@ COLUMNS = (
     "global stores: sectors/request (ideal)",
     *("shared bytes", "above the ideal"),
 )
-HEAD = (f"| kernel | {' | '.join(COLUMNS)} |", "|---" + "|---:" * len(COLUMNS) + "|")
 READS = ("load", "ldmatrix")
 WRITES = ("store", "stmatrix", "cp_async")
 GLOBAL_READS = ("load", "cp_async", "cp_async_cg")
@@ -28,13 +28,13 @@ def kernel_table() -> str:
     """A table for each article, its kernels in the catalogue's order, and their stories."""
     lines: list[str] = []
     for article, members in by_article().items():
-        lines += [f"### {article}", "", *HEAD]
-        lines += [row(entry) for entry in members if not isinstance(entry, Dispatcher)]
+        rows = [row(entry) for entry in members if not isinstance(entry, Dispatcher)]
+        lines += [f"### {article}", "", table(("kernel", *COLUMNS), rows, "l" + "r" * len(COLUMNS))]
         lines += ["", *(f"- `{entry.name}`: {entry.story}" for entry in members), ""]
     return "\n".join(lines)
 
 
-def row(spec: Spec) -> str:
+def row(spec: Spec) -> list[str]:
     """A kernel's row."""
     sites = shipped().analysis(spec.name).sites
     cells = [f"`{spec.name}`"]
@@ -44,8 +44,7 @@ def row(spec: Spec) -> str:
     for ops in (GLOBAL_READS, ("store",)):
         rows = [site for site in sites if site.space == "global" and site.op in ops]
         cells.append(each(rows, "sectors", "ideal_sectors"))
-    cells += [f"{shipped().shared_bytes(spec.name):,}", distance(sites)]
-    return f"| {' | '.join(cells)} |"
+    return [*cells, f"{shipped().shared_bytes(spec.name):,}", ", ".join(shares(sites))]
 
 
 def each(rows: Sequence[SiteCounts], quantity: str, ideal: str) -> str:
@@ -66,13 +65,8 @@ def worst_ways(rows: Sequence[SiteCounts]) -> str:
     return str(max((site.max_ways or 0 for site in rows), default=0)) if rows else "-"
 
 
-def distance(sites: Sequence[SiteCounts]) -> str:
-    """How much more than the ideal, of shared wavefronts and of global sectors."""
-    return ", ".join(shares(sites))
-
-
 def shares(sites: Sequence[SiteCounts]) -> Iterator[str]:
-    """`+33 % wavefronts` and `+300 % sectors`, of what the kernel has."""
+    """How much more than the ideal: `+33 % wavefronts` and `+300 % sectors`, of what the kernel has."""
     for space, quantity in (("shared", "wavefronts"), ("global", "sectors")):
         rows = [site for site in sites if site.space == space]
         if not rows:

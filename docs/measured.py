@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from memsim.data import data_folder
 from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.probe_recording import newest_probe
+from memsim.views.markdown_text import table
 
 TRACES = data_folder("traces")
 
@@ -18,14 +19,14 @@ def probe_table() -> str:
     headings = [
         f"{recording.device.gpu}: {what}" for recording in recordings for what in ("figures", "counters")
     ]
-    lines = [_row(("instruction", "access", *headings)), _row("---" for _ in range(2 + len(headings)))]
+    rows = []
     found = [{held.name: held for held in judge_probe(recording)} for recording in recordings]
     for name in dict.fromkeys(name for by_name in found for name in by_name):
         held = [by_name[name] for by_name in found if name in by_name]
         cells = [_equal(counts.values()) for one in held for counts in (one.figures, one.counters)]
         access = f"{held[0].space} {held[0].op.replace('_', '.')}, {held[0].width} B"
-        lines.append(_row((f"`{name}`", access, *cells)))
-    return "\n".join(lines) + "\n"
+        rows.append((f"`{name}`", access, *cells))
+    return table(("instruction", "access", *headings), rows, "ll" + "r" * len(headings)) + "\n"
 
 
 def _equal(pairs: Iterable[tuple[int, int]]) -> str:
@@ -33,10 +34,6 @@ def _equal(pairs: Iterable[tuple[int, int]]) -> str:
         (sum(counts) for counts in zip(*pairs, strict=True)) if (pairs := list(pairs)) else (0, 0)
     )
     return f"{equal:,} of {compared:,}" if compared else "-"
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 PARTS: dict[str, Callable[[], str]] = {

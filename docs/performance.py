@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from memsim.views.markdown_text import table
+
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "docs" / "benchmarks.json"
 COMMAND = "python docs/performance.py"
@@ -63,58 +65,52 @@ def process_table() -> str:
     """Whole processes on two cores: time, memory, requests."""
     record = load()
     benchmarks = record["benchmarks"]
-    rows = [
+    made = (
         f"Measured by `{COMMAND}` on {record['processor']}, Python {record['python']}, "
-        f"numpy {record['numpy']}; medians of whole processes on two cores.",
-        "",
-        "| command | time | memory requests counted | peak memory |",
-        "|---|---:|---:|---:|",
-    ]
+        f"numpy {record['numpy']}; medians of whole processes on two cores."
+    )
+    rows = []
     for extent in (1024, 4096):
         bench = benchmarks[f"test_analyze_kernel_v4[{extent}]"]
-        rows.append(
-            f"| `memsim analyze kernel_v4 --size {extent},{extent},{extent}` | {bench['median_s']:.2f} s |"
-            f" {bench['memory_requests']:,} | {bench['peak_mib']} MiB |"
-        )
+        command = f"`memsim analyze kernel_v4 --size {extent},{extent},{extent}`"
+        counted = f"{bench['memory_requests']:,}", f"{bench['peak_mib']} MiB"
+        rows.append((command, f"{bench['median_s']:.2f} s", *counted))
     for cache, said in CHECKS.items():
-        bench = benchmarks.get(f"test_check_the_whole_catalogue[{cache}]")
-        if bench is None:  # figures of before there was such a benchmark
-            continue
-        rows.append(
-            f"| `memsim check`, the {bench['kernels']} kernels of the catalogue, {said} |"
-            f" {bench['median_s']:.1f} s | | |"
-        )
+        bench = benchmarks[f"test_check_the_whole_catalogue[{cache}]"]
+        command = f"`memsim check`, the {bench['kernels']} kernels of the catalogue, {said}"
+        rows.append((command, f"{bench['median_s']:.1f} s", "", ""))
     for name, code in (("test_import", "import memsim"), ("test_python_alone", "pass")):
-        rows.append(f"| `python -c '{code}'` | {benchmarks[name]['median_s']:.3f} s | | |")
-    return "\n".join(rows) + "\n"
+        rows.append((f"`python -c '{code}'`", f"{benchmarks[name]['median_s']:.3f} s", "", ""))
+    headings = ("command", "time", "memory requests counted", "peak memory")
+    return f"{made}\n\n{table(headings, rows, 'lrrr')}\n"
 
 
 def model_table() -> str:
     """Requests a second of the models, best round, one process."""
-    rows = ["| distinct random requests | every lane | some idle |", "|---|---:|---:|"]
+    rows = []
     benchmarks = load()["benchmarks"]
     names = [name for name in benchmarks if "requests_per_s" in benchmarks[name]]
     rates = {name: f"{benchmarks[name]['requests_per_s'] / 1e6:.1f} M/s" for name in names}
     shared = {tuple(name.split("[")[1].split("-")[:2]) for name in names if "shared" in name}
     for op, width in sorted(shared, key=lambda key: (key[0], int(key[1]))):
         whole, some = (rates[f"test_shared_access[{op}-{width}-{lanes}]"] for lanes in LANES)
-        rows.append(f"| shared {op}, {width} B | {whole} | {some} |")
+        rows.append((f"shared {op}, {width} B", whole, some))
     for name in names:
         if "global" in name:
-            rows.append(f"| global load, {name.split('[')[1][:-1]} B | {rates[name]} | |")
-    return "\n".join(rows) + "\n"
+            rows.append((f"global load, {name.split('[')[1][:-1]} B", rates[name], ""))
+    return table(("distinct random requests", "every lane", "some idle"), rows, "lrr") + "\n"
 
 
 def irregular_table() -> str:
     """Launches whose requests do not repeat: requests a second of processor time, and memory."""
-    rows = ["| launch | requests counted | requests a second | peak memory |", "|---|---:|---:|---:|"]
+    rows = []
     for name, bench in load()["benchmarks"].items():
         if "irregular_requests" in bench:
             requests = bench["irregular_requests"]
             rate = requests / bench["processor_s"] / 1e6
             launch = name.split("[")[1][:-1]
-            rows.append(f"| {launch} | {requests:,} | {rate:.2f} M/s | {bench['peak_mib']} MiB |")
-    return "\n".join(rows) + "\n"
+            rows.append((launch, f"{requests:,}", f"{rate:.2f} M/s", f"{bench['peak_mib']} MiB"))
+    return table(("launch", "requests counted", "requests a second", "peak memory"), rows, "lrrr") + "\n"
 
 
 if __name__ == "__main__":

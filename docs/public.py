@@ -10,30 +10,26 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from memsim.views.markdown_text import table
+
 COUNTS = Path(__file__).parent / "validation" / "public_counts.json"
 
 
-def table() -> str:
+def counted() -> str:
     """A row for each project, and the sum."""
     projects = json.loads(COUNTS.read_text(encoding="utf-8"))
     files, loaded = (sum(row[column] for row in projects.values()) for column in ("files", "loaded"))
     rows = [
-        f"| {name} | {row['files']} | {row['loaded']} | {_reasons(row['reasons'])} |"
+        (name, str(row["files"]), str(row["loaded"]), _reasons(row["reasons"]))
         for name, row in projects.items()
     ]
-    lines = [
-        f"**{loaded} of {files} files load** with nvcc out of reach.",
-        "",
-        "| project | files | loaded | what stands in the way of the others |",
-        "|---|---:|---:|---|",
-        *rows,
-        f"| **all** | **{files}** | **{loaded}** | |",
-    ]
-    return "\n".join(lines) + "\n"
+    rows.append(("**all**", f"**{files}**", f"**{loaded}**", ""))
+    headings = ("project", "files", "loaded", "what stands in the way of the others")
+    return f"**{loaded} of {files} files load** with nvcc out of reach.\n\n{table(headings, rows, 'lrrl')}\n"
 
 
 def _reasons(reasons: dict[str, int]) -> str:
     return ", ".join(f"{reason} ({count})" for reason, count in reasons.items())
 
 
-PARTS: dict[str, Callable[[], str]] = {"public files": table}
+PARTS: dict[str, Callable[[], str]] = {"public files": counted}

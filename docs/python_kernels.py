@@ -12,6 +12,7 @@ from typing import Any
 
 from docs.capture import fenced
 from memsim.captured.read_launch import read_launch
+from memsim.views.markdown_text import table
 
 MEASURED = Path(__file__).parent / "validation" / "captured.json"
 RECORDED = Path(__file__).with_name("captured")
@@ -25,16 +26,14 @@ def printed(name: str) -> str:
 def accuracy() -> str:
     """A line for each package: launches whose code is what was measured, and how their counters compare."""
     records = json.loads(MEASURED.read_text("utf-8"))
-    rows = [
-        "| | launches | same machine code | all equal | predicted for measured |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     for package in dict.fromkeys(record["package"] for record in records):
         mine = [record for record in records if record["package"] == package]
         same = sum(record["same_code"] for record in mine)
         equal = sum(not record["differ"] for record in mine)
-        rows.append(f"| {package} | {len(mine)} | {same} | {equal} | {'; '.join(_others(mine))} |")
-    return "\n".join(rows) + "\n"
+        rows.append((package, str(len(mine)), str(same), str(equal), "; ".join(_others(mine))))
+    headings = ("", "launches", "same machine code", "all equal", "predicted for measured")
+    return table(headings, rows, "lrrrl") + "\n"
 
 
 def _others(records: Sequence[dict[str, Any]]) -> list[str]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from memsim.views.markdown_text import table
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "memsim"
 BESIDE = ("studies", "tests", "docs", "tools")  # Python that is not in the package
@@ -28,7 +30,7 @@ def lines_by_room(root: Path = ROOT) -> dict[str, int]:
     return dict(rooms)
 
 
-def table(root: Path = ROOT) -> str:
+def room_table(root: Path = ROOT) -> str:
     """The rooms of the package, the largest first and the small ones together; then whole folders."""
     lines = lines_by_room(root)
     whole = {f"{folder}/": lines.pop(f"{folder}/") for folder in (PACKAGE, *BESIDE)}
@@ -36,8 +38,8 @@ def table(root: Path = ROOT) -> str:
     rows = sorted(large.items(), key=lambda row: (-_rounded(row[1]), row[0]))
     rows.append((f"{len(lines) - len(large)} smaller ones", sum(lines.values()) - sum(large.values())))
     rows += [(f"**{folder}**", count) for folder, count in whole.items()]
-    named = (f"| {room} | {_rounded(count):,} |" for room, count in rows)
-    return "\n".join([f"| room of `{PACKAGE}/`, or folder | lines of Python |", "|---|---:|", *named]) + "\n"
+    named = [(room, f"{_rounded(count):,}") for room, count in rows]
+    return table((f"room of `{PACKAGE}/`, or folder", "lines of Python"), named, "lr") + "\n"
 
 
 def _rounded(count: int) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from memsim.views.markdown_text import table
+
 COLUMNS = (
     *("kernel", "launch", "compiled by", "memory instructions"),
     *("equal", "arbitration", "not modelled", "different"),
@@ -24,27 +26,25 @@ def measured() -> dict[str, Any]:
     return found
 
 
-def table() -> str:
+def section() -> str:
     """A row for each kernel, and what it was measured on."""
     found = measured()
     kernels: list[dict[str, Any]] = found["kernels"]
     figures = sum(kernel["equal"] for kernel in kernels)
-    lines = [
+    summary = (
         f"**{len(kernels)} kernels of {len(found['projects'])} projects**, {figures:,} figures equal and "
         f"{sum(len(kernel['differ']) for kernel in kernels)} different, on one {found['gpu']} (driver "
-        f"{found['driver']}, Nsight Compute {found['ncu']}), {found['date']}:",
-        "",
-        f"| {' | '.join(COLUMNS)} |",
-        "|---|---|---|---:|---:|---:|---:|---|",
-    ]
+        f"{found['driver']}, Nsight Compute {found['ncu']}), {found['date']}:"
+    )
+    rows = []
     for project, commit in found["projects"].items():
-        lines.append(f"| **{project}** `{commit[:10]}` | | | | | | | |")
+        rows.append([f"**{project}** `{commit[:10]}`", *[""] * (len(COLUMNS) - 1)])
         for kernel in kernels:
             if kernel["project"] == project:
                 counts = (kernel[name] for name in ("instructions", "equal", "arbitration", "not_modelled"))
-                cells = [f"`{kernel['name']}`", kernel["launch"], kernel["compiler"], *map(str, counts)]
-                lines.append(f"| {' | '.join([*cells, '; '.join(kernel['differ'])])} |")
-    return "\n".join(lines) + "\n"
+                named = f"`{kernel['name']}`", kernel["launch"], kernel["compiler"]
+                rows.append([*named, *map(str, counts), "; ".join(kernel["differ"])])
+    return f"{summary}\n\n{table(COLUMNS, rows, 'lllrrrrl')}\n"
 
 
-PARTS: dict[str, Callable[[], str]] = {"validation: warp-specialised": table}
+PARTS: dict[str, Callable[[], str]] = {"validation: warp-specialised": section}

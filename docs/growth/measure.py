@@ -140,7 +140,7 @@ def measure() -> None:
                 points[series].append({"at": at, **best})
                 print(series, points[series][-1], flush=True)
     record = {
-        "processor": _processor(),
+        "processor": processor(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "series": points,
@@ -148,7 +148,8 @@ def measure() -> None:
     RECORD.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name of this machine's processor."""
     for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
         if line.startswith("model name"):
             return line.split(":")[1].strip()

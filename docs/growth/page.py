@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from docs.growth.measure import RECORD, RUNS, SHORT_S, WARPS
 from memsim.views.colours import CONFLICT, COUNTS
+from memsim.views.markdown_text import table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,18 +83,15 @@ def section() -> str:
 
 
 def _table() -> str:
-    rows = [
-        "| what grows | to | requests counted | CPU time | peak memory |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    rows = []
     for name, panel in PANELS.items():
         for line, points in _lines(name):
             for point in (points[0], points[len(points) // 2], points[-1]):
-                rows.append(
-                    f"| {panel.axis}: {line} | {point['at']:,} | {point['requests']:,} |"
-                    f" {point['cpu_s']:.2f} s | {point['peak_mib']} MiB |"
-                )
-    return "\n".join(rows) + "\n"
+                counts = f"{point['at']:,}", f"{point['requests']:,}"
+                spent = f"{point['cpu_s']:.2f} s", f"{point['peak_mib']} MiB"
+                rows.append((f"{panel.axis}: {line}", *counts, *spent))
+    headings = ("what grows", "to", "requests counted", "CPU time", "peak memory")
+    return table(headings, rows, "lrrrr") + "\n"
 
 
 def draw(name: str) -> Figure:

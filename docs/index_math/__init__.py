@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import memsim
+from docs.capture import ROOT, capture
 from docs.index_math.transpose import gemm_tile, transpose
 from memsim import Layout
+from memsim.views.markdown_text import table
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = "docs/index_math/transpose.py"
 SWEEP = (
     f"memsim sweep {EXAMPLE}:transpose --block 32,32 --jobs 1 "
@@ -36,39 +33,27 @@ HALVES = {
 }
 
 
-def capture(command: str) -> str:
-    """What a command prints, an error too."""
-    done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(command)],
-        cwd=ROOT,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    return f"```text\n$ {command}\n{done.stdout}{done.stderr}```\n"
-
-
 def tile_table() -> str:
     """The transpose with each layout of its tile."""
-    rows = ["| layout of the tile | in CuTe's notation | bytes | ways of the store | ways of the load |"]
-    rows.append("|---|---|---|---|---|")
+    rows = []
     for name, layout in TILES.items():
         analysis = memsim.analyze(transpose, block=(32, 32), args=[layout])
         store, load = (site for site in analysis.sites if site.space == "shared")
         size = next(size for array, _, _, size in analysis.trace.arrays if array == "tile")
-        rows.append(f"| {name} | `{layout}` | {size:,} | {store.max_ways} | {load.max_ways} |")
-    return "\n".join(rows) + "\n"
+        rows.append((name, f"`{layout}`", f"{size:,}", str(store.max_ways), str(load.max_ways)))
+    headings = ("layout of the tile", "in CuTe's notation", "bytes", "ways of the store", "ways of the load")
+    return table(headings, rows, "llrrr") + "\n"
 
 
 def half_table() -> str:
     """The tile of halves with each layout."""
-    rows = ["| layout of the tile | in CuTe's notation | wavefronts of `ldmatrix` | ideal |"]
-    rows.append("|---|---|---|---|")
+    rows = []
     for name, layout in HALVES.items():
         analysis = memsim.analyze(gemm_tile, block=128, args=[layout])
         site = next(site for site in analysis.sites if site.op == "ldmatrix")
-        rows.append(f"| {name} | `{layout}` | {site.wavefronts} | {site.ideal_wavefronts} |")
-    return "\n".join(rows) + "\n"
+        rows.append((name, f"`{layout}`", str(site.wavefronts), str(site.ideal_wavefronts)))
+    headings = ("layout of the tile", "in CuTe's notation", "wavefronts of `ldmatrix`", "ideal")
+    return table(headings, rows, "llrr") + "\n"
 
 
 def source() -> str:
@@ -83,9 +68,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "analyze the transpose": partial(
         capture, f"memsim analyze {EXAMPLE}:transpose --grid 32,32 --block 32,32"
     ),
-    "an index outside": partial(capture, f"memsim analyze {EXAMPLE}:transpose --grid 33,32 --block 32,32"),
+    "an index outside": partial(
+        capture, f"memsim analyze {EXAMPLE}:transpose --grid 33,32 --block 32,32", code=2
+    ),
     "layouts of the tile": tile_table,
-    "a sweep": lambda: capture(SWEEP),
+    "a sweep": partial(capture, SWEEP),
     "layouts of halves": half_table,
     "analyze an Accel-Sim trace": partial(capture, "memsim analyze tests/trace/foreign/transpose.traceg"),
 }

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from docs.growth.measure import processor
 from memsim.compile.cuda_source import compile_cuda
 from memsim.compile.toolkit import find_tool
 from memsim.kernels import Spec, catalog
@@ -164,7 +165,7 @@ def measure() -> None:
         project.mkdir()
         gate = gates(peer, project)
     record = {
-        "processor": _processor(),
+        "processor": processor(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "peers": [CUXRAY, PTXAS],
@@ -172,8 +173,3 @@ def measure() -> None:
         "gate": gate,
     }
     RECORD.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")

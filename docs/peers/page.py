@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from docs.peers.measure import RECORD, ROUNDS, SECTORS, WAVEFRONTS
+from memsim.views.markdown_text import table
 
 SPACES = {"shared": WAVEFRONTS, "global": SECTORS}
 TOOLS = ("memsim", "cuxray")
@@ -31,7 +32,7 @@ def section() -> str:
     """The whole section."""
     record = json.loads(RECORD.read_text("utf-8"))
     kernels = record["kernels"]
-    return "\n".join([*_head(record), *_summary(kernels), "", *_table(kernels), "", *_gate(record), ""])
+    return "\n".join([*_head(record), _summary(kernels), "", *_table(kernels), "", *_gate(record), ""])
 
 
 def _head(record: dict[str, Any]) -> list[str]:
@@ -51,27 +52,27 @@ def _head(record: dict[str, Any]) -> list[str]:
     ]
 
 
-def _summary(kernels: dict[str, Any]) -> list[str]:
-    rows = ["| | memsim | cuxray |", "|---|---:|---:|"]
+def _summary(kernels: dict[str, Any]) -> str:
+    rows = []
     for space in SPACES:
         found = {tool: [judged(kernel, tool, space) for kernel in kernels.values()] for tool in TOOLS}
         for verdict in (RIGHT, ALARM, MISSED):
-            counts = " | ".join(f"{found[tool].count(verdict)} of {len(kernels)}" for tool in TOOLS)
-            rows.append(f"| {space} memory: {verdict} | {counts} |")
+            counts = [f"{found[tool].count(verdict)} of {len(kernels)}" for tool in TOOLS]
+            rows.append([f"{space} memory: {verdict}", *counts])
     missing = [
         " of ".join(f"{sum(kernel[tool][part] for kernel in kernels.values()):,}" for part in PARTS_OF)
         for tool in TOOLS
     ]
-    rows.append(f"| accesses not analyzed (memsim: rows; cuxray: instructions) | {' | '.join(missing)} |")
+    rows.append(["accesses not analyzed (memsim: rows; cuxray: instructions)", *missing])
     times = [f"{median(kernel[tool]['seconds'] for kernel in kernels.values()):.2f} s" for tool in TOOLS]
-    rows.append(f"| CPU time of a kernel's analysis, whole process, median | {' | '.join(times)} |")
+    rows.append(["CPU time of a kernel's analysis, whole process, median", *times])
     equal = [
         sum(kernel["memsim"][metric] == kernel["chip"][metric] for kernel in kernels.values())
         for metric in (WAVEFRONTS, SECTORS)
     ]
     both = f"{equal[0]} and {equal[1]} of {len(kernels)}"
-    rows.append(f"| kernels whose wavefronts, and whose sectors, equal the recording | {both} | not given |")
-    return rows
+    rows.append(["kernels whose wavefronts, and whose sectors, equal the recording", both, "not given"])
+    return table(("", *TOOLS), rows, "lrr")
 
 
 def _table(kernels: dict[str, Any]) -> list[str]:
@@ -93,9 +94,8 @@ def _table(kernels: dict[str, Any]) -> list[str]:
             " Where only memsim reports sectors that could be saved, lanes read the same few bytes of several"
             " rows: memsim's ideal counts distinct bytes, the source page's ideal all requested bytes."
         )
-    wrong = {name: kernel for name, kernel in kernels.items() if _wrong(kernel)}
-    lines += ["", "| kernel | wrong verdicts |", "|---|---|"]
-    return [*lines, *(f"| `{name}` | {'; '.join(_wrong(kernel))} |" for name, kernel in wrong.items())]
+    wrong = [(f"`{name}`", "; ".join(_wrong(kernel))) for name, kernel in kernels.items() if _wrong(kernel)]
+    return [*lines, "", table(("kernel", "wrong verdicts"), wrong, "ll")]
 
 
 def _off(kernel: dict[str, Any]) -> int:
@@ -121,10 +121,14 @@ def _gate(record: dict[str, Any]) -> list[str]:
         f" process, medians of {ROUNDS} alternating runs. `python -c 'import numpy'` took"
         f" {gate['numpy']:.2f} s.",
         "",
-        "| | first run | nothing changed |",
-        "|---|---:|---:|",
-        f"| `memsim check` | {gate['memsim_first']:.2f} s | {gate['memsim']:.3f} s |",
-        f"| `cuxray gate` | {gate['cuxray_first']:.2f} s | {gate['cuxray']:.3f} s |",
+        table(
+            ("", "first run", "nothing changed"),
+            [
+                (f"`{command}`", f"{gate[f'{tool}_first']:.2f} s", f"{gate[tool]:.3f} s")
+                for command, tool in (("memsim check", "memsim"), ("cuxray gate", "cuxray"))
+            ],
+            "lrr",
+        ),
     ]
 
 

@@ -1,10 +1,19 @@
-"""Text in Markdown of which nothing is taken for Markdown or HTML."""
+"""Tables in Markdown, and text of which nothing is taken for Markdown or HTML."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
 
 from memsim.views.plain import plain
 
 LONGEST_CODE = 80
+
+
+def table(headings: Sequence[str], rows: Iterable[Iterable[str]], align: str) -> str:
+    """The rows, whose cells are Markdown, as lines. align: of each column `l`, or `r` for numbers."""
+    rule = "|".join("---:" if side == "r" else "---" for side in align)
+    lines = [f"| {' | '.join(row)} |" for row in (headings, *rows)]
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
 
 def code(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from docs.rooms import lines_by_room, table
+from docs.rooms import lines_by_room, room_table
 
 
 def test_lines_of_files_folders_and_what_is_beside_the_package(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_lines_of_files_folders_and_what_is_beside_the_package(tmp_path: Path) -
     assert {room: count for room, count in found.items() if count} == {
         **{"errors.py": 60, "isa/": 161, "memsim/": 221, "studies/": 149}
     }
-    assert table(tmp_path).splitlines()[2:6] == [
+    assert room_table(tmp_path).splitlines()[2:6] == [
         "| `isa/` | 200 |",
         "| 1 smaller ones | 100 |",
         "| **memsim/** | 200 |",

@@ -10,16 +10,13 @@ from collections.abc import Sequence
 from memsim.guard.outcome import VANISHED, Finding, Outcome, QuantityChange
 from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
 from memsim.views.labels import access
-from memsim.views.markdown_text import code, escaped, longest_run
+from memsim.views.markdown_text import code, escaped, longest_run, table
 from memsim.views.plain import plain
 
 MOST_ROWS = 60
 LONGEST_PROBLEM = 600
 
-HEAD = (
-    "| kernel | where | code | access | what | counts |",
-    "|---|---|---|---|---|---|",
-)
+HEADINGS = ("kernel", "where", "code", "access", "what", "counts")
 
 
 def render(outcome: Outcome, locate: Locate) -> str:
@@ -50,12 +47,12 @@ def _table(findings: Sequence[Finding], locate: Locate) -> str:
     for finding in findings:
         by_access.setdefault((finding.kernel, finding.site), []).append(finding)
     rows = [_row(of_access, locate) for of_access in list(by_access.values())[:MOST_ROWS]]
-    shown = "\n".join([*HEAD, *rows])
+    shown = table(HEADINGS, rows, "l" * len(HEADINGS))
     more = len(by_access) - MOST_ROWS
     return shown if more <= 0 else f"{shown}\n\nand {more:,} rows more"
 
 
-def _row(findings: Sequence[Finding], locate: Locate) -> str:
+def _row(findings: Sequence[Finding], locate: Locate) -> list[str]:
     """All that there is to say of one access, whichever budgets say it."""
     first = findings[0]
     site = first.site
@@ -65,7 +62,7 @@ def _row(findings: Sequence[Finding], locate: Locate) -> str:
     )
     reasons = dict.fromkeys(finding.reason for finding in findings if finding.reason)
     counts = dict.fromkeys(_count(figure) for finding in findings for figure in finding.figures)
-    cells = [
+    return [
         escaped(first.kernel),
         escaped(str(place(first, locate))),
         code(site.source),
@@ -73,7 +70,6 @@ def _row(findings: Sequence[Finding], locate: Locate) -> str:
         escaped("; ".join((*what, *reasons))),
         escaped("; ".join(counts)),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def _count(figure: QuantityChange) -> str:
