@@ -43,21 +43,17 @@ Figures = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class DistinctRequests:
-    """The distinct requests of an access, columns as in a `Trace`; `times`: how often each occurred."""
+class PredictedAccess:
+    """One instruction: its site, and its distinct requests in columns as in a `Trace`.
 
+    times: how often each occurred.
+    """
+
+    site: AccessSite
     addresses: np.ndarray
     active: np.ndarray
     partner: np.ndarray
     times: np.ndarray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictedAccess:
-    """One instruction: its site and its requests."""
-
-    site: AccessSite
-    requests: DistinctRequests
 
 
 def access_name(site: AccessSite) -> str:
@@ -71,7 +67,7 @@ def accesses_of(trace: Trace) -> Iterator[PredictedAccess]:
     ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
     for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
         columns = trace.addresses, trace.active, trace.partner, trace.count
-        yield PredictedAccess(site, DistinctRequests(*(column[rows] for column in columns)))
+        yield PredictedAccess(site, *(column[rows] for column in columns))
 
 
 def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Figures:
@@ -102,22 +98,18 @@ def unreliable(accesses: Iterable[PredictedAccess]) -> frozenset[str]:
 
 
 def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
-    site, requests = access.site, access.requests
+    site = access.site
     asked = operation(site.space, site.op)
     figures: Figures = {}
-    if (
-        access_name(site) != "cp.async" or site.space == "shared"
-    ):  # one instruction, counted on its shared side
-        lanes = np.count_nonzero(requests.active, axis=1)
-        if asked.matrix:
-            lanes = np.where(
-                lanes > 0, 32, 0
-            )  # all lanes of a warp take part, even if not all supply an address
-        figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(requests, lanes)}
+    if access_name(site) != "cp.async" or site.space == "shared":  # a copy is counted on its shared side
+        lanes = np.count_nonzero(access.active, axis=1)
+        if asked.matrix:  # all lanes of a warp take part, even if not all supply an address
+            lanes = np.where(lanes > 0, WARP, 0)
+        figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(access, lanes)}
     if asked.unmade:
         figures = {}  # the profiler knows only the space that its lanes access
     kind = site.width, site.op, site.space
-    if site.unresolved or why_no_cost(*kind, requests.active, requests.partner, arch):
+    if site.unresolved or why_no_cost(*kind, access.active, access.partner, arch):
         return {**figures, **dict.fromkeys(FIGURES[site.space])}
     if asked.grouped:
         return _group(access)
@@ -135,36 +127,35 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
 def _group(access: PredictedAccess) -> Figures:
     """Operands of wgmma: all threads of four warps take part, and the page has the chip's own wavefronts."""
     executed = access.site.instructions
-    wavefronts = int(access.requests.times.sum()) * group_wavefronts(access.site.width)
+    wavefronts = int(access.times.sum()) * group_wavefronts(access.site.width)
     return {EXECUTED: executed, THREADS: WARP * executed, **dict.fromkeys(FIGURES["shared"], wavefronts)}
 
 
 def _shared(access: PredictedAccess, arch: Arch) -> Figures:
-    requests, width, op = access.requests, access.site.width, access.site.op
+    width, op = access.site.width, access.site.op
     if operation("shared", op).is_copy:
-        read = requests.partner >= 0
-        page = copy_source_page(requests.addresses, requests.partner, width, requests.active, read, arch)
+        read = access.partner >= 0
+        page = copy_source_page(access.addresses, access.partner, width, access.active, read, arch)
     else:
-        page = shared_source_page(requests.addresses, width, op, requests.active, arch)
+        page = shared_source_page(access.addresses, width, op, access.active, arch)
     known = not (page.wavefronts == UNKNOWN).any()
     columns = zip(FIGURES["shared"], (page.wavefronts, page.ideal), strict=True)
-    return {name: _sum(requests, column) if known else None for name, column in columns}
+    return {name: _sum(access, column) if known else None for name, column in columns}
 
 
 def _global(access: PredictedAccess, arch: Arch) -> Figures:
-    requests, width, op = access.requests, access.site.width, access.site.op
-    page = global_source_page(requests.addresses, width, op, requests.active, arch)
+    width, op = access.site.width, access.site.op
+    page = global_source_page(access.addresses, width, op, access.active, arch)
     columns = zip(FIGURES["global"], (page.sectors, page.ideal, page.tag_requests), strict=True)
-    figures: Figures = {name: _sum(requests, column) for name, column in columns}
+    figures: Figures = {name: _sum(access, column) for name, column in columns}
     if operation("global", op).bypass:
         figures |= _bypass(access, arch)
     return figures
 
 
 def _local(access: PredictedAccess, arch: Arch) -> Figures:
-    requests = access.requests
-    cost = local_access(requests.addresses, access.site.width, access.site.op, requests.active, arch)
-    return {LOCAL_SECTORS: _sum(requests, cost.sectors)}
+    cost = local_access(access.addresses, access.site.width, access.site.op, access.active, arch)
+    return {LOCAL_SECTORS: _sum(access, cost.sectors)}
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
@@ -173,21 +164,21 @@ def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
     ncu 2025.3.1 takes a guard P0 for false: `@P0` shows nothing, and `@!P0` all lanes, of which a trace lacks
     the addresses of those that are switched off.
     """
-    requests, space = access.requests, access.site.space
+    space = access.site.space
     names = FIGURES["shared"] if space == "shared" else FIGURES["global"][:2]
     guard = guard_of(access.site.instruction)
     if guard == "P0":
         return dict.fromkeys(names, 0)
-    every = requests.active.all() and requests.times.sum() == access.site.instructions
+    every = access.active.all() and access.times.sum() == access.site.instructions
     if access.site.address < 0 or (guard == "!P0" and not every):
         return dict.fromkeys(names)
-    sides = requests.addresses, requests.partner
+    sides = access.addresses, access.partner
     to, source = sides if space == "shared" else sides[::-1]
-    shared, outside = bypass_source_page(to, source, requests.active, requests.active & (source >= 0), arch)
+    shared, outside = bypass_source_page(to, source, access.active, access.active & (source >= 0), arch)
     page = (shared.wavefronts, shared.ideal) if space == "shared" else (outside.sectors, outside.ideal)
     known = not (page[0] == UNKNOWN).any()
-    return {name: _sum(requests, column) if known else None for name, column in zip(names, page, strict=True)}
+    return {name: _sum(access, column) if known else None for name, column in zip(names, page, strict=True)}
 
 
-def _sum(requests: DistinctRequests, column: np.ndarray) -> int:
-    return int(requests.times @ column)
+def _sum(access: PredictedAccess, column: np.ndarray) -> int:
+    return int(access.times @ column)

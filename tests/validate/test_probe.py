@@ -69,9 +69,9 @@ def test_each_pattern_has_its_line_and_its_addresses(instruction: Any) -> None:
         assert (access.site.file, access.site.line) == (FILE, line)
         assert access.site.op == instruction.op or instruction.counter == "atom"
         assert (access.site.space, access.site.width) == (instruction.space, instruction.width)
-        on = access.requests.active[0]
+        on = access.active[0]
         assert np.array_equal(on, active[line - 1])
-        moved = access.requests.addresses[0] - where
+        moved = access.addresses[0] - where
         assert len(set(moved[on].tolist())) == 1 and moved[on][0] % 1024 == 0
 
 
