@@ -177,10 +177,6 @@ class Dispatcher:
         floats = prod(sizes[extent] for shape in self.family.outputs.values() for extent in shape)
         return taken + self.sum.pace.nanoseconds(parts, floats)
 
-    def adding(self, size: Size = None) -> Spec | None:
-        """The kernel that adds the parts if the picked kernel splits K; else None."""
-        return self._piece(self.family.named(size, self.name), 0).adding
-
     def job(self, size: Size = None, seed: int = 0) -> Job:
         """As `Spec.job`, for the chosen kernel."""
         return self.pick(size).job(size, seed)

@@ -82,9 +82,9 @@ def test_k_is_divided_where_there_are_few_tiles_and_then_parts_are_added() -> No
     deep, wide = (128, 128, 8192), (4096, 4096, 4096)
     parts = sgemm().pick(deep).fixed[PARTS]
     assert parts > 8 and sgemm().job(deep).launch.grid[2] == parts
-    adding = sgemm().adding(deep)
+    adding = sgemm().pieces(deep)[0].adding
     assert adding is not None and adding.job(deep[:2]).args[0:3] == (128, 128, parts)
-    assert sgemm().adding(wide) is None and sgemm().job(wide).launch.grid[2] == 1
+    assert sgemm().pieces(wide)[0].adding is None and sgemm().job(wide).launch.grid[2] == 1
 
 
 @given(st.tuples(*[st.integers(1, 9000)] * 3))
@@ -107,12 +107,12 @@ def test_pieces_are_all_rows_and_the_first_fills_complete_waves(size: tuple[int,
     assert first.first == 0 and first.size[1:] == size[1:]
     if not others:
         assert first.size == size and first.spec == sgemm().pick(size)
-        assert first.adding == sgemm().adding(size)
+        assert (first.adding is None) == (first.parts == 1)
         return
     (rest,) = others
     assert (rest.first, rest.size) == (first.size[0], (size[0] - first.size[0], *size[1:]))
     for piece in (first, rest):
-        assert piece.spec == sgemm().pick(piece.size) and piece.adding == sgemm().adding(piece.size)
+        assert piece.spec == sgemm().pick(piece.size) and (piece.adding is None) == (piece.parts == 1)
     estimates = [sgemm()._best(dict(zip("MNK", each, strict=True)))[0] for each in (first.size, rest.size)]
     assert sum(estimates) < sgemm()._best(dict(zip("MNK", size, strict=True)))[0]
 
