@@ -239,8 +239,8 @@ def _each(
             continue
         kind, reason = (BROKEN, "") if limit is not None else (NEW, "it has no such count in the baseline")
         figure = QuantityChange(quantity.name, _was(quantity, subject, site), now, limit, budget.relation)
-        found = Finding(kind, subject.name, budget.text, site, (figure,), reason)
-        yield replace(found, analysis=subject.analysis)
+        analysis = subject.analysis
+        yield Finding(kind, subject.name, budget.text, site, (figure,), reason, analysis=analysis)
 
 
 def _together(
@@ -255,8 +255,8 @@ def _together(
     most = max(rows, key=lambda site: quantity.of(site) or 0)
     reason = f"the sum over {len(rows)} rows; this one adds most" if len(rows) > 1 else ""
     figure = QuantityChange(quantity.name, was, now, limit, budget.relation, budget.percent)
-    found = Finding(BROKEN, subject.name, budget.text, most, (figure,), reason)
-    yield replace(found, analysis=subject.analysis)
+    analysis = subject.analysis
+    yield Finding(BROKEN, subject.name, budget.text, most, (figure,), reason, analysis=analysis)
 
 
 def _sum(budget: Budget, quantity: Quantity, rows: Sequence[SiteCounts]) -> Fraction:

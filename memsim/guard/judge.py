@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
 from memsim.guard.evaluate import GuardedKernel, check, has_rows
-from memsim.guard.outcome import Checked, Outcome, Problem
+from memsim.guard.outcome import Checked, Outcome, Problem, some_names
 from memsim.guard.select import EVERYTHING, Selector
 
 # Adds the place in the configuration to an error.
@@ -131,7 +131,7 @@ def _idle_rules(
         ):
             continue
         error = MemsimError(
-            f"this budget applies to no access of {_names(rule.kernels)}, so it cannot fail",
+            f"this budget applies to no access of {some_names(sorted(rule.kernels))}, so it cannot fail",
             column=1,
             source=rule.budget.text,
             hint="memsim analyze lists the accesses",
@@ -174,7 +174,7 @@ def _idle_alternative(
     entry: DeclaredBudget | Acceptance, source: str, alternative: str, column: int
 ) -> Problem:
     error = MemsimError(
-        f"the alternative {alternative} matches no access of {_names(entry.kernels)}",
+        f"the alternative {alternative} matches no access of {some_names(sorted(entry.kernels))}",
         column=column,
         source=source,
         hint="remove or correct it; memsim analyze lists the accesses",
@@ -203,7 +203,7 @@ def _idle_acceptances(
         if _is_needed(subjects, acceptance) or (some and acceptance.general):
             continue
         error = MemsimError(
-            f"this accepts nothing: no unresolved access of {_names(acceptance.kernels)} "
+            f"this accepts nothing: no unresolved access of {some_names(sorted(acceptance.kernels))} "
             "certainly matches it",
             column=1,
             source=acceptance.selector.text,
@@ -225,9 +225,3 @@ def _unguarded(
             hint="declare a budget for the memory that it uses, or the budget 'baseline'",
         )
         yield Problem(subject.name, error)
-
-
-def _names(kernels: Collection[str]) -> str:
-    shown = sorted(kernels)[:3]
-    more = len(kernels) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")

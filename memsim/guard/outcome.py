@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from memsim.analysis import Analysis, SiteCounts
@@ -55,10 +56,6 @@ class Finding:
     def breaks(self) -> bool:
         """Whether the budget is broken."""
         return self.kind not in HARMLESS
-
-    def with_lanes(self, lanes: str) -> Finding:
-        """A copy with the lanes to blame."""
-        return replace(self, lanes=lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +123,7 @@ class Outcome:
         if broken:
             names = dict.fromkeys(checked.kernel for checked in broken)
             of = _count(len(self.checked), "check")
-            verdict = f"FAILED: {len(broken)} of {of} failed, in {_names(names)}"
+            verdict = f"FAILED: {len(broken)} of {of} failed, in {some_names(names)}"
         elif not self.problems:
             verdict = f"OK: {kernels}, {_count(len(self.checked), 'check')} passed"
         else:
@@ -143,7 +140,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _names(names: dict[str, None]) -> str:
+def some_names(names: Collection[str]) -> str:
     """The first few names, and how many more there are."""
     shown = list(names)[:3]
     more = len(names) - len(shown)

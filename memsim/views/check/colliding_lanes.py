@@ -30,7 +30,7 @@ def _checked(checked: Checked) -> Checked:
 def _finding(finding: Finding) -> Finding:
     if finding.analysis is None:
         return finding
-    return finding.with_lanes(worst_request(finding.analysis, finding.site))
+    return replace(finding, lanes=worst_request(finding.analysis, finding.site))
 
 
 def worst_request(analysis: Analysis, site: SiteCounts) -> str:
