@@ -112,19 +112,6 @@ def test_another_depth_is_another_launch_although_the_grid_is_the_same(folder: F
     assert "arguments M 64, N 64, K 16" in done.out
 
 
-@pytest.mark.slow
-def test_moving_a_line_is_no_change(tile: Tile) -> None:
-    project = tile()
-    project.run("baseline")
-    before = project.read("memsim-baseline.toml")
-    project.write(
-        "tile.cu", "// a word\n\n" + TILE.replace("    tile[y][x]", "\n    // more\n    tile[y][x]")
-    )
-    assert verdict(project.run("check").out) == "OK: 1 kernel, 1 check passed"
-    project.run("baseline")
-    assert project.read("memsim-baseline.toml") == before
-
-
 def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
     project = tile()
     project.run("baseline")
@@ -139,21 +126,6 @@ def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
     assert done.code == 1
     assert "tile: access vanished\n" in done.out
     assert "the kernel no longer makes this access" in done.out
-
-
-@pytest.mark.slow
-def test_an_edited_line_is_one_access_in_the_comment(tile: Tile) -> None:
-    project = tile()
-    project.run("baseline")
-    project.edit(
-        "tile.cu", "C[y * n + x] = tile[x][y];", "C[y * n + x] = __fmul_rn(2.0f, tile[0][2 * x % 32]);"
-    )
-    text = project.run("check", "--format", "markdown").out
-    rows = [line for line in text.splitlines() if line.startswith("| tile |")]
-    assert len(rows) == 2  # of the load from the tile, and of the store
-    assert all("its code was: C" in row for row in rows)
-    assert "new access" not in text
-    assert "vanished" not in text
 
 
 # --- what explains a failure
