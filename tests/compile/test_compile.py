@@ -12,27 +12,9 @@ import memsim
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.compile.nvrtc import release_of
 from memsim.errors import MemsimError
+from tests.compile.samples import GOOD, HOST, SCALE, write
 
-SCALE = """\
-extern "C" __global__ void scale(float *x, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] *= FACTOR;
-}
-"""
-GOOD = SCALE.replace("FACTOR", "2.0f")
-HOST = "#include <cstdio>\n" + GOOD + '\nint main() { scale<<<1, 32>>>(nullptr, 0); std::printf("done"); }\n'
 REFUSED = HOST.replace("2.0f", "FACTOR")
-
-try:
-    compile_cuda(GOOD)
-except MemsimError as error:
-    pytest.skip(error.message, allow_module_level=True)
-
-
-@pytest.fixture
-def no_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
 
 
 def test_text_becomes_ptx_with_source_lines() -> None:
@@ -85,11 +67,7 @@ def test_a_name_of_any_characters_is_found_again(name: str, code: str, tmp_path:
     """NVRTC escapes what is not ASCII, and cuts names at the backslashes of that."""
     path = tmp_path / name
     try:
-        path.parent.mkdir(exist_ok=True)
-        path.with_name("twice.cuh").write_text(
-            "__device__ inline float twice(const float *x) { return *x * 2.0f; }\n"
-        )
-        path.write_text('#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)"))
+        write(path)
     except OSError:
         pytest.skip("no file can have that name here")
     kernel = memsim.load(path, code=code)["scale"]
@@ -101,26 +79,15 @@ def test_a_name_of_any_characters_is_found_again(name: str, code: str, tmp_path:
 
 
 def test_ptx_does_not_depend_on_the_folder(tmp_path: Path) -> None:
-    texts = set()
-    for folder in ("here", "there/and/deeper"):
-        source = tmp_path / folder / "scale.cu"
-        source.parent.mkdir(parents=True)
-        source.with_name("twice.cuh").write_text(
-            "__device__ inline float twice(const float *x) { return *x * 2.0f; }\n"
-        )
-        source.write_text('#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)"))
-        texts.add(compile_cuda(source, name="kernels/scale.cu"))
-    (text,) = texts
+    sources = (write(tmp_path / folder / "scale.cu") for folder in ("here", "there/and/deeper"))
+    (text,) = {compile_cuda(source, name="kernels/scale.cu") for source in sources}
     assert '.file\t1 "kernels/scale.cu"' in text
     assert '.file\t2 "kernels/twice.cuh"' in text
 
 
 def test_headers_beside_the_folder_are_named_as_the_file_is(tmp_path: Path) -> None:
-    source, header = tmp_path / "src" / "scale.cu", tmp_path / "include" / "twice.cuh"
-    for path in (source, header):
-        path.parent.mkdir()
-    header.write_text("__device__ inline float twice(const float *x) { return *x * 2.0f; }\n")
-    source.write_text('#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)"))
+    header = tmp_path / "include" / "twice.cuh"
+    source = write(tmp_path / "src" / "scale.cu", header)
     options = [f"-I{header.parent}"]
     text = compile_cuda(source, options, name="src/scale.cu")
     assert '.file\t1 "src/scale.cu"' in text

@@ -14,36 +14,13 @@ from memsim.compile.cuda_source import Compiled, compile_cubin, compile_cuda
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from memsim.sass.disassemble import disassemble
-
-SCALE = """\
-extern "C" __global__ void scale(float *x, int n)
-{
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) x[i] *= FACTOR;
-}
-"""
-GOOD = SCALE.replace("FACTOR", "2.0f")
-HOST = "#include <cstdio>\n" + GOOD + '\nint main() { scale<<<1, 32>>>(nullptr, 0); std::printf("done"); }\n'
-TWICE = "__device__ inline float twice(const float *x) { return *x * 2.0f; }\n"
-INCLUDING = '#include "twice.cuh"\n' + SCALE.replace("x[i] *= FACTOR", "x[i] = twice(x + i)")
-
-try:
-    compile_cubin(GOOD)
-except MemsimError as error:
-    pytest.skip(error.message, allow_module_level=True)
+from tests.compile.samples import GOOD, HOST, INCLUDING, SCALE, TWICE, write
 
 needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 
 
 def code(compiled: Compiled) -> bytes:
     return read_cubin(compiled.code).kernels["scale"].code
-
-
-def write(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "twice.cuh").write_text(TWICE)
-    (folder / "scale.cu").write_text(INCLUDING)
-    return folder / "scale.cu"
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_90a"])
@@ -80,12 +57,14 @@ def test_macros_reach_the_code() -> None:
 
 
 def test_the_same_source_makes_the_same_bytes(tmp_path: Path) -> None:
-    source = write(tmp_path)
+    source = write(tmp_path / "scale.cu")
     assert compile_cubin(source).code == compile_cubin(source).code
 
 
 def test_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
-    here, there = (compile_cubin(write(tmp_path / folder)) for folder in ("here", "there/and/deeper"))
+    here, there = (
+        compile_cubin(write(tmp_path / folder / "scale.cu")) for folder in ("here", "there/and/deeper")
+    )
     assert code(here) == code(there)
     assert here.code != there.code  # the line tables say where the header is
 
@@ -110,7 +89,7 @@ def test_a_file_without_headers_of_its_own_makes_the_same_cubin_in_every_folder(
 
 def test_inlined_functions_of_a_header_compile(tmp_path: Path) -> None:
     """NVRTC 12.0 overflows the stack over them, unless it leaves out who inlined them."""
-    assert len(code(compile_cubin(write(tmp_path), arch="sm_90"))) > 0
+    assert len(code(compile_cubin(write(tmp_path / "scale.cu"), arch="sm_90"))) > 0
 
 
 def test_only_the_release_that_needs_it_leaves_out_who_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +106,7 @@ def test_only_the_release_that_needs_it_leaves_out_who_inlined(monkeypatch: pyte
 
 
 def test_files_have_names(tmp_path: Path) -> None:
-    source = write(tmp_path)
+    source = write(tmp_path / "scale.cu")
     names = compile_cubin(source, name="kernels/scale.cu").names
     assert names.name_of(source.as_posix()) == "kernels/scale.cu"
     assert names.name_of((tmp_path / "twice.cuh").as_posix()) == "kernels/twice.cuh"
@@ -137,14 +116,14 @@ def test_files_have_names(tmp_path: Path) -> None:
 
 
 def test_true_places_of_headers_are_in_the_line_tables(tmp_path: Path) -> None:
-    source = write(tmp_path)
+    source = write(tmp_path / "scale.cu")
     made = compile_cubin(source, name="kernels/scale.cu").code
     assert str(tmp_path).encode() in made
     assert str(source).encode() not in made
 
 
 def test_headers_come_along(tmp_path: Path) -> None:
-    source = write(tmp_path / "src")
+    source = write(tmp_path / "src" / "scale.cu")
     (tmp_path / "include").mkdir()
     (tmp_path / "include" / "deep.cuh").write_text('#include "deeper.cuh"\n#include <absent.h>\n')
     (tmp_path / "include" / "deeper.cuh").write_text("#pragma once\n#include <deep.cuh>\n")
@@ -182,7 +161,7 @@ def test_nvcc_takes_host_code() -> None:
 
 @needs_nvcc
 def test_nvcc_compiles_a_file_where_it_is(tmp_path: Path) -> None:
-    source = write(tmp_path)
+    source = write(tmp_path / "scale.cu")
     first, second = (compile_cubin(source, name="src/scale.cu", compiler="nvcc") for _ in range(2))
     assert first.code == second.code
     assert first.names.name_of(source.as_posix()) == "src/scale.cu"

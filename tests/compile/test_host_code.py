@@ -14,6 +14,7 @@ from memsim.compile.host_code import set_aside
 from memsim.compile.nvcc import find_nvcc
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
+from tests.compile.samples import GOOD
 
 DEVICE = """\
 __constant__ float weights[4];
@@ -49,16 +50,6 @@ int main(int argc, char **argv) {
 """
 WHOLE = HOST + DEVICE + MAIN
 
-try:
-    compile_cubin("__global__ void k() {}\n")
-except MemsimError as error:
-    pytest.skip(error.message, allow_module_level=True)
-
-
-@pytest.fixture
-def no_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
-
 
 def kernels(text: str, *options: str, **more: list[str]) -> list[str]:
     return list(read_cubin(compile_cubin(text, options, **more).code).kernels)  # type: ignore[arg-type]
@@ -82,7 +73,7 @@ def test_a_file_with_main_compiles_without_nvcc(no_nvcc: None) -> None:
 
 
 def test_what_nvrtc_takes_as_it_is_is_not_touched(no_nvcc: None) -> None:
-    assert "set aside" not in compile_cubin("__global__ void k() {}\n").compiler
+    assert "set aside" not in compile_cubin(GOOD).compiler
 
 
 def test_tree_sitter_is_imported_only_where_host_code_stands_in_the_way() -> None:
