@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -58,13 +58,14 @@ class KernelFile:
         path = self.folder / self.file
         if not file_exists(path):
             raise MemsimError("there is no such file", file=self.file)
-        options = resolved(self.options, self.folder)
-        read = None
+        options = tuple(resolved(self.options, self.folder))
         if path.suffix in SOURCE_SUFFIXES and self.text is None:
             read = what_is_read(path, options, self.file)
-        how = path, tuple(options), self.code, self.compiler, arch.name, self.file
-        key = repr((path.absolute(), read))
-        return _module(*how, self.text) if read is None else _module_once(*how, key)
+            if read is not None:
+                key = repr((path.absolute(), read))
+                return _module_once(path, options, self.code, self.compiler, arch.name, self.file, key)
+        how = {"code": self.code, "compiler": self.compiler, "arch": arch.name, "name": self.file}
+        return load(path, options, **how, text=self.text)
 
 
 _LOADED: ContextVar[dict[tuple[KernelFile, str], Module] | None] = ContextVar("_LOADED", default=None)
@@ -80,18 +81,6 @@ def files_loaded_once() -> Iterator[None]:
         _LOADED.reset(token)
 
 
-def _module(
-    path: Path,
-    options: Sequence[str],
-    code: str | None,
-    compiler: str | None,
-    arch: str,
-    name: str,
-    text: str | None = None,
-) -> Module:
-    return load(path, options, code=code, compiler=compiler, arch=arch, name=name, text=text)
-
-
 @lru_cache(maxsize=2)
 def _module_once(
     path: Path,
@@ -103,7 +92,7 @@ def _module_once(
     read: str,
 ) -> Module:
     """The module, for several jobs in a row; `read`: all that decides what it is."""
-    return _module(path, options, code, compiler, arch, name)
+    return load(path, options, code=code, compiler=compiler, arch=arch, name=name)
 
 
 def _only_kernel(module: Module, file: str) -> str:

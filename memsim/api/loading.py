@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from memsim.kernel import PtxKernel, SassKernel
 if TYPE_CHECKING:
     from memsim.compile.compiled_file import Given
     from memsim.ptx import program
-    from memsim.sass.listing import Listing
     from memsim.sass.machine_code import MachineModule
 
 FORMS = ("sass", "ptx")
@@ -267,16 +266,10 @@ def _from_binary(path: Path, arch: str | None) -> Module:
 
 def _machine_module(machine: MachineModule, path: Path | None, name: str | None) -> Module:
     """A module of machine code, with those source files that can still be found."""
+    lines = (line for listing in machine.listings.values() for line in listing.lines)
+    files = [line.source.file for line in lines if line.source is not None]
     codes = {entry: SassKernel(kernel) for entry, kernel in machine.kernels.items()}
-    named = [place for listing in machine.listings.values() for place in _files_of(listing)]
-    own = [name or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
-    sources = {**_sources([*named, *own], path, name), **machine.own_sources}
-    return Module(codes, sources, named=tuple(dict.fromkeys((*named, *sources))))
-
-
-def _files_of(listing: Listing) -> list[str]:
-    """The files that a kernel's lines are from."""
-    return list(dict.fromkeys(line.source.file for line in listing.lines if line.source is not None))
+    return _module(codes, files, path, name, machine.own_sources)
 
 
 def _read(path: Path) -> str:
@@ -287,14 +280,25 @@ def _read(path: Path) -> str:
 
 
 def _ptx_module(parsed: program.PtxModule, file: Path | None = None, name: str | None = None) -> Module:
-    """A module of PTX with those source files that can still be found.
-
-    The PTX of a file with nothing but templates does not name it.
-    """
-    own = [name or file.as_posix()] if file and file.suffix != ".ptx" else []
+    """A module of PTX with those source files that can still be found."""
     codes = {entry: PtxKernel(parsed, entry) for entry in parsed.entries}
-    named = tuple(dict.fromkeys((*parsed.files.values(), *own)))
-    return Module(codes, _sources(named, file, name), named=named)
+    return _module(codes, parsed.files.values(), file, name, {})
+
+
+def _module(
+    codes: Mapping[str, PtxKernel | SassKernel],
+    files: Iterable[str],
+    path: Path | None,
+    name: str | None,
+    known: Mapping[str, str],
+) -> Module:
+    """A module whose code names these files: with their texts, those that are known or can still be found.
+
+    Its own source is among them: the code of a file with nothing but templates does not name it.
+    """
+    own = [name or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
+    named = tuple(dict.fromkeys((*files, *own, *known)))
+    return Module(codes, {**_sources(named, path, name), **known}, named=named)
 
 
 def _sources(names: Sequence[str], file: Path | None, called: str | None = None) -> dict[str, str]:
@@ -302,7 +306,7 @@ def _sources(names: Sequence[str], file: Path | None, called: str | None = None)
 
     Beside `file`, which is `called` so, or as they are named.
     """
-    found = {name: _found(name, file, called) for name in dict.fromkeys(names)}
+    found = {name: _found(name, file, called) for name in names}
     return {
         name: path.read_text(encoding="utf-8", errors="replace")
         for name, path in found.items()

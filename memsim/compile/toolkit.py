@@ -6,7 +6,7 @@ import importlib.util
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +29,11 @@ def find_tool(name: str, *, wheels_first: bool = True) -> Path | None:
 
 def find_tools(name: str, *, wheels_first: bool = True) -> list[Path]:
     """All installed programs `name`, in the order of `find_tool`."""
+    from shutil import which
+
     file = name + (".exe" if sys.platform == "win32" else "")
-    chosen = [*_on_path(name), *_in_toolkit(file)]
+    on_path = which(name)
+    chosen = [*([Path(on_path)] if on_path else []), *(root / "bin" / file for root in _toolkits())]
     wheels = list(_in_wheels(file))
     candidates = [*wheels, *chosen] if wheels_first else [*chosen, *wheels]
     candidates += sorted(Path("/usr/local").glob(f"cuda*/bin/{file}"), reverse=True)
@@ -61,35 +64,26 @@ def wheel_folders(package: str) -> list[Path]:
 
 def header_folders() -> list[Path]:
     """The folders that contain `cuda_fp16.h` and other CUDA headers."""
-    wheels = [*wheel_folders("nvidia.cuda_runtime"), *wheel_folders("nvidia.cu13")]
-    roots = [*wheels, *_toolkits()]
-    return [root / "include" for root in roots if (root / "include" / "cuda_fp16.h").is_file()]
+    return _include_folders("nvidia.cuda_runtime", "cuda_fp16.h")
 
 
 def cccl_folders() -> list[Path]:
     """The folders that contain CUB, Thrust and libcu++ (`cub/cub.cuh`, `cuda/std/limits`)."""
-    roots = [*wheel_folders("nvidia.cuda_cccl"), *wheel_folders("nvidia.cu13"), *_toolkits()]
-    places = [root / "include" / inside for root in roots for inside in ("", "cccl")]
-    return [place for place in places if (place / "cuda" / "std" / "limits").is_file()]
+    return _include_folders("nvidia.cuda_cccl", "cuda/std/limits", ("", "cccl"))
 
 
 def crt_folders() -> list[Path]:
     """The folders that contain `crt/mma.h`, which CUDA's headers need and their wheel lacks."""
-    roots = [*wheel_folders("nvidia.cuda_nvcc"), *wheel_folders("nvidia.cu13"), *_toolkits()]
-    return [root / "include" for root in roots if (root / "include" / "crt" / "mma.h").is_file()]
+    return _include_folders("nvidia.cuda_nvcc", "crt/mma.h")
 
 
-def _on_path(name: str) -> Iterator[Path]:
-    from shutil import which
-
-    found = which(name)
-    if found:
-        yield Path(found)
-
-
-def _in_toolkit(file: str) -> Iterator[Path]:
-    for root in _toolkits():
-        yield root / "bin" / file
+def _include_folders(package: str, header: str, inside: Sequence[str] = ("",)) -> list[Path]:
+    """The include folders, or those inside of them, of a wheel of CUDA 12, of one of 13, and of toolkits that
+    have a header.
+    """
+    roots = [*wheel_folders(package), *wheel_folders("nvidia.cu13"), *_toolkits()]
+    places = [root / "include" / part for root in roots for part in inside]
+    return [place for place in places if (place / header).is_file()]
 
 
 def _toolkits() -> list[Path]:
