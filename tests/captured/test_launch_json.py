@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ from memsim.captured.read_launch import read_launch
 from memsim.captured.write_launch import write_launch
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
+from memsim.kernel import Kernel
+from memsim.launch import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps
 
 SOURCE = """
 struct View { const float *data; int pitch; };
@@ -50,8 +53,6 @@ def launch(cubin: bytes, **changes: Any) -> Launched:
         None,
         TensorMaps([TensorMap(ArrayArg((64, 64), "float16"), (8, 8), 0)]),
     )
-    from dataclasses import replace
-
     kernel = replace(from_cubin(cubin, "somebody 1.0")["k"], names=NAMES)
     made = Launched(kernel, (1, 1, 1), (32, 1, 1), snapshot(args), 16, note="n=32")
     return replace(made, **changes)
@@ -119,9 +120,8 @@ def test_any_array_comes_back(
     array: Any = view
     if described:
         array = ArrayArg(view.shape, dtype, "iota", strides=view.strides)
-    kernel = from_cubin(_pointer_kernel())["k"]
     folder = tmp_path_factory.mktemp("launch")
-    found: Any = read_launch(write_launch(_of(kernel, array), folder)).args[0]
+    found: Any = read_launch(write_launch(launch_of(array), folder)).args[0]
     if described:
         assert found.extent == array.extent and found.start == array.start
         assert (found.make() == array.make()).all()
@@ -130,17 +130,14 @@ def test_any_array_comes_back(
     assert found.tobytes() == view.tobytes()
 
 
-def _of(kernel: Any, array: Any) -> Launched:
-    return Launched(kernel, (1, 1, 1), (1, 1, 1), snapshot([array]))
+@cache
+def pointer_kernel() -> Kernel:
+    """A kernel of one pointer."""
+    return from_cubin(compile_cubin('extern "C" __global__ void k(char *x) { x[0] = 1; }\n').code)["k"]
 
 
-_CODE: list[bytes] = []
-
-
-def _pointer_kernel() -> bytes:
-    if not _CODE:
-        _CODE.append(compile_cubin('extern "C" __global__ void k(char *x) { x[0] = 1; }\n').code)
-    return _CODE[0]
+def launch_of(argument: Any) -> Launched:
+    return Launched(pointer_kernel(), (1, 1, 1), (1, 1, 1), snapshot([argument]))
 
 
 def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
@@ -198,8 +195,7 @@ def test_a_hand_written_launch_of_a_source_file(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    array = ArrayArg((4,), "int8")
-    path = write_launch(_of(from_cubin(_pointer_kernel())["k"], array), tmp_path)
+    path = write_launch(launch_of(ArrayArg((4,), "int8")), tmp_path)
     np.save(tmp_path / "four.npy", np.zeros(4, np.int8))
     (tmp_path / "huge.npy").write_bytes(
         (tmp_path / "four.npy").read_bytes().replace(b"(4,), }        ", b"(1099511627776,), }")
@@ -228,8 +224,7 @@ def test_what_is_hardly_json_is_said(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1.5, 3, True])
 def test_a_number_comes_back(tmp_path: Path, value: Any) -> None:
-    kernel = from_cubin(_pointer_kernel())["k"]
-    found = read_launch(write_launch(Launched(kernel, (1, 1, 1), (1, 1, 1), (value,)), tmp_path)).args
+    found = read_launch(write_launch(launch_of(value), tmp_path)).args
     assert found == (value,) and type(found[0]) is type(value)
 
 
@@ -242,15 +237,12 @@ def test_the_published_schema_is_the_one_that_is_used() -> None:
 
 
 def test_names_of_a_structs_parts_come_back(tmp_path: Path) -> None:
-    from memsim.launch import StructFields
-
-    kernel = from_cubin(_pointer_kernel())["k"]
     array = np.arange(4, dtype=np.float32)
     for names in (("", "inner"), ("", "")):
         given = StructFields((array, np.int64(3)), names)
-        found = read_launch(write_launch(Launched(kernel, (1, 1, 1), (1, 1, 1), (given,)), tmp_path)).args[0]
+        found = read_launch(write_launch(launch_of(given), tmp_path)).args[0]
         assert isinstance(found, StructFields) and found.names == names
         np.testing.assert_array_equal(found[0], array)
         assert found[1] == 3
-    plain = Launched(kernel, (1, 1, 1), (1, 1, 1), ((array, np.int64(3)),))
+    plain = launch_of((array, np.int64(3)))
     assert not isinstance(read_launch(write_launch(plain, tmp_path)).args[0], StructFields)
