@@ -234,6 +234,9 @@ class WarpCase(Case):
 
 # --- comparison -----------------------------------------------------------------------------
 
+#: Checks a case.
+Verify = Callable[[Case], None]
+
 
 def verify_on_emulator(case: Case) -> None:
     """The emulator gives what the reference gives, bit for bit."""

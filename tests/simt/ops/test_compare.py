@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.simt.harness import Case, case
+from tests.simt.harness import Case, Verify, case
 from tests.simt.reference import JOIN, compare, flush
-
-Verify = Callable[[Case], None]
 
 INTEGERS = ("s16", "u16", "s32", "u32", "s64", "u64")
 ORDERED = ("eq", "ne", "lt", "le", "gt", "ge")

@@ -11,10 +11,8 @@ import pytest
 
 from tests.simt import reference as ieee
 from tests.simt.columns import edge_values
-from tests.simt.harness import Case, case
+from tests.simt.harness import Verify, case
 from tests.simt.reference import FLOATS, clamp, encode, flush
-
-Verify = Callable[[Case], None]
 
 INTEGERS = ("s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64")
 MODES = ("rn", "rz", "rm", "rp")

@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from tests.simt import reference as ieee
-from tests.simt.harness import Case, case
+from tests.simt.harness import Case, Verify, case
 from tests.simt.reference import FLOATS, clamp, encode, flush
 
-Verify = Callable[[Case], None]
 MODES = ("rn", "rz", "rm", "rp")
 HALVES = ("f16", "bf16", "f16x2", "bf16x2")
 

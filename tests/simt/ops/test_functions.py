@@ -10,10 +10,8 @@ from fractions import Fraction
 import pytest
 
 from tests.simt import reference as ieee
-from tests.simt.harness import Case, case
+from tests.simt.harness import Case, Verify, case
 from tests.simt.reference import decode, encode, flush, same
-
-Verify = Callable[[Case], None]
 
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899863")
 

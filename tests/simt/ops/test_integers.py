@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.simt.harness import Case, case
-
-Verify = Callable[[Case], None]
+from tests.simt.harness import Case, Verify, case
 
 ALL = ("s16", "u16", "s32", "u32", "s64", "u64")
 SIGNED = ("s16", "s32", "s64")

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.simt.harness import Case, WarpCase
+from tests.simt.harness import Verify, WarpCase
 
-Verify = Callable[[Case], None]
 Lanes = list[tuple[Any, ...]]
 
 FULL = 0xFFFFFFFF

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from tests.simt.harness import Case, case
-
-Verify = Callable[[Case], None]
+from tests.simt.harness import Case, Verify, case
 
 AMOUNTS = [0, 1, 3, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 2**31, 2**32 - 1]
 #: Bit positions and lengths of fields. The ISA allows up to 255 and says that the low 8 bits of more

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from tests.simt.columns import BLOCKS, COLUMNS
-from tests.simt.harness import Case, WarpCase, case
-
-Verify = Callable[[Case], None]
+from tests.simt.harness import Case, Verify, WarpCase, case
 
 
 @pytest.mark.parametrize(
