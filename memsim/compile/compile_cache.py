@@ -23,15 +23,13 @@ from memsim.compile.cuda_source import Compiled, compile_cubin
 from memsim.compile.file_names import Names
 from memsim.compile.included_files import included_files
 from memsim.compile.libraries import NVRTC
-from memsim.compile.paths import LONG, SHORT
+from memsim.compile.paths import INCLUDE, OTHERS, split
 from memsim.compile.toolkit import find_tool, header_folders, identity
 from memsim.files import read_bytes
 from memsim.store import current
 
 VERSION = 1  # of the cache format and of what determines its contents
-# Include folders; their relevant contents are the headers that are read.
-FOLDERS = (*SHORT, "--include-path")
-OTHER_FILES = ("@", "-optf", "--options-file", *(option for option in LONG if option not in FOLDERS))
+OTHER_FILES = ("@", "-optf", "--options-file", *OTHERS)
 
 _SPLICE = re.compile(r"\\[ \t]*\r?\n|/\*.*?\*/", re.S)
 _DIRECTIVE = re.compile(r"^[ \t]*(?:#|%:|\?\?=)[ \t]*(?:include|embed)[^\n]*", re.M)
@@ -101,7 +99,9 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
         for called, content in texts.items()
     }
     own = [identity(folder / "cuda_fp16.h") for folder in header_folders()]
-    return [digests, _without_folders(options), identity(library), own]
+    # Of folders of headers only the headers matter that are read.
+    kept = [name for name, _ in split(options) if name not in INCLUDE]
+    return [digests, kept, identity(library), own]
 
 
 def _is_plain(text: str) -> bool:
@@ -112,19 +112,6 @@ def _is_plain(text: str) -> bool:
     seen = {" ".join(line.split()) for line in _DIRECTIVE.findall(text)}
     found = _DIRECTIVE.findall(joined)
     return all(_PLAIN.fullmatch(line) and " ".join(line.split()) in seen for line in found)
-
-
-def _without_folders(options: Sequence[str]) -> list[str]:
-    kept = []
-    is_folder = False
-    for option in options:
-        if is_folder:
-            is_folder = False
-        elif option in FOLDERS:
-            is_folder = True
-        elif not option.startswith(FOLDERS):
-            kept.append(option)
-    return kept
 
 
 def _kept(

@@ -6,15 +6,15 @@ There is no preprocessing: an `#include` counts whether or not it is compiled, a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from memsim.compile.paths import include_folders
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes
 
 BOM = b"\xef\xbb\xbf"  # of editors on Windows; NVRTC does not skip it
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
-_INCLUDE_OPTION = re.compile(r"(?:-I|--include-path=?|-include-path=?)(.*)")
 
 
 def read_source(source: str | Path) -> tuple[Path | None, str]:
@@ -59,30 +59,14 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
         text, here = waiting.pop()
         for quoted, system in _INCLUDE.findall(text):
             places = folders if system else [here, *folders]
-            path = next(
-                (place / (quoted or system) for place in places if file_exists(place / (quoted or system))),
-                None,
-            )
+            paths = (place / (quoted or system) for place in places)
+            path = next(filter(file_exists, paths), None)
             if path is None or path in found:
                 continue
             try:
-                text = read_bytes(path).decode("utf-8", "surrogateescape")
-                found[path] = text.replace("\r\n", "\n")
+                content = read_bytes(path).decode("utf-8", "surrogateescape")
             except (OSError, MemsimError):
                 continue
+            found[path] = content.replace("\r\n", "\n")
             waiting.append((found[path], path.parent))
     return found
-
-
-def include_folders(options: Sequence[str]) -> Iterator[Path]:
-    """The include folders in the options."""
-    pending = False
-    for option in options:
-        if pending:
-            yield Path(option).absolute()
-            pending = False
-        elif found := _INCLUDE_OPTION.fullmatch(option):
-            if found[1]:
-                yield Path(found[1]).absolute()
-            else:
-                pending = True

@@ -5,22 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-# The spellings of NVRTC and nvcc. A path follows directly, after "=", or as the next option.
-SHORT = ("-I",)
-LONG = (
-    "--include-path",
-    "-isystem",
-    "--system-include",
-    "-idirafter",
-    "-iquote",
-    "-include",
-    "--pre-include",
-)
+#: Options of NVRTC and nvcc for a folder of headers. A path follows directly, after "=", or as the next one.
+SHORT = "-I"
+INCLUDE = (SHORT, "--include-path", "-include-path")
+#: Those for other folders and files.
+OTHERS = ("-isystem", "--system-include", "-idirafter", "-iquote", "-include", "--pre-include")
+
+
+def split(options: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """(`-I`, path) or (`--pre-include`, path) for each option with a path, (option, None) for any other."""
+    words = iter(options)
+    for option in words:
+        name, equals, value = option.partition("=")
+        if option in (*INCLUDE, *OTHERS):
+            yield option, next(words, None)
+        elif equals and name in (*INCLUDE, *OTHERS):
+            yield name, value
+        elif option.startswith(SHORT):
+            yield SHORT, option.removeprefix(SHORT)
+        else:
+            yield option, None
+
+
+def include_folders(options: Sequence[str]) -> list[Path]:
+    """The folders of headers in the options."""
+    return [Path(path).absolute() for name, path in split(options) if name in INCLUDE and path is not None]
 
 
 def resolved(options: Sequence[str], folder: Path) -> list[str]:
     """The options with all paths relative to `folder` made absolute."""
-    return list(_with_paths(options, lambda path: folder / path))
+    return _with_paths(options, lambda path: folder / path)
 
 
 def moved(options: Sequence[str], folder: Path, repository: Path, tree: Path) -> list[str]:
@@ -34,22 +48,11 @@ def moved(options: Sequence[str], folder: Path, repository: Path, tree: Path) ->
         present = (folder / path).resolve()
         return tree / present.relative_to(root) if present.is_relative_to(root) else present
 
-    return list(_with_paths(options, move))
+    return _with_paths(options, move)
 
 
-def _with_paths(options: Sequence[str], change: Callable[[str], Path]) -> Iterator[str]:
-    is_path = False
-    for option in options:
-        name, equals, value = option.partition("=")
-        if is_path:
-            yield str(change(option))
-            is_path = False
-        elif option in (*SHORT, *LONG):
-            yield option
-            is_path = True
-        elif equals and name in (*SHORT, *LONG):
-            yield f"{name}={change(value)}"
-        elif option.startswith(SHORT):
-            yield f"{option[:2]}{change(option[2:])}"
-        else:
-            yield option
+def _with_paths(options: Sequence[str], change: Callable[[str], Path]) -> list[str]:
+    return [
+        name if path is None else f"{name}{'' if name == SHORT else '='}{change(path)}"
+        for name, path in split(options)
+    ]
