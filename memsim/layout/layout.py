@@ -115,8 +115,7 @@ class Layout:
         Raises:
             MemsimError: it is not one; with a caret under the place.
         """
-        said = parse(text)
-        return cls(said.shape, said.stride, said.swizzle, said.offset)
+        return cls(*parse(text))
 
     # --- properties
 

@@ -53,18 +53,8 @@ class NotationReader:
         raise MemsimError(message, file="layout", column=column, source=self.text, hint=EXAMPLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Notation:
-    """A parsed text, as arguments of `memsim.layout.Layout`."""
-
-    shape: Nested
-    stride: Nested
-    swizzle: Swizzle | None
-    offset: int
-
-
-def parse(text: str) -> Notation:
-    """Parse CuTe's notation.
+def parse(text: str) -> tuple[Nested, Nested, Swizzle | None, int]:
+    """CuTe's notation as shape, stride, swizzle and offset.
 
     Raises:
         MemsimError: not a layout, or one that no array can have.
@@ -84,7 +74,7 @@ def parse(text: str) -> Notation:
         reader.fail("the strides and the shape are nested differently", start)
     if any(extent < 1 for extent in leaves(shape)):
         reader.fail("an extent must be positive", start)
-    return Notation(shape, stride, swizzle, offset)
+    return shape, stride, swizzle, offset
 
 
 def _swizzle(reader: NotationReader) -> Swizzle | None:

@@ -44,23 +44,9 @@ class Thread:
         self.warp: NDArray[np.int64] = padded // WARP
         self.active: NDArray[np.bool_] = padded < launch.threads
         self.threadIdx = coordinates(self.rank, launch.block)
+        self.x, self.y, self.z = self.threadIdx.x, self.threadIdx.y, self.threadIdx.z
         self.blockDim = Coordinates(*launch.block)
         self.gridDim = Coordinates(*launch.grid)
-
-    @property
-    def x(self) -> NDArray[np.int64]:
-        """`threadIdx.x`."""
-        return self.threadIdx.x  # type: ignore[no-any-return]
-
-    @property
-    def y(self) -> NDArray[np.int64]:
-        """`threadIdx.y`."""
-        return self.threadIdx.y  # type: ignore[no-any-return]
-
-    @property
-    def z(self) -> NDArray[np.int64]:
-        """`threadIdx.z`."""
-        return self.threadIdx.z  # type: ignore[no-any-return]
 
     @cached_property
     def blockIdx(self) -> Coordinates:  # noqa: N802  (CUDA's name)
